@@ -210,6 +210,10 @@ const security = {
     'sec F5': 'A workspace that asks for too much slows nobody else down.',
     'sec 4.1': 'A late event loop, a failing upstream and retries have bounds.',
   }),
+  ...of(cwe(400), {
+    'sec R1': 'What a command believes of a service is bounded in bytes, pages and time.',
+  }),
+  ...of(cwe(73), { 'sec R2': 'No text of a service chooses where a command writes, or how its output is read.' }),
   ...of(cwe(404), {
     'sec G3': 'A client that leaves frees its connection and its slot.',
     'sec G4': 'A stop lets running calls finish.',

@@ -1,3 +1,4 @@
+import { AppError } from '../errors.ts';
 import { reportFailure } from './print/failure.ts';
 import { createProgram } from './program.ts';
 
@@ -6,8 +7,10 @@ import { createProgram } from './program.ts';
  * one JSON object on standard error.
  */
 export async function runCommandLine(args: readonly string[]): Promise<void> {
-  process.stdout.on('error', stopOnClosedPipe);
   const isJson = isJsonWanted(args);
+  process.stdout.on('error', (error) => endWithoutOutput(error, isJson));
+  // A message that cannot be written does not keep a command from its work.
+  process.stderr.on('error', () => undefined);
   try {
     await createProgram({ isQuiet: isJson }).parseAsync(args, { from: 'user' });
   } catch (error) {
@@ -20,8 +23,9 @@ function isJsonWanted(args: readonly string[]): boolean {
   return args.slice(0, end < 0 ? undefined : end).includes('--json');
 }
 
-/** A closed pipe, as in `toolhost … | head`, is no failure. */
-function stopOnClosedPipe(error: NodeJS.ErrnoException): void {
-  if (error.code !== 'EPIPE') throw error;
-  process.exit(0);
+/** A closed pipe, as in `toolhost … | head`, is no failure: the exit code is that of the command so far. */
+function endWithoutOutput(error: NodeJS.ErrnoException, isJson: boolean): never {
+  if (error.code === 'EPIPE') process.exit();
+  const refusal = new AppError('unavailable', `standard output cannot be written: ${error.message}`);
+  process.exit(reportFailure(refusal, isJson));
 }

@@ -1,5 +1,6 @@
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { type Fields, objectOf } from './check.ts';
+import { connectionReason } from './connection-reason.ts';
 
 /** An answer of the examined server; `text` is cut at `mostAnswerBytes`. */
 export type Answered = {
@@ -94,25 +95,8 @@ export function streamedMessage(stream: string): Fields | undefined {
   return undefined;
 }
 
-const reasons: Record<string, string> = {
-  ENOTFOUND: 'its host name is not known',
-  EAI_AGAIN: 'its host name could not be looked up',
-  ECONNREFUSED: 'nothing listens at its address',
-  ECONNRESET: 'it closed the connection without an answer',
-  UND_ERR_SOCKET: 'it closed the connection without an answer',
-  UND_ERR_CONNECT_TIMEOUT: 'its address does not answer',
-  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS at this port',
-  CERT_HAS_EXPIRED: 'its certificate has expired',
-  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed',
-  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is signed by an unknown authority',
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate chain is incomplete',
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is signed by an unknown authority',
-  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
-};
-
 function reasonOf(error: unknown, timeoutMs: number): string {
   if (error instanceof Error && error.name === 'TimeoutError') return `it did not answer within ${timeoutMs / 1000} s`;
-  const cause = objectOf(error instanceof Error ? error.cause : undefined);
-  const code = typeof cause.code === 'string' ? cause.code : undefined;
-  return (code && reasons[code]) ?? `the connection failed${code ? ` (${code})` : ''}`;
+  const { code } = objectOf(error instanceof Error ? error.cause : undefined);
+  return connectionReason(error) ?? `the connection failed${typeof code === 'string' ? ` (${code})` : ''}`;
 }

@@ -53,7 +53,8 @@ const tool = fc.record(
     title: visible,
     headers: fc.dictionary(
       fc.constantFrom('X-A', 'X-B', 'X-C'),
-      visible.map((value) => value.replaceAll(/[^ -~]|[{}]/g, '.')),
+      // A colon could begin what looks like an argument, which headers refuse.
+      visible.map((value) => value.replaceAll(/[^ -~]|[{}:]/g, '.')),
     ),
     input_schema: fc.dictionary(fc.constantFrom('yes', 'a', 'b', 'null', '_1'), argument),
     timeout_ms: fc.integer({ min: 1, max: 20_000 }),
@@ -236,33 +237,34 @@ describe('toolhost export', () => {
 
   it('[imp 6] is undone by nothing: applying what was exported changes nothing, whatever the servers are', async () => {
     let round = 0;
+    let slugs: string[] = [];
     const servers = fc.array(fc.tuple(config, config), { minLength: 15, maxLength: 15 });
-    await fc.assert(
-      fc.asyncProperty(servers, async (pairs) => {
-        const here = join(folder, String(round));
-        mkdirSync(here);
-        const wanted = pairs.map(([first, second], index) => {
-          const slug = `any-${round}-${index}`;
-          return { slug, first: { ...first, slug }, second: { ...second, slug } };
-        });
-        round += 1;
-        for (const { slug, first } of wanted)
-          writeFileSync(join(here, `${slug}.yaml`), stringify(first, { lineWidth: 0 }));
-        await succeed('apply', here);
-        const exported = join(here, 'exported');
-        const slugs = wanted.map(({ slug }) => slug);
-        await succeed('export', ...slugs, '--out', exported);
-        assert.match((await succeed('apply', exported)).stdout, /^15 same$/m);
-        // Then every server becomes another one, and the first files follow.
-        const others = join(here, 'others');
-        mkdirSync(others);
-        for (const { slug, second } of wanted) writeFileSync(join(others, `${slug}.json`), JSON.stringify(second));
-        await succeed('apply', others);
-        await succeed('export', ...slugs, '--out', here);
-        const { code, stdout } = await run('diff', here);
-        assert.equal(code, 0, stdout);
-      }),
-      { numRuns: 3 },
-    );
+    const property = fc.asyncProperty(servers, async (pairs) => {
+      const here = join(folder, String(round));
+      mkdirSync(here);
+      const wanted = pairs.map(([first, second], index) => {
+        const slug = `any-${round}-${index}`;
+        return { slug, first: { ...first, slug }, second: { ...second, slug } };
+      });
+      slugs = wanted.map(({ slug }) => slug);
+      round += 1;
+      for (const { slug, first } of wanted)
+        writeFileSync(join(here, `${slug}.yaml`), stringify(first, { lineWidth: 0 }));
+      await succeed('apply', here);
+      const exported = join(here, 'exported');
+      await succeed('export', ...slugs, '--out', exported);
+      assert.match((await succeed('apply', exported)).stdout, /^15 same$/m);
+      // Then every server becomes another one, and the first files follow.
+      const others = join(here, 'others');
+      mkdirSync(others);
+      for (const { slug, second } of wanted) writeFileSync(join(others, `${slug}.json`), JSON.stringify(second));
+      await succeed('apply', others);
+      await succeed('export', ...slugs, '--out', here);
+      const { code, stdout } = await run('diff', here);
+      assert.equal(code, 0, stdout);
+    });
+    // The rounds that look for a smaller example would otherwise fill the workspace.
+    const leaveNothing = () => Promise.all(slugs.map((slug) => running.rest('DELETE', `/servers/${slug}`)));
+    await fc.assert(property.afterEach(leaveNothing), { numRuns: 3 });
   });
 });

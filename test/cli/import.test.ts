@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -92,6 +95,23 @@ describe('toolhost import', () => {
       await errorOf([description, '--out', '-', '--set', 'shop=a', '--include', 'cats']),
       /no operation was chosen\n.*--include cats/,
     );
+  });
+
+  it('[imp 4] says why an address cannot be read, also when its answer breaks off', async () => {
+    const breaking = createServer((_, response) => {
+      response.writeHead(200, { 'Content-Length': '1000' });
+      response.write('{', () => response.destroy());
+    });
+    await once(breaking.listen(0, '127.0.0.1'), 'listening');
+    const { port } = breaking.address() as AddressInfo;
+    const from = async (url: string) => (await toolhost(['import', url, '--plan'])).stderr;
+    const unknown = await from('http://toolhost.invalid/openapi.json');
+    assert.match(unknown, /openapi\.json cannot be read: its host name (is not known|could not be looked up)/);
+    assert.match(
+      await from(`http://127.0.0.1:${port}/openapi.json`),
+      /openapi\.json cannot be read: it closed the connection before the end of its answer/,
+    );
+    breaking.close();
   });
 
   it('[imp 5] imports again: prints what would change, and stores it when asked', async () => {

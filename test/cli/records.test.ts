@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { followRecords } from '../../src/cli/records/follow-records.ts';
-import type { ReadPage } from '../../src/cli/records/read-records.ts';
+import type { ReadRecords } from '../../src/cli/records/read-records.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -183,7 +183,7 @@ describe('following records', () => {
         const add = (lateMs: number) =>
           stored.push({ id: `call_${stored.length}`, at: new Date(clock - lateMs).toISOString() });
         for (let i = 0; i < 4; i++) add(i * 1000);
-        const read: ReadPage<Item> = async ({ since = 0, cursor, limit }) => {
+        const read: ReadRecords<Item> = async ({ since = 0, cursor, limit }) => {
           const sorted = stored
             .filter(({ at }) => Date.parse(at) >= since)
             .toSorted((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
 import { after, before, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
+import { beginToolhost, type Ended, toolhost } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** Clears the screen, sets the title, and writes to the clipboard; then the same in single characters (C1). */
@@ -56,6 +58,43 @@ describe('what the command line writes to a terminal', () => {
     answer = { status: 200, body: { events: [{ ...event, operation: evil, target: evil, detail: { [evil]: evil } }] } };
     isHarmless(await run(['audit']));
     isHarmless(await run(['audit', '--json']));
+  });
+
+  it('[ship 7] has no commands for it in refusals as JSON, and programs read the same texts', async () => {
+    answer = { status: 400, body: { detail: evil, problems: [{ path: evil, message: evil }] } };
+    const ended = await run(['servers', 'list', '--json']);
+    isHarmless(ended);
+    assert.equal((JSON.parse(ended.stderr) as { error: { message: string } }).error.message, evil);
+  });
+
+  it('[ship 7] has no commands for it in records that are followed as JSON', async () => {
+    const event = { id: 'e', at, actor_kind: 'key', actor_id: evil, request_id: 'r', operation: evil, detail: {} };
+    answer = { status: 200, body: { events: [event] } };
+    const child = beginToolhost(['audit', '--follow', '--json'], {
+      env: { ...atTerminal, TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' },
+    });
+    const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
+    child.kill('SIGINT');
+    await once(child, 'close');
+    assert.doesNotMatch(line, commands);
+    assert.equal((JSON.parse(line) as { operation: string }).operation, evil);
+  });
+
+  it('[ship 7] has no commands for it in the configuration of an import', async () => {
+    const description = JSON.stringify({
+      openapi: '3.0.0',
+      info: { title: evil, version: evil, description: evil },
+      servers: [{ url: 'https://api.example.com' }],
+      paths: { '/things': { get: { operationId: 'list', summary: evil, responses: { 200: { description: evil } } } } },
+    });
+    const env = { ...atTerminal };
+    isHarmless(await toolhost(['import', '-', '--include', '*', '--out', '-'], { env, input: description }));
+    isHarmless(await toolhost(['import', '-', '--plan', '--list', 'all'], { env, input: description }));
+  });
+
+  it('[ship 7] shows no text in another order than it has', async () => {
+    answer = { status: 400, body: { detail: 'evil \u202elaed\u202c \u2066x\u2069' } };
+    assert.doesNotMatch((await run(['servers', 'list'])).stderr, /[\u202a-\u202e\u2066-\u2069]/);
   });
 
   describe('colours', () => {

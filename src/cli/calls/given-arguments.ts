@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { AppError, messageOf } from '../../errors.ts';
+import { type OneServer, oneServer } from '../connection/one-server.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { jsonArguments, type NamedText, namedText, typedArguments } from '../input/tool-arguments.ts';
 
@@ -41,7 +42,7 @@ async function propertiesOf(client: RestClient, slug: string, tool: string): Pro
   const found = config.tools.find((candidate) => candidate.name === tool);
   if (found) {
     const { toJsonSchema } = await import('../../domain/config/input-schema.ts');
-    return (toJsonSchema(found.input_schema).properties ?? {}) as { [name: string]: unknown };
+    return (toJsonSchema(found.input_schema ?? {}).properties ?? {}) as { [name: string]: unknown };
   }
   const { nearestOrAll } = await import('../../domain/problems/near-names.ts');
   const advice = nearestOrAll(
@@ -51,11 +52,9 @@ async function propertiesOf(client: RestClient, slug: string, tool: string): Pro
   throw new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${advice}`);
 }
 
-type Config = { tools: { name: string; input_schema: { [name: string]: unknown } }[] };
-
-async function readConfig(client: RestClient, slug: string): Promise<Config | undefined> {
+async function readConfig(client: RestClient, slug: string): Promise<OneServer['config'] | undefined> {
   try {
-    return (await client.run('getMcpServer', { slug })).config as Config;
+    return (await oneServer(client, slug)).config;
   } catch (error) {
     if (error instanceof AppError && error.kind === 'forbidden') return undefined;
     throw error;

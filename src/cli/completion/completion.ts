@@ -30,13 +30,14 @@ Examples:
 
 /** However slow something is, the prompt comes back. */
 const longestMs = 2500;
+const mostWords = 1000;
 
 async function complete(program: Command, words: readonly string[]): Promise<void> {
   setTimeout(() => process.exit(0), longestMs).unref();
   const [{ completionOf }, { knownNames }] = await Promise.all([import('./candidates.ts'), import('./known-names.ts')]);
   try {
     const found = await completionOf(program, words, knownNames(process.env));
-    const lines = found === 'files' ? ['files'] : ['words', ...found.map(lineOf)];
+    const lines = found === 'files' ? ['files'] : ['words', ...found.slice(0, mostWords).map(lineOf)];
     process.stdout.write(`${lines.join('\n')}\n`);
   } catch {
     // A message would be written into the line that somebody is typing.

@@ -21,8 +21,8 @@ export function knownNames(env: NodeJS.ProcessEnv): NameSource {
       return servers.map(({ slug, name }) => ({ word: slug, meaning: name })).filter(isPlain);
     },
     tools: async (slug, given) => {
-      const { config } = await (await client(given)).run('getMcpServer', { slug });
-      const tools = (config.tools ?? []) as { name: string; description?: string }[];
+      const { oneServer } = await import('../connection/one-server.ts');
+      const { tools } = (await oneServer(await client(given), slug)).config;
       return tools.map(({ name, description = '' }) => ({ word: name, meaning: description })).filter(isPlain);
     },
     async profiles() {
@@ -36,7 +36,7 @@ export function knownNames(env: NodeJS.ProcessEnv): NameSource {
   };
 }
 
-/** Shells insert words as they are, so a name of a strange service must not have anything that they would run. */
+/** Shells insert words as they are, so a name of a strange service has nothing that they would run, and is no option. */
 function isPlain({ word }: Candidate): boolean {
-  return /^[\w.-]+$/.test(word);
+  return /^\w[\w.-]{0,99}$/.test(word);
 }

@@ -1,14 +1,20 @@
-import { AppError, type ErrorKind, errorKinds, messageOf, type Problem } from '../../errors.ts';
+import { z } from 'zod';
+import { AppError, type ErrorKind, errorKinds } from '../../errors.ts';
 import { type Input, type OperationName, type Output, operations } from '../../operations/index.ts';
 import { restRequest } from '../../operations/rest-request.ts';
+import { problemShape } from '../../operations/shapes.ts';
 import { apiPath } from '../../routes.ts';
 import { programName, version } from '../../version.ts';
+import { type Allowance, brokenOff, jsonOfAnswer, newAllowance } from './answer.ts';
 import type { ServiceConnection } from './connection.ts';
 
 /** Runs operations of a service over its REST API. */
 export type RestClient = {
-  /** @throws AppError with the message of the service, or with the reason why it could not be reached */
-  run<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
+  /**
+   * `allowance` is shared by the answers to one question, such as the pages of a list.
+   * @throws AppError with the message of the service, or with the reason why its answer was not read
+   */
+  run<Name extends OperationName>(name: Name, input: Input<Name>, allowance?: Allowance): Promise<Output<Name>>;
 };
 
 /** A client of the service at `url`. */
@@ -22,42 +28,37 @@ export function createRestClient(connection: ServiceConnection, waitMs = patienc
   const send = sender(connection, waitMs);
   return {
     url: connection.url,
-    async run<Name extends OperationName>(name: Name, input: Input<Name>) {
+    async run<Name extends OperationName>(name: Name, input: Input<Name>, allowance = newAllowance()) {
       const { route, output } = operations[name];
       const { method, path, body } = restRequest(route, input);
-      const response = await send(method, path, body && JSON.stringify(body));
-      const answer = await jsonOf(response);
+      const response = await send({ method, path, body: body && JSON.stringify(body), signal: allowance.signal });
+      const answer = await jsonOfAnswer(response, connection.url, allowance);
       if (!response.ok) throw refusalOf(response, answer, connection.url);
-      if (!output.safeParse(answer).success) throw notToolhost(connection.url, response.status);
+      if (!output.safeParse(answer).success) throw notToolhost(connection.url, response);
       return answer as Output<Name>;
     },
   };
 }
 
-type Send = (method: string, path: string, body: string | undefined) => Promise<Response>;
+type Request = { method: string; path: string; body: string | undefined; signal: AbortSignal };
+type Send = (request: Request) => Promise<Response>;
 
 /** Sends requests with the credential of a connection, and with a newer token once the service refuses an old one. */
 function sender({ url, credential: { token: first, renew } }: ServiceConnection, waitMs: number): Send {
   let token = first;
-  return async (method, path, body) => {
-    const response = await sendOnce({ url, token, method, path, body, waitMs });
+  return async (request) => {
+    const response = await sendOnce(request, { url, token, waitMs });
     if (response.status !== 401 || !renew) return response;
     await response.body?.cancel();
     token = await renew(token);
-    return sendOnce({ url, token, method, path, body, waitMs });
+    return sendOnce(request, { url, token, waitMs });
   };
 }
 
-type Sent = {
-  url: string;
-  token: string;
-  method: string;
-  path: string;
-  body: string | undefined;
-  waitMs: number;
-};
-
-async function sendOnce({ url, token, method, path, body, waitMs }: Sent): Promise<Response> {
+async function sendOnce(
+  { method, path, body, signal }: Request,
+  { url, token, waitMs }: { url: string; token: string; waitMs: number },
+): Promise<Response> {
   try {
     return await fetch(url + apiPath + path, {
       method,
@@ -70,7 +71,7 @@ async function sendOnce({ url, token, method, path, body, waitMs }: Sent): Promi
       ...(body !== undefined && { body }),
       // A redirect could send the API key to another host.
       redirect: 'manual',
-      signal: AbortSignal.timeout(waitMs),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs)]),
     });
   } catch (error) {
     throw unreachable(url, error);
@@ -86,26 +87,21 @@ function unreachable(url: string, error: unknown): AppError {
       `nothing answers at ${url}; start the service with "${programName} serve", or say where it is with --url or TOOLHOST_URL`,
     );
   }
-  const why = code.startsWith('ERR_SSL_')
-    ? 'it does not speak TLS; is it http://?'
-    : messageOf(cause) || 'no connection';
-  return new AppError('unavailable', `${url} cannot be reached: ${why}`);
+  return code.startsWith('ERR_SSL_')
+    ? new AppError('unavailable', `${url} cannot be reached: it does not speak TLS; is it http://?`)
+    : brokenOff(url, error);
 }
 
-async function jsonOf(response: Response): Promise<unknown> {
-  try {
-    return await response.json();
-  } catch {
-    return undefined;
-  }
-}
-
-type ProblemAnswer = { detail?: unknown; problems?: readonly Problem[] };
+const refusal = z.object({ detail: z.string(), problems: z.array(problemShape).optional() });
+/** Characters of a message, and problems, that are believed. A service gives fewer. */
+const mostOfRefusal = { characters: 4000, problems: 100 };
 
 /** Restores the error of the service from its `application/problem+json`. */
 function refusalOf(response: Response, answer: unknown, url: string): AppError {
-  const { detail, problems = [] } = (answer ?? {}) as ProblemAnswer;
-  if (typeof detail !== 'string') return notToolhost(url, response.status);
+  const read = refusal.safeParse(answer);
+  if (!read.success) return notToolhost(url, response);
+  const detail = read.data.detail.slice(0, mostOfRefusal.characters);
+  const problems = read.data.problems?.slice(0, mostOfRefusal.problems) ?? [];
   const kinds = Object.keys(errorKinds) as ErrorKind[];
   const kind = kinds.find((candidate) => errorKinds[candidate].status === response.status) ?? 'internal';
   const advice =
@@ -115,9 +111,14 @@ function refusalOf(response: Response, answer: unknown, url: string): AppError {
   return new AppError(kind, detail + advice, { problems });
 }
 
-function notToolhost(url: string, status: number): AppError {
+function notToolhost(url: string, { status, headers }: Response): AppError {
+  const target = status >= 300 && status < 400 ? URL.parse(headers.get('location') ?? '', url)?.origin : undefined;
+  const redirect =
+    target === undefined || target === url || target === 'null'
+      ? ''
+      : ` It redirects to ${target}, where nothing was sent.`;
   return new AppError(
     'unavailable',
-    `${url} answered (${status}), but not as this version of toolhost does; is the address right?`,
+    `${url} answered (${status}), but not as this version of toolhost does; is the address right?${redirect}`,
   );
 }

@@ -1,12 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { lstatSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Document, parseAllDocuments, stringify, type ToStringOptions } from 'yaml';
 import { forgivingConfig, serverConfigSchema, splitSecrets } from '../../domain/config/server-config.ts';
-import { AppError } from '../../errors.ts';
+import { AppError, messageOf } from '../../errors.ts';
 import { mergeYaml } from './merge-yaml.ts';
 import { filesInFolder, isJsonText, readDocuments } from './read-files.ts';
 import { keepingSources } from './server-document.ts';
 import { type ConfigFields, serverOf } from './server-files.ts';
+import { writeWholeFile } from './whole-file.ts';
 
 /** Long texts stay on one line, and equal values are written out each time. */
 const yamlOptions = { lineWidth: 0, aliasDuplicateObjects: false } as const;
@@ -20,25 +21,45 @@ export function yamlText(document: ConfigFields, schema: string | undefined): st
 export type Exported = { slug: string; file: string; result: 'created' | 'changed' | 'same' };
 type Known = { file: string; index: number; server: NonNullable<ReturnType<typeof serverOf>['server']> };
 
+/** Windows takes files of these names for devices. */
+const devices = new Set([
+  'con',
+  'prn',
+  'aux',
+  'nul',
+  ...[1, 2, 3, 4, 5, 6, 7, 8, 9].flatMap((n) => [`com${n}`, `lpt${n}`]),
+]);
+
+/** Whether there is anything, a link that leads nowhere included. */
+const isThere = (path: string) => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+
 /** Writes servers to a folder: into the file that has the slug, or to a new one. @throws AppError before anything is written */
 export async function exportTo(
   folder: string,
   documents: readonly ConfigFields[],
   schema: string,
 ): Promise<Exported[]> {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const known = await serversIn(folder);
-  const fresh = (slug: string) => join(folder, `${slug}.yaml`);
-  const taken = documents.map(({ slug }) => String(slug)).filter((slug) => !known.has(slug) && existsSync(fresh(slug)));
+  const fresh = (slug: string) => join(folder, `${slug}${devices.has(slug) ? '_' : ''}.yaml`);
+  const taken = documents.map(({ slug }) => String(slug)).filter((slug) => !known.has(slug) && isThere(fresh(slug)));
   if (taken[0] !== undefined)
     throw new AppError('conflict', `${fresh(taken[0])}: is there already and has another server; rename it`);
   return documents.map((document) => {
     const slug = String(document.slug);
     const found = known.get(slug);
     if (found) return { slug, file: found.file, result: update(found, document) };
-    write(fresh(slug), yamlText(document, schema));
+    writeWholeFile(fresh(slug), yamlText(document, schema));
     return { slug, file: fresh(slug), result: 'created' };
   });
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    throw new AppError('unavailable', `${folder}: cannot be written: ${messageOf(error)}`);
+  }
 }
 
 async function serversIn(folder: string): Promise<Map<string, Known>> {
@@ -63,7 +84,10 @@ function update({ file, index, server }: Known, exported: ConfigFields): 'change
   const before = meaningOf({ ...server.config, ...sectionsOf(server) });
   if (JSON.stringify(before) === JSON.stringify(document)) return 'same';
   const text = readFileSync(file, 'utf8');
-  write(file, isJsonText(file, text) ? newJson(text, index, document) : newYaml(text, { index, before, document }));
+  writeWholeFile(
+    file,
+    isJsonText(file, text) ? newJson(text, index, document) : newYaml(text, { index, before, document }),
+  );
   return 'changed';
 }
 
@@ -103,11 +127,4 @@ function styleOf(text: string): ToStringOptions {
     indentSeq: !/^[\w"']+:[ \t]*\n(?:[ \t]*#.*\n)*- /m.test(text),
     flowCollectionPadding: !/\{\S/.test(text),
   };
-}
-
-/** Replaces a file in one step, so that no reader sees half of it. */
-function write(file: string, text: string): void {
-  const draft = join(dirname(file), `.${basename(file)}.${process.pid}.draft`);
-  writeFileSync(draft, text);
-  renameSync(draft, file);
 }

@@ -1,19 +1,20 @@
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig } from '../../domain/config/server-config.ts';
 import { limitFieldNames } from '../../operations/limit-fields.ts';
+import { oneServer } from '../connection/one-server.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import type { ConfigFields, SecretReferences } from './server-files.ts';
 
 /** Everything that the service has of a server, as a file describes it. Of secrets only the names. */
 export async function documentOf(client: RestClient, slug: string): Promise<ConfigFields> {
-  const { config, secrets } = await client.run('getMcpServer', { slug });
+  const { config, secrets } = await oneServer(client, slug);
   const limits = await client.run('getServerLimits', { slug });
   const set = limitFieldNames.flatMap((field) => {
     const value = limits[field]?.set;
     return value === undefined ? [] : [[field, value] as const];
   });
-  const { tools, ...fields } = config as ServerConfig;
-  const names = [...sealedPaths(config as ServerConfig), ...secrets];
+  const { tools, ...fields } = config;
+  const names = [...sealedPaths(config as unknown as ServerConfig), ...secrets];
   return {
     ...fields,
     ...(names.length > 0 && { secrets: Object.fromEntries(names.map((name) => [name, 'stored'])) }),

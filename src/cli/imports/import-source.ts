@@ -1,6 +1,7 @@
 import { text } from 'node:stream/consumers';
-import { AppError, messageOf } from '../../errors.ts';
+import { AppError } from '../../errors.ts';
 import { userAgentOf } from '../../version.ts';
+import { whyNoAnswer } from '../connection/answer.ts';
 import { readTextFile } from '../input/config-file.ts';
 
 /** A document to import, and the address that it came from. */
@@ -20,16 +21,23 @@ async function fetchText(url: string): Promise<string> {
     headers: { Accept: 'application/json, application/yaml, text/yaml, */*;q=0.5', 'User-Agent': userAgentOf() },
     signal: AbortSignal.timeout(fetchMs),
   }).catch((error: unknown) => {
-    const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-    throw new AppError('unavailable', `${url} cannot be read: ${messageOf(cause) || 'no connection'}`);
+    throw unreadable(url, error);
   });
   if (!response.ok || !response.body) throw new AppError('invalid', `${url} answered HTTP ${response.status}`);
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of response.body) {
-    size += chunk.length;
-    if (size > mostBytes) throw new AppError('tooLarge', `${url} has more than ${mostBytes / 1024 / 1024} MB`);
-    chunks.push(chunk);
+  try {
+    for await (const chunk of response.body) {
+      size += chunk.length;
+      if (size > mostBytes) throw new AppError('tooLarge', `${url} has more than ${mostBytes / 1024 / 1024} MB`);
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    throw error instanceof AppError ? error : unreadable(url, error);
   }
   return Buffer.concat(chunks).toString('utf8');
+}
+
+function unreadable(url: string, error: unknown): AppError {
+  return new AppError('unavailable', `${url} cannot be read: ${whyNoAnswer(error)}`);
 }

@@ -1,4 +1,4 @@
-import { existsSync, writeFileSync } from 'node:fs';
+import { lstatSync } from 'node:fs';
 import { type Command, Option } from 'commander';
 import { AppError } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
@@ -6,6 +6,7 @@ import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { Input } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
+import { writeWholeFile } from '../files/whole-file.ts';
 import { collectAnswer, collectText } from '../input/repeated-options.ts';
 import { note, print, printJson } from '../print/print.ts';
 import { type ImportSource, readImportSource } from './import-source.ts';
@@ -100,16 +101,16 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
   }
   const config = JSON.parse(plan.config) as unknown;
   const { out = '-' } = options;
-  if (out !== '-' && !options.force && existsSync(out)) {
+  if (out !== '-' && !options.force && lstatSync(out, { throwIfNoEntry: false })) {
     throw new AppError('conflict', `${out} exists; name another file, or overwrite it with --force`);
   }
   const { stringify } = await import('yaml');
-  const head = importHead(plan, from).map((line) => `# ${line.replaceAll(/\s+/g, ' ')}`);
+  const head = importHead(plan, from).map((line) => `# ${line.replaceAll(/[\p{Cc}\s]+/gu, ' ')}`);
   const text = out.endsWith('.json')
     ? `${JSON.stringify(config, undefined, 2)}\n`
     : `${head.join('\n')}\n${stringify(config, { lineWidth: 0 })}`;
-  if (out === '-') process.stdout.write(text);
-  else writeFileSync(out, text);
+  if (out === '-') print(text.trimEnd());
+  else writeWholeFile(out, text);
   for (const line of [...questionLines(plan), ...importReportLines(plan)]) note(line);
   const { tools, tokens } = plan.chosen;
   if (out === '-') return;

@@ -4,7 +4,7 @@ import { type KeyLimits, mostCallQuota, mostLimit } from '../../domain/limits.ts
 import { messageOf } from '../../errors.ts';
 import { fieldsOf } from '../../operations/limit-fields.ts';
 import { environmentUrl } from '../connection/environment-url.ts';
-import { mostOfPage, readList } from '../connection/lists.ts';
+import { readList } from '../connection/pages.ts';
 import { wholeOrNone, wholeUpTo } from '../input/whole-number.ts';
 import { print, printJson, table } from '../print/print.ts';
 import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
@@ -147,8 +147,8 @@ function goodFor({ servers, views }: KeyRecord): string {
 
 async function list(options: OperatorOptions): Promise<void> {
   await asOperator(options, async (operator) => {
-    const keys = await readList(async (from) => {
-      const page = await operator.run('listApiKeys', { limit: mostOfPage, ...from });
+    const keys = await readList(async (wanted) => {
+      const page = await operator.run('listApiKeys', wanted);
       const { keys: entries, next_cursor: next } = page as { keys: KeyRecord[]; next_cursor?: string };
       return { entries, next };
     });

@@ -1,13 +1,13 @@
 import { CommanderError } from 'commander';
 import { AppError, messageOf, type Problem } from '../../errors.ts';
 import { refusedUsage } from '../input/usage.ts';
-import { note } from './print.ts';
+import { jsonText, note } from './print.ts';
 
 /** Prints to standard error why a command failed, as text or as one JSON object, and returns the exit code. */
 export function reportFailure(error: unknown, isJson = false): 0 | 1 | 2 {
   const isUsage = error instanceof CommanderError;
   if (isUsage && error.exitCode === 0) return 0;
-  if (isJson) process.stderr.write(`${JSON.stringify({ error: failureJson(error) })}\n`);
+  if (isJson) note(jsonText({ error: failureJson(error) }));
   // Commander has already printed its message.
   else if (!isUsage) note(`error: ${failureText(error)}`);
   return isUsage && error.code !== refusedUsage ? 2 : 1;

@@ -5,8 +5,18 @@ export function print(text: string): void {
 
 /** Prints JSON: indented at a terminal, else on one line for programs. */
 export function printJson(value: unknown): void {
-  if (process.stdout.isTTY) print(JSON.stringify(value, undefined, 2));
-  else process.stdout.write(`${JSON.stringify(value)}\n`);
+  print(jsonText(value, process.stdout.isTTY ? 2 : undefined));
+}
+
+/** JSON in which no character is one that `harmless` would replace: JSON itself leaves those above U+007E as they are. */
+export function jsonText(value: unknown, indent?: number): string {
+  const escaped = (found: string) => `\\u${found.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  return JSON.stringify(value, undefined, indent).replaceAll(/(?!\n)[\p{Cc}\u202a-\u202e\u2066-\u2069]/gu, escaped);
+}
+
+/** A text of others on one line, so that it cannot look like several. */
+export function oneLine(text: string): string {
+  return text.replaceAll(/\s*[\n\v\f\r\u0085\u2028\u2029]\s*/g, ' ');
 }
 
 /** Messages hold texts of services and files, so nothing in them reaches a terminal as a command. */
@@ -14,8 +24,11 @@ export function note(text: string): void {
   process.stderr.write(`${harmless(text)}\n`);
 }
 
-/** A control character, with what makes a colour of `painter` of it. */
-const controls = /\p{Cc}(?:\[(?:0|2|31|32|33)m)?/gu;
+/**
+ * A control character, with what makes a colour of `painter` of it; or one that changes the direction of writing, which
+ * would show a text in another order.
+ */
+const controls = /\p{Cc}(?:\[(?:0|2|31|32|33)m)?|[\u202a-\u202e\u2066-\u2069]/gu;
 const kept = ['\n', '\t', '\u001b['];
 
 /** Replaces control characters but line breaks, tabs and colours, so that texts of others send no commands to a terminal. */
@@ -25,7 +38,7 @@ function harmless(text: string): string {
 
 /** Prints a table. Columns are as wide as their widest entry; the last one is not padded. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [head, ...rows];
+  const lines = [head, ...rows.map((row) => row.map(oneLine))];
   const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
   return lines
     .map((line) =>

@@ -40,6 +40,17 @@ export function readCredentials(folder: string): ReadonlyMap<string, StoredCrede
   return new Map(Object.entries(parsed.data.profiles));
 }
 
+/** A credential that can be read again; with another one the file would be damaged for all profiles. @throws AppError */
+function storable(credential: StoredCredential): StoredCredential {
+  const parsed = ('api_key' in credential ? apiKey : login).safeParse(credential);
+  if (parsed.success) return parsed.data;
+  const field = parsed.error.issues.flatMap(({ path }) => path).join('.') || 'a field';
+  throw new AppError(
+    'invalid',
+    `${credential.url} gave a login that cannot be stored: ${field} is too long, or not visible characters`,
+  );
+}
+
 function jsonIn(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -65,7 +76,7 @@ export function changeCredential<Result>(folder: string, profile: string, change
     const replacement = replacementOf(fileIn(folder), expectedBytes(all));
     try {
       return await change(all.get(profile), (credential) => {
-        if (credential) all.set(profile, credential);
+        if (credential) all.set(profile, storable(credential));
         else all.delete(profile);
         replacement.write(`${JSON.stringify({ profiles: Object.fromEntries(all) }, undefined, 2)}\n`);
       });

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import type { Output } from '../../operations/index.ts';
 import type { ConnectedClient } from '../connection/rest-client.ts';
 import { painter } from '../print/colour.ts';
-import type { ReadPage } from './read-records.ts';
+import type { ReadRecords } from './read-records.ts';
 import { addRecordOptions, type RecordOptions, runRecords } from './record-commands.ts';
 
 type Event = Output<'listAuditEvents'>['events'][number];
@@ -25,12 +25,9 @@ Examples:
 }
 
 /** The operation has no filter by time, so a page that reaches further back is the last one. */
-function pagesOf(client: ConnectedClient): ReadPage<Event> {
-  return async ({ since, cursor, limit }) => {
-    const { events, next_cursor } = await client.run('listAuditEvents', {
-      limit,
-      ...(cursor !== undefined && { cursor }),
-    });
+function pagesOf(client: ConnectedClient): ReadRecords<Event> {
+  return async ({ since, ...page }, allowance) => {
+    const { events, next_cursor } = await client.run('listAuditEvents', page, allowance);
     const records = since === undefined ? events : events.filter(({ at }) => Date.parse(at) >= since);
     return { records, next: records.length < events.length ? undefined : next_cursor };
   };

@@ -4,7 +4,7 @@ import { type Outcome, outcomes } from '../../errors.ts';
 import type { Output } from '../../operations/index.ts';
 import type { ConnectedClient } from '../connection/rest-client.ts';
 import { painter } from '../print/colour.ts';
-import type { ReadPage } from './read-records.ts';
+import type { ReadRecords } from './read-records.ts';
 import { addRecordOptions, type RecordOptions, runRecords } from './record-commands.ts';
 
 type Call = Output<'listCalls'>['calls'][number];
@@ -44,10 +44,9 @@ Examples:
     );
 }
 
-function pagesOf(client: ConnectedClient, { server, view, tool, outcome, caller, keyId }: Options): ReadPage<Call> {
-  return async ({ since, cursor, limit }) => {
-    const { calls, next_cursor } = await client.run('listCalls', {
-      limit,
+function pagesOf(client: ConnectedClient, { server, view, tool, outcome, caller, keyId }: Options): ReadRecords<Call> {
+  return async ({ since, ...page }, allowance) => {
+    const filters = {
       ...(server !== undefined && { slug: server }),
       ...(view !== undefined && { view }),
       ...(tool !== undefined && { tool }),
@@ -55,8 +54,8 @@ function pagesOf(client: ConnectedClient, { server, view, tool, outcome, caller,
       ...(caller !== undefined && { caller_kind: caller }),
       ...(keyId !== undefined && { key_id: keyId }),
       ...(since !== undefined && { since: new Date(since).toISOString() }),
-      ...(cursor !== undefined && { cursor }),
-    });
+    };
+    const { calls, next_cursor } = await client.run('listCalls', { ...page, ...filters }, allowance);
     return { records: calls, next: next_cursor };
   };
 }

@@ -1,8 +1,8 @@
 import { AppError } from '../../errors.ts';
-import { type Dated, newestRecords, pageSize, type ReadPage } from './read-records.ts';
+import { type Dated, newestRecords, type ReadRecords, recordPages } from './read-records.ts';
 
 export type Following<Item> = {
-  read: ReadPage<Item>;
+  read: ReadRecords<Item>;
   /** Shows records, oldest first. */
   show: (records: readonly Item[]) => void;
   /** Epoch ms by the service: those from then on are shown first; otherwise the last `first` ones. */
@@ -24,10 +24,14 @@ const longestPauseMs = 30_000;
 /** Every so many polls the whole window is read; the others end at the first page without a new record. */
 const wholeEvery = 10;
 
+/** Of the ids that are remembered, in characters. Those of a thousand calls a second take a fifth of it. */
+const mostRemembered = 32_000_000;
+
 /** Shows the records that there are, and then each new one once, until the process ends. @throws AppError when refused */
 export async function followRecords<Item extends Dated>(following: Following<Item>): Promise<never> {
   const { read, show, since, first, now, wait } = following;
   const seen = new Map<string, number>();
+  let remembered = 0;
   let newest = now;
   const start = Math.min(since ?? Number.POSITIVE_INFINITY, now - windowMs);
   const { records } = await newestRecords(read, Number.POSITIVE_INFINITY, start);
@@ -41,22 +45,27 @@ export async function followRecords<Item extends Dated>(following: Following<Ite
     const fresh = some.filter(({ id }) => !seen.has(id));
     for (const { id, at } of fresh) {
       seen.set(id, Date.parse(at));
+      remembered += id.length;
       newest = Math.max(newest, Date.parse(at));
     }
+    if (remembered > mostRemembered)
+      throw new AppError('tooLarge', 'the service lists more records at once than can be followed; list them instead');
     return fresh;
   }
 
   async function poll(isWhole: boolean): Promise<Item[]> {
     const from = Math.max(newest - windowMs, since ?? 0);
-    for (const [id, at] of seen) if (at < from) seen.delete(id);
+    for (const [id, at] of seen) {
+      if (at >= from) continue;
+      seen.delete(id);
+      remembered -= id.length;
+    }
     const found: Item[] = [];
-    let cursor: string | undefined;
-    do {
-      const page = await read({ since: from, cursor, limit: pageSize });
-      const fresh = keep(page.records);
+    for await (const { entries } of recordPages(read, from)) {
+      const fresh = keep(entries);
       found.push(...fresh);
-      cursor = page.records.length > 0 && fresh.length === 0 && !isWhole ? undefined : page.next;
-    } while (cursor !== undefined);
+      if (entries.length > 0 && fresh.length === 0 && !isWhole) break;
+    }
     return found;
   }
 

@@ -4,9 +4,9 @@ import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import type { ConnectedClient } from '../connection/rest-client.ts';
 import { wholeUpTo } from '../input/whole-number.ts';
-import { note, print, printJson } from '../print/print.ts';
+import { jsonText, note, oneLine, print, printJson } from '../print/print.ts';
 import { followRecords } from './follow-records.ts';
-import { type Dated, newestRecords, type ReadPage } from './read-records.ts';
+import { type Dated, newestRecords, type ReadRecords } from './read-records.ts';
 import { type Since, serviceTime, sinceOf } from './since.ts';
 
 export type RecordOptions = ConnectionOptions & { json?: true; follow?: true; limit?: number; since?: Since };
@@ -34,7 +34,7 @@ export function addRecordOptions(command: Command, what: string): Command {
 type RecordKind<Item> = {
   /** Name of the list in JSON. */
   name: string;
-  read: (client: ConnectedClient) => ReadPage<Item>;
+  read: (client: ConnectedClient) => ReadRecords<Item>;
   /** Lines for people; the heads of the columns when there is no record. */
   lines: (records: readonly Item[]) => string[];
   none: string;
@@ -46,8 +46,8 @@ export async function runRecords<Item extends Dated>(kind: RecordKind<Item>, opt
   const read = kind.read(client);
   const { json, follow, since, limit = follow ? shownFirst : listed } = options;
   const show = (records: readonly Item[]) => {
-    if (json) for (const record of records) process.stdout.write(`${JSON.stringify(record)}\n`);
-    else if (records.length > 0) print(kind.lines(records).join('\n'));
+    if (json) for (const record of records) print(jsonText(record));
+    else if (records.length > 0) print(kind.lines(records).map(oneLine).join('\n'));
   };
   const now = follow || (since && 'beforeNowMs' in since) ? await serviceTime(client.url) : 0;
   const from = since && ('at' in since ? since.at : now - since.beforeNowMs);

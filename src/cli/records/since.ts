@@ -1,5 +1,6 @@
 import { InvalidArgumentError } from 'commander';
-import { AppError, messageOf } from '../../errors.ts';
+import { AppError } from '../../errors.ts';
+import { brokenOff } from '../connection/answer.ts';
 
 /** A point in time: epoch ms, or so many ms before now. */
 export type Since = { at: number } | { beforeNowMs: number };
@@ -23,11 +24,15 @@ const patienceMs = 10_000;
 /** The time of the service in epoch ms, so that the clock of this machine does not matter. @throws AppError */
 export async function serviceTime(url: string): Promise<number> {
   try {
-    const { headers } = await fetch(`${url}/livez`, { redirect: 'manual', signal: AbortSignal.timeout(patienceMs) });
+    const { headers, body } = await fetch(`${url}/livez`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(patienceMs),
+    });
+    await body?.cancel();
     const at = Date.parse(headers.get('date') ?? '');
     if (!Number.isNaN(at)) return at;
   } catch (error) {
-    throw new AppError('unavailable', `${url} cannot be reached: ${messageOf(error)}`, { cause: error });
+    throw brokenOff(url, error);
   }
   throw new AppError('unavailable', `${url} does not say what time it is; give --since as a time`);
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
-import { mostOfPage, readList } from '../connection/lists.ts';
+import { readList } from '../connection/pages.ts';
 import { print, printJson, table } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true };
@@ -24,9 +24,12 @@ export function addLogins(program: Command): void {
 
 async function list({ server, json, ...options }: Options & { server?: string }): Promise<void> {
   const client = await connect(options, process.env);
-  const wanted = { limit: mostOfPage, ...(server !== undefined && { slug: server }) };
-  const grants = await readList(async (from) => {
-    const page = await client.run('listGrants', { ...wanted, ...from });
+  const grants = await readList(async (wanted, allowance) => {
+    const page = await client.run(
+      'listGrants',
+      { ...wanted, ...(server !== undefined && { slug: server }) },
+      allowance,
+    );
     return { entries: page.grants, next: page.next_cursor };
   });
   if (json) return printJson({ grants });

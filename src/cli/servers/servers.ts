@@ -6,9 +6,10 @@ import { programName } from '../../version.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { listedServers } from '../connection/lists.ts';
+import { oneServer } from '../connection/one-server.ts';
 import { ask } from '../input/ask.ts';
 import { readConfigFile } from '../input/config-file.ts';
-import { note, print, printJson, table } from '../print/print.ts';
+import { note, oneLine, print, printJson, table } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true };
 type Shown = Output<'getMcpServer'>;
@@ -77,10 +78,14 @@ function importText({ imported }: Shown['server']): string {
 
 async function get(slug: string, options: Options): Promise<void> {
   const client = await connect(options, process.env);
-  const shown = await client.run('getMcpServer', { slug });
+  const shown = await oneServer(client, slug);
   if (options.json) return printJson(shown);
   const { stringify } = await import('yaml');
-  print([...summary(shown).map((line) => `# ${line}`), stringify(shown.config, { lineWidth: 0 }).trimEnd()].join('\n'));
+  print(
+    [...summary(shown).map((line) => `# ${oneLine(line)}`), stringify(shown.config, { lineWidth: 0 }).trimEnd()].join(
+      '\n',
+    ),
+  );
 }
 
 /** Details outside the configuration, as comments, so that the whole output is a valid configuration file. */

@@ -5,6 +5,7 @@ import type { Input, Output } from '../../operations/index.ts';
 import { programName } from '../../version.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
+import { oneServer } from '../connection/one-server.ts';
 import { readConfigFile } from '../input/config-file.ts';
 import { type NamedText, namedText } from '../input/tool-arguments.ts';
 import { print, printJson, table } from '../print/print.ts';
@@ -57,8 +58,7 @@ function collect(argument: string, before: readonly NamedText[]): NamedText[] {
 
 async function list(slug: string, options: Options): Promise<void> {
   const client = await connect(options, process.env);
-  const { config } = await client.run('getMcpServer', { slug });
-  const tools = (config.tools ?? []) as { name: string; method: string; url: string; disabled?: boolean }[];
+  const { tools } = (await oneServer(client, slug)).config;
   if (options.json) return printJson({ tools });
   if (tools.length === 0) return print(`The server has no tools yet; add one with: ${programName} tools add SLUG FILE`);
   const rows = tools.map((tool) => [tool.name, tool.method, tool.url, tool.disabled ? 'disabled' : '']);

@@ -4,10 +4,11 @@ import { AppError } from '../../errors.ts';
 import type { Output } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
+import { type ListPage, pagesOf, type ReadPage } from '../connection/pages.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { changeLines } from '../files/report.ts';
 import { refusesUsage } from '../input/usage.ts';
-import { print, printJson, table } from '../print/print.ts';
+import { oneLine, print, printJson, table } from '../print/print.ts';
 
 type Options = ConnectionOptions & { json?: true };
 type Version = Output<'listVersions'>['versions'][number];
@@ -49,25 +50,24 @@ function versionOf(text: string): number {
 }
 
 /** Pages of versions, which hold whole configurations. */
-async function* pagesOf(client: RestClient, slug: string): AsyncGenerator<Version[]> {
-  let cursor: string | undefined;
-  do {
-    const page = await client.run('listVersions', { slug, limit: 20, ...(cursor !== undefined && { cursor }) });
-    yield page.versions;
-    cursor = page.next_cursor;
-  } while (cursor !== undefined);
+function versionPages(client: RestClient, slug: string): AsyncGenerator<ListPage<Version>> {
+  const read: ReadPage<Version> = async (wanted, allowance) => {
+    const { versions, next_cursor: next } = await client.run('listVersions', { slug, ...wanted }, allowance);
+    return { entries: versions, next };
+  };
+  return pagesOf(read, { ofPage: 20 });
 }
 
 async function list(slug: string, options: Options): Promise<void> {
   const client = await connect(options, process.env);
   const versions: Version[] = [];
-  for await (const page of pagesOf(client, slug)) versions.push(...page);
+  for await (const { entries } of versionPages(client, slug)) versions.push(...entries);
   if (options.json) return printJson({ versions });
   const rows = versions.map(({ version, created_at, created_by, created_by_name, config }) => [
     String(version),
     created_at,
     created_by_name ?? created_by,
-    String((config as { tools?: unknown[] }).tools?.length ?? 0),
+    String(Array.isArray(config.tools) ? config.tools.length : 0),
   ]);
   print(table(['VERSION', 'STORED AT', 'BY', 'TOOLS'], rows));
 }
@@ -75,9 +75,9 @@ async function list(slug: string, options: Options): Promise<void> {
 /** The versions with these numbers; undefined is the newest. @throws AppError notFound */
 async function find(client: RestClient, slug: string, wanted: readonly (number | undefined)[]): Promise<Version[]> {
   const found = new Map<number | undefined, Version>();
-  for await (const page of pagesOf(client, slug)) {
-    if (!found.has(undefined) && page[0]) found.set(undefined, page[0]);
-    for (const version of page) found.set(version.version, version);
+  for await (const { entries } of versionPages(client, slug)) {
+    if (!found.has(undefined) && entries[0]) found.set(undefined, entries[0]);
+    for (const version of entries) if (wanted.includes(version.version)) found.set(version.version, version);
     if (wanted.every((number) => found.has(number))) break;
   }
   return wanted.map((number) => {
@@ -95,7 +95,9 @@ async function show(slug: string, number: number, options: Options): Promise<voi
   const [version] = await find(client, slug, [number]);
   if (options.json) return printJson(version);
   const { stringify } = await import('yaml');
-  const head = `# Version ${version?.version} of ${version?.created_at}, by ${version?.created_by_name ?? version?.created_by}`;
+  const head = oneLine(
+    `# Version ${version?.version} of ${version?.created_at}, by ${version?.created_by_name ?? version?.created_by}`,
+  );
   print(`${head}\n${stringify(version?.config, { lineWidth: 0 }).trimEnd()}`);
 }
 

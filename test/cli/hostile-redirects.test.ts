@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { type HostileService, startHostileService } from '../support/toolhost/hostile-service.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+
+/** A command for each method, and those that send a credential in another form. */
+const commands: readonly string[][] = [
+  ['servers', 'list'],
+  ['servers', 'delete', 'one', '--yes'],
+  ['secrets', 'set', 'one', 'NAME'],
+  ['tools', 'update', 'one', 'get', '--set', 'timeout_ms=1'],
+  ['versions', 'restore', 'one', '3'],
+  ['calls', '--since', '1h'],
+  ['calls', '--follow'],
+  ['export', 'one', '--out', 'exported'],
+];
+
+describe('commands and redirects', () => {
+  let first: HostileService;
+  let second: HostileService;
+  let folder: string;
+  before(async () => {
+    [first, second] = await Promise.all([startHostileService(), startHostileService()]);
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-redirects-'));
+  });
+  after(() => {
+    first.close();
+    second.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('[ship 7] are not followed by any command, and the message says where one leads', async () => {
+    for (const [index, args] of [...commands, ...commands].entries()) {
+      const status = [301, 302, 303, 307, 308][index % 5] as number;
+      const target = index % 2 === 0 ? `${second.url}/api/v1/servers` : '//[evil';
+      first.answers((request, response) => {
+        const isTime = request.url === '/livez';
+        response.writeHead(isTime ? 200 : status, isTime ? {} : { location: target });
+        response.end('<html>');
+      });
+      const { code, stdout, stderr } = await toolhost(args, { env: first.env, cwd: folder, input: 'value' });
+      assert.deepEqual([code, stdout], [1, ''], `${args.join(' ')} ${stderr}`);
+      assert.match(stderr, new RegExp(`^error: [^\\n]*answered \\(${status}\\), [^\\n]*\\n$`), args.join(' '));
+      if (index % 2 === 0) assert.ok(stderr.includes(`It redirects to ${second.url}`), stderr);
+    }
+    assert.deepEqual(second.requests, []);
+  });
+
+  it('[ship 7] send nothing of a profile to its host by another scheme or port', async () => {
+    const home = join(folder, 'person');
+    mkdirSync(join(home, 'toolhost'), { recursive: true });
+    const { port } = new URL(first.url);
+    const stored = `https://127.0.0.1:${port}`;
+    const write = (name: string, value: unknown) =>
+      writeFileSync(join(home, 'toolhost', name), JSON.stringify(value), { mode: 0o600 });
+    write('config.yaml', { profile: 'work', profiles: { work: { url: stored } } });
+    write('credentials.json', { profiles: { work: { url: stored, api_key: 'thk_work' } } });
+    first.answers((_request, response) => void response.end('{}'));
+    const env = { XDG_CONFIG_HOME: home };
+    for (const url of [
+      first.url,
+      `http://localhost:${port}`,
+      `${first.url}/`,
+      second.url,
+      stored.replace('.1:', '.2:'),
+    ]) {
+      for (const how of [
+        { args: ['--url', url], more: {} },
+        { args: [], more: { TOOLHOST_URL: url } },
+      ]) {
+        const { code, stderr } = await toolhost(['servers', 'list', ...how.args], { env: { ...env, ...how.more } });
+        assert.deepEqual([code, /nothing of it is sent elsewhere/.test(stderr)], [1, true], stderr);
+      }
+    }
+    // The stored address speaks TLS, which this service does not.
+    assert.match((await toolhost(['servers', 'list'], { env })).stderr, /it does not speak TLS|cannot be reached/);
+    assert.deepEqual([first.requests, second.requests], [[], []]);
+  });
+
+  it('[ship 7] a description that breaks off, or never ends, is a failure in one sentence', async () => {
+    const sentence = /^(?:Reading [^\n]*\n)?error: http[^\n]* cannot be read: [^\n]*\n$/;
+    first.answers((_request, response) => {
+      response.writeHead(200, { 'content-length': 100 });
+      response.write('{', () => response.destroy());
+    });
+    const { code, stdout, stderr } = await toolhost(['import', `${first.url}/openapi.json`, '--plan']);
+    assert.deepEqual([code, stdout], [1, ''], stderr);
+    assert.match(stderr, sentence);
+    first.answers((_request, response) => void response.destroy());
+    const time = await toolhost(['calls', '--since', '1h'], { env: first.env });
+    assert.equal(time.code, 1);
+    assert.match(time.stderr, /^error: http[^\n]* cannot be reached: (?!fetch failed)[^\n]+\n$/);
+  });
+});

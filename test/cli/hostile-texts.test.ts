@@ -1,0 +1,242 @@
+import assert from 'node:assert/strict';
+import {
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import {
+  answersJson,
+  configOf,
+  type HostileService,
+  honestAnswer,
+  listedEntries,
+  serverEntry,
+  startHostileService,
+} from '../support/toolhost/hostile-service.ts';
+import { beginLogin } from '../support/toolhost/login-command.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+
+/** Commands that show or store texts of a service. */
+const commands: readonly string[][] = [
+  ['servers', 'list'],
+  ['servers', 'get', 'one'],
+  ['tools', 'list', 'one'],
+  ['secrets', 'list', 'one'],
+  ['versions', 'one'],
+  ['versions', 'diff', 'one', '999999', '999998'],
+  ['calls'],
+  ['audit'],
+  ['logins', 'list'],
+  ['export', 'one', '--out', 'exported'],
+  ['call', 'one', 'get', '--arg', 'id=1'],
+  ['preview', 'one', 'get', '--arg', 'id=1'],
+  ['complete', '--', 'call', 'one', ''],
+];
+
+const odd: unknown[] = [null, 7, '', '../../x', 'a\nb', [], [null], ['a'], {}, { a: null }, true, { length: 1 }];
+
+/** The value with one of its parts replaced; `at` chooses the part. */
+function mutated(value: unknown, at: number, by: unknown): unknown {
+  let left = at;
+  const walk = (part: unknown): unknown => {
+    if (left-- === 0) return by;
+    if (Array.isArray(part)) return part.map(walk);
+    if (typeof part !== 'object' || part === null) return part;
+    return Object.fromEntries(Object.entries(part).map(([name, inner]) => [name, walk(inner)]));
+  };
+  return walk(value);
+}
+
+describe('commands and the texts of a hostile service', () => {
+  let hostile: HostileService;
+  let root: string;
+  let folder: string;
+  let count = 0;
+  before(async () => {
+    hostile = await startHostileService();
+    root = mkdtempSync(join(tmpdir(), 'toolhost-texts-'));
+  });
+  beforeEach(() => {
+    folder = join(root, String(count++), 'inside');
+    mkdirSync(folder, { recursive: true });
+  });
+  after(() => {
+    hostile.close();
+    rmSync(root, { recursive: true, force: true });
+  });
+  const run = (...args: string[]) => toolhost(args, { env: hostile.env, cwd: folder });
+  const listsServer = (slug: string, config = configOf(slug)) =>
+    hostile.answers(
+      answersJson((path) => {
+        if (path === '/servers') return { servers: [serverEntry(slug)] };
+        const honest = honestAnswer(path) as object | undefined;
+        return path.endsWith('/limits') || !honest ? honest : { ...honest, config };
+      }),
+    );
+
+  it('[sec R2] exported files stand in the folder that was named, whatever the service calls its servers', async () => {
+    const slugs = [
+      '../../escaped',
+      '/tmp/escaped',
+      'a/b',
+      'C:\\x',
+      'a\nb',
+      '.hidden',
+      'Weather',
+      '..',
+      '',
+      'a'.repeat(300),
+    ];
+    for (const slug of slugs) {
+      listsServer(slug);
+      const all = await run('export', '--out', 'exported');
+      assert.deepEqual([all.code, all.stdout], [1, ''], `${JSON.stringify(slug)} ${all.stderr}`);
+      listsServer('one', configOf(slug));
+      const one = await run('export', 'one', '--out', 'exported');
+      assert.deepEqual([one.code, one.stdout], [1, ''], `${JSON.stringify(slug)} ${one.stderr}`);
+      assert.match(one.stderr, /^error: the service answered with no configuration of the server "one"[^\n]*\n$/);
+    }
+    assert.deepEqual(readdirSync(join(folder, '..'), { recursive: true }), ['inside']);
+  });
+
+  it('[sec R2] exported files replace nothing that is not the file of the server, and no device', async () => {
+    listsServer('one');
+    const target = join(folder, 'elsewhere');
+    mkdirSync(join(folder, 'exported'));
+    symlinkSync(target, join(folder, 'exported/one.yaml'));
+    const refused = await run('export', 'one', '--out', 'exported');
+    assert.deepEqual([refused.code, /is there already|no such file/.test(refused.stderr)], [1, true], refused.stderr);
+    assert.equal(lstatSync(target, { throwIfNoEntry: false }), undefined);
+    listsServer('con');
+    assert.match((await run('export', 'con', '--out', 'devices')).stderr, /devices\/con_\.yaml/);
+    assert.deepEqual(readdirSync(join(folder, 'devices')), ['con_.yaml']);
+    const linked = join(folder, 'shared.yaml');
+    writeFileSync(linked, readFileSync(join(folder, 'devices/con_.yaml'), 'utf8').replace('Gets it.', 'Got it.'), {
+      mode: 0o600,
+    });
+    mkdirSync(join(folder, 'links'));
+    symlinkSync(linked, join(folder, 'links/any.yaml'));
+    assert.match((await run('export', 'con', '--out', 'links')).stderr, /^changed/);
+    assert.match(readFileSync(linked, 'utf8'), /Gets it\./);
+    assert.equal(lstatSync(linked).mode & 0o777, 0o600);
+    assert.ok(lstatSync(join(folder, 'links/any.yaml')).isSymbolicLink());
+  });
+
+  it('[sec R2] a name of dots or without characters leads to no other route', async () => {
+    hostile.answers(answersJson(() => ({ deleted: 'x' })));
+    for (const name of ['.', '..', '']) {
+      for (const args of [
+        ['tools', 'remove', 'one', name],
+        ['secrets', 'delete', 'one', name],
+        ['servers', 'delete', name, '--yes'],
+      ]) {
+        const { code, stderr } = await run(...args);
+        assert.deepEqual([code, /^error: there is no \w+ "\.{0,2}"\n$/.test(stderr)], [1, true], stderr);
+      }
+    }
+    assert.deepEqual(hostile.requests, []);
+  });
+
+  it('[sec R2] a record, a row or a comment stays one line', async () => {
+    const evil = 'a\nb\r\nc\u2028d\u0085e';
+    hostile.answers(
+      answersJson((path) => {
+        if (path === '/servers') return { servers: [serverEntry('one', { name: evil, url: evil })] };
+        if (path === '/calls') return { calls: [{ ...listedEntries[path]?.entry(1), server: evil, reason: evil }] };
+        if (path === '/audit')
+          return { events: [{ ...listedEntries[path]?.entry(1), operation: evil, actor_name: evil }] };
+        if (path === '/servers/one')
+          return { ...(honestAnswer(path) as object), warnings: [{ path: evil, message: evil }] };
+        return undefined;
+      }),
+    );
+    const lines = async (...args: string[]) => (await run(...args)).stdout.trimEnd().split(/[\n\r\u0085\u2028]/);
+    assert.equal((await lines('servers', 'list')).length, 2);
+    assert.equal((await lines('calls')).length, 1);
+    assert.equal((await lines('audit')).length, 1);
+    assert.equal((await lines('servers', 'get', 'one')).filter((line) => line.startsWith('# ')).length, 3);
+  });
+
+  it('[sec R2] no shape of an answer makes a command fail in another way than with a sentence', async () => {
+    const command = fc.constantFrom(...commands);
+    const sentence = /^(?:error: [^\n]*\n(?: {2}[^\n]*\n)*)?$/;
+    await fc.assert(
+      fc.asyncProperty(command, fc.nat(60), fc.constantFrom(...odd), async (args, at, by) => {
+        hostile.answers(
+          answersJson((path) => {
+            const honest = honestAnswer(path);
+            // Only one answer of a command is odd.
+            return path.endsWith('/limits') ? honest : mutated(honest, at, by);
+          }),
+        );
+        const { code, stdout, stderr } = await run(...args);
+        const what = `${args.join(' ')}: ${code} ${stdout} ${stderr}`;
+        assert.ok(code === 0 || code === 1 || (code === 2 && args[1] === 'diff'), what);
+        if (code === 1 && args[0] !== 'call') assert.match(stderr, sentence, what);
+        assert.doesNotMatch(stderr, /fault of toolhost|^\s+at /m, what);
+      }),
+      { numRuns: 40 },
+    );
+    for (const problems of [[null], 'text', [7], { length: 3 }, [{ path: 1, message: [] }]]) {
+      hostile.answers(
+        (_request, response) => void response.writeHead(400).end(JSON.stringify({ detail: 'no', problems })),
+      );
+      const { code, stderr } = await run('servers', 'list');
+      assert.equal(code, 1);
+      assert.match(stderr, /^error: [^\n]* is the address right\?\n$/);
+    }
+  });
+
+  it('[sec R2] a login that could not be read again is not stored, and those of other profiles stay', async () => {
+    const env = { XDG_CONFIG_HOME: join(folder, 'person') };
+    mkdirSync(join(folder, 'person/toolhost'), { recursive: true });
+    const path = join(folder, 'person/toolhost/credentials.json');
+    const before = JSON.stringify({ profiles: { work: { url: 'https://work.example.com', api_key: 'thk_work' } } });
+    writeFileSync(path, before, { mode: 0o600 });
+    const { url } = hostile;
+    const id = 'client '.repeat(3);
+    hostile.answers((request, response) => {
+      const at = new URL(request.url ?? '', url).pathname;
+      response.setHeader('content-type', 'application/json');
+      const says = (status: number, value: object) => void response.writeHead(status).end(JSON.stringify(value));
+      if (at === '/.well-known/oauth-protected-resource/api/v1')
+        return says(200, { resource: `${url}/api/v1`, authorization_servers: [url] });
+      if (at === '/.well-known/oauth-authorization-server')
+        return says(200, {
+          ...{ issuer: url, authorization_endpoint: `${url}/authorize`, token_endpoint: `${url}/token` },
+          ...{ registration_endpoint: `${url}/register`, response_types_supported: ['code'] },
+          code_challenge_methods_supported: ['S256'],
+        });
+      if (at === '/register') {
+        let text = '';
+        request.on('data', (chunk) => (text += chunk));
+        request.on('end', () => says(201, { ...JSON.parse(text), client_id: id }));
+        return;
+      }
+      if (at === '/token') return says(200, { access_token: 'token', token_type: 'Bearer' });
+      response.setHeader(
+        'www-authenticate',
+        `Bearer resource_metadata="${url}/.well-known/oauth-protected-resource/api/v1"`,
+      );
+      says(401, { detail: 'no' });
+    });
+    const login = beginLogin([url, '--no-browser'], { env });
+    const asked = new URL(await login.address).searchParams;
+    const answer = new URL(asked.get('redirect_uri') ?? '');
+    answer.search = new URLSearchParams({ code: 'code', state: asked.get('state') ?? '', iss: url }).toString();
+    login.paste(answer.href);
+    const { code, stderr } = await login.ended;
+    assert.deepEqual([code, /cannot be stored: client_id/.test(stderr)], [1, true], stderr);
+    assert.equal(readFileSync(path, 'utf8'), before);
+    assert.deepEqual(readdirSync(join(folder, 'person/toolhost')).toSorted(), ['credentials.json', 'credentials.lock']);
+  });
+});

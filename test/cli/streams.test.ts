@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import {
+  answersJson,
+  configOf,
+  type HostileService,
+  honestAnswer,
+  startHostileService,
+} from '../support/toolhost/hostile-service.ts';
+import { binary } from '../support/toolhost/toolhost-command.ts';
+
+describe('the streams and files of commands', () => {
+  let service: HostileService;
+  let folder: string;
+  before(async () => {
+    service = await startHostileService();
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-streams-'));
+    writeFileSync(join(folder, 'bad.yaml'), 'name: bad\n');
+  });
+  after(() => {
+    service.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** Runs a script of bash in which `t` is `toolhost`. */
+  const bash = (script: string) =>
+    new Promise<{ code: number; stdout: string; stderr: string }>((resolve) => {
+      const env = { PATH: process.env.PATH ?? '', HOME: folder, ...service.env };
+      const options = { env, cwd: folder, timeout: 60_000 };
+      const all = `t() { '${binary}' "$@"; }; set -o pipefail; ${script}`;
+      execFile('bash', ['--norc', '-c', all], options, (error, stdout, stderr) =>
+        resolve({ code: error ? Number(error.code) : 0, stdout, stderr }),
+      );
+    });
+  const answers = () => service.answers(answersJson(honestAnswer));
+
+  it('[ship 7] a full disk behind standard output is a failure in one sentence', async () => {
+    answers();
+    const sentence = /^error: standard output cannot be written: ENOSPC[^\n]*\n$/;
+    for (const command of [
+      'servers list',
+      'servers list --json',
+      'schema',
+      '--help',
+      'completion bash',
+      'export one',
+    ]) {
+      const { code, stderr } = await bash(`t ${command} > /dev/full`);
+      assert.equal(code, 1, `${command} ${stderr}`);
+      assert.match(stderr, command.endsWith('--json') ? /^\{"error":.*ENOSPC.*\}\n$/ : sentence, command);
+    }
+  });
+
+  it('[ship 7] a reader that ends ends a command without a word, and its exit code stays', async () => {
+    answers();
+    const quiet = async (script: string) => {
+      const { code, stderr } = await bash(script);
+      return [code, stderr];
+    };
+    assert.deepEqual(await quiet('t servers list | head -n 0'), [0, '']);
+    assert.deepEqual(await quiet('t schema | true'), [0, '']);
+    assert.deepEqual(await quiet('t check bad.yaml | true'), [1, '']);
+  });
+
+  it('[ship 7] messages that cannot be written do not keep a command from its work', async () => {
+    answers();
+    for (const [index, stderr] of ['2> /dev/full', '2>&-', '2> >(true)'].entries()) {
+      const { code } = await bash(`t export one two --out out-${index} ${stderr}`);
+      assert.equal(code, 0, stderr);
+      assert.deepEqual(readdirSync(join(folder, `out-${index}`)), ['one.yaml', 'two.yaml'], stderr);
+    }
+  });
+
+  it('[ship 7] a full disk leaves the file before, and no part of the new one', async () => {
+    answers();
+    const out = join(folder, 'full');
+    assert.equal((await bash('t export one --out full')).code, 0);
+    const before = readFileSync(join(out, 'one.yaml'), 'utf8');
+    service.answers(
+      answersJson((path) => {
+        const honest = honestAnswer(path) as object | undefined;
+        const config = configOf(path.split('/')[2] ?? '', { description: 'x'.repeat(5000) });
+        return path.endsWith('/limits') || !honest ? honest : { ...honest, config };
+      }),
+    );
+    // No file of the command may be larger than a block, as if the disk were full.
+    for (const slug of ['one', 'two']) {
+      const { code, stderr } = await bash(`ulimit -f 1; t export ${slug} --out full`);
+      assert.equal(code, 1, stderr);
+      assert.match(stderr, new RegExp(`^error: full/${slug}\\.yaml: cannot be written: EFBIG[^\\n]*\\n$`));
+    }
+    assert.deepEqual(readdirSync(out), ['one.yaml']);
+    assert.equal(readFileSync(join(out, 'one.yaml'), 'utf8'), before);
+    const description = join(folder, 'openapi.json');
+    writeFileSync(description, openApi('x'.repeat(1500)));
+    mkdirSync(join(folder, 'imported'));
+    writeFileSync(join(folder, 'imported/api.yaml'), 'before');
+    const made = await bash("ulimit -f 1; t import openapi.json --include '*' --out imported/api.yaml --force");
+    assert.equal(made.code, 1, made.stderr);
+    assert.match(made.stderr, /^error: imported\/api\.yaml: cannot be written: /m);
+    assert.deepEqual(readdirSync(join(folder, 'imported')), ['api.yaml']);
+    assert.equal(readFileSync(join(folder, 'imported/api.yaml'), 'utf8'), 'before');
+  });
+
+  it('[ship 7] an import writes into a device, and replaces it by no file', async () => {
+    writeFileSync(join(folder, 'openapi.json'), openApi('short'));
+    const { code, stdout } = await bash(
+      "mkfifo pipe; cat pipe & t import openapi.json --include '*' --out pipe --force; code=$?; wait; test -p pipe && exit $code",
+    );
+    assert.equal(code, 0);
+    assert.match(stdout, /^name: /m);
+  });
+
+  const openApi = (summary: string) =>
+    JSON.stringify({
+      openapi: '3.0.0',
+      info: { title: 'API', version: '1', description: summary },
+      servers: [{ url: 'https://api.example.com' }],
+      paths: {
+        '/things': { get: { operationId: 'list', description: summary, responses: { 200: { description: 'ok' } } } },
+      },
+    });
+});

@@ -1,0 +1,119 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+type Json = { [field: string]: unknown };
+type Answer = (request: IncomingMessage, response: ServerResponse) => void;
+
+/** A service of somebody else that a person points the command line at. */
+export type HostileService = {
+  url: string;
+  /** Method and path of each request, without the query. */
+  readonly requests: string[];
+  /** How it answers from now on. */
+  answers(answer: Answer): void;
+  /** An environment in which commands use it. */
+  env: Record<string, string>;
+  close(): void;
+};
+
+export async function startHostileService(): Promise<HostileService> {
+  let answer: Answer = (_request, response) => void response.end();
+  const requests: string[] = [];
+  const server = createServer((request, response) => {
+    requests.push(`${request.method} ${new URL(request.url ?? '', 'http://x').pathname}`);
+    response.on('error', () => undefined);
+    answer(request, response);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    url,
+    requests,
+    answers(next) {
+      answer = next;
+      requests.length = 0;
+    },
+    env: { TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' },
+    close() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+/** Answers with JSON by the path below `/api/v1`; every other path is not found. */
+export function answersJson(of: (path: string, query: URLSearchParams) => unknown): Answer {
+  return (request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '', 'http://x');
+    const found = of(pathname.replace(/^\/api\/v1/, ''), searchParams);
+    response.writeHead(found === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(found ?? { detail: 'not found' }));
+  };
+}
+
+const at = '2026-11-22T10:00:00.000Z';
+
+export function serverEntry(slug: string, more: Json = {}): Json {
+  const about = {
+    id: slug,
+    name: slug,
+    slug,
+    url: 'https://x.example.com',
+    access: 'oauth',
+    tool_count: 1,
+    version: 1,
+  };
+  return { ...about, created_at: at, updated_at: at, created_by: 'somebody', ...more };
+}
+
+export function configOf(slug: string, more: Json = {}): Json {
+  const url = 'https://api.example.com/things/:id';
+  const tool = { name: 'get', description: 'Gets it.', method: 'GET', url, input_schema: { id: { type: 'string' } } };
+  const authentication = { type: 'ApiKey', header: 'X-Key', token: '********' };
+  return { name: slug, slug, authentication, tools: [tool], ...more };
+}
+
+const limit = { from: 'default' };
+const limits = { calls_per_second: limit, concurrent_calls: limit };
+
+/** What an honest service answers about any server. */
+export function honestAnswer(path: string): unknown {
+  const list = listedEntries[path];
+  if (list) return { [list.field]: [list.entry(1), list.entry(2)] };
+  const [, slug = '', of] = /^\/servers\/([^/]+)(?:\/(.*))?$/.exec(path) ?? [];
+  if (slug === '') return undefined;
+  if (of === undefined) return { server: serverEntry(slug), config: configOf(slug), warnings: [], secrets: ['KEY'] };
+  if (of === 'limits') return { ...limits, slug, workspace: limits, upstreams: [] };
+  if (of === 'secrets') return { secrets: [{ name: 'KEY', updated_at: at, origins: [], used_by: [] }] };
+  if (of === 'tools/get/preview')
+    return { request: { method: 'GET', url: 'https://x', headers: [['a', 'b']] }, curl: 'curl https://x' };
+  if (of === 'tools/get/call') return { content: [{ type: 'text', text: 'done' }], is_error: false };
+  return undefined;
+}
+
+/** An entry of each list that commands read, with the path of the list and the field that holds its entries. */
+export const listedEntries: { [path: string]: { field: string; entry: (index: number) => Json } } = {
+  '/servers': { field: 'servers', entry: (index) => serverEntry(`server-${index}`, { label: 'mine' }) },
+  '/calls': {
+    field: 'calls',
+    entry: (index) => ({
+      ...{ id: `call_${index}`, at: new Date().toISOString(), server: 's', tool: 't', outcome: 'ok' },
+      ...{ caller_kind: 'api_key', duration_ms: 1, bytes_in: 0, bytes_out: 0, request_id: 'r' },
+    }),
+  },
+  '/audit': {
+    field: 'events',
+    entry: (index) => ({
+      ...{ id: `event_${index}`, at: new Date().toISOString(), actor_kind: 'user', actor_id: 'u' },
+      ...{ operation: 'o', detail: {}, request_id: 'r' },
+    }),
+  },
+  '/grants': {
+    field: 'grants',
+    entry: (index) => ({ id: `grt_${index}`, server: 's', client: 'c', scope: '', status: 'active', created_at: at }),
+  },
+  '/servers/one/versions': {
+    field: 'versions',
+    entry: (index) => ({ version: 1_000_000 - index, created_at: at, created_by: 'u', config: {} }),
+  },
+};
