@@ -1,5 +1,5 @@
 import type { Access } from './config/access.ts';
-import type { BodyLimits } from './json/json.ts';
+import type { BodyLimits } from './json/body-limits.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { Lookup, Visit } from './visit.ts';
 
@@ -87,7 +87,7 @@ export type McpServer = {
   toolNames: readonly string[];
   /** Limits of a message, where they are not the usual ones. */
   bodyLimits?: BodyLimits;
-  /** Whether large arguments of a tool may be a `LongInput`; `isLong` as there. */
+  /** Whether large arguments of a tool may be a `LongInput`. `isLong`: the message is larger than other bodies may be. */
   takesLongInput?: (tool: string, isLong: boolean) => boolean;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;

@@ -1,13 +1,13 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { ownHostPath } from '../domain/http/server-hosts.ts';
-import { bodyLimits } from '../domain/json/json.ts';
+import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import type { Lookup, Strangers } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/maybe-promise.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
-import { pagePolicy, plainErrorPage } from '../http/page.ts';
+import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
 import {
   checkBodyLength,
   type Drain,
@@ -145,7 +145,7 @@ function checkContentType(request: IncomingMessage): void {
 
 /** A browser asks for HTML by name; MCP clients ask for an event stream. */
 function isForPerson({ method, headers }: IncomingMessage): boolean {
-  return method === 'GET' && (headers.accept?.includes('text/html') ?? false);
+  return wantsPage(method, headers.accept);
 }
 
 /** Calls `cancel` when the client has gone, at once if it already has. */
@@ -172,7 +172,7 @@ const ofJson = ['Content-Type', 'application/json'];
 const ofStream = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
 
 function outgoing({ status, body, stream }: Reply, { headers }: Incoming): Outgoing {
-  if (body === undefined) return { status, headers, body };
+  if (body === undefined) return { status, headers: [...headers], body };
   return { status, headers: [...headers, ...(stream ? ofStream : ofJson)], body };
 }
 

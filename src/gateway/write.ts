@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { Pieces } from './protocol/results.ts';
 
-/** An answer to be written; `headers` alternates names and values. */
-export type Outgoing = { status: number; headers: readonly string[]; body: string | Pieces | undefined };
+/** An answer to be written; `headers` alternates names and values, and gets the length of the body. */
+export type Outgoing = { status: number; headers: string[]; body: string | Pieces | undefined };
 
 /**
  * Ends a response on which nothing has been set. A client that does not read its answer within `slowReaderMs` is cut
@@ -10,10 +10,11 @@ export type Outgoing = { status: number; headers: readonly string[]; body: strin
  */
 export function write(response: ServerResponse, { status, headers, body }: Outgoing, slowReaderMs: number): void {
   if (response.destroyed) return;
-  if (body === undefined) response.writeHead(status, headers as string[]).end();
+  if (body === undefined) response.writeHead(status, headers).end();
   else {
     const bytes = typeof body === 'string' ? Buffer.byteLength(body) : lengthOf(body);
-    response.writeHead(status, [...headers, 'Content-Length', String(bytes)]);
+    headers.push('Content-Length', String(bytes));
+    response.writeHead(status, headers);
     // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
     if (typeof body === 'string') response.end(body, bytes === body.length ? 'latin1' : 'utf8');
     else endWithPieces(response, body);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { html, raw } from 'hono/html';
+import { unseenCharacters } from '../domain/unseen-characters.ts';
 
 /** Result of `html`; its text is already escaped. */
 export type Markup = ReturnType<typeof html>;
@@ -78,8 +79,7 @@ export function plainErrorPage(message: string, home: string): string {
   );
 }
 
-/** Control, bidirectional, zero-width and blank characters would let a name pose as something else. */
+/** A name or text from outside, with its invisible characters made visible. */
 export function visible(text: string): string {
-  // Variation selectors are default-ignorable, but part of many emoji.
-  return text.replaceAll(/[^\P{C}\n\t]|(?![\ufe0e\ufe0f])\p{Default_Ignorable_Code_Point}/gu, '\ufffd');
+  return text.replaceAll(unseenCharacters, '\ufffd');
 }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { configurationLimits } from '../domain/json/json.ts';
+import { configurationLimits } from '../domain/json/body-limits.ts';
 import { createBoundedWork } from '../domain/work/bounded-work.ts';
 import { checkBodyLength, readBody } from '../http/read-body.ts';
 

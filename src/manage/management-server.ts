@@ -1,5 +1,6 @@
 import { covers } from '../domain/credentials/scopes.ts';
-import { bodyLimits, configurationLimits, isLargerThan } from '../domain/json/json.ts';
+import { bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
+import { isLargerThan } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
 import {
   jsonResult,
@@ -15,13 +16,7 @@ import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
-import {
-  type Runner,
-  runOperation,
-  shortLimits,
-  takesConfiguration,
-  takesShortInput,
-} from '../operations/run-operation.ts';
+import { type Runner, runOperation, takesConfiguration, takesShortInput } from '../operations/run-operation.ts';
 import { authenticate, type ManagerCredentials, mayManage } from './authenticate.ts';
 
 const instructions =
@@ -49,7 +44,7 @@ export async function createManagementServer(
   const toolNames = [...byName.keys()];
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
   const tools = await toolsJson(offered);
-  // Arguments for other operations may not be as large as a configuration.
+  // Arguments that must be short are not even parsed when they are long: `refuseLarge` refuses them.
   const takesLongInput = (name: string, isLong: boolean) => {
     const op = byName.get(name);
     if (op === undefined) return false;
@@ -97,10 +92,16 @@ async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
 /** Only configurations may be larger than other bodies. @throws AppError tooLarge */
 function refuseLarge(op: Operation, args: object, bytesIn: number): void {
   const { bytes, elements } = takesShortInput(op) ? shortLimits : bodyLimits;
-  const most = { values: elements, characters: bytes };
-  const isSmall = bytesIn <= elements || (bytesIn <= bodyLimits.bytes && !isLargerThan(args, most));
-  if (args instanceof LongInput ? op.validatesInput : isSmall) return;
-  throw new AppError('tooLarge', `the arguments are larger than ${bytes} bytes or ${elements} elements`);
+  const isSmall = () => {
+    // Each value takes a byte, so a message of so few bytes has no more values.
+    if (bytesIn <= elements) return true;
+    return bytesIn <= bodyLimits.bytes && !isLargerThan(args, { values: elements, characters: bytes });
+  };
+  if (args instanceof LongInput ? op.validatesInput : isSmall()) return;
+  throw new AppError(
+    'tooLarge',
+    `the arguments are larger than ${bytes} bytes or ${elements} elements; send less at once`,
+  );
 }
 
 /** Turns refusals that the agent can act on into results, which its model can read. */

@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
-import { bodyProblem, parseJson } from '../domain/json/json.ts';
+import { bodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
+import { withoutObjects } from '../domain/json/cut-objects.ts';
+import { parseJson } from '../domain/json/json.ts';
 import { JsonCursor } from '../domain/json/json-cursor.ts';
 import { type JsonScan, scanJson } from '../domain/json/json-scan.ts';
-import { isLongInput, LongInput, withoutObjects } from '../domain/json/long-input.ts';
-import { isLongBody, parseLongJson } from '../domain/json/long-json.ts';
+import { LongInput } from '../domain/json/long-input.ts';
+import { parseLongJson } from '../domain/json/long-json.ts';
 import { AppError, invalid } from '../errors.ts';
 import { hasBody } from '../http/read-body.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
@@ -40,8 +42,8 @@ export async function bodyOf(
   const tooMuch = bodyProblem(scan, limits);
   if (tooMuch) throw new AppError('tooLarge', tooMuch);
   if (!isObject(bytes)) throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
-  if (hasThreads && isLongInput(bytes.length, scan)) {
-    if (op.validatesInput) return new LongInput(bytes, isLongBody(bytes.length, scan));
+  if (hasThreads && exceedsLimits(bytes.length, scan, shortLimits)) {
+    if (op.validatesInput) return new LongInput(bytes);
     if (op.longField !== undefined) return fieldsAround(bytes, op.longField);
   }
   return parsedHere(bytes, scan);
@@ -56,7 +58,7 @@ function isObject(bytes: Buffer): boolean {
 
 async function parsedHere(bytes: Buffer, scan: JsonScan): Promise<Fields> {
   const text = bytes.toString('utf8');
-  return (isLongBody(bytes.length, scan) ? await parseLongJson(text) : parseJson(text)) as Fields;
+  return (exceedsLimits(bytes.length, scan, bodyLimits) ? await parseLongJson(text) : parseJson(text)) as Fields;
 }
 
 /** The fields of a body of which one, when it is a large object, is not parsed. */
@@ -65,5 +67,5 @@ function fieldsAround(bytes: Buffer, field: string): Fields {
     text,
     objects: [object],
   } = withoutObjects(bytes, [field]);
-  return { ...(parseJson(text) as Fields), ...(object && { [field]: new LongInput(object, false) }) };
+  return { ...(parseJson(text) as Fields), ...(object && { [field]: new LongInput(object) }) };
 }

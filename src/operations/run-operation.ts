@@ -1,15 +1,9 @@
 import type { Kysely, Transaction } from 'kysely';
 import { covers } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
-import {
-  type BodyLimits,
-  bodyLimits,
-  configurationLimits,
-  holdsNul,
-  isLargerThan,
-  plainNumbers,
-} from '../domain/json/json.ts';
-import { LongInput, mostParsed } from '../domain/json/long-input.ts';
+import { type BodyLimits, bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
+import { holdsNul, isLargerThan, plainNumbers } from '../domain/json/json.ts';
+import { LongInput } from '../domain/json/long-input.ts';
 import { problemsOf } from '../domain/problems/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
@@ -56,6 +50,7 @@ export async function runOperation<Op extends Operation>(
   if (holdsNul(raw)) throw errorOfFault(nulFault);
   if (isLarge) await nextTurn();
   const input = op.validatesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
+  if (isLarge) await nextTurn();
   const { defaultQuotas } = runner.parts;
   const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId, quotas: defaultQuotas });
   const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
@@ -120,14 +115,11 @@ type Input = Record<string, unknown>;
 /** Converts exact numbers to plain ones. Only the arguments of a tool keep all digits of their numbers, as in a call. */
 function parseInput(op: Operation, raw: unknown): Input {
   const given = (raw ?? {}) as Input;
-  const plain = plainNumbers(given) as Input;
+  const exact = 'arguments' in op.input.shape ? { arguments: given.arguments } : undefined;
   // A thread checks what is in it.
   const long = op.longField !== undefined && given[op.longField] instanceof LongInput ? op.longField : undefined;
-  const checked = {
-    ...plain,
-    ...('arguments' in op.input.shape && { arguments: given.arguments }),
-    ...(long !== undefined && { [long]: {} }),
-  };
+  const plain = plainNumbers(exact ? { ...given, arguments: undefined } : given) as Input;
+  const checked = { ...plain, ...exact, ...(long !== undefined && { [long]: {} }) };
   const parsed = op.input.safeParse(checked);
   if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, raw, () => Object.keys(op.input.shape)));
   return long === undefined ? parsed.data : { ...parsed.data, [long]: given[long] };
@@ -169,14 +161,6 @@ export function takesShortInput(op: Operation): boolean {
   const isLong = op.validatesInput || op.longField !== undefined || op.largestBody !== undefined;
   return !isLong && !('arguments' in op.input.shape);
 }
-
-/** A short input is parsed on the event loop, so it is no longer than what may be parsed there. */
-export const shortLimits: BodyLimits = {
-  ...bodyLimits,
-  bytes: mostParsed.characters,
-  elements: mostParsed.values,
-  names: mostParsed.values,
-};
 
 /** Limits of the body of a request. Only those who may store a configuration may send a large one. */
 export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { z } from 'zod';
+import { shortLimits } from '../../src/domain/json/body-limits.ts';
 import { inputSchemaOf } from '../../src/operations/describe.ts';
 import { operationList } from '../../src/operations/index.ts';
-import { shortLimits, takesShortInput } from '../../src/operations/run-operation.ts';
+import { takesShortInput } from '../../src/operations/run-operation.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 type Def = { type: string; [field: string]: unknown };

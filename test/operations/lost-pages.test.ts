@@ -5,7 +5,7 @@ import { checkPage } from '../support/browser/check-page.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
 import { echoConfig } from '../support/mcp.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { wire } from '../support/upstreams/wire.ts';
+import { type WireReply, wire } from '../support/upstreams/wire.ts';
 
 /** What a browser sends for a page, and what programs send. */
 const browsers = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8';
@@ -15,6 +15,14 @@ const programs = [undefined, '*/*', 'application/json', 'text/event-stream, appl
 const noServer = ['/mcp/nobody', '/mcp/nobody/desk', '/mcp/echo/desk', '/mcp/manage/desk', '/mcp/gone', '/mcp/<b>'];
 
 const nowhere = ['/nope', '/nope/deeper', '/mcp', '/mcp/nope/deeper/still', '/<script>alert(1)</script>', '/keyss?a=1'];
+
+/** Status and headers, without those that differ from request to request, or that HEAD may leave out (RFC 9110, 9.3.2). */
+function headOf({ status, headers }: WireReply) {
+  const { date, 'x-request-id': id, 'content-length': length, 'transfer-encoding': coding, ...rest } = headers;
+  assert.ok(id);
+  const policy = String(rest['content-security-policy']).replace(/'nonce-[^']+'/, '');
+  return { status, ...rest, 'content-security-policy': policy };
+}
 
 describe('an address where nothing is', () => {
   let toolhost: TestToolhost;
@@ -30,8 +38,9 @@ describe('an address where nothing is', () => {
     await browser?.close();
     await toolhost?.stop();
   });
-  const get = (path: string, accept: string | undefined, headers = {}) =>
-    wire(encodeURI(toolhost.url + path), { headers: { ...(accept !== undefined && { accept }), ...headers } });
+  const ask = (method: string, path: string, accept: string | undefined, headers = {}) =>
+    wire(encodeURI(toolhost.url + path), { method, headers: { ...(accept !== undefined && { accept }), ...headers } });
+  const get = (path: string, accept: string | undefined, headers = {}) => ask('GET', path, accept, headers);
 
   for (const path of nowhere) {
     it(`[find D4] is a page with a link home for a browser, and JSON for a program: ${path}`, async () => {
@@ -92,6 +101,22 @@ describe('an address where nothing is', () => {
       await page.close();
     });
   }
+
+  it('[find D4] has the same head for HEAD as for GET, for browsers and for programs', async () => {
+    const fixed = ['/', '/mcp/echo', '/mcp/manage', '/api/v1/nope', '/api/v1/servers', '/livez', '/readyz'];
+    const others = ['/files/nothing', '/.well-known/oauth-protected-resource/mcp/nobody', '/mcp/echo/register'];
+    for (const path of [...nowhere, ...noServer, ...fixed, ...others]) {
+      for (const accept of [browsers, ...programs]) {
+        const [got, asked] = [await get(path, accept), await ask('HEAD', path, accept)];
+        assert.deepEqual([headOf(asked), asked.text], [headOf(got), ''], `${path} for ${accept}`);
+      }
+    }
+    const host = { host: 'elsewhere.example' };
+    for (const path of ['/', '/mcp/echo']) {
+      const [got, asked] = [await get(path, browsers, host), await ask('HEAD', path, browsers, host)];
+      assert.deepEqual(headOf(asked), headOf(got), path);
+    }
+  });
 
   it('[find D4] is JSON for everybody below /api', async () => {
     const answer = await get('/api/v1/nope', browsers);

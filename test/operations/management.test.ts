@@ -123,6 +123,23 @@ describe('the management server', () => {
     for (const step of next_steps) assert.ok(text.includes(`Next: ${step}`));
   });
 
+  it('createMcpServer names the variable of a client otherwise than a secret, and says what it is', async () => {
+    const token = await toolhost.key({ workspace: 'clients' });
+    const stepOf = async (slug: string, authentication?: object) => {
+      const config = serverAt(slug, upstream.url, { authentication });
+      const { output } = await manage('createMcpServer', config, token);
+      return (output as { next_steps: string[] }).next_steps.at(-1) ?? '';
+    };
+    const key =
+      /"Authorization: Bearer \$TOOLHOST_KEY" \(TOOLHOST_KEY is an API key of the workspace with the scope call/;
+    assert.match(await stepOf('with-a-secret', { type: 'Bearer', token: '{{TOKEN}}' }), key);
+    assert.match(await stepOf('open'), new RegExp(`${key.source}, or any other text`));
+    assert.match(
+      await stepOf('with-own-tokens', { type: 'Bearer' }),
+      /\$API_TOKEN" \(API_TOKEN is the caller's own token/,
+    );
+  });
+
   it('createMcpServer reports every problem at once and stores nothing', async () => {
     const wrong = {
       name: '',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { configurationLimits } from '../../src/domain/json/json.ts';
+import { configurationLimits } from '../../src/domain/json/body-limits.ts';
 import { largeServer, largeTool } from '../support/large-server.ts';
 import { nastyJson } from '../support/nasty-inputs.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { toolAt } from '../support/configs.ts';
 import { textOf } from '../support/one-tool.ts';
@@ -91,7 +92,8 @@ const inPieces = (bytes: string, afterMs: number, cuts: readonly number[]): Piec
   return pieces.map((piece, index) => ({ afterMs: index === 0 ? afterMs : 1, bytes: piece }));
 };
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 3 });
-const laterMs = fc.integer({ min: 0, max: 40 });
+/** Far below the 50 ms that a connection rests: a busy machine delays the upstream too. */
+const laterMs = fc.integer({ min: 0, max: 20 });
 const unasked = fc.constantFrom(
   said(planted),
   said(planted) + said(planted),
@@ -162,6 +164,28 @@ describe('upstreams that break HTTP in any way', { timeout: 300_000 }, () => {
   after(async () => {
     await toolhost.stop();
     await upstream.close();
+  });
+
+  it('[find B2] what arrives while the process is busy is seen before its connection is used again', async () => {
+    const afterMs = 30;
+    faults = [
+      (request) => [
+        { afterMs: 0, bytes: echo(request) },
+        { afterMs, bytes: said(planted) },
+      ],
+    ];
+    for (let round = 0; round < 5; round++) {
+      const run = served++;
+      const tools = [echoTool(`http://${hostOf(run)}`)];
+      await toolhost.createServer({ name: 'Busy', slug: `busy-${run}`, authentication: { type: 'Bearer' }, tools });
+      const [user] = bearers(1) as [User];
+      await callsOf(toolhost, `busy-${run}`, [user], 1);
+      const next = callsOf(toolhost, `busy-${run}`, [user], 1);
+      await delay(afterMs / 2);
+      // The upstream sends, and the connection has rested, in the same turn of the event loop.
+      for (const until = performance.now() + 100; performance.now() < until; );
+      for (const { own, got } of await next) assert.equal(got, own);
+    }
   });
 
   for (const stored of [false, true]) {

@@ -3,6 +3,9 @@ const backslash = 0x5c;
 const openObject = 0x7b;
 const openArray = 0x5b;
 
+/** The bytes of a value in a JSON text: `bytes[from, end)`. */
+export type TextRange = { from: number; end: number };
+
 /** Walks over the bytes of a text that is known to be JSON, without making values of it. */
 export class JsonCursor {
   readonly bytes: Buffer;
@@ -95,8 +98,7 @@ function endsScalar(byte: number): boolean {
   return byte <= 0x20 || byte === 0x2c || byte === 0x5d || byte === 0x7d;
 }
 
-/** `bytes[from, end)` */
-type Piece = { bytes: Buffer; from: number; end: number };
+type Piece = TextRange & { bytes: Buffer };
 
 /** Writes a piece to `target`, from `start` on, without the white space between tokens. Returns where it ends there. */
 export function copyCompact({ bytes, from, end }: Piece, target: Buffer, start: number): number {

@@ -1,12 +1,6 @@
 import { AppError } from '../../errors.ts';
 import { nextTurn } from '../work/next-turn.ts';
-import { bodyLimits } from './json.ts';
-import type { JsonScan } from './json-scan.ts';
-
-/** Whether a body is larger than one without a whole configuration may be. */
-export function isLongBody(bytes: number, { elements, names }: JsonScan): boolean {
-  return bytes > bodyLimits.bytes || elements > bodyLimits.elements || names > bodyLimits.names;
-}
+import { bodyLimits } from './body-limits.ts';
 
 /**
  * Parses the text of a long body, which must be JSON. Numbers are plain ones, which is all that a configuration needs.

@@ -1,5 +1,5 @@
 import { ToolFailure } from '../../errors.ts';
-import { JsonCursor } from './json-cursor.ts';
+import { JsonCursor, type TextRange } from './json-cursor.ts';
 import { NameTable } from './name-table.ts';
 
 /** A dot path: `.` or empty is everything, `a.0.b` goes through own properties and array indexes. */
@@ -9,9 +9,6 @@ export function parseDotPath(text: string): DotPath {
   const trimmed = text.trim().replace(/^\./, '');
   return trimmed === '' ? [] : trimmed.split('.');
 }
-
-/** The bytes of a value in a JSON text. */
-export type Range = { from: number; end: number };
 
 const maxKeysShown = 20;
 
@@ -23,7 +20,7 @@ type Missing = { depth: number; keys: string[] | undefined; entries: number };
  * Reads every byte once.
  * @throws ToolFailure transform, naming the path and the keys that exist at the deepest level reached
  */
-export function findPart(json: Buffer, path: DotPath): Range {
+export function findPart(json: Buffer, path: DotPath): TextRange {
   const search = new Search(json, path);
   const found = search.run();
   if (found) return found;
@@ -47,7 +44,7 @@ class Search {
   readonly #cursor: JsonCursor;
   readonly #path: DotPath;
   readonly #names: readonly NameTable<true>[];
-  #found: Range | undefined;
+  #found: TextRange | undefined;
   missing: Missing = { depth: 0, keys: undefined, entries: 0 };
 
   constructor(json: Buffer, path: DotPath) {
@@ -60,7 +57,7 @@ class Search {
     });
   }
 
-  run(): Range | undefined {
+  run(): TextRange | undefined {
     this.#cursor.skipSpace();
     this.#value(0);
     return this.#found;

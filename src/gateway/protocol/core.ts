@@ -11,6 +11,7 @@ import {
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import {
   codes,
@@ -103,6 +104,8 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
   let length = 0;
   for (const [index, message] of messages.entries()) {
     if (message.id === undefined) continue;
+    // Each may take as long as a request, and a call that is refused gives nothing else a turn.
+    if (answers.length > 0) await nextTurn();
     const answer =
       length > maxBatchLength
         ? errorText(message.id, codes.invalidRequest, longBatch)

@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer';
-import { type BodyLimits, bodyProblem, isRawNumber, parseJson } from '../../domain/json/json.ts';
+import { type BodyLimits, bodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../../domain/json/body-limits.ts';
+import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
-import { isLongInput } from '../../domain/json/long-input.ts';
-import { isLongBody, parseLongJson } from '../../domain/json/long-json.ts';
+import { parseLongJson } from '../../domain/json/long-json.ts';
+import type { McpServer } from '../../domain/mcp.ts';
 import { parseWithoutArguments } from './long-messages.ts';
 import type { Pieces } from './results.ts';
 
@@ -44,20 +45,16 @@ export type Message = { method: string; id: RequestId | undefined; params: JsonO
  * Parses a body, a long one in several turns. Large arguments of tools that take a `LongInput` are not parsed.
  * @throws RpcError 400 when it is not JSON, 413 when it has too many values, and AppError tooLarge in its promise
  */
-export function parseBody(
-  body: Buffer,
-  limits: BodyLimits,
-  takesLongInput?: (tool: string, isLong: boolean) => boolean,
-): unknown {
+export function parseBody(body: Buffer, limits: BodyLimits, takesLongInput?: McpServer['takesLongInput']): unknown {
   // Decoding would replace invalid bytes by replacement characters, and a tool would be called with those.
   if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
   const scan = scanJson(body, limits.depth);
   if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
   const tooMuch = bodyProblem(scan, limits);
   if (tooMuch) throw new RpcError(413, codes.invalidRequest, tooMuch);
-  const isLong = isLongBody(body.length, scan);
-  if (takesLongInput && isLongInput(body.length, scan)) {
-    const posted = parseWithoutArguments(body, isLong, (tool) => takesLongInput(tool, isLong));
+  const isLong = exceedsLimits(body.length, scan, bodyLimits);
+  if (takesLongInput && exceedsLimits(body.length, scan, shortLimits)) {
+    const posted = parseWithoutArguments(body, (tool) => takesLongInput(tool, isLong));
     if (posted !== undefined) return posted;
   }
   const text = body.toString('utf8');

@@ -1,14 +1,13 @@
+import { mostParsed } from '../../domain/json/body-limits.ts';
+import { withoutObjects } from '../../domain/json/cut-objects.ts';
 import { parseJson } from '../../domain/json/json.ts';
-import { LongInput, mostParsed, withoutObjects } from '../../domain/json/long-input.ts';
-
-/** Whether a tool takes a `LongInput`. */
-export type TakesLongInput = (tool: string) => boolean;
+import { LongInput } from '../../domain/json/long-input.ts';
 
 /**
  * Parses a message, or an array of messages, but not the large arguments in them, which become a `LongInput`. Undefined
- * where that is not possible: the whole body must be parsed then.
+ * where a tool does not take one: the whole body must be parsed then.
  */
-export function parseWithoutArguments(body: Buffer, isLong: boolean, takes: TakesLongInput): unknown {
+export function parseWithoutArguments(body: Buffer, takes: (tool: string) => boolean): unknown {
   const { text, objects } = withoutObjects(body, ['params', 'arguments']);
   if (text.length > mostParsed.characters || objects.every((object) => object === undefined)) return undefined;
   const posted = parseJson(text);
@@ -17,7 +16,7 @@ export function parseWithoutArguments(body: Buffer, isLong: boolean, takes: Take
     if (!object) continue;
     const { params } = message as { params: { [name: string]: unknown } };
     if (typeof params.name !== 'string' || !takes(params.name)) return undefined;
-    params.arguments = new LongInput(object, isLong);
+    params.arguments = new LongInput(object);
   }
   return posted;
 }

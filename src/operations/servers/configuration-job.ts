@@ -28,10 +28,10 @@ function resultOf({ stored, purpose, rules }: ConfigurationJob['input'], { confi
 }
 
 /** Parses an input, and makes a configuration of it. */
-async function configOf({ text, over, isLong, recipe }: LongConfigText): Promise<Made | { refused: InputFault }> {
+async function configOf({ text, over, recipe }: LongConfigText): Promise<Made | { refused: InputFault }> {
   try {
     const json = Buffer.from(text.buffer).toString('utf8');
-    const parsed = (isLong ? await parseLongJson(json) : JSON.parse(json)) as RawFields;
+    const parsed = (await parseLongJson(json)) as RawFields;
     const fields = { ...parsed, ...over };
     return holdsNul(fields) ? { refused: nulFault } : configOfFields(fields, recipe);
   } catch (error) {

@@ -1,0 +1,6 @@
+/**
+ * Characters that would let a name pose as something else: control, bidirectional, zero-width and blank ones. Variation
+ * selectors, and the joiner between two pictures of an emoji, are allowed, because they are seen.
+ */
+export const unseenCharacters =
+  /(?!\ufe0e|\ufe0f|(?<=\p{Extended_Pictographic}|\p{Emoji_Modifier}|\ufe0f)\u200d(?=\p{Extended_Pictographic}))(?:[^\P{C}\n\t]|\p{Default_Ignorable_Code_Point})/gu;

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict';
+import { connect } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { mostWaiting } from '../../src/edge/pipelined-requests.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
+  Array.from({ length: count }, (_, i) => make(i));
+
+/** Most messages of a batch. */
+const mostMessages = 100;
+
+describe('[find A2] the cost of a batch', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'tools=0' });
+    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${priced.upstream.url}/run` };
+    const maximum = {
+      type: 'object',
+      properties: { a: { items: { allOf: times(900, (i) => ({ maximum: i + 10 })) } } },
+    };
+    const anyOf = {
+      type: 'object',
+      properties: { a: { items: { anyOf: times(900, () => ({ type: 'string', items: {} })) } } },
+    };
+    const tools = [
+      { ...run, input_schema: maximum },
+      { ...run, name: 'any', input_schema: anyOf },
+      { ...run, name: 'patterns', input_schema: { a: { type: 'string', pattern: '(a+)+$' } } },
+    ];
+    const many = times(2000, (i) => ({
+      ...run,
+      name: `thing_${i}_of_a_long_name`,
+      description: `Lists the things of kind ${i}. ${'Words about it. '.repeat(5)}`,
+      tags: times(5, (n) => `tag ${i} ${n}`),
+      input_schema: { a: { type: 'integer' } },
+    }));
+    for (const server of [
+      { slug: 'checked', tools },
+      { slug: 'many', tools: many },
+      { slug: 'searched', tools: many, tool_mode: 'search' },
+    ]) {
+      const { status, text } = await priced.rest('POST', '/servers', { name: 'Many', ...server });
+      assert.equal(status, 201, text);
+    }
+    priced.upstream.on('*', () => ({ body: { ok: true } }));
+  });
+  after(() => priced.stop());
+
+  const batch = async (what: string, slug: string, params: (i: number) => Json) => {
+    const messages = times(mostMessages, (id) => ({ jsonrpc: '2.0', id, method: 'tools/call', params: params(id) }));
+    const { status, text } = await priced.costsLittle(what, () =>
+      priced.post(`/mcp/${slug}`, JSON.stringify(messages)),
+    );
+    assert.equal(status, 200, text.slice(0, 300));
+    const answers = JSON.parse(text) as Json[];
+    assert.equal(answers.length, mostMessages);
+    return text;
+  };
+
+  it('of calls whose arguments take long to check', async () => {
+    const some = times(20, (i) => i);
+    await batch('numbers that are too large', 'checked', () => ({ name: 'run', arguments: { a: some } }));
+    await batch('numbers that are no texts', 'checked', () => ({ name: 'any', arguments: { a: some } }));
+    const a = `${'a'.repeat(9000)}!`;
+    await batch('a text that fits no pattern', 'checked', () => ({ name: 'patterns', arguments: { a } }));
+  });
+
+  it('of calls of tools that do not exist', async () => {
+    await batch('unknown tools', 'many', (i) => ({ name: `thing_${i}_of_a_lnog_nmae_x` }));
+    await batch('unknown tools of a search', 'searched', (i) => ({
+      name: 'call_tool',
+      arguments: { name: `thing_${i}_of_a_lnog_nmae_x` },
+    }));
+  });
+
+  it('of searches', async () => {
+    const words = 'list create update delete things kind long name words about ';
+    const query = words.repeat(9).slice(0, 500);
+    await batch('searches', 'searched', (i) => ({
+      name: 'search_tools',
+      arguments: { query: `${i} ${query}`.slice(0, 500) },
+    }));
+    await batch('tags', 'searched', (i) => ({ name: 'search_tools', arguments: { tag: `tag ${i} 9` } }));
+    await batch('descriptions', 'searched', (i) => ({
+      name: 'describe_tool',
+      arguments: { names: times(10, (n) => `thing_${i}_of_a_lnog_nmae_${n}`) },
+    }));
+  });
+});
+
+describe('[find A3] the cost of requests that are sent before the answers to earlier ones', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
+    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${priced.upstream.url}/run` };
+    const login = { authentication: { type: 'Bearer' } };
+    for (const server of [{ slug: 'stored' }, { slug: 'brought', ...login }]) {
+      const { status, text } = await priced.rest('POST', '/servers', { name: 'Many', tools: [run], ...server });
+      assert.equal(status, 201, text);
+    }
+  });
+  after(() => priced.stop());
+
+  /** Writes all requests at once, and resolves when the connection has ended. Returns the statuses of the answers. */
+  const pipeline = async (requests: readonly string[]): Promise<number[]> => {
+    const { hostname, port } = new URL(priced.url);
+    const socket = connect(Number(port), hostname);
+    let text = '';
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      text += chunk;
+    });
+    // A client that sends too many is cut off.
+    socket.on('error', () => undefined);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    socket.on('close', () => resolve());
+    socket.write(requests.join(''));
+    await promise;
+    return [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
+  };
+  const host = () => new URL(priced.url).host;
+  const get = (path: string, headers = '') => `GET ${path} HTTP/1.1\r\nHost:${host()}\r\n${headers}\r\n`;
+  const post = (path: string, body: string, headers = '') =>
+    `POST ${path} HTTP/1.1\r\nHost:${host()}\r\nContent-Type:application/json\r\n${headers}Content-Length:${body.length}\r\n\r\n${body}`;
+  const message = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
+  const kinds: Record<string, () => string> = {
+    probes: () => get('/livez'),
+    readiness: () => get('/readyz'),
+    'paths that do not exist': () => get('/a'),
+    'the edge': () => 'GET / HTTP/1.1\r\nHost:a\r\n\r\n',
+    'slugs that do not exist': () => get('/mcp/a'),
+    'messages without a credential': () => post('/mcp/stored', message),
+    'messages with a made-up credential': () => post('/mcp/brought', message, 'Authorization:Bearer x\r\n'),
+    'messages with a key': () => post('/mcp/stored', message, `Authorization:Bearer ${priced.key}\r\n`),
+    'pages of a login': () => get('/mcp/brought/authorize?client_id=x'),
+    'documents of the API': () => get('/api/v1/openapi.json'),
+    'lists of servers': () => get('/api/v1/servers', `Authorization:Bearer ${priced.key}\r\n`),
+  };
+  for (const [what, request] of Object.entries(kinds)) {
+    it(`for ${what}`, async () => {
+      const last = get('/livez', 'Connection:close\r\n');
+      const few = await priced.costsLittle(what, () => pipeline([...times(mostWaiting - 1, request), last]));
+      assert.ok(few.length === mostWaiting || few[0] === 421, `${few.length} answers`);
+      const count = Math.floor((128 * 1024) / request().length);
+      const many = await priced.costsLittle(`many ${what}`, () => pipeline([...times(count, request), last]));
+      assert.ok(many.length <= mostWaiting + 1, `${many.length} answers`);
+    });
+  }
+});
