@@ -121,6 +121,9 @@ function reasonOf({ outcome, status, usage }: SeedCall): string | null {
       return `${usage.host}: upstream did not answer within 10000 ms`;
     case 'unreachable':
       return `${usage.host} refused the connection`;
+    case 'malformed':
+    case 'transform':
+      return 'HTTP 200 OK, application/json: the answer could not be read as the tool says';
     default:
       return outcome.replaceAll('_', ' ');
   }

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { claudeCodeCommand, mcpRemoteCommand } from '../domain/clients/terminal-clients.ts';
 import type { McpEndpoint } from '../domain/mcp.ts';
+import { credentialVariables } from '../domain/snippets/credential-variables.ts';
 import { page, visible } from '../http/page.ts';
 
 type About = McpEndpoint['about'];
@@ -22,7 +23,8 @@ function connectionName(url: string): string {
 /** The page for a person who opens the address of a server in a browser. */
 export function serverPage(about: About, url: string): string {
   const isLogin = about.access === 'oauth' || about.access === 'passthrough';
-  const to = { name: connectionName(url), url, token: isLogin ? undefined : '$TOKEN' };
+  const variable = credentialVariables[about.access === 'caller_token' ? 'caller_token' : 'api_key'];
+  const to = { name: connectionName(url), url, token: isLogin ? undefined : `$${variable.name}` };
   return page(
     `${visible(about.name)} – MCP server`,
     html`<h1>${visible(about.name)}</h1>

@@ -110,6 +110,16 @@ describe('names and descriptions full of markup and hidden characters', { concur
     await context.close();
   });
 
+  it('leave an emoji whole, and a character that is only blank is seen', async () => {
+    const { toolhost, config } = dashboard;
+    const person = '\u{1f469}\u{1f3fd}\u200d\u{1f4bb}';
+    const description = `For ${person}, a\u3164b\u200dc`;
+    await toolhost.createServer(config('pictured', { description }));
+    const shown = `For ${person}, a\ufffdb\ufffdc`;
+    for (const path of ['/servers/pictured', '/mcp/pictured'])
+      await dashboard.at(path, (page) => page.getByText(shown, { exact: true }).first().waitFor());
+  });
+
   it('are refused from the start where they would be the name of a server or a workspace', async () => {
     const { toolhost, config } = dashboard;
     const refused = await toolhost.rest('POST', '/servers', { body: config('hidden-name', { name: `a${hidden}` }) });

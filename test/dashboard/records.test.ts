@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { button, choose, type Dashboard, field, personSession, startDashboard } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -119,6 +119,18 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
         const renamed = changes.filter({ hasText: 'Renamed the workspace' });
         await renamed.getByText('Audrey').waitFor();
         await renamed.getByText('name: Audited').waitFor();
+        await dashboard.toolhost.rest('PATCH', '/servers/idle/limits', { body: { calls_per_second: 5 } });
+        const member = { name: 'Promoted', role: 'viewer' } as const;
+        await personSession(dashboard.toolhost, member);
+        await page.goto('/settings');
+        await choose(page, 'Role of Promoted', 'Editor');
+        await page.getByText('The role is editor now').waitFor();
+        await page.goto('/audit');
+        await changes
+          .filter({ hasText: 'Changed the limits of a server' })
+          .getByRole('link', { name: 'idle' })
+          .waitFor();
+        await changes.filter({ hasText: 'Changed a role' }).getByText('Promoted').waitFor();
         await changes.filter({ hasText: 'Set a secret' }).getByRole('link', { name: 'busy' }).waitFor();
         assert.ok(!(await page.getByRole('main').textContent())?.includes('secret-of-the-api'));
       },

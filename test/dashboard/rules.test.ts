@@ -2,6 +2,8 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
+import { operationList, operatorOperations } from '../../src/operations/index.ts';
+import { operationText } from '../../web/src/audit/operation-text.ts';
 
 const root = resolve(import.meta.dirname, '..', '..', 'web', 'src');
 const files = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter((name) => /\.tsx?$/.test(name));
@@ -27,5 +29,18 @@ describe('the sources of the dashboard', () => {
     );
     assert.ok(handlers.length > 5);
     assert.deepEqual(filesWith(/\bTagsInput\b[^;]*from '@mantine\/core'/), ['ui/tags-input.tsx']);
+  });
+
+  it('have a sentence for every operation that the audit names', () => {
+    const audited = [...operationList, ...Object.values(operatorOperations)].filter(({ effect }) => effect === 'write');
+    assert.deepEqual(
+      audited.map(({ name }) => name).filter((name) => !/^[A-Z]/.test(operationText(name))),
+      [],
+    );
+    assert.ok(audited.length > 20);
+  });
+
+  it('lay fields out in two columns with one component', () => {
+    assert.deepEqual(filesWith(/<SimpleGrid\b[^>]*\b(xs|sm): 2 \}\} spacing="sm"|\[from\]: 2/), ['ui/two-columns.tsx']);
   });
 });

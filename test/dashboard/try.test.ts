@@ -73,6 +73,21 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
+  it('asks for the request of no arguments but those on screen', async () => {
+    await dashboard.at('/servers/tried/try', async (page) => {
+      const asked: string[] = [];
+      page.on('request', (request) => {
+        if (request.url().endsWith('/preview')) asked.push(request.postData() ?? '');
+      });
+      await field(page, 'id').fill('seven');
+      await page.getByRole('region', { name: 'Outgoing request' }).getByText('/items/seven').waitFor();
+      assert.deepEqual(
+        asked.map((body) => (JSON.parse(body) as { arguments: unknown }).arguments),
+        [{ id: 'seven' }],
+      );
+    });
+  });
+
   it('[find D4] says of a file what it is and how large, instead of no tokens', async () => {
     const pdf = Buffer.from(`%PDF-1.7\n${'\x00x'.repeat(6000)}`);
     const zip = 'Content-Type: application/zip\r\n\r\nPK\x03\x04';

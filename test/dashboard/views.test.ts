@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const authentication = { type: 'Bearer', token: 'of-the-upstream' };
@@ -58,8 +59,15 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
         await page.emulateMedia({ colorScheme: width === 400 ? 'dark' : 'light' });
         await checkPage(page);
       }
+      const link = section.getByRole('link', { name: 'Connect a client to this view' });
+      await section.getByText(/Once it is saved, agents reach it at .*\/mcp\/edited\/support\./).waitFor();
+      assert.equal(await link.count(), 0);
       await button(page, 'Save').click();
       await page.getByText('Saved as version 2').waitFor();
+      await button(section, 'support').click();
+      await button(section, 'Copy the address of support').waitFor();
+      assert.equal(await link.getAttribute('href'), '/servers/edited/connect?view=support');
+      await checkPage(page);
       assert.deepEqual(await viewsOf('edited'), {
         support: {
           tools: ['refund', { name: 'list_orders', title: 'Orders of Acme', arguments: { account: 'acme' } }],
@@ -89,6 +97,96 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await checkPage(page);
       assert.equal((await toolhost.rpc('chosen/desk', key, 'tools/list')).status, 200);
       assert.equal((await toolhost.rpc('chosen', key, 'tools/list')).status, 403);
+    });
+  });
+
+  it('are checked at the address of the view, with the keyboard too, and one answer is never taken for another [agent 2]', async () => {
+    await serve('checked', { views: { desk: { tools: ['refund'] }, constructor: { tools: ['get_order'] } } });
+    await dashboard.at('/servers/checked/connect', async (page) => {
+      const section = page.getByRole('region', { name: 'Connection check' });
+      const check = button(section, 'Check the connection');
+      const list = page.getByRole('combobox', { name: 'Connect to', exact: true });
+      const desk = page.getByRole('option', { name: 'The view desk', exact: true });
+      await list.focus();
+      await list.press('Enter');
+      await desk.waitFor();
+      // The list does not show which option it marks first, so how many steps there are to this one is not known.
+      await eventually(async () => {
+        await list.press('ArrowDown');
+        assert.equal(await desk.getAttribute('data-combobox-selected'), 'true');
+      });
+      await list.press('Enter');
+      await section.getByText(/the address of the view desk/).waitFor();
+      await page.waitForURL(/[?]view=desk$/);
+      await check.press('Enter');
+      await section.getByText(/\/mcp\/checked\/desk /).waitFor();
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        await page.setViewportSize({ width: colorScheme === 'dark' ? 400 : 1440, height: 900 });
+        await checkPage(page);
+      }
+      await choose(page, 'Connect to', 'The server with all tools');
+      await section.getByText(/the address of the server/).waitFor();
+      await section.getByRole('img').first().waitFor({ state: 'detached' });
+      await check.click();
+      await section.getByText(/\/mcp\/checked /).waitFor();
+      await choose(page, 'Connect to', 'The view constructor');
+      await section.getByText(/the address of the view constructor/).waitFor();
+      await section.getByRole('img').first().waitFor({ state: 'detached' });
+      await page
+        .getByRole('region', { name: 'snippet for Claude Code' })
+        .getByText(/YOUR_API_KEY/)
+        .waitFor();
+      const { toolhost } = dashboard;
+      const views = { desk: { tools: ['refund'] } };
+      assert.equal((await toolhost.rest('PATCH', '/servers/checked', { body: { views } })).status, 200);
+      await check.click();
+      await section.getByText(/The server has no view "constructor"; .*desk/).waitFor();
+      await page.reload();
+      await page.getByText('This server has no view constructor').waitFor();
+      await section.getByText(/the address of the server/).waitFor();
+      await checkPage(page);
+    });
+  });
+
+  it('keep the key that was made for one of them while another is looked at [agent 2]', async () => {
+    await serve('keyed', { views: { desk: { tools: ['refund'] } } });
+    await dashboard.at('/servers/keyed/connect?view=desk', async (page) => {
+      await button(page, 'Make a key for this view').click();
+      const shown = page.getByRole('region', { name: 'API key', exact: true });
+      await shown.waitFor();
+      const key = (await shown.textContent()) ?? '';
+      await choose(page, 'Connect to', 'The server with all tools');
+      await shown.waitFor({ state: 'detached' });
+      await button(page, 'Make a key for this server').waitFor();
+      await choose(page, 'Connect to', 'The view desk');
+      assert.equal(await shown.textContent(), key);
+    });
+  });
+
+  it('narrow the list of calls, and the charts say that they do not follow [agent 2]', async () => {
+    await serve('called', { views: { desk: { tools: ['list_orders'] } } });
+    await serve('plain');
+    const { toolhost } = dashboard;
+    const key = await toolhost.key();
+    await toolhost.callTool('called/desk', key, 'list_orders', {});
+    await toolhost.callTool('called', key, 'list_orders', {});
+    await dashboard.at('/calls?server=called', async (page) => {
+      const rows = page.getByRole('table', { name: 'Calls', exact: true }).locator('tbody').getByRole('row');
+      await eventually(async () => assert.equal(await rows.count(), 2));
+      await page.getByRole('combobox', { name: 'View', exact: true }).waitFor();
+      await choose(page, 'View', 'desk');
+      await rows.getByText('called/desk').waitFor();
+      await eventually(async () => assert.equal(await rows.count(), 1));
+      await page.getByText('The charts follow the filters Server, Tool and Time, not View.').waitFor();
+      const exported = await page.getByRole('link', { name: 'Export as CSV' }).getAttribute('href');
+      assert.match(exported ?? '', /slug=called&view=desk/);
+      await page.setViewportSize({ width: 400, height: 900 });
+      await checkPage(page);
+      await choose(page, 'Server', 'The plain');
+      await page.getByText('No calls').waitFor();
+      assert.equal(new URL(page.url()).searchParams.get('view'), null);
+      assert.equal(await page.getByRole('combobox', { name: 'View', exact: true }).count(), 0);
     });
   });
 

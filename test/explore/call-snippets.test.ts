@@ -33,7 +33,8 @@ const text = fc.array(nasty, { minLength: 1, maxLength: 4 }).map((parts) => part
 const anyJson = fc.letrec<{ value: unknown }>((tie) => ({
   value: fc.oneof(
     { weight: 4, arbitrary: text },
-    { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }) },
+    // The API refuses U+0000.
+    { weight: 1, arbitrary: fc.string({ unit: 'binary', maxLength: 4 }).map((some) => some.replaceAll('\0', '')) },
     fc.constantFrom(true, false, null, 0, -1, 1.5, 1e21, 12345678901),
     fc.array(tie('value'), { maxLength: 3 }),
     fc

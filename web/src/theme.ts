@@ -40,7 +40,7 @@ const dark: MantineColorsTuple = [
   '#07090c',
 ];
 
-const dialogTitle = { fontWeight: 650, fontSize: '1.0625rem' };
+const dialogTitle = { fontWeight: 650, fontSize: '1.0625rem', lineHeight: 1.4 };
 
 export const theme = createTheme({
   primaryColor: 'accent',
@@ -116,6 +116,7 @@ export const cssVariablesResolver: CSSVariablesResolver = () => ({
     '--mantine-color-gray-light-color': '#c4ccd6',
     '--mantine-color-gray-light': '#27303a',
     '--mantine-color-body': '#161b22',
+    '--mantine-color-disabled': '#222a34',
     '--mantine-color-accent-light': '#1a2d48',
     '--mantine-color-red-light': '#3d2023',
     '--mantine-color-green-light': '#173123',

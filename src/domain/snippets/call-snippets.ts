@@ -1,3 +1,4 @@
+import { credentialVariables } from './credential-variables.ts';
 import { pythonLiteral, scriptLiteral } from './literals.ts';
 import { fitsCommandLine, shellWord } from './shell-word.ts';
 
@@ -20,17 +21,15 @@ export type CallSnippet = {
   needs: string;
 };
 
-/** The variable that holds the credential, and a sentence about it. */
 const variables: { [Credential in CallCredential]: { name: string; about: string } | undefined } = {
   none: undefined,
-  api_key: { name: 'TOOLHOST_KEY', about: 'TOOLHOST_KEY is an API key of the workspace with the scope call.' },
-  caller_token: { name: 'API_TOKEN', about: "API_TOKEN is the caller's own token of the API." },
-  login: { name: 'ACCESS_TOKEN', about: 'ACCESS_TOKEN is an access token that a client got by the login.' },
+  ...credentialVariables,
 };
 
 /** A call in each form in which it can be copied. No form holds a credential. */
 export function callSnippets(target: CallTarget): CallSnippet[] {
-  const about = variables[target.credential]?.about;
+  const variable = variables[target.credential];
+  const about = variable && `${variable.about}.`;
   const needs = (tool: string) => [tool, about].filter((text) => text !== undefined && text !== '').join(' ');
   return [
     { id: 'mcp', title: 'MCP', code: JSON.stringify(message(target), null, 2), needs: '' },

@@ -5,6 +5,7 @@ import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../doma
 import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { newId } from '../../domain/ids.ts';
 import { firstNames } from '../../domain/problems/first-names.ts';
+import { credentialVariables } from '../../domain/snippets/credential-variables.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
@@ -255,10 +256,17 @@ export function nextSteps(context: Context, server: StoredServer, warnings: read
     steps.push(
       `Register the callback URL ${context.callbackUrl(server.slug)} with the OAuth provider, exactly in this form`,
     );
-  const { slug: name, config } = server;
-  const command = claudeCodeCommand({ name, url, token: config.oauth ? undefined : '$TOKEN' });
-  steps.push(`Connect a client: ${command}${config.oauth ? '' : ` (${tokenText(config)})`}`);
+  steps.push(`Connect a client: ${connection(server, url)}`);
   return steps;
+}
+
+/** A command that connects a client, with what the variable in it is. */
+function connection({ slug: name, config }: StoredServer, url: string): string {
+  if (config.oauth) return claudeCodeCommand({ name, url, token: undefined });
+  const takesAny = isOpen(config);
+  const variable = credentialVariables[accessOf(config) === 'api_key' || takesAny ? 'api_key' : 'caller_token'];
+  const orAny = takesAny ? ', or any other text, because the API gets no credential' : '';
+  return `${claudeCodeCommand({ name, url, token: `$${variable.name}` })} (${variable.about}${orAny})`;
 }
 
 /** Secrets that have to be set. */
@@ -267,9 +275,4 @@ export function secretSteps({ slug }: StoredServer, warnings: readonly Warning[]
   return [...new Set(missing)]
     .slice(0, mostSteps - 2)
     .map((name) => `Set the secret ${name} (tool setSecret, or: ${programName} secrets set ${slug} ${name})`);
-}
-
-function tokenText(config: ServerConfig): string {
-  if (isOpen(config)) return 'TOKEN: an API key with the scope call, or anything else, as the API gets no credential';
-  return accessOf(config) === 'api_key' ? 'TOKEN: an API key with the scope call' : 'TOKEN: your own token of the API';
 }

@@ -34,14 +34,14 @@ export async function personSession(toolhost: TestToolhost, person: Person): Pro
   return cookie;
 }
 
-/** A browser profile in which this person is signed in. */
+/** A browser profile in which this person is signed in, and who wants no motion: what unfolds does not move under a click. */
 export async function contextOf(
   browser: Browser,
   toolhost: TestToolhost,
   person: Person,
   options: BrowserContextOptions = { viewport: { width: 1440, height: 900 } },
 ): Promise<BrowserContext> {
-  const context = await browser.newContext({ baseURL: toolhost.url, ...options });
+  const context = await browser.newContext({ baseURL: toolhost.url, reducedMotion: 'reduce', ...options });
   context.setDefaultTimeout(patienceMs);
   const value = await personSession(toolhost, person);
   await context.addCookies([{ name: 'toolhost-session', value, url: toolhost.url }]);

@@ -39,9 +39,13 @@ function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEv
   return <PersonName id={actor_id} />;
 }
 
+/** Operations whose target is a server, by its slug. */
+const ofServer = /McpServer$|Version$|Secret$|Tool$|ServerLimits$|^import|Import$|^captureCalls$/;
+
 function Target({ event: { target, operation } }: { event: AuditEvent }) {
   if (target === undefined) return '–';
-  const isServer = /McpServer$|Version$|Secret$|captureCalls/.test(operation) && operation !== 'deleteMcpServer';
+  if (operation === 'changeMember' || operation === 'removeMember') return <PersonName id={target} />;
+  const isServer = ofServer.test(operation) && operation !== 'deleteMcpServer';
   if (!isServer) return <Text className="th-mono">{visible(target)}</Text>;
   return (
     <Anchor component={Link} to={`/servers/${encodeURIComponent(target)}`} size="sm">

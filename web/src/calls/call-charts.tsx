@@ -1,6 +1,6 @@
 import '@mantine/charts/styles.css';
 import { BarChart, LineChart } from '@mantine/charts';
-import { Box, Group, SimpleGrid, Text } from '@mantine/core';
+import { Box, Group, SimpleGrid, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { Statistics } from '../answers.ts';
@@ -11,12 +11,23 @@ import { Loading } from '../ui/states/loading.tsx';
 import { BusyTools } from './busy-tools.tsx';
 import { type CallFilter, queryOf } from './call-filter.ts';
 
-/** Calls, errors and how long calls took, over time. The filters of outcome, caller and key do not apply to them. */
-export function CallCharts({ filter: { server, tool, period } }: { filter: CallFilter }) {
+/** The filters that statistics do not have, and their labels. */
+const uncounted = [
+  ['view', 'View'],
+  ['outcome', 'Outcome'],
+  ['caller', 'Caller'],
+  ['key', 'API key'],
+] as const;
+const alternatives = new Intl.ListFormat('en', { type: 'disjunction' });
+
+/** Calls, errors and how long calls took, over time. They are counted by server and tool only. */
+export function CallCharts({ filter }: { filter: CallFilter }) {
+  const { server, tool, period } = filter;
+  const unused = uncounted.flatMap(([name, label]) => (filter[name] === undefined ? [] : [label]));
   const query = useQuery({
     queryKey: queryKeys.statistics({ server, tool, period }),
     queryFn: async ({ signal }) => {
-      const { slug, since } = queryOf({ server, tool, period, outcome: undefined, caller: undefined, key: undefined });
+      const { slug, since } = queryOf(filter);
       try {
         return await api('getCallStatistics', { slug, tool, since, buckets: 48 }, { signal });
       } catch (error) {
@@ -27,9 +38,16 @@ export function CallCharts({ filter: { server, tool, period } }: { filter: CallF
     refetchInterval: 15_000,
   });
   return (
-    <Loaded query={query} loading={<Loading rows={1} height={260} />}>
-      {(statistics) => (statistics && statistics.buckets.length > 0 ? <Charts statistics={statistics} /> : null)}
-    </Loaded>
+    <Stack gap="xs">
+      {unused.length > 0 && (
+        <Text size="sm" c="dimmed">
+          The charts follow the filters Server, Tool and Time, not {alternatives.format(unused)}.
+        </Text>
+      )}
+      <Loaded query={query} loading={<Loading rows={1} height={260} />}>
+        {(statistics) => (statistics && statistics.buckets.length > 0 ? <Charts statistics={statistics} /> : null)}
+      </Loaded>
+    </Stack>
   );
 }
 

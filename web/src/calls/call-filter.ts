@@ -4,6 +4,7 @@ import type { Call } from '../answers.ts';
 /** The filter of the list of calls; it is in the address, so that it can be shared and the back button works. */
 export type CallFilter = {
   server: string | undefined;
+  view: string | undefined;
   tool: string | undefined;
   outcome: string | undefined;
   caller: string | undefined;
@@ -49,6 +50,7 @@ export function useCallFilter() {
   const period = given('period');
   const filter: CallFilter = {
     server: given('server'),
+    view: given('view'),
     tool: given('tool'),
     outcome: given('outcome'),
     caller: given('caller'),
@@ -61,6 +63,8 @@ export function useCallFilter() {
         const next = new URLSearchParams(before);
         if (value) next.set(name, value);
         else next.delete(name);
+        // A view is one of its server.
+        if (name === 'server') next.delete('view');
         return next;
       },
       { replace: name !== 'call', preventScrollReset: true },
@@ -68,14 +72,15 @@ export function useCallFilter() {
   return { filter, opened: given('call'), change, clear: () => setSearch({}, { replace: true }) };
 }
 
-export function isNarrowed({ server, tool, outcome, caller, key }: CallFilter): boolean {
-  return Boolean(server || tool || outcome || caller || key);
+export function isNarrowed({ server, view, tool, outcome, caller, key }: CallFilter): boolean {
+  return Boolean(server || view || tool || outcome || caller || key);
 }
 
 /** The filter as the REST API takes it, relative to now. It comes from the address of the page, so the service checks it. */
-export function queryOf({ server, tool, outcome, caller, key, period }: CallFilter) {
+export function queryOf({ server, view, tool, outcome, caller, key, period }: CallFilter) {
   return {
     slug: server,
+    view,
     tool,
     outcome: outcome as Call['outcome'] | undefined,
     caller_kind: caller as Call['caller_kind'] | undefined,

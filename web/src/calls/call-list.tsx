@@ -23,7 +23,7 @@ export function CallList({ calls, onOpen }: Props) {
             {visible(call.tool)}
           </Text>
           <Text size="xs" c="dimmed">
-            {visible(call.server)}
+            {visible(call.view === undefined ? call.server : `${call.server}/${call.view}`)}
           </Text>
         </UnstyledButton>
       ),

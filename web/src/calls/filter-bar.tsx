@@ -5,7 +5,8 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { useServerChoices } from '../servers/server-queries.ts';
+import { viewsOf } from '../servers/config.ts';
+import { useServer, useServerChoices } from '../servers/server-queries.ts';
 import { visible } from '../ui/text/visible.ts';
 import { type CallFilter, isNarrowed, outcomes, periods } from './call-filter.ts';
 import { callerKinds } from './caller-text.ts';
@@ -42,6 +43,7 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
   return (
     <Group gap="sm" mb="md" role="search" aria-label="Filter the calls" align="flex-end">
       <Choice {...of('server', 'Server')} data={serverChoices} searchable />
+      <ViewChoice {...of('view', 'View')} server={filter.server} />
       <ToolInput key={cleared} tool={filter.tool ?? ''} onChange={(value) => onChange('tool', value)} />
       <Choice {...of('outcome', 'Outcome')} data={outcomeChoices} />
       <Choice {...of('caller', 'Caller')} data={callerChoices} />
@@ -59,6 +61,16 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
 /** A filter with some values to choose from; no choice shows everything. */
 function Choice(props: SelectProps) {
   return <Select placeholder="All" clearable className="th-filter" {...props} />;
+}
+
+/** The views of the chosen server; nothing where it has none. */
+function ViewChoice({ server, ...props }: SelectProps & { server: string | undefined }) {
+  const detail = useServer(server);
+  const views = new Set(Object.keys(viewsOf(detail.data?.config ?? {})));
+  // Calls at a view that is gone are still recorded.
+  if (props.value) views.add(props.value);
+  if (views.size === 0) return null;
+  return <Choice {...props} data={[...views].map((name) => ({ value: name, label: visible(name) }))} searchable />;
 }
 
 /** The name of a tool, applied when typing pauses. A value from elsewhere, such as the address, replaces it. */

@@ -17,7 +17,7 @@ type Props = {
 const scopes: { value: KeyScope; label: string; text: string }[] = [
   { value: 'call', label: 'call', text: 'Call servers with a stored credential.' },
   { value: 'manage', label: 'manage', text: 'Read and change servers, keys and everything else.' },
-  { value: 'manage:read', label: 'manage:read', text: 'Only read them.' },
+  { value: 'manage:read', label: 'manage:read', text: 'Read all of that, and change nothing.' },
 ];
 
 const expiries = [
@@ -90,7 +90,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
         </Checkbox.Group>
         <MultiSelect
           label="Servers"
-          description="None chosen, and no view, means all of the workspace."
+          description="All of the workspace while neither a server nor a view is named."
           data={data}
           searchable
           clearable
@@ -99,7 +99,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
         />
         <TagsInput
           label="Views"
-          description="Each as slug/view, besides the servers. Such a key only calls tools."
+          description="Each as slug/view. A key with views calls tools and manages nothing."
           placeholder="shop/support"
           value={form.values.views}
           onChange={(views) => form.setFieldValue('views', views)}

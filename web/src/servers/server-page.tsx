@@ -34,10 +34,13 @@ export function ServerPage() {
   );
 }
 
-function Heading({ detail: { server } }: { detail: ServerDetail }) {
+function Heading({ detail }: { detail: ServerDetail }) {
+  const { server } = detail;
+  const { pathname } = useLocation();
   return (
     <PageHeader
       title={visible(server.name)}
+      part={tabsOf(detail).find(({ to }) => to === pathname)?.label}
       text={server.description && visible(server.description)}
       above={
         <Anchor component={Link} to="/servers" size="sm" c="dimmed">
@@ -59,19 +62,23 @@ function Heading({ detail: { server } }: { detail: ServerDetail }) {
   );
 }
 
-function ServerTabs({ detail }: { detail: ServerDetail }) {
-  const base = `/servers/${detail.server.slug}`;
-  const hasLogins = detail.server.access === 'oauth' || detail.server.access === 'passthrough';
+/** The pages about a server. */
+function tabsOf({ server, config }: ServerDetail): { to: string; label: string }[] {
+  const hasLogins = server.access === 'oauth' || server.access === 'passthrough';
   const tabs = [
     ['', 'Configuration'],
     ['/try', 'Try it'],
     ['/connect', 'Connect'],
     ['/secrets', 'Secrets'],
     ...(hasLogins ? [['/logins', 'Logins']] : []),
-    ...(detail.config.imported === undefined ? [] : [['/import', 'Import']]),
+    ...(config.imported === undefined ? [] : [['/import', 'Import']]),
     ['/versions', 'Versions'],
     ['/options', 'Options'],
-  ] as const;
+  ];
+  return tabs.map(([path = '', label = '']) => ({ to: `/servers/${server.slug}${path}`, label }));
+}
+
+function ServerTabs({ detail }: { detail: ServerDetail }) {
   const { pathname } = useLocation();
   const bar = useRef<HTMLElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is shown whenever the address changes
@@ -80,8 +87,8 @@ function ServerTabs({ detail }: { detail: ServerDetail }) {
   }, [pathname]);
   return (
     <nav ref={bar} className="th-tabs" aria-label="About this server">
-      {tabs.map(([to = '', label]) => (
-        <NavLink key={to} to={base + to} end className="th-tab">
+      {tabsOf(detail).map(({ to, label }) => (
+        <NavLink key={to} to={to} end className="th-tab">
           {label}
         </NavLink>
       ))}

@@ -22,10 +22,12 @@ export function useServerChoices() {
   });
 }
 
-export function useServer(slug: string) {
+/** A server with its configuration; nothing is asked without a slug. */
+export function useServer(slug: string | undefined) {
   return useQuery({
-    queryKey: queryKeys.server(slug),
-    queryFn: ({ signal }) => api('getMcpServer', { slug }, { signal }),
+    queryKey: queryKeys.server(slug ?? ''),
+    queryFn: ({ signal }) => api('getMcpServer', { slug: slug ?? '' }, { signal }),
+    enabled: slug !== undefined,
   });
 }
 

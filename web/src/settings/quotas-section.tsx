@@ -25,7 +25,7 @@ const number = (value: number | undefined, absent: string) => value?.toLocaleStr
 
 const columns: Column<Row>[] = [
   { label: 'Quota', cell: ({ label }) => label },
-  { label: 'Used', cell: ({ used }) => number(used, ''), end: true },
+  { label: 'Used', cell: ({ used }) => number(used, '–'), end: true },
   { label: 'Allowed', cell: ({ limit }) => number(limit, 'any number'), end: true },
 ];
 
@@ -36,7 +36,7 @@ export function QuotasSection() {
     queryFn: ({ signal }) => api('getWorkspaceQuotas', {}, { signal }),
   });
   return (
-    <Section title="Quotas" text="What is above them is refused. The operator of the service sets them.">
+    <Section title="Quotas" text="What is above them is refused. The operator of the service sets them." flush>
       <Loaded query={query}>
         {(quotas) => (
           <Rows

@@ -2,11 +2,18 @@ import { Box, Group, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import type { ReactNode } from 'react';
 
-type Props = { title: string; text?: ReactNode; above?: ReactNode; children?: ReactNode };
+type Props = {
+  title: string;
+  /** The part of the page that is shown, for the title of the browser's tab. */
+  part?: string | undefined;
+  text?: ReactNode;
+  above?: ReactNode;
+  children?: ReactNode;
+};
 
 /** The heading of a page with its actions at the right. */
-export function PageHeader({ title, text, above, children }: Props) {
-  useDocumentTitle(`${title} – Toolhost`);
+export function PageHeader({ title, part, text, above, children }: Props) {
+  useDocumentTitle(`${part === undefined ? '' : `${part} – `}${title} – Toolhost`);
   return (
     <Box mb="lg">
       {above}

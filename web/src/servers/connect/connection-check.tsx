@@ -1,29 +1,27 @@
 import { Badge, Button, Group, Stack, Text } from '@mantine/core';
 import { IconAlertTriangle, IconCircleCheck, IconCircleX } from '@tabler/icons-react';
-import { ApiProblem, api } from '../../api.ts';
+import { api } from '../../api.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
 import { visible } from '../../ui/text/visible.ts';
 
-/** Sends the first requests of a client and shows which would fail, and why. */
-export function ConnectionCheckSection({ slug, isOfView }: { slug: string; isOfView: boolean }) {
+/** Sends the first requests of a client to the server or to one of its views, and shows which would fail, and why. */
+export function ConnectionCheckSection({ slug, view }: { slug: string; view: string | undefined }) {
   const check = useAction({
-    run: () => api('checkConnection', { slug }),
+    run: () => api('checkConnection', { slug, ...(view !== undefined && { view }) }),
   });
-  const isMissing = check.error instanceof ApiProblem && check.error.status === 404;
   return (
     <Section
       title="Connection check"
-      text={`Plays the first requests of a client against the address${isOfView ? ' of the whole server' : ''} and says what would fail.`}
+      text={`Sends the first requests of a client to the address of the ${view === undefined ? 'server' : `view ${visible(view)}`} and says what would fail.`}
       actions={
         <Button variant="default" size="xs" onClick={() => check.mutate()} loading={check.isPending}>
           Check the connection
         </Button>
       }
     >
-      {check.error && !isMissing && <ProblemAlert error={check.error} />}
-      {isMissing && <Text size="sm">This version of the service cannot check connections yet.</Text>}
+      {check.error && <ProblemAlert error={check.error} />}
       <Stack gap="sm" aria-live="polite">
         {check.data?.checks.map((entry) => (
           <Group key={entry.id} gap="sm" wrap="nowrap" align="flex-start">

@@ -1,5 +1,6 @@
-import { SimpleGrid, Stack } from '@mantine/core';
+import { Stack } from '@mantine/core';
 import { Section } from '../../ui/section.tsx';
+import { TwoColumns } from '../../ui/two-columns.tsx';
 import { slugFrom, textOf } from '../config.ts';
 import { LongTextField, TextField } from './config-fields.tsx';
 import { useEditor } from './model/editor-context.ts';
@@ -15,7 +16,7 @@ export function ConfigForm() {
     <Stack gap="md" miw={0}>
       <Section title="Server">
         <Stack gap="sm">
-          <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+          <TwoColumns from="sm">
             <NameField />
             <TextField
               path={['slug']}
@@ -26,7 +27,7 @@ export function ConfigForm() {
               placeholder={slugFrom(textOf(config.name)) || 'my-server'}
               text={isNew ? 'Part of its address, for good.' : 'Cannot be changed.'}
             />
-          </SimpleGrid>
+          </TwoColumns>
           <LongTextField
             path={['description']}
             label="Description"

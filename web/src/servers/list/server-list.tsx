@@ -65,7 +65,7 @@ function Calls({ activity }: { activity: Activity }) {
         <Text size="sm">{activity.calls.toLocaleString('en')}</Text>
         {activity.errors > 0 && (
           <Text size="xs" c="var(--th-bad)">
-            {activity.errors} failed
+            {activity.errors.toLocaleString('en')} failed
           </Text>
         )}
       </Box>

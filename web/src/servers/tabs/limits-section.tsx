@@ -1,4 +1,4 @@
-import { Badge, Button, Group, NumberInput, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { useQuery } from '@tanstack/react-query';
 import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../../answers.ts';
@@ -10,6 +10,7 @@ import { useAction } from '../../ui/actions/use-action.ts';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { TwoColumns } from '../../ui/two-columns.tsx';
 import { bounds } from '../declared.ts';
 import { useShownServer } from '../server-page.tsx';
 
@@ -86,7 +87,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
     <form onSubmit={form.onSubmit((values) => save.mutate(wanted(values)))} noValidate>
       <Stack gap="sm">
         {failure && <ProblemAlert error={failure} />}
-        <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm" maw={656}>
+        <TwoColumns maw={656}>
           {fields.map((field) => (
             <NumberInput
               key={field}
@@ -104,7 +105,7 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
               error={errorOf(field)}
             />
           ))}
-        </SimpleGrid>
+        </TwoColumns>
         {canEdit && (
           <Group gap="sm">
             <Button type="submit" variant="default" loading={save.isPending} disabled={!form.isDirty()}>

@@ -34,7 +34,11 @@ export function LoginsTab() {
     onDone: () => setEnded(undefined),
   });
   return (
-    <Section title="Logins" text="Each is one person in one client." flush>
+    <Section
+      title="Logins"
+      text="Each is one person in one client. A broken one no longer works at the provider: the person has to log in again."
+      flush
+    >
       <Loaded query={query}>
         {({ grants }) =>
           grants.length === 0 ? (
@@ -83,7 +87,12 @@ function columnsFor(onEnd: ((grant: Grant) => void) | undefined): Column<Grant>[
             end: true,
             cell: (grant: Grant) =>
               grant.status === 'revoked' ? null : (
-                <Button size="compact-sm" variant="default" onClick={() => onEnd(grant)}>
+                <Button
+                  size="compact-sm"
+                  variant="default"
+                  onClick={() => onEnd(grant)}
+                  aria-label={`End login of ${visible(grant.client)}`}
+                >
                   End login
                 </Button>
               ),

@@ -55,7 +55,7 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
                     key={wanted}
                     size="compact-sm"
                     variant="default"
-                    className="th-mono"
+                    className="th-mono th-whole-text"
                     onClick={() => onName(wanted)}
                   >
                     {wanted}

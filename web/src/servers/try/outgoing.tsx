@@ -43,7 +43,8 @@ export function usePreview({ slug, version, view, tool, values, isMissing }: Wan
     },
     // An older outcome only keeps space for the next one.
     placeholderData: keepPreviousData,
-    enabled: !isMissing,
+    // Arguments that are no longer on screen make no request, least of all one that is refused.
+    enabled: !isMissing && settled === current,
     gcTime: 10_000,
   });
   const isBehind = settled !== current || isFetching;

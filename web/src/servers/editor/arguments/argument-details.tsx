@@ -1,10 +1,11 @@
-import { Select, SimpleGrid, Stack, Textarea, TextInput } from '@mantine/core';
+import { Select, Stack, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { JsonObject } from '../../../answers.ts';
 import { usePress } from '../../../ui/actions/press.ts';
 import { sentence } from '../../../ui/states/problem-alert.tsx';
 import { TagsInput } from '../../../ui/tags-input.tsx';
 import { visibleJson } from '../../../ui/text/visible.ts';
+import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { isObject, type PathPart, textOf } from '../../config.ts';
 import { useBlock } from '../model/editor-context.ts';
 import { ArgumentSending } from './argument-sending.tsx';
@@ -38,7 +39,7 @@ export function ArgumentDetails({ path, name, field, isReadOnly, onChange }: Pro
 function ArgumentGeneral({ path, name, field, isReadOnly, onChange }: Props) {
   const options = Array.isArray(field.enum) ? field.enum.map(shownValue) : [];
   return (
-    <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+    <TwoColumns>
       <TextInput
         label="Default"
         description="Sent when the agent leaves it out."
@@ -81,7 +82,7 @@ function ArgumentGeneral({ path, name, field, isReadOnly, onChange }: Props) {
         readOnly={isReadOnly}
       />
       <Others path={path} name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
-    </SimpleGrid>
+    </TwoColumns>
   );
 }
 

@@ -1,6 +1,7 @@
-import { Checkbox, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
+import { Checkbox, Select, Stack, TextInput } from '@mantine/core';
 import type { JsonObject } from '../../../answers.ts';
 import { Folded } from '../../../ui/folded.tsx';
+import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { isObject, textOf } from '../../config.ts';
 import { shownValue, typedValue } from './argument-value.ts';
 
@@ -31,7 +32,7 @@ function storedText(text: string): unknown {
 export function ArgumentSending({ name, field, isReadOnly, onChange }: Props) {
   return (
     <Folded label="How it is sent">
-      <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
+      <TwoColumns>
         <TextInput
           label="Name for the API"
           aria-label={`Name of ${name} for the API`}
@@ -92,7 +93,7 @@ export function ArgumentSending({ name, field, isReadOnly, onChange }: Props) {
           onChange={(event) => onChange({ media_type: storedText(event.currentTarget.value) })}
           readOnly={isReadOnly}
         />
-      </SimpleGrid>
+      </TwoColumns>
     </Folded>
   );
 }

@@ -50,7 +50,7 @@ export function AccessSection() {
     } else if (kind !== 'login' || next !== 'login') set(['authentication'], withoutCredential(before));
   };
   return (
-    <Section title="Access" text="How the API knows who calls, and with that who may call the server.">
+    <Section title="Access" text="The credential that the API gets. It also decides who may call the server.">
       <Stack gap="md">
         <Radio.Group
           value={kind}

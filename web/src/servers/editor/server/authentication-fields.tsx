@@ -1,8 +1,8 @@
-import { SimpleGrid } from '@mantine/core';
 import type { JsonObject } from '../../../answers.ts';
+import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { isObject, type PathPart, textOf, valueAt } from '../../config.ts';
-import { ChoiceField, ListField, TextField } from '../config-fields.tsx';
-import { JsonField } from '../json/json-field.tsx';
+import { ChoiceField, TextField } from '../config-fields.tsx';
+import { type DeclaredField, DeclaredFields } from '../declared-fields.tsx';
 import { useEditor } from '../model/editor-context.ts';
 
 const sentTypes = [
@@ -26,6 +26,45 @@ const clientAuthentications = [
 
 const secretText = '{{NAME}} of a secret. Its value is set under Secrets once the server exists.';
 
+const clientFields: readonly DeclaredField[] = [
+  { kind: 'text', at: 'token_url', label: 'Token endpoint', isRequired: true, isMono: true },
+  { kind: 'text', at: 'client_id', label: 'Id of the client', isRequired: true, isMono: true },
+  {
+    kind: 'text',
+    at: 'client_secret',
+    label: 'Secret of the client',
+    isRequired: true,
+    isMono: true,
+    text: secretText,
+  },
+  {
+    kind: 'choice',
+    at: 'client_auth',
+    label: 'The client authenticates',
+    choices: clientAuthentications,
+    placeholder: 'with HTTP Basic',
+  },
+  { kind: 'list', at: 'scopes', label: 'Scopes of the token', text: 'Press Enter after each.' },
+  { kind: 'text', at: 'audience', label: 'Audience', isMono: true },
+  { kind: 'text', at: 'resource', label: 'Resource', isMono: true },
+  { kind: 'json', at: 'extra_params', label: 'Extra parameters', text: 'Added to the token request.' },
+];
+
+const signatureFields: readonly DeclaredField[] = [
+  { kind: 'text', at: 'region', label: 'Region', placeholder: 'eu-central-1', isRequired: true, isMono: true },
+  { kind: 'text', at: 'service', label: 'Service', placeholder: 'execute-api', isRequired: true, isMono: true },
+  { kind: 'text', at: 'access_key_id', label: 'Access key id', isRequired: true, isMono: true },
+  {
+    kind: 'text',
+    at: 'secret_access_key',
+    label: 'Secret access key',
+    isRequired: true,
+    isMono: true,
+    text: secretText,
+  },
+  { kind: 'text', at: 'session_token', label: 'Session token', isMono: true, text: 'Only for temporary keys.' },
+];
+
 /** The settings by which one credential reaches the API. */
 export function AuthenticationFields({ path, isStored }: { path: readonly PathPart[]; isStored: boolean }) {
   const { config, set } = useEditor();
@@ -34,7 +73,7 @@ export function AuthenticationFields({ path, isStored }: { path: readonly PathPa
   const type = valueAt(config, at('type'));
   const isPair = has('user') || has('password');
   return (
-    <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+    <TwoColumns from="sm">
       <ChoiceField
         path={at('type')}
         label="The token is sent as"
@@ -43,8 +82,8 @@ export function AuthenticationFields({ path, isStored }: { path: readonly PathPa
         onPick={(next) => set(path, ofType(next, valueAt(config, path), isStored))}
       />
       <Location type={type} at={at} />
-      {isStored && type === 'ClientCredentials' && <ClientCredentials at={at} />}
-      {isStored && type === 'AwsSigV4' && <Signature at={at} />}
+      {isStored && type === 'ClientCredentials' && <DeclaredFields path={path} fields={clientFields} />}
+      {isStored && type === 'AwsSigV4' && <DeclaredFields path={path} fields={signatureFields} />}
       {isStored && type === 'Basic' && (isPair || !textOf(valueAt(config, at('token')))) && (
         <>
           <TextField path={at('user')} label="User" isRequired={isPair} isMono />
@@ -54,7 +93,7 @@ export function AuthenticationFields({ path, isStored }: { path: readonly PathPa
       {isStored && type !== 'ClientCredentials' && type !== 'AwsSigV4' && !isPair && (
         <TextField path={at('token')} label="Credential" isRequired={type !== 'Basic'} isMono text={secretText} />
       )}
-    </SimpleGrid>
+    </TwoColumns>
   );
 }
 
@@ -74,45 +113,11 @@ function ofType(type: string | undefined, before: unknown, isStored: boolean): J
   };
 }
 
-type At = { at: (field: string) => PathPart[] };
-
-function Location({ type, at }: At & { type: unknown }) {
+function Location({ type, at }: { type: unknown; at: (field: string) => PathPart[] }) {
   if (type === 'AwsSigV4') return null;
   if (type === 'Cookie')
     return <TextField path={at('cookie')} label="Name of the cookie" placeholder="session" isRequired isMono />;
   if (type === 'QueryParam')
     return <TextField path={at('query_key')} label="Query parameter" placeholder="api_key" isMono />;
   return <TextField path={at('header')} label="Header" placeholder="Authorization" isMono />;
-}
-
-function ClientCredentials({ at }: At) {
-  return (
-    <>
-      <TextField path={at('token_url')} label="Token endpoint" isRequired isMono />
-      <TextField path={at('client_id')} label="Id of the client" isRequired isMono />
-      <TextField path={at('client_secret')} label="Secret of the client" isRequired isMono text={secretText} />
-      <ChoiceField
-        path={at('client_auth')}
-        label="The client authenticates"
-        choices={clientAuthentications}
-        placeholder="with HTTP Basic"
-      />
-      <ListField path={at('scopes')} label="Scopes of the token" text="Press Enter after each." />
-      <TextField path={at('audience')} label="Audience" isMono />
-      <TextField path={at('resource')} label="Resource" isMono />
-      <JsonField path={at('extra_params')} label="Extra parameters" text="Added to the token request." />
-    </>
-  );
-}
-
-function Signature({ at }: At) {
-  return (
-    <>
-      <TextField path={at('region')} label="Region" placeholder="eu-central-1" isRequired isMono />
-      <TextField path={at('service')} label="Service" placeholder="execute-api" isRequired isMono />
-      <TextField path={at('access_key_id')} label="Access key id" isRequired isMono />
-      <TextField path={at('secret_access_key')} label="Secret access key" isRequired isMono text={secretText} />
-      <TextField path={at('session_token')} label="Session token" isMono text="Only for temporary keys." />
-    </>
-  );
 }

@@ -1,9 +1,10 @@
-import { Alert, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Alert, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useSession } from '../../../frame/session.ts';
 import { Folded } from '../../../ui/folded.tsx';
 import { SecretInput } from '../../../ui/secret-input.tsx';
 import { CodeBlock } from '../../../ui/text/code-block.tsx';
+import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { slugFrom, textOf } from '../../config.ts';
 import { mask } from '../../declared.ts';
 import { LoginCheck } from '../../login-check/login-check.tsx';
@@ -22,12 +23,12 @@ export function OAuthFields() {
   return (
     <Stack gap="sm">
       <CallbackHint />
-      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+      <TwoColumns from="sm">
         <TextField path={['oauth', 'authorization_url']} label="Authorization URL" isRequired isMono />
         <TextField path={['oauth', 'token_url']} label="Token URL" isRequired isMono />
         <TextField path={['oauth', 'client_id']} label="Client id" isRequired isMono />
         <ClientSecret />
-      </SimpleGrid>
+      </TwoColumns>
       <ListField path={['oauth', 'scopes']} label="Scopes" text="Press Enter after each." />
       <Folded label="More about the login">
         <ChoiceField

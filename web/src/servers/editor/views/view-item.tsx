@@ -17,6 +17,7 @@ import { ChoiceField, LongTextField, SwitchField, TextField } from '../config-fi
 import { Errors, errorText, Warnings } from '../field-messages.tsx';
 import { JsonField } from '../json/json-field.tsx';
 import { useEditor, useField } from '../model/editor-context.ts';
+import { ViewAddress } from './view-address.tsx';
 
 type Props = { name: string; isOpen: boolean; onToggle: () => void; onRemove: () => void };
 
@@ -73,8 +74,10 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
 
 function ViewForm({ name }: { name: string }) {
   const path = ['views', name];
+  const { isNew } = useEditor();
   return (
     <Stack gap="sm">
+      {!isNew && <ViewAddress name={name} />}
       <TextField path={[...path, 'title']} label="Title" text="Instead of the name of the server." />
       <LongTextField
         path={[...path, 'description']}
