@@ -3,10 +3,9 @@ import { type Config, localWorkspace, type Settings } from '../config.ts';
 import type { Log } from '../log.ts';
 import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../store/changes/database-clock.ts';
 import { type Database, openDatabase } from '../store/database.ts';
-import { reasonOf } from '../store/engine/faults.ts';
 import { insertWorkspace } from '../store/people/workspaces.ts';
 import { version } from '../version.ts';
-import { faultLog } from './observability/fault-log.ts';
+import { faultLog, lostConnectionLog } from './observability/fault-log.ts';
 
 /** A database and its clock, which all decisions shared by several processes use. */
 export type Store = Database & { time: DatabaseClock };
@@ -32,8 +31,7 @@ export async function openStore(
     version,
     exclusive,
     now: clocks.now,
-    // Only the message: pg attaches the client to the error, and with it the connection's settings.
-    onError: (error) => log.warn({ reason: reasonOf(error) }, 'a database connection was lost'),
+    onError: lostConnectionLog(log, () => performance.now()),
     onFault: faultLog(log, () => performance.now()),
     // One process of a service logs the warning for all.
     onWarning: (sentence) => exclusive && log.warn(sentence),

@@ -10,6 +10,7 @@ import { openingFailure } from './engine/opening-failure.ts';
 import type { PoolUse } from './engine/postgres.ts';
 import type { PostgresLocation } from './engine/postgres-location.ts';
 import { makeDataFolderPrivate, makePrivateFile } from './engine/private-files.ts';
+import { Renewal } from './engine/renewal.ts';
 import { awaitLockFile, lockSqlite, type SqliteLock, sqliteDialect } from './engine/sqlite.ts';
 import { refuseBesideRescued, refuseEmptied, refuseOrphanedLog, rescuedCopy } from './engine/sqlite-guard.ts';
 import { watchSqlite } from './engine/sqlite-watch.ts';
@@ -164,7 +165,8 @@ async function openPostgres(
   // The driver is loaded only where it is needed, like pg itself.
   const { postgresDialect } = await import('./engine/postgres.ts');
   const { createPostgresCallWriter } = await import('./calls/postgres-call-writer.ts');
-  const connect = (use: PoolUse) => watched(postgresDialect(location, options.onError, use));
+  const renewal = new Renewal();
+  const connect = (use: PoolUse) => watched(postgresDialect(location, options.onError, use, renewal));
   const patient = connect('migrations');
   try {
     await migrate(patient, 'postgres', { ...options, folder: options.migrations });

@@ -37,6 +37,7 @@ const noTls = ending(
   'unreachable',
   /^no TLS connection to the upstream could be made; does it speak https on this port\?$/,
 );
+const unasked = ending('malformed', /^the upstream answered with 100 or 101, which no request had asked for$/);
 const selfSignedTls = ending('unreachable', /^the TLS certificate of the upstream is self-signed$/);
 
 /** How many of these are whole HTTP answers, after which a connection may be used again. */
@@ -54,7 +55,7 @@ const faults: Record<string, Ending> = {
   'reset-mid-body': broken,
   'close-in-headers': broken,
   'half-close': broken,
-  upgrade: broken,
+  upgrade: unasked,
   bomb: oversize,
   'gzip-bomb': oversize,
   'deflate-bomb': oversize,

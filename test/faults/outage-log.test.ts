@@ -25,6 +25,10 @@ describe('the log of an outage of the database', () => {
     url.port = String(proxy.port);
     const MASTER_KEY = randomBytes(32).toString('base64');
     service = await startChildToolhost({ DATABASE_URL: url.href, MASTER_KEY, PORT: '0', DEMO: '0', DATA_DIR: dataDir });
+    // Each waits for its own connection, and all are idle when they are lost.
+    await Promise.all(
+      Array.from({ length: 30 }, (_, n) => fetch(`${service.url}/mcp/unknown-${n}`, { method: 'POST' })),
+    );
     proxy.cut();
     await eventually(async () => {
       assert.ok((await scrape(service.url)).value('toolhost_changes_age_seconds') > 3);
@@ -45,6 +49,10 @@ describe('the log of an outage of the database', () => {
     const last = logged.split('\n').find((line) => line.includes('looking for changes succeeds again')) ?? '{}';
     assert.ok((JSON.parse(last) as { failures: number }).failures >= 2, last);
     assert.doesNotMatch(logged, /\.ts:\d+/);
+  });
+
+  it('[find C4] has one line for all connections that were lost at once', () => {
+    assert.equal(logged.match(/a database connection was lost/g)?.length, 1, logged);
   });
 
   it('[find C4] has neither the password nor the settings of a connection', () => {

@@ -9,6 +9,7 @@ import { transact } from '../../src/store/transact.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
+import { insertWorkspace } from '../support/store/workspace-rows.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 /** A gate that opens once so many have come. */
@@ -31,8 +32,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
     const location = await stores.newOptions();
     url = location.postgres?.url ?? assert.fail();
     database = await openDatabase({ ...location, onFault: (kind) => faults.push(kind) });
-    for (const id of ['one', 'two'])
-      await database.db.insertInto('workspaces').values({ id, name: '', created_at: 0 }).execute();
+    for (const id of ['one', 'two']) await insertWorkspace(database.db, id);
   });
   after(async () => {
     await database.close();

@@ -168,6 +168,24 @@ for (const engine of engines) {
       assert.match(await refused(old), /is not the key of this database/);
     });
 
+    it('[find C2] a value that a paused process sealed with the old key after the resealing is not lost without a word', async () => {
+      const fresh = newKey();
+      await using(old, (toolhost) => store(toolhost, 'late'));
+      await using(`${fresh},${old}`, async ({ running: { app } }) => {
+        assert.deepEqual((await reseal(`${fresh},${old}`)).unused_keys, [idOf(old)]);
+        const server = (await findServer(app.runner.db, 'local', 'late')) ?? assert.fail();
+        const paused = createKeyring([Buffer.from(old, 'base64')]);
+        const value = { name: 'TOKEN', value: 'of-late', origins: [], createdBy: 'test', updatedAt: 1 };
+        await saveSecret(app.runner.db, paused, server, value);
+      });
+      assert.match(await refused(fresh), new RegExp(`1 rows of secrets with ${idOf(old)}`));
+      assert.equal((await reseal(`${fresh},${old}`)).resealed.secrets, 1);
+      await using(fresh, async (toolhost) => {
+        await toolhost.rest('PUT', '/servers/late/secrets/TOKEN', { body: { value: 'of-late' } });
+        await assertSends(toolhost, 'late');
+      });
+    });
+
     it('[find C2] resealing is refused before the service seals with the new key', async () => {
       const fresh = newKey();
       const running = async (toolhost: TestToolhost) => {

@@ -9,6 +9,7 @@ import type { Database, DatabaseOptions } from '../../src/store/database.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { StoreFault } from '../../src/store/engine/faults.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
+import { insertWorkspace, workspaceIds } from '../support/store/workspace-rows.ts';
 
 describe('the thread that runs the transactions of operations', () => {
   let stores: Stores;
@@ -23,14 +24,11 @@ describe('the thread that runs the transactions of operations', () => {
     await database.close();
     await stores.stop();
   });
-  const insert = (db: Database['db'], id: string) =>
-    db.insertInto('workspaces').values({ id, name: '', created_at: 0 }).execute();
-  const ids = async (of = database) =>
-    (await of.db.selectFrom('workspaces').select('id').execute()).map(({ id }) => id);
+  const ids = (of = database) => workspaceIds(of.db);
 
   it('shows nothing before its commit, and everything after it', async () => {
     await database.transactions.transaction().execute(async (db) => {
-      await insert(db, 'committed');
+      await insertWorkspace(db, 'committed');
       assert.deepEqual(await ids(), []);
     });
     assert.deepEqual(await ids(), ['committed']);
@@ -38,7 +36,7 @@ describe('the thread that runs the transactions of operations', () => {
 
   it('undoes a transaction that fails, and goes on', async () => {
     const failing = database.transactions.transaction().execute(async (db) => {
-      await insert(db, 'undone');
+      await insertWorkspace(db, 'undone');
       throw new Error('enough');
     });
     await assert.rejects(failing, /enough/);
@@ -49,8 +47,8 @@ describe('the thread that runs the transactions of operations', () => {
     const order: string[] = [];
     let other: Promise<unknown> | undefined;
     await database.transactions.transaction().execute(async (db) => {
-      await insert(db, 'first');
-      other = insert(database.db, 'second').then(() => order.push('second'));
+      await insertWorkspace(db, 'first');
+      other = insertWorkspace(database.db, 'second').then(() => order.push('second'));
       order.push('first');
     });
     await other;
@@ -67,11 +65,11 @@ describe('the thread that runs the transactions of operations', () => {
     const order: string[] = [];
     const waiting: Promise<unknown>[] = [];
     const failing = database.transactions.transaction().execute(async (db) => {
-      await insert(db, 'in the transaction');
-      waiting.push(insert(database.transactions, 'beside it').then(() => order.push('beside it')));
-      waiting.push(insert(database.db, 'of the event loop').then(() => order.push('of the event loop')));
+      await insertWorkspace(db, 'in the transaction');
+      waiting.push(insertWorkspace(database.transactions, 'beside it').then(() => order.push('beside it')));
+      waiting.push(insertWorkspace(database.db, 'of the event loop').then(() => order.push('of the event loop')));
       // Statements run in turn, so one that had joined the transaction would have ended with this one.
-      await insert(db, 'also in the transaction');
+      await insertWorkspace(db, 'also in the transaction');
       order.push('end');
       throw new Error('enough');
     });
@@ -103,10 +101,10 @@ describe('the thread that runs the transactions of operations', () => {
     const outcomes = await Promise.allSettled(
       Array.from({ length: 30 }, (_, n) =>
         database.transactions.transaction().execute(async (db) => {
-          await insert(db, `many-${n}`);
+          await insertWorkspace(db, `many-${n}`);
           if (n % 3 === 1) throw new Error('enough');
           // The id is taken, so this statement fails.
-          if (n % 3 === 2) await insert(db, `many-${n}`);
+          if (n % 3 === 2) await insertWorkspace(db, `many-${n}`);
         }),
       ),
     );
@@ -118,7 +116,7 @@ describe('the thread that runs the transactions of operations', () => {
 
   it('waits while another process writes, and changes nothing where that takes too long', async () => {
     const other = new DatabaseSync(options.file);
-    const change = (id: string) => database.transactions.transaction().execute((db) => insert(db, id));
+    const change = (id: string) => database.transactions.transaction().execute((db) => insertWorkspace(db, id));
     other.exec('begin immediate');
     const waiting = change('waited');
     setTimeout(() => other.exec('commit'), 300);
@@ -139,9 +137,9 @@ describe('the thread that runs the transactions of operations', () => {
     const opened = await openDatabase(await stores.newOptions());
     const change = (id: string, then?: () => Promise<unknown>) =>
       opened.transactions.transaction().execute(async (db) => {
-        await insert(db, id);
+        await insertWorkspace(db, id);
         await then?.();
-        await insert(db, `${id} again`);
+        await insertWorkspace(db, `${id} again`);
       });
     await change('before');
     assert.equal(started.length, 1);
@@ -149,7 +147,7 @@ describe('the thread that runs the transactions of operations', () => {
     const outcomes = await Promise.allSettled([
       change('lost', () => started[0]?.terminate() ?? assert.fail()),
       change('behind it'),
-      insert(opened.db, 'of the event loop'),
+      insertWorkspace(opened.db, 'of the event loop'),
     ]);
     const [lost, behind, other] = outcomes;
     assert.ok(lost?.status === 'rejected' && isDown(lost.reason), String(lost));
@@ -172,7 +170,7 @@ describe('the thread that runs the transactions of operations', () => {
     copyFileSync(other.file, copy);
     renameSync(other.file, `${other.file}.moved`);
     renameSync(copy, other.file);
-    const changing = opened.transactions.transaction().execute((db) => insert(db, 'lost'));
+    const changing = opened.transactions.transaction().execute((db) => insertWorkspace(db, 'lost'));
     await assert.rejects(changing, (error) => error instanceof StoreFault && error.fault === 'unavailable');
     await opened.close();
   });

@@ -61,11 +61,11 @@ async function admitKeys(store: Store, given: UsableKeys): Promise<string[]> {
   const { db, time } = store;
   const keyring = createKeyring(given.masters);
   await refuseUnlikeOthers(store, keyring, given);
-  if (isSettled(await listKnownKeys(db), keyring, given)) return [];
+  if (isSettled(await listKnownKeys(db), keyring, given, time.now())) return [];
   return whileAlone(db, async (transaction) => {
     const known = await listKnownKeys(transaction);
     refuseImpostors(known, given);
-    const missing = await missingUses(transaction, known, keyring);
+    const missing = await missingUses(transaction, known, keyring, time.now());
     const precious = missing.filter(({ table }) => preciousTables.includes(table));
     const unknown = new Set([...precious.map(({ keyId }) => keyId), ...databaseKeysOutside(known, keyring)]);
     if (unknown.size > 0)
@@ -83,7 +83,7 @@ async function admitKeys(store: Store, given: UsableKeys): Promise<string[]> {
 }
 
 /** Whether nothing has changed since the last start: every key is known, the same key seals, and the others are retired. */
-function isSettled(known: readonly KnownKey[], { keyIds }: Keyring, { masters }: UsableKeys): boolean {
+function isSettled(known: readonly KnownKey[], { keyIds }: Keyring, { masters }: UsableKeys, now: number): boolean {
   const own = new Map(known.map((key) => [key.id, key]));
   const isKnown = masters.every((master) => {
     const key = own.get(identityOf(master).id);
@@ -95,7 +95,7 @@ function isSettled(known: readonly KnownKey[], { keyIds }: Keyring, { masters }:
     isKnown &&
     sealing?.id === keyIds[0] &&
     sealing.retired_at === null &&
-    others.every((key) => key.retired_at !== null)
+    others.every((key) => !mayStillSeal(key, now))
   );
 }
 
@@ -142,9 +142,19 @@ function databaseKeysOutside(known: readonly KnownKey[], { keyIds }: Keyring): s
   return used.some((id) => keyIds.includes(id)) ? [] : used;
 }
 
-/** Counts the values sealed with keys outside the ring. Skipped when all other keys are retired. */
-async function missingUses(db: Db, known: readonly KnownKey[], { keyIds }: Keyring): Promise<KeyUse[]> {
-  const mayBe = known.length === 0 || known.some(({ id, retired_at }) => retired_at === null && !keyIds.includes(id));
+/**
+ * A process that was paused while the values were resealed may have sealed some with the old key after it was retired. So
+ * for this long a start looks for them, in ms.
+ */
+const watchedMs = 30 * 24 * 60 * 60_000;
+
+function mayStillSeal({ retired_at }: KnownKey, now: number): boolean {
+  return retired_at === null || now - retired_at < watchedMs;
+}
+
+/** Counts the values sealed with keys outside the ring. Skipped when all other keys were retired long ago. */
+async function missingUses(db: Db, known: readonly KnownKey[], { keyIds }: Keyring, now: number): Promise<KeyUse[]> {
+  const mayBe = known.length === 0 || known.some((key) => mayStillSeal(key, now) && !keyIds.includes(key.id));
   if (!mayBe) return [];
   return (await countSealed(db)).filter(({ table, keyId }) => table !== 'master_keys' && !keyIds.includes(keyId));
 }

@@ -40,3 +40,19 @@ export function faultLog(log: Log, clock: () => number): OnFault {
     logged.set(fault, { at: clock(), unlogged: 0 });
   };
 }
+
+/** Logs one line for a burst of idle connections that were lost; the next line counts those in between. */
+export function lostConnectionLog(log: Log, clock: () => number): (error: Error) => void {
+  let last = Number.NEGATIVE_INFINITY;
+  let unlogged = 0;
+  return (error) => {
+    if (clock() - last < quietMs) {
+      unlogged++;
+      return;
+    }
+    // Only the message: pg attaches the client to the error, and with it the connection's settings.
+    log.warn({ reason: reasonOf(error), unlogged }, 'a database connection was lost');
+    last = clock();
+    unlogged = 0;
+  };
+}

@@ -83,12 +83,12 @@ const answers: { readonly [kind in FaultKind]?: { message: string; retryAfterS?:
   corrupt: { message: 'the database is damaged; its operator must restore it from a backup' },
 };
 
-/** A fault of the database as clients see it: 503 when trying again helps, 500 when it does not. */
+/** A fault of the database as clients see it: 500 when only its operator can help, otherwise 503. */
 export class StoreFault extends AppError {
   readonly fault: FaultKind;
 
   constructor(fault: FaultKind, message: string, more: { retryAfterS?: number; cause: unknown }) {
-    super(more.retryAfterS === undefined ? 'internal' : 'unavailable', message, more);
+    super(fault === 'corrupt' ? 'internal' : 'unavailable', message, more);
     this.name = 'StoreFault';
     this.fault = fault;
   }
@@ -100,6 +100,21 @@ export function toStoreFault(error: unknown): unknown {
   const kind = faultKindOf(error);
   const answer = answers[kind];
   return answer ? new StoreFault(kind, answer.message, { ...answer, cause: error }) : error;
+}
+
+/** Errors of a connection that was lost before the statement was sent. */
+const unsent = /is not queryable|driver has already been destroyed|database is not open/;
+
+/**
+ * The error to throw when a COMMIT failed. A connection that is lost after it was sent leaves open whether the database
+ * stored the change, so the message asks for no repetition, and there is no `Retry-After` that would cause one.
+ */
+export function toCommitFault(error: unknown): unknown {
+  const isOpen = faultKindOf(error) === 'unavailable' && !unsent.test(messageOf(error));
+  if (!isOpen) return toStoreFault(error);
+  const message =
+    'the connection to the database was lost while the change was stored, so it may have been made or not; look whether it was before you try again';
+  return new StoreFault('unavailable', message, { cause: error });
 }
 
 /** The messages of an error and of the errors that it contains: a host with several addresses fails once for each of them. */

@@ -1,8 +1,16 @@
-import { CompiledQuery, type DatabaseConnection, type Dialect, PostgresDialect, PostgresDriver } from 'kysely';
+import {
+  CompiledQuery,
+  type DatabaseConnection,
+  type Dialect,
+  PostgresDialect,
+  PostgresDriver,
+  type PostgresPool,
+} from 'kysely';
 import pg from 'pg';
+import { LimitedClient } from './limited-client.ts';
 import type { PostgresLocation } from './postgres-location.ts';
-import { limitSilence } from './postgres-silence.ts';
 import { postgresConfig } from './postgres-url.ts';
+import { Renewal } from './renewal.ts';
 
 /** The purposes of connection pools: how many connections each may open, and how long its statements may take. */
 export type PoolUse = 'requests' | 'reports' | 'changes' | 'migrations';
@@ -30,9 +38,14 @@ const idleInTransactionMs = 5000;
  * Nothing depends on a session, so that a pooler such as PgBouncer may give each transaction another connection to the
  * server: no startup parameters, no `set`, no named statements, no session locks. The server's limits are set within
  * each transaction; a statement outside of one is cancelled by this process. `onLost` reports an idle connection that
- * was lost.
+ * was lost. All pools of a process should get the same `renewal`.
  */
-export function postgresDialect(location: PostgresLocation, onLost: (error: Error) => void, use: PoolUse): Dialect {
+export function postgresDialect(
+  location: PostgresLocation,
+  onLost: (error: Error) => void,
+  use: PoolUse,
+  renewal = new Renewal(),
+): Dialect {
   const { max = location.connections, statementMs } = pools[use];
   const pool = new pg.Pool({
     ...postgresConfig(location.url, location.authorities),
@@ -48,16 +61,29 @@ export function postgresDialect(location: PostgresLocation, onLost: (error: Erro
   pool.on('error', onLost);
   pool.on('connect', (client) => {
     client.on('error', () => undefined);
-    if (statementMs !== undefined) limitSilence(client, statementMs);
+    renewal.opened(client);
   });
-  return Object.assign(new PostgresDialect({ pool }), { createDriver: () => new LimitedDriver(pool, statementMs) });
+  const limited = {
+    async connect() {
+      for (;;) {
+        const client = await pool.connect();
+        if (!renewal.isOutdated(client)) return new LimitedClient(client, statementMs, renewal);
+        client.release(true);
+      }
+    },
+    end: () => pool.end(),
+    options: pool.options,
+  };
+  return Object.assign(new PostgresDialect({ pool: limited }), {
+    createDriver: () => new LimitedDriver(limited, statementMs),
+  });
 }
 
 /** Begins transactions and sets their time limits in one round trip. */
 class LimitedDriver extends PostgresDriver {
   readonly #begin: string;
 
-  constructor(pool: pg.Pool, statementMs: number | undefined) {
+  constructor(pool: PostgresPool, statementMs: number | undefined) {
     super({ pool });
     const limits = {
       statement_timeout: statementMs ?? 0,

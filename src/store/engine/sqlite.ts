@@ -2,10 +2,11 @@ import { existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
 import {
-  type CompiledQuery,
+  CompiledQuery,
   type DatabaseConnection,
   type Dialect,
   type QueryResult,
+  SqliteAdapter,
   SqliteDialect,
   type SqliteDialectConfig,
   SqliteDriver,
@@ -13,7 +14,7 @@ import {
 import { AppError } from '../../errors.ts';
 import { makePrivateFile } from './private-files.ts';
 import { isBusy, openSqlite } from './sqlite-file.ts';
-import type { WriteLock } from './write-lock.ts';
+import { createWriteLock, type WriteLock } from './write-lock.ts';
 
 /** A checkpoint blocks the process while the disk syncs; the thread that writes records runs them much earlier. */
 const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as const;
@@ -24,13 +25,23 @@ const longestPauseMs = 16;
 /** Kysely on Node's own SQLite. Other connections of the process that write share the lock. */
 export function sqliteDialect(file: string, lock: WriteLock): Dialect {
   const config = { database: () => openSqlite(file, options) };
-  return Object.assign(new SqliteDialect(config), { createDriver: () => new PatientDriver(config, lock) });
+  return Object.assign(new SqliteDialect(config), {
+    createAdapter: () => new PatientAdapter(),
+    createDriver: () => new PatientDriver(config, lock),
+  });
+}
+
+/** The driver itself takes turns on its only connection, and not while a statement waits for another process. */
+class PatientAdapter extends SqliteAdapter {
+  override get supportsMultipleConnections(): boolean {
+    return true;
+  }
 }
 
 class PatientDriver extends SqliteDriver {
   readonly #lock: WriteLock;
-  /** One at a time: Kysely lends the connection of SQLite to one user. */
-  #lent: PatientConnection | undefined;
+  /** The right to use the connection: for one attempt of a statement, or for a transaction. */
+  readonly #turns = createWriteLock();
 
   constructor(config: SqliteDialectConfig, lock: WriteLock) {
     super(config);
@@ -38,17 +49,15 @@ class PatientDriver extends SqliteDriver {
   }
 
   override async acquireConnection(): Promise<PatientConnection> {
-    this.#lent = new PatientConnection(await super.acquireConnection(), this.#lock);
-    return this.#lent;
+    return new PatientConnection(await super.acquireConnection(), this.#lock, this.#turns);
   }
 
   override async beginTransaction(connection: PatientConnection): Promise<void> {
-    await connection.lock();
-    await super.beginTransaction(connection);
+    await connection.begin();
   }
 
-  override async releaseConnection(): Promise<void> {
-    this.#lent?.unlock();
+  override async releaseConnection(connection?: PatientConnection): Promise<void> {
+    connection?.release();
   }
 }
 
@@ -57,42 +66,73 @@ const onlyReads = /^\s*(select|pragma|vacuum into)\b/i;
 
 /**
  * One of several processes on a file writes at a time. SQLite itself would block the event loop while it waits, so the
- * waiting is done here. A statement that found the file locked has done nothing yet.
+ * waiting is done here, and others may read meanwhile. A statement that found the file locked has done nothing yet.
  */
 class PatientConnection implements DatabaseConnection {
   readonly #inner: DatabaseConnection;
   readonly #lock: WriteLock;
-  #unlock: (() => void) | undefined;
+  readonly #turns: WriteLock;
+  /** Gives back the lock and the turn of a transaction. */
+  #release: (() => void) | undefined;
 
-  constructor(inner: DatabaseConnection, lock: WriteLock) {
+  constructor(inner: DatabaseConnection, lock: WriteLock, turns: WriteLock) {
     this.#inner = inner;
     this.#lock = lock;
+    this.#turns = turns;
   }
 
-  async lock(): Promise<void> {
-    this.#unlock = await this.#lock.take();
+  async begin(): Promise<void> {
+    const until = performance.now() + patienceMs;
+    const unlock = await this.#lock.take();
+    try {
+      const { endTurn } = await this.#patiently(CompiledQuery.raw('begin'), until);
+      this.#release = () => {
+        endTurn();
+        unlock();
+      };
+    } catch (error) {
+      unlock();
+      throw error;
+    }
   }
 
-  unlock(): void {
-    this.#unlock?.();
+  release(): void {
+    this.#release?.();
+    this.#release = undefined;
   }
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    // Held until the connection is released.
-    if (!this.#unlock && !onlyReads.test(query.sql)) await this.lock();
+    if (this.#release) return this.#inner.executeQuery<Row>(query);
     const until = performance.now() + patienceMs;
-    for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
-      try {
-        return await this.#inner.executeQuery<Row>(query);
-      } catch (error) {
-        if (!isTaken(error) || performance.now() > until) throw error;
-      }
-      await delay(pause);
+    const unlock = onlyReads.test(query.sql) ? undefined : await this.#lock.take();
+    try {
+      const { result, endTurn } = await this.#patiently<Row>(query, until);
+      endTurn();
+      return result;
+    } finally {
+      unlock?.();
     }
   }
 
   streamQuery<Row>(query: CompiledQuery, chunkSize: number): AsyncIterableIterator<QueryResult<Row>> {
     return this.#inner.streamQuery<Row>(query, chunkSize);
+  }
+
+  /** Runs a statement, again while another process writes. The turn stays taken after a success. */
+  async #patiently<Row>(
+    query: CompiledQuery,
+    until: number,
+  ): Promise<{ result: QueryResult<Row>; endTurn: () => void }> {
+    for (let pause = 1; ; pause = Math.min(pause * 2, longestPauseMs)) {
+      const endTurn = await this.#turns.take();
+      try {
+        return { result: await this.#inner.executeQuery<Row>(query), endTurn };
+      } catch (error) {
+        endTurn();
+        if (!isTaken(error) || performance.now() > until) throw error;
+      }
+      await delay(pause);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult, TransactionSettings } from 'kysely';
-import { type FaultKind, faultKindOf, StoreFault, toStoreFault } from './faults.ts';
+import { type FaultKind, faultKindOf, StoreFault, toCommitFault, toStoreFault } from './faults.ts';
 
 /** Receives every fault of the database, with the driver's error. */
 export type OnFault = (kind: FaultKind, error: unknown) => void;
@@ -49,7 +49,8 @@ class WatchedDriver implements Driver {
     try {
       await this.#inner.commitTransaction(connection.inner);
     } catch (error) {
-      connection.fault = reported(error, this.#onFault);
+      connection.fault = toCommitFault(error);
+      this.#onFault(faultKindOf(error), error);
       throw connection.fault;
     }
     connection.isInTransaction = false;

@@ -40,8 +40,8 @@ export type Round = {
 type Pruning = { tables: readonly (keyof Tables)[]; prune(round: Round): Promise<unknown> };
 
 /**
- * Everything that is deleted after a time, by table. ARCHITECTURE.md lists these and the other tables, "Nothing is stored
- * without an end".
+ * Everything that is deleted after a time, by table. ARCHITECTURE.md lists these and the other tables, "Every table is
+ * bounded".
  */
 export const prunings: readonly Pruning[] = [
   { tables: ['calls'], prune: ({ records, callsFrom, pause }) => pruneCalls(records, callsFrom, pause) },

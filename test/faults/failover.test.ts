@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import pg from 'pg';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/**
+ * Sessions that begin while the database is set to read-only stay so, like sessions with a primary that became a standby;
+ * sessions that begin afterwards write, like those with the primary that took its place.
+ */
+describe('a PostgreSQL whose primary changes', () => {
+  let postgres: TestPostgres;
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let admin: pg.Client;
+  let name: string;
+  let key: string;
+  before(async () => {
+    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    const url = await postgres.createDatabase();
+    name = new URL(url).pathname.slice(1);
+    admin = new pg.Client({ connectionString: url });
+    await admin.connect();
+    const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
+    toolhost = await startToolhost({ egress: [upstream.port], env });
+    key = await toolhost.key();
+    for (const slug of ['known', 'new']) await toolhost.createServer(serverAt(slug, upstream.url));
+    await toolhost.callTool('known', key, 'get');
+  });
+  after(async () => {
+    await admin.end();
+    await toolhost.stop();
+    await Promise.all([postgres.stop(), upstream.close()]);
+  });
+  const endSessions = () =>
+    admin.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}' and pid <> pg_backend_pid()`,
+    );
+  const change = () => toolhost.rest('PATCH', '/servers/known', { body: { description: `At ${Math.random()}` } });
+  /** Sessions that have tried to announce their process and could not. */
+  const announcing = async () =>
+    (await admin.query(`select 1 from pg_stat_activity where query like 'insert into "processes"%' and state = 'idle'`))
+      .rows.length;
+  const announced = async () =>
+    (await admin.query('select max(seen_at)::float as at from processes')).rows[0].at as number;
+
+  it('[find C4] refuses changes in a sentence and serves calls while there is only a standby', async () => {
+    await admin.query(`alter database ${name} set default_transaction_read_only = on`);
+    await endSessions();
+    await eventually(async () => {
+      const reply = await change();
+      assert.equal(reply.status, 503, reply.text);
+      assert.match(reply.text, /the database takes no changes just now/);
+      assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+    });
+    await eventually(async () => assert.ok((await announcing()) > 0, 'the look for changes is with the standby too'));
+    for (const slug of ['known', 'new'])
+      await eventually(async () => assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true));
+    assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
+  });
+
+  it('[find C4] finds the new primary on every connection, although those to the old one are always in use', async () => {
+    await admin.query(`alter database ${name} reset default_transaction_read_only`);
+    const before = await announced();
+    await eventually(async () => assert.equal((await change()).status, 200));
+    await eventually(async () => {
+      await change();
+      assert.ok((await announced()) > before, 'the look for changes is with the new primary too');
+    });
+    await eventually(async () => {
+      const { body } = await toolhost.rest('GET', '/calls');
+      assert.equal((body.calls as unknown[]).length, 3);
+    });
+  });
+});

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, it } from 'node:test';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { transact } from '../../src/store/transact.ts';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { onTime } from '../support/on-time.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
+import { insertWorkspace, workspaceIds } from '../support/store/workspace-rows.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** How long writes may wait; one after the other would take longer. */
+const mostMs = 9000;
+
+/** Takes SQLite's lock for writing, as a backup tool or a shell does, and keeps it until the result is called. */
+function lockFile(file: string): () => void {
+  const other = new DatabaseSync(file);
+  other.exec('begin immediate');
+  return () => {
+    other.exec('rollback');
+    other.close();
+  };
+}
+
+describe('a SQLite file that another program locks for long', () => {
+  let stores: Stores;
+  let database: Database;
+  let file: string;
+  before(async () => {
+    stores = await startStores('sqlite');
+    const options = await stores.newOptions();
+    file = options.file;
+    database = await openDatabase(options);
+  });
+  after(async () => {
+    await database.close();
+    await stores.stop();
+  });
+  const ids = () => workspaceIds(database.db);
+
+  for (const [name, write] of [
+    ['statements', (id: string) => insertWorkspace(database.db, id)],
+    ['transactions', (id: string) => transact(database.db, (db) => insertWorkspace(db, id))],
+  ] as const) {
+    it(`[find C4] lets reads go on while ${name} wait for it, which then take effect once`, async () => {
+      const unlock = lockFile(file);
+      const wanted = ['one', 'two', 'three'].map((id) => `${name}-${id}`);
+      let ended = 0;
+      const writes = wanted.map((id) => write(id).finally(() => ended++));
+      for (const write of writes) write.catch(() => undefined);
+      for (let n = 0; n < 5; n += 1) assert.ok(!(await ids()).some((id) => wanted.includes(id)));
+      assert.equal(ended, 0, 'no read waited for a write');
+      unlock();
+      await Promise.all(writes);
+      assert.deepEqual((await ids()).filter((id) => wanted.includes(id)).toSorted(), wanted.toSorted());
+    });
+  }
+
+  it('[find C4] fails every waiting write within one time limit, not one after the other', async () => {
+    const unlock = lockFile(file);
+    const results = await onTime(mostMs, () =>
+      Promise.allSettled(['a', 'b', 'c'].map((id) => insertWorkspace(database.db, id))),
+    );
+    unlock();
+    for (const result of results) assert.match(String('reason' in result && result.reason), /the database is busy/);
+    await insertWorkspace(database.db, 'a');
+    assert.ok((await ids()).includes('a'));
+  });
+
+  it('[find C4] keeps statements of others out of a transaction that is open', async () => {
+    const isOpen = Promise.withResolvers<void>();
+    const mayFail = Promise.withResolvers<void>();
+    const undone = transact(database.db, async (db) => {
+      await insertWorkspace(db, 'undone');
+      isOpen.resolve();
+      await mayFail.promise;
+      throw new Error('undone');
+    });
+    await isOpen.promise;
+    const kept = insertWorkspace(database.db, 'kept');
+    const seen = ids();
+    mayFail.resolve();
+    await assert.rejects(undone, /undone/);
+    await kept;
+    assert.ok(!(await seen).includes('undone'));
+    assert.ok((await ids()).includes('kept'));
+  });
+});
+
+describe('a service whose SQLite file another program locks', () => {
+  let toolhost: TestToolhost;
+  let upstream: RecordingUpstream;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  it('[find C4] serves calls, also of servers that it does not know yet, and recovers with every record', async () => {
+    const slugs = ['first', 'second', 'third'];
+    const token = await toolhost.key();
+    for (const slug of slugs) await toolhost.createServer(serverAt(slug, upstream.url));
+    const unlock = lockFile(join(toolhost.dataDir, 'toolhost.sqlite'));
+    const changes = slugs.map((slug) => toolhost.rest('PATCH', `/servers/${slug}`, { body: { name: 'Changed' } }));
+    for (const slug of slugs) assert.notEqual((await toolhost.callTool(slug, token, 'get')).isError, true);
+    assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
+    assert.equal((await toolhost.rest('GET', '/servers')).status, 200);
+    const first = await Promise.race(changes);
+    assert.equal(first.status, 503, first.text);
+    assert.match(first.text, /the database is busy with other changes/);
+    unlock();
+    await Promise.all(changes);
+    assert.equal((await toolhost.rest('PATCH', '/servers/first', { body: { name: 'After' } })).status, 200);
+    await eventually(async () =>
+      assert.equal(((await toolhost.rest('GET', '/calls')).body.calls as Json[]).length, slugs.length),
+    );
+  });
+});

@@ -1,0 +1,77 @@
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import pg from 'pg';
+import { type Database, openDatabase } from '../../src/store/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { type PostgresProxy, startPostgresProxy } from '../support/store/postgres-proxy.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
+
+describe('a statement that PostgreSQL is asked to cancel', () => {
+  let stores: Stores;
+  let proxy: PostgresProxy;
+  let database: Database;
+  let blocker: pg.Client;
+  const lost: string[] = [];
+  before(async () => {
+    stores = await startStores('postgres');
+    const options = await stores.newOptions();
+    const url = options.postgres?.url ?? assert.fail();
+    proxy = await startPostgresProxy(url);
+    database = await openDatabase({
+      ...options,
+      postgres: { url: proxy.url, connections: 1, authorities: undefined },
+      onError: (error) => lost.push(error.message),
+    });
+    blocker = new pg.Client({ connectionString: url });
+    await blocker.connect();
+  });
+  after(async () => {
+    await blocker.end();
+    await database.close();
+    await proxy.close();
+    await stores.stop();
+  });
+  beforeEach(() => {
+    lost.length = 0;
+  });
+
+  /** A statement that waits until the blocker gives the number free. */
+  const waitFor = (number: number) =>
+    sql`select pg_advisory_xact_lock(${number}), pg_backend_pid() as pid`.execute(database.reports);
+  const block = (number: number) => blocker.query(`select pg_advisory_lock(${number})`);
+  const free = (number: number) => blocker.query(`select pg_advisory_unlock(${number})`);
+  const isWaiting = (number: number) =>
+    eventually(async () => {
+      const { rows } = await blocker.query(
+        `select 1 from pg_locks where locktype = 'advisory' and objid = ${number} and not granted`,
+      );
+      assert.equal(rows.length, 1);
+    });
+
+  it('[find C3] does not take the next one with it, however late the request arrives', async () => {
+    for (const number of [1, 2]) await block(number);
+    proxy.holdCancels();
+    const slow = waitFor(1);
+    const before = proxy.cancels;
+    await eventually(() => assert.equal(proxy.cancels, before + 1));
+    await free(1);
+    await slow;
+    const next = waitFor(2);
+    // A rejection is awaited below.
+    next.catch(() => undefined);
+    await isWaiting(2);
+    await proxy.passCancels();
+    await free(2);
+    await next;
+  });
+
+  it('[find C3] is the only work that a request is sent for: an idle connection stays until the pool closes it', async () => {
+    await eventually(() => assert.equal(proxy.connections, 0));
+    const before = proxy.cancels;
+    await sql`select 1`.execute(database.reports);
+    assert.equal(proxy.connections, 1);
+    await eventually(() => assert.equal(proxy.connections, 0));
+    assert.deepEqual([proxy.cancels - before, lost], [0, []]);
+  });
+});
