@@ -191,6 +191,14 @@ describe('the cached values of a process', () => {
       owner: fc.constantFrom('hostile', 'hostile', 'hostile', 'other'),
       size: fc.integer({ min: 1, max: 20 }),
     });
+    const one = (owner: string, n: number, size: number) => ({ n, owner, size });
+    // The hostile owner has as much as it may in a cache that is not nearly full, and then the others need more.
+    const othersThatGrow = [
+      ...[0, 1].map((n) => one('other', n, 1)),
+      ...Array.from({ length: 7 }, (_, n) => one('hostile', n, 19)),
+      ...[0, 1].map((n) => one('other', n, 20)),
+      one('hostile', 7, 20),
+    ];
     await fc.assert(
       fc.asyncProperty(fc.array(value, { minLength: 60, maxLength: 120 }), async (plan) => {
         const values = createRemembered<Value>({
@@ -214,7 +222,23 @@ describe('the cached values of a process', () => {
         await load('last', 'hostile', 20);
         assert.ok(values.get('last'), 'what was read last is kept');
       }),
+      { examples: [[othersThatGrow]] },
     );
+  });
+
+  it('[find A1] many small values of one owner make room for those of others', async () => {
+    const values = createRemembered<{ owner: string }>({
+      max: 40,
+      freshness,
+      idsOf: ({ owner }) => [owner],
+      ownerOf: ({ owner }) => owner,
+    });
+    const load = (key: string, owner: string) => values.load(key, async () => ({ value: { owner } }));
+    await load('calm', 'neighbour');
+    for (let n = 0; n < 28; n += 1) await load(`hostile ${n}`, 'hostile');
+    for (let n = 0; n < 15; n += 1) await load(`other ${n}`, 'other');
+    assert.ok(values.get('calm'));
+    for (let n = 0; n < 15; n += 1) assert.ok(values.get(`other ${n}`), String(n));
   });
 
   it('concurrent callers share one reading when a value expires', async () => {

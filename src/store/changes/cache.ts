@@ -21,8 +21,8 @@ export type RememberOptions<Value> = {
   /** The ids whose changes invalidate a value, besides its key. */
   idsOf: (value: Value) => readonly string[];
   /**
-   * The owner of a value, one of its ids. In a cache that is nearly full, an owner of more than half of it displaces its
-   * own values, so nobody who uses ever other values displaces those of all others.
+   * The owner of a value, one of its ids. In a cache that is nearly full, a new value displaces those of the owner that
+   * has more than half of it, whoever reads it.
    */
   ownerOf?: (value: Value) => string;
 };
@@ -63,10 +63,9 @@ type Reading = { invalidated: Set<string>; isCleared: boolean };
  *   the report of the change gets a reading that began after it.
  */
 export function createRemembered<Value extends object>(options: RememberOptions<Value>): Remembered<Value> {
-  const { idsOf, ownerOf } = options;
+  const { idsOf } = options;
   const { clock, freshUntil, isUp } = options.freshness;
-  const keysById = new Map<string, Set<string>>();
-  const entries = createEntries(options, (value, key) => unlink(keysById, idsOf(value), key));
+  const { entries, put, keysOf } = createEntries(options);
   const underWay = new Map<string, Promise<Value | undefined>>();
   const readings = new Set<Reading>();
   const counts = { hits: 0, misses: 0 };
@@ -85,9 +84,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
       const { value, lifeMs: life = lifeMs } = found;
       const ids = idsOf(value);
       if (!reading.isCleared && ![key, ...ids].some((id) => reading.invalidated.has(id))) {
-        entries.set(key, { value, until: startedAt + life });
-        for (const id of ids) link(keysById, id, key);
-        if (ownerOf) keepShare(entries, keysById.get(ownerOf(value)) ?? new Set(), key);
+        put(key, { value, until: startedAt + life });
       }
       return value;
     } catch (error) {
@@ -126,7 +123,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
       for (const reading of readings) reading.invalidated.add(id);
       underWay.clear();
       entries.delete(id);
-      for (const key of keysById.get(id) ?? []) entries.delete(key);
+      for (const key of keysOf(id)) entries.delete(key);
     },
     clear() {
       for (const reading of readings) reading.isCleared = true;
@@ -137,33 +134,88 @@ export function createRemembered<Value extends object>(options: RememberOptions<
   };
 }
 
-function createEntries<Value extends object>(
-  { max, maxSize, sizeOf }: RememberOptions<Value>,
-  onGone: (value: Value, key: string) => void,
-): LRUCache<string, Entry<Value>> {
-  return new LRUCache({
+type Entries<Value> = {
+  entries: LRUCache<string, Entry<Value>>;
+  put(key: string, entry: Entry<Value>): void;
+  /** The keys of the entries that have this id, in the order in which they were read. */
+  keysOf(id: string): ReadonlySet<string>;
+};
+
+const none: ReadonlySet<string> = new Set();
+
+function createEntries<Value extends object>(options: RememberOptions<Value>): Entries<Value> {
+  const { max, maxSize, sizeOf, idsOf, ownerOf = () => undefined } = options;
+  const keysById = new Map<string, Set<string>>();
+  const sizeAt = ({ value }: Entry<Value>) => 1 + (sizeOf?.(value) ?? 0);
+  const entries = new LRUCache<string, Entry<Value>>({
     max,
-    ...(maxSize !== undefined && { maxSize, sizeCalculation: ({ value }) => 1 + (sizeOf?.(value) ?? 0) }),
-    dispose: ({ value }, key) => onGone(value, key),
+    ...(maxSize !== undefined && { maxSize, sizeCalculation: sizeAt }),
+    dispose(entry, key) {
+      unlink(keysById, idsOf(entry.value), key);
+      const owner = ownerOf(entry.value);
+      if (owner !== undefined) shares.remove(owner, sizeAt(entry));
+    },
   });
+  const keysOf = (id: string) => keysById.get(id) ?? none;
+  const shares = createShares(entries, keysOf);
+  return {
+    entries,
+    keysOf,
+    put(key, entry) {
+      shares.makeRoom(sizeAt(entry));
+      entries.set(key, entry);
+      // A value that is larger than the whole cache is not kept.
+      if (!entries.has(key)) return;
+      for (const id of idsOf(entry.value)) link(keysById, id, key);
+      const owner = ownerOf(entry.value);
+      if (owner !== undefined) shares.add(owner, sizeAt(entry));
+    },
+  };
 }
 
-/** The part of a cache that one owner may fill. */
+/** From this part of its limits on, a cache is nearly full. */
 const nearlyFull = 0.75;
 
-/** Drops the values of an owner that were read first, while it has more than half of a cache that is nearly full. */
-function keepShare<Value>(entries: LRUCache<string, Entry<Value>>, keys: ReadonlySet<string>, latest: string): void {
-  const { max, maxSize } = entries;
-  const mostSize = maxSize || Number.POSITIVE_INFINITY;
-  const isNearlyFull = () => entries.size > nearlyFull * max || entries.calculatedSize > nearlyFull * mostSize;
-  if (!isNearlyFull()) return;
-  const sizeAt = (key: string) => entries.info(key)?.size ?? 0;
-  let size = keys.values().reduce((sum, key) => sum + sizeAt(key), 0);
-  for (const key of keys) {
-    if (!isNearlyFull() || key === latest || (keys.size <= max / 2 && size <= mostSize / 2)) return;
-    size -= sizeAt(key);
-    entries.delete(key);
-  }
+/** How much of a cache each owner has. */
+type Shares = {
+  add(owner: string, size: number): void;
+  remove(owner: string, size: number): void;
+  /**
+   * Makes room for a value of this size, whoever its owner is: while the cache would be nearly full, an owner of more than
+   * half of it loses the values that were read first. Otherwise the cache itself drops what was not used for longest.
+   */
+  makeRoom(size: number): void;
+};
+
+function createShares<Value>(
+  entries: LRUCache<string, Entry<Value>>,
+  keysOf: (owner: string) => ReadonlySet<string>,
+): Shares {
+  const { max } = entries;
+  const maxSize = entries.maxSize || Number.POSITIVE_INFINITY;
+  const sizes = new Map<string, number>();
+  /** Owners that had more than half when they got a value. There are at most two that still do: by number, and by size. */
+  const large = new Set<string>();
+  const isNearlyFull = (size: number) =>
+    entries.size + 1 > nearlyFull * max || entries.calculatedSize + size > nearlyFull * maxSize;
+  const hasHalf = (owner: string) => keysOf(owner).size > max / 2 || (sizes.get(owner) ?? 0) > maxSize / 2;
+  return {
+    add(owner, size) {
+      sizes.set(owner, (sizes.get(owner) ?? 0) + size);
+      if (hasHalf(owner)) large.add(owner);
+    },
+    remove(owner, size) {
+      const left = (sizes.get(owner) ?? 0) - size;
+      if (left > 0) sizes.set(owner, left);
+      else sizes.delete(owner);
+    },
+    makeRoom(size) {
+      for (const owner of large) {
+        while (hasHalf(owner) && isNearlyFull(size)) entries.delete(keysOf(owner).values().next().value as string);
+        if (!hasHalf(owner)) large.delete(owner);
+      }
+    },
+  };
 }
 
 function link(keysById: Map<string, Set<string>>, id: string, key: string): void {

@@ -31,13 +31,19 @@ export type StoredServer = {
   appliedVersion?: number;
 };
 
-function toServer(row: Selectable<Tables['servers']>): StoredServer {
+type Row = Selectable<Tables['servers']>;
+type ColumnsWithoutConfig = Omit<Row, 'config' | 'deleted_at' | 'summary' | 'summary_version' | 'stored_bytes'>;
+
+function toServer(row: Row): StoredServer {
+  return { ...withoutConfig(row), config: JSON.parse(row.config) as ServerConfig };
+}
+
+function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> {
   return {
     id: row.id,
     workspaceId: row.workspace_id,
     slug: row.slug,
     name: row.name,
-    config: JSON.parse(row.config) as ServerConfig,
     version: row.version,
     createdBy: row.created_by,
     createdAt: row.created_at,
@@ -218,18 +224,39 @@ export async function findServer(db: Db, workspaceId: string, slug: string): Pro
   return server;
 }
 
-/**
- * No workspace: the slug is the public address. `configLength` is in characters of JSON.
- */
-export async function findServingServer(
-  db: Db,
-  slug: string,
-): Promise<(StoredServer & { configLength: number }) | undefined> {
-  const row = await findRow(db, slug);
-  return row && { ...toServer(row), configLength: row.config.length };
+/** A longer configuration, in bytes of JSON, takes milliseconds to read. */
+const longConfig = 200_000;
+
+/** A server to be served; `configText` is left out where it is long. */
+export type ServingServer = Omit<StoredServer, 'config'> & { configText: string | undefined };
+
+/** No workspace: the slug is the public address. */
+export async function findServingServer(db: Db, slug: string): Promise<ServingServer | undefined> {
+  const row = await db
+    .selectFrom('servers')
+    .select(['id', 'workspace_id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at'])
+    .select(['capture_until', 'limits', 'label', 'applied_version'])
+    .select(sql<string | null>`case when octet_length(config) <= ${longConfig} then config end`.as('text'))
+    .where('slug', '=', slug)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return row && { ...withoutConfig(row), configText: row.text ?? undefined };
 }
 
-async function findRow(db: Db, slug: string): Promise<Selectable<Tables['servers']> | undefined> {
+/** The configuration of a server that was left out; undefined where another version has been stored meanwhile. */
+export async function findServingConfig(db: Db, server: ServingServer): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('servers')
+    .select('config')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .where('version', '=', server.version)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirst();
+  return row?.config;
+}
+
+async function findRow(db: Db, slug: string): Promise<Row | undefined> {
   return db
     .selectFrom('servers')
     .selectAll()

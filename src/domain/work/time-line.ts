@@ -1,37 +1,40 @@
 import { AppError } from '../../errors.ts';
 
 /**
- * The reports of one workspace: one runs, others wait. Each report spends the time that it took from the workspace's
- * budget. The budget grows by a share of the elapsed time, up to a maximum. While it is negative, reports wait.
+ * Long work of one workspace: one piece runs, others wait. Each piece spends the time that it took from the workspace's
+ * budget. The budget grows by a share of the elapsed time, up to a maximum. While it is negative, work waits.
  */
-export type ReportLine = {
-  /** Resolves when the report may run. @throws AppError tooMany */
+export type TimeLine = {
+  /** Resolves when the work may run. @throws AppError tooMany */
   wait(): Promise<void>;
-  /** Refuses reports that have waited for too long, and returns how many still wait. */
+  /** Refuses work that has waited for too long, and returns how much still waits. */
   length(): number;
-  /** Starts the next report if it may run. */
+  /** Starts the next work if it may run. */
   startNext(): boolean;
-  /** Time in ms until the next report may run or has waited for too long. */
+  /** Time in ms until the next work may run or has waited for too long. */
   nextMs(): number;
-  /** Records the end of the running report. */
+  /** Records the end of the running work. */
   end(): void;
   /** Whether the line holds no state that must be kept. */
   isIdle(): boolean;
 };
 
-export type ReportLineOptions = {
-  /** Share of the time that the reports may take at present, from 0 to 1. */
+export type TimeLineOptions = {
+  /** Share of the time that the work may take at present, from 0 to 1. */
   share: () => number;
   /** Monotonic ms. */
   clock: () => number;
+  /** The rule that a refusal explains. */
+  rule: string;
+  /** How much may wait. */
+  mostWaiting: number;
   onRefused: () => void;
 };
 
-const mostWaiting = 16;
 const patienceMs = 5000;
 const mostSavedMs = 2000;
 
-export function createReportLine({ share, clock, onRefused }: ReportLineOptions): ReportLine {
+export function createTimeLine({ share, clock, rule, mostWaiting, onRefused }: TimeLineOptions): TimeLine {
   const waiting: { start: () => void; refuse: (error: AppError) => void; until: number }[] = [];
   let startedAt: number | undefined;
   let saved = mostSavedMs;
@@ -49,7 +52,6 @@ export function createReportLine({ share, clock, onRefused }: ReportLineOptions)
   function refusal(found: string): AppError {
     onRefused();
     const retryAfterS = Math.max(1, Math.ceil(recoveryMs() / 1000));
-    const rule = 'lists, statistics and exports of a workspace run one at a time, and not all of the time';
     return new AppError('tooMany', `${found}; ${rule}; try again in ${retryAfterS} s`, { retryAfterS });
   }
 
