@@ -173,6 +173,7 @@ export type Tables = {
     pieces: number;
     characters: number;
     sealed_pieces: string;
+    stranger: string | null;
   };
   files: {
     id: string;

@@ -49,10 +49,10 @@ for (const engine of engines) {
       assert.equal(await count(), 0);
     });
 
-    it('of a workspace are bounded by rows and characters; the oldest go first [agent 3]', async () => {
+    it('of a workspace are bounded by rows and characters; the oldest of a caller go first [agent 3]', async () => {
       const large = JSON.stringify(['x'.repeat(8_000_000)]);
       for (let n = 0; n < 7; n++) await insert(`large-${n}.1`, { at: now + n, json: large });
-      await trimAnswerPieces(database.records, 'ws');
+      await trimAnswerPieces(database.records, 'ws', now);
       assert.equal(await find('large-0.1'), undefined);
       assert.ok(await find('large-6.1'));
       assert.equal(await count(), Math.floor(mostOfAnswers.characters / (large.length * (4 / 3))));
@@ -62,9 +62,32 @@ for (const engine of engines) {
         await Promise.all(numbers.slice(from, from + 100).map((n) => insert(`small-${n}.1`, { at: now + n })));
       }
       await insert('elsewhere.1', { workspaceId: 'other', at: now - 1 });
-      await trimAnswerPieces(database.records, 'ws');
+      await trimAnswerPieces(database.records, 'ws', now);
       assert.equal(await count(), mostOfAnswers.rows);
       assert.ok(await find('elsewhere.1', { workspaceId: 'other' }));
+      await trimAnswerPieces(database.records, 'ws', now + restKeptMs + 4);
+      assert.equal(await count(), mostOfAnswers.rows - 2);
+      await database.records.deleteFrom('answer_pieces').execute();
+    });
+
+    it('of a caller that keeps ever more displace its own, and whole answers go [find A2]', async () => {
+      const json = JSON.stringify(['x'.repeat(4_000_000)]);
+      await insert('modest.1', { caller: 'modest', at: now - 10 });
+      await insert('address.1', { caller: 'made-up', stranger: 'address', at: now - 9 });
+      for (let n = 0; n < 8; n++) {
+        for (const row of [1, 2]) await insert(`large-${n}.${row}`, { caller: `digest view-${n}`, at: now + n, json });
+        await trimAnswerPieces(database.records, 'ws', now);
+      }
+      assert.ok(await find('modest.1', { caller: 'modest' }));
+      assert.ok(await find('address.1', { caller: 'made-up' }));
+      for (const [n, row] of [
+        [0, 1],
+        [0, 2],
+        [1, 2],
+      ] as const)
+        assert.equal(await find(`large-${n}.${row}`, { caller: `digest view-${n}` }), undefined);
+      for (const row of [1, 2]) assert.ok(await find(`large-7.${row}`, { caller: 'digest view-7' }));
+      await database.records.deleteFrom('answer_pieces').execute();
     });
   });
 }

@@ -10,12 +10,10 @@ import {
   type NoSpace,
   reserveFile,
 } from '../../store/calls/files.ts';
-import type { Keyring } from '../../store/sealing/sealing.ts';
 import type { Caller } from '../callers/caller.ts';
 import { callerDigest } from '../callers/caller-digest.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
-import type { KeptAnswersOptions } from '../kept-answers.ts';
-import { isProvenCaller } from '../limits/activity.ts';
+import { type KeptAnswersOptions, strangerOf } from '../kept-answers.ts';
 
 export type FileOwner = { server: HostedServer; caller: Caller };
 
@@ -76,12 +74,6 @@ export function createKeptFiles({ db, records, keyring, random, now, onUnexpecte
     },
     counts: () => counts,
   };
-}
-
-/** Identifies the address of a caller whose credential is not known to be good. No address can be read from it. */
-function strangerOf(caller: Caller, workspaceId: string, keyring: Keyring): string | undefined {
-  if (isProvenCaller(caller)) return undefined;
-  return keyring.mac(`${workspaceId} ${caller.network ?? caller.credential?.network}`, 'address of files');
 }
 
 /** Only this digest of an id is stored, so the database does not tell any address. */

@@ -10,7 +10,7 @@ import type { AnswerRest } from '../answer/fit-answer.ts';
 import type { Caller } from '../callers/caller.ts';
 import { callerDigest } from '../callers/caller-digest.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { KeptAnswersOptions } from '../kept-answers.ts';
+import { type KeptAnswersOptions, strangerOf } from '../kept-answers.ts';
 
 export type AnswerOwner = { server: HostedServer; caller: Caller };
 export type ReadPiece = { piece: Piece; next: string | undefined };
@@ -45,6 +45,7 @@ export function createAnswerRests({
     const answer = newId(random, 'ans');
     const of = ownerOf(owner);
     const at = now();
+    const stranger = strangerOf(owner.caller, of.workspaceId, keyring);
     for (const { first, json } of rest.segments) {
       const text = Buffer.from(json.buffer, json.byteOffset, json.byteLength).toString('utf8');
       await insertAnswerPieces(records, keyring, {
@@ -53,9 +54,10 @@ export function createAnswerRests({
         at,
         pieces: rest.pieces,
         json: text,
+        stranger,
       });
     }
-    await trimAnswerPieces(records, of.workspaceId);
+    await trimAnswerPieces(records, of.workspaceId, at);
     return `${answer}.1.1`;
   }
 

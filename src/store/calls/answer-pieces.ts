@@ -1,4 +1,5 @@
 import { sql } from 'kysely';
+import { displacedRests, type KeptRest } from '../../domain/pieces/displaced-answers.ts';
 import { restKeptMs } from '../../domain/pieces/read-more.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
@@ -14,9 +15,11 @@ export type AnswerPieces = {
   at: number;
   pieces: number;
   json: string;
+  /** Identifies the address of a caller without a good credential. */
+  stranger?: string | undefined;
 };
 
-/** Most rows, and most sealed characters, of one workspace. The oldest answers are deleted first. */
+/** Most rows, and most sealed characters, of one workspace. */
 export const mostOfAnswers = { rows: 2000, characters: 64_000_000 };
 
 export async function insertAnswerPieces(db: Db, keyring: Keyring, row: AnswerPieces): Promise<void> {
@@ -28,6 +31,7 @@ export async function insertAnswerPieces(db: Db, keyring: Keyring, row: AnswerPi
       workspace_id: row.workspaceId,
       server_id: row.serverId,
       caller: row.caller,
+      stranger: row.stranger ?? null,
       at: row.at,
       pieces: row.pieces,
       characters: sealed.length,
@@ -36,22 +40,39 @@ export async function insertAnswerPieces(db: Db, keyring: Keyring, row: AnswerPi
     .execute();
 }
 
-/** Deletes the oldest answers of a workspace that has more than it may. */
-export async function trimAnswerPieces(db: Db, workspaceId: string): Promise<void> {
+/**
+ * Deletes answers of a workspace that has more than it may: those that have expired at `now`, and then the oldest of the
+ * caller, or address of strangers, that holds most.
+ */
+export async function trimAnswerPieces(db: Db, workspaceId: string, now: number): Promise<void> {
   const rows = await db
     .selectFrom('answer_pieces')
-    .select(['at', 'characters'])
+    .select(['id', 'caller', 'stranger', 'at', 'characters'])
     .where('workspace_id', '=', workspaceId)
     .orderBy('at', 'desc')
-    .limit(mostOfAnswers.rows + 1)
+    .limit(2 * mostOfAnswers.rows)
     .execute();
-  let characters = 0;
-  const oldest = rows.find((row, index) => {
-    characters += Number(row.characters);
-    return index === mostOfAnswers.rows || characters > mostOfAnswers.characters;
-  });
-  if (!oldest) return;
-  await db.deleteFrom('answer_pieces').where('workspace_id', '=', workspaceId).where('at', '<=', oldest.at).execute();
+  const rests = new Map<string, KeptRest>();
+  const rowsOf = new Map<string, string[]>();
+  const deleted: string[] = [];
+  for (const { id: row, caller, stranger, at, characters } of rows) {
+    if (Number(at) <= now - restKeptMs) {
+      deleted.push(row);
+      continue;
+    }
+    const [id = row] = row.split('.', 1);
+    // A caller has one share, whatever views of a server it uses.
+    const [identity = caller] = caller.split(' ', 1);
+    const party = stranger ?? identity;
+    const rest = rests.get(id) ?? { id, party, isStranger: stranger !== null, rows: 0, characters: 0 };
+    rest.rows++;
+    rest.characters += Number(characters);
+    rests.set(id, rest);
+    rowsOf.set(id, [...(rowsOf.get(id) ?? []), row]);
+  }
+  for (const { id } of displacedRests([...rests.values()], mostOfAnswers)) deleted.push(...(rowsOf.get(id) ?? []));
+  if (deleted.length === 0) return;
+  await db.deleteFrom('answer_pieces').where('workspace_id', '=', workspaceId).where('id', 'in', deleted).execute();
 }
 
 export type AnswerOf = { workspaceId: string; serverId: string; caller: string };

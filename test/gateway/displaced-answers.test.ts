@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { displacedRests, type KeptRest } from '../../src/domain/pieces/displaced-answers.ts';
+import { type OneTool, startOneTool } from '../support/one-tool.ts';
+import type { ToolReply } from '../support/toolhost/toolhost.ts';
+
+describe('rests of answers that take the space of a workspace', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool({ env: { TRUSTED_PROXIES: '1' } });
+  });
+  after(() => one.stop());
+
+  const tool = async (slug: string, from: string, token: string, name: string, args: object = {}) => {
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: args } };
+    const { body, text } = await one.toolhost.post(slug, message, { token, headers: { 'x-forwarded-for': from } });
+    assert.ok(body.result, text.slice(0, 300));
+    return body.result as ToolReply;
+  };
+  const cursorOf = ({ content }: ToolReply) => /cursor "([^"]+)"/.exec(content.at(-1)?.text ?? '')?.[1] ?? '';
+
+  it('of strangers of one address leave those of other addresses and of known callers [find A3]', async () => {
+    let size = 100_000;
+    one.upstream.on('*', () => ({
+      body: { rows: Array.from({ length: size / 20 }, (_, n) => `row ${n} of many, x`) },
+    }));
+    const slug = await one.serve({}, { max_answer_tokens: 500 });
+    const key = await one.toolhost.key();
+    const modest = [
+      ['203.0.113.9', key],
+      ['203.0.113.2', 'another-token'],
+    ] as const;
+    const cursors: string[] = [];
+    for (const [from, token] of modest) cursors.push(cursorOf(await tool(slug, from, token, 'run')));
+    size = 7_500_000;
+    for (let n = 0; n < 9; n++) await tool(slug, '203.0.113.1', `made-up-${n}`, 'run');
+    for (const [index, [from, token]] of modest.entries()) {
+      const { isError, content } = await tool(slug, from, token, 'read_more', { cursor: cursors[index] });
+      assert.notEqual(isError, true, `${from}: ${content[0]?.text}`);
+    }
+  });
+
+  it('are given up by those who hold most (property) [find A3]', () => {
+    const most = { rows: 40, characters: 1000 };
+    const kept = fc.array(
+      fc.record({
+        party: fc.nat(9),
+        rows: fc.integer({ min: 1, max: 4 }),
+        characters: fc.integer({ min: 1, max: 100 }),
+      }),
+      { maxLength: 120 },
+    );
+    const partOf = (some: readonly KeptRest[]) => {
+      const sum = (item: 'rows' | 'characters') => some.reduce((total, rest) => total + rest[item], 0);
+      return Math.max(sum('rows') / most.rows, sum('characters') / most.characters);
+    };
+    fc.assert(
+      fc.property(kept, (all) => {
+        let held: KeptRest[] = [];
+        for (const [index, { party, ...size }] of all.entries()) {
+          const rest = { id: `ans_${index}`, party: `p${party}`, isStranger: party > 4, ...size };
+          held = [rest, ...held];
+          const gone = displacedRests(held, most);
+          const before = Map.groupBy(held, (one) => one.party);
+          held = held.filter((one) => !gone.includes(one));
+          assert.equal(held[0], rest, 'the one that was just kept stays');
+          assert.ok(partOf(held) <= 1);
+          assert.ok(partOf(held.filter(({ isStranger }) => isStranger)) <= 0.75);
+          for (const [name, own] of before) {
+            // Ten parties, or five of strangers: a tenth is never taken, but for the size of one rest.
+            if (partOf(own) <= 0.1) assert.ok(!gone.some((one) => one.party === name), name);
+            const left = held.filter((one) => one.party === name);
+            assert.deepEqual(left, own.slice(0, left.length), 'the oldest of a party go first');
+          }
+        }
+      }),
+    );
+  });
+});
