@@ -106,7 +106,8 @@ export class OAuthError extends Error {
 
 /**
  * Why a request to an upstream got no answer. Nothing was sent with `blocked` (the address guard), `circuit_open` (an
- * upstream that fails) and `no_connection` (the workspace uses its share of connections).
+ * upstream that fails) and `no_connection` (the workspace uses its share of connections). With `busy` an answer came that
+ * was not decoded, because too many others wait for that.
  */
 export type OutboundReason =
   | 'blocked'
@@ -118,6 +119,7 @@ export type OutboundReason =
   | 'truncated'
   | 'malformed'
   | 'oversize'
+  | 'busy'
   | 'circuit_open'
   | 'no_connection'
   | 'stopped'

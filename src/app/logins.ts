@@ -45,7 +45,7 @@ export function createLogins(options: LoginsOptions) {
     db,
     keyring,
     http,
-    documents: createClientDocuments(documents),
+    documentsOf: createClientDocuments(documents),
     handedOut,
     unsaved,
     random: randomBytes,

@@ -17,10 +17,10 @@ export function outboundClients(
   const message =
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
-  const lookupsOf = createLookups(resolve, lookups);
-  const options = { lookupsOf, decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked };
+  const { ofWorkspace, ofStranger } = createLookups(resolve, lookups);
+  const options = { decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked };
   return {
-    http: createHttpClient({ ...options, allow: egressAllow }),
-    documents: createHttpClient({ ...options, allow: publicAddresses }),
+    http: createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow }),
+    documents: createHttpClient({ ...options, lookupsOf: ofStranger, allow: publicAddresses }),
   };
 }

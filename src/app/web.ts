@@ -59,6 +59,7 @@ export async function createWeb(parts: WebParts): Promise<Web> {
   const login = createOAuthRouter({
     ...oauthParts,
     mayAsk: perMinute(loginRequestsPerMinute),
+    networkOf,
     onUnexpected,
   });
   const serve = createWebRouter({

@@ -13,7 +13,8 @@ export type OAuthParts = {
   db: Kysely<Tables>;
   keyring: Keyring;
   http: HttpClient;
-  documents: ClientDocuments;
+  /** Documents of clients, fetched for an address of a stranger. */
+  documentsOf: (network: string) => ClientDocuments;
   handedOut: HandedOutTokens;
   unsaved: UnsavedTokens;
   random: Random;
@@ -35,6 +36,9 @@ export type OAuthParts = {
   /** Counts events for the metrics. */
   onEvent: (event: LoginEvent) => void;
 };
+
+/** The same for one request, whose sender chooses the addresses of documents. */
+export type RequestParts = OAuthParts & { documents: ClientDocuments };
 
 /** Events of logins. Refreshes are those at the provider. */
 export const loginEvents = ['started', 'finished', 'failed', 'refreshed', 'refresh_failed'] as const;

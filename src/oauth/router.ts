@@ -13,7 +13,7 @@ import { decide } from './login/consent.ts';
 import { errorPage } from './login/pages.ts';
 import type { LoginServer } from './login-server.ts';
 import { resourceMetadata, serverMetadata } from './metadata.ts';
-import type { OAuthAnswer, OAuthParts } from './parts.ts';
+import type { OAuthAnswer, OAuthParts, RequestParts } from './parts.ts';
 import { revoke } from './tokens/revoke.ts';
 import { redeem } from './tokens/token.ts';
 
@@ -22,6 +22,8 @@ type Env = { Bindings: HttpBindings };
 export type OAuthRouterParts = OAuthParts & {
   /** Rate limit of the open endpoints: whether the sender may make one more request in this minute. */
   mayAsk: (request: HttpBindings['incoming']) => boolean;
+  /** The address of a request, as limits count it. */
+  networkOf: (request: HttpBindings['incoming']) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
@@ -92,7 +94,7 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   const query = (c: Context<Env>) => new URL(c.req.url).searchParams;
   http.get(
     routes.authorize,
-    shown((c, server) => authorize(server, query(c), c.req.header('cookie'), parts)),
+    shown((c, server) => authorize(server, query(c), c.req.header('cookie'), partsFor(c, parts))),
   );
   http.get(
     routes.callback,
@@ -131,15 +133,19 @@ function addClientEndpoints(http: Hono<Env>, parts: OAuthRouterParts): void {
   );
   http.post(
     routes.token,
-    json(async (c, server) => c.json(await redeem(server, await formOf(c), parts))),
+    json(async (c, server) => c.json(await redeem(server, await formOf(c), partsFor(c, parts)))),
   );
   http.post(
     routes.revoke,
     json(async (c, server) => {
-      await revoke(server, await formOf(c), requestIdOf(c), parts);
+      await revoke(server, await formOf(c), requestIdOf(c), partsFor(c, parts));
       return c.body(null, 200);
     }),
   );
+}
+
+function partsFor(c: Context<Env>, parts: OAuthRouterParts): RequestParts {
+  return { ...parts, documents: parts.documentsOf(parts.networkOf(c.env.incoming)) };
 }
 
 function checkRate(c: Context<Env>, parts: OAuthRouterParts): void {

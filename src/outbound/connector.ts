@@ -19,6 +19,18 @@ const connectTimeoutMs = 3000;
 /** Connects for undici. Returns the socket while it connects, if there is one, so that it can be destroyed. */
 export type Connect = (options: Connectors.Options, callback: Connectors.Callback) => Socket | undefined;
 
+/**
+ * Sockets to upstreams read into this buffer, one after the other, and what they have read is copied at once. Otherwise
+ * Node allocates memory for each read, which costs more than the copy and stays until the next collection.
+ */
+const readInto = Buffer.allocUnsafeSlow(64 * 1024);
+const onread = {
+  buffer: readInto,
+  callback(this: Socket, bytes: number): boolean {
+    return this.push(Buffer.from(readInto.subarray(0, bytes)));
+  },
+};
+
 const blocked = () =>
   new OutboundError('blocked', 'the upstream host does not stand for an address that may be called');
 
@@ -39,7 +51,8 @@ export function guardedConnector(
   const literal = literalAddress(hostname);
   const isBlockedLiteral = literal !== undefined && !mayConnect(allow, hostname, literal, port);
   // Undici passes unknown options on to net.connect and tls.connect; its types omit this.
-  const socketOptions: object = { autoSelectFamily: true, lookup: guardedLookup(allow, resolve, port, onBlocked) };
+  const lookup = guardedLookup(allow, resolve, port, onBlocked);
+  const socketOptions: object = { autoSelectFamily: true, lookup, onread };
   // Undici's connector also returns its socket, which its types omit.
   const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
   return (options, callback) => {

@@ -40,7 +40,8 @@ const pieceBytes = 64 * 1024;
 /**
  * Decodes the content coding of an answer's body. We ask for none, but some upstreams compress nevertheless.
  * The header is a list when the upstream named several codings; no honest one does.
- * @throws OutboundError oversize when the result exceeds the limit of the exchange, malformed when it does not decode
+ * @throws OutboundError oversize when the result exceeds the limit of the exchange, malformed when it does not decode,
+ * busy when too many others wait to be decoded
  */
 export async function decodeBody(answer: Answer, exchange: Exchange, onThread: DecodeOnThread): Promise<Buffer> {
   const { body } = answer;
@@ -89,11 +90,12 @@ function malformed(): OutboundError {
   return new OutboundError('malformed', 'the upstream answered with a body that does not decompress');
 }
 
-/** @throws OutboundError oversize, cancelled, instead of JobError */
+/** @throws OutboundError busy, oversize, cancelled, instead of JobError */
 function refused(error: unknown): never {
   if (!(error instanceof JobError) || error.reason === 'failed') throw error;
-  const reason = error.reason === 'cancelled' ? 'cancelled' : 'oversize';
-  throw new OutboundError(reason, `the compressed answer of the upstream was not decoded: ${error.message}`);
+  const message = `the compressed answer of the upstream was not decoded: ${error.message}`;
+  if (error.reason === 'refused') throw new OutboundError('busy', `${message}; make fewer large calls at once`);
+  throw new OutboundError(error.reason === 'cancelled' ? 'cancelled' : 'oversize', message);
 }
 
 export function oversize(limitBytes: number): OutboundError {

@@ -51,7 +51,12 @@ const failures: readonly Failure[] = [
     text: (host) => `no TLS connection to ${host} could be made; does it speak https on this port?`,
   },
   {
-    codes: /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH)/,
+    codes: /^INTERIM$/,
+    reason: 'malformed',
+    text: () => 'the upstream answered with 100 or 101, which no request had asked for',
+  },
+  {
+    codes: /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|ERR_ASSERTION)/,
     reason: 'malformed',
     text: () => 'the upstream answered with something that is not valid HTTP',
   },
@@ -82,10 +87,15 @@ export function toOutboundError(error: Error, origin: string): OutboundError {
   return new OutboundError(failure.reason, failure.text(hostIn(origin)));
 }
 
+/** What undici says of 100 and 101, with the code of a lost connection. It asserts that a status is not below 100. */
+const interimFaults = new Set(['bad response', 'bad upgrade']);
+const interimCode = 'INTERIM';
+
 /** Codes that a machine without IPv6 reports for half of the addresses; the errors of the other half say more. */
 const noRoute = /^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EAFNOSUPPORT)$/;
 
 function codeOf(error: Error): string {
+  if (interimFaults.has(error.message)) return interimCode;
   // Undici omits the code when even the first bytes are not HTTP.
   return String((error as NodeJS.ErrnoException).code ?? (error.name === 'HTTPParserError' ? 'HPE_' : ''));
 }

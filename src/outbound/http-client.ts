@@ -2,13 +2,13 @@ import type { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
 import { Connections } from './connections.ts';
 import { guardedConnector } from './connector.ts';
-import { createDeadlines } from './deadlines.ts';
+import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { type DecodeOnThread, decodeBody } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
 import type { Answer, Exchange } from './exchange.ts';
 import type { LookupsOf } from './lookups.ts';
-import type { Pool } from './pool.ts';
-import { Transfer } from './transfer.ts';
+import type { RetryBudget } from './retry-budget.ts';
+import { type Ended, Transfer } from './transfer.ts';
 
 export type { Answer, Exchange } from './exchange.ts';
 
@@ -44,46 +44,89 @@ export type OutboundOptions = {
 
 export function createHttpClient(options: OutboundOptions): HttpClient {
   const { allow, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
-  const { clock = () => performance.now() } = options;
-  const deadlines = createDeadlines();
+  const { clock = () => performance.now(), decodeOnThread } = options;
   const connectorOf = (origin: string, workspaceId: string) =>
     guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked);
   const connections = new Connections({ connectorOf, clock, onUnasked, mostConnections: options.mostConnections });
+  const parts: SendingParts = {
+    connections,
+    deadlines: createDeadlines(),
+    mark: [options.hopHeader, '1'],
+    decodeOnThread,
+  };
 
   return {
-    send(exchange) {
-      const marked = { ...exchange, headers: [...exchange.headers, options.hopHeader, '1'] };
-      return new Promise<Answer>((resolve, reject) => {
-        const until = deadlines.now() + marked.timeoutMs;
-        const attempt = (pool: Pool, isSecond: boolean, onFailure: (error: OutboundError) => void) =>
-          pool.begin(
-            new Transfer(marked, until, deadlines, {
-              resolve: (answer) => resolve(decoded(answer, marked, options.decodeOnThread)),
-              reject: onFailure,
-            }),
-            isSecond,
-          );
-        const first = connections.poolFor(marked);
-        const { retries } = first.upstream;
-        retries.noteRequest();
-        attempt(first, false, (error) => {
-          if (mayRetry(marked, error) && retries.take()) attempt(connections.poolFor(marked), true, reject);
-          else reject(error);
-        });
-      });
-    },
+    send: (exchange) => new Promise((resolve, reject) => new Sending(exchange, parts, resolve, reject).begin()),
     poolCount: () => connections.counts.pools,
     load: () => connections.counts,
     close: () => connections.close(),
   };
 }
 
-/**
- * The upstream may close a kept connection at the moment of use. Only a GET is sent again, once and within its
- * deadline: when no byte of an answer came, or when the connection was lost because this process had been stopped.
- */
-function mayRetry(exchange: Exchange, error: OutboundError): boolean {
-  return exchange.method === 'GET' && (error.reason === 'reset' || error.reason === 'stopped');
+/** What all exchanges of a client share. */
+type SendingParts = {
+  connections: Connections;
+  deadlines: Deadlines;
+  /** The header that marks every request. */
+  mark: readonly string[];
+  decodeOnThread: DecodeOnThread;
+};
+
+/** One exchange: a transfer, or two within the same deadline. */
+class Sending implements Ended {
+  readonly #exchange: Exchange;
+  readonly #parts: SendingParts;
+  readonly #settle: (answer: Answer | Promise<Answer>) => void;
+  readonly #fail: (error: OutboundError) => void;
+  readonly #until: number;
+  #retries: RetryBudget | undefined;
+  #isSecond = false;
+
+  constructor(
+    exchange: Exchange,
+    parts: SendingParts,
+    settle: (answer: Answer | Promise<Answer>) => void,
+    fail: (error: OutboundError) => void,
+  ) {
+    this.#exchange = exchange;
+    this.#parts = parts;
+    this.#settle = settle;
+    this.#fail = fail;
+    this.#until = parts.deadlines.now() + exchange.timeoutMs;
+  }
+
+  /** @throws TypeError when the origin is not a URL */
+  begin(): void {
+    const { connections, deadlines, mark } = this.#parts;
+    const pool = connections.poolFor(this.#exchange);
+    if (!this.#isSecond) {
+      this.#retries = pool.upstream.retries;
+      this.#retries.noteRequest();
+    }
+    pool.begin(new Transfer(this.#exchange, mark, this.#until, deadlines, this), this.#isSecond);
+  }
+
+  resolve(answer: Answer): void {
+    this.#settle(decoded(answer, this.#exchange, this.#parts.decodeOnThread));
+  }
+
+  reject(error: OutboundError): void {
+    if (this.#isSecond || !this.#mayRetry(error)) {
+      this.#fail(error);
+      return;
+    }
+    this.#isSecond = true;
+    this.begin();
+  }
+
+  /**
+   * The upstream may close a kept connection at the moment of use. Only a GET is sent again, once and within its
+   * deadline: when no byte of an answer came, or when the connection was lost because this process had been stopped.
+   */
+  #mayRetry({ reason }: OutboundError): boolean {
+    if (this.#exchange.method !== 'GET' || (reason !== 'reset' && reason !== 'stopped')) return false;
+    return this.#retries?.take() === true;
+  }
 }
 
 /** Most upstreams follow our request to compress nothing. @throws OutboundError */

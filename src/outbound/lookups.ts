@@ -1,11 +1,16 @@
 import type { LookupAddress } from 'node:dns';
 import type { Resolve } from './connector.ts';
 
-/** How many names are looked up at once, in all and for one workspace. */
-export type LookupLimits = { ofAll: number; ofWorkspace: number };
+/** How many names are looked up at once: in all, for one workspace, for all strangers, and for one of their addresses. */
+export type LookupLimits = { ofAll: number; ofWorkspace: number; ofStrangers: number; ofAddress: number };
 
-/** Looks up names for one workspace. */
-export type LookupsOf = (workspaceId: string) => Resolve;
+/** Looks up names for one workspace, or for one address of strangers. */
+export type LookupsOf = (id: string) => Resolve;
+
+export type Lookups = { ofWorkspace: LookupsOf; ofStranger: LookupsOf };
+
+/** A workspace, or an address of strangers, and the number of its lookups that run. */
+type Party = { isStranger: boolean; running: number };
 
 type Callback = Parameters<Resolve>[1];
 type Outcome = Parameters<Callback>;
@@ -23,33 +28,42 @@ const usualThreads = 4;
 export function lookupLimits(threadPoolSize: string | undefined): LookupLimits {
   const threads = Number(threadPoolSize) || usualThreads;
   const ofAll = Math.max(2, Math.ceil(threads / 2) - leftToOthers);
-  return { ofAll, ofWorkspace: Math.max(1, Math.floor(ofAll / 3)) };
+  const part = (share: number) => Math.max(1, Math.floor(ofAll * share));
+  return { ofAll, ofWorkspace: part(1 / 3), ofStrangers: part(1 / 2), ofAddress: part(1 / 6) };
 }
 
 /**
- * Shares lookups of names fairly between workspaces: one whose name servers are silent uses its own share, which is at
- * most half of what is left. Further lookups wait for a short time. All who want the same name share one lookup.
+ * Shares lookups of names fairly: a workspace, or an address of strangers, whose name servers are silent uses its own
+ * share, which is at most half of what is left. Strangers leave half of all lookups to workspaces. Further lookups wait for
+ * a short time. All who want the same name share one lookup.
  */
-export function createLookups(resolve: Resolve, most: LookupLimits): LookupsOf {
+export function createLookups(resolve: Resolve, most: LookupLimits): Lookups {
   const running = new Map<string, Callback[]>();
-  const runningOf = new Map<string, number>();
+  const parties = new Map<string, Party>();
   const waiting = new Set<Waiting>();
+  let ofStrangers = 0;
 
-  function mayStart(workspaceId: string): boolean {
-    const own = runningOf.get(workspaceId) ?? 0;
-    const free = most.ofAll - running.size;
-    return free > 0 && own < most.ofWorkspace && own * 2 <= free;
+  function mayStart({ isStranger, running: own }: Party): boolean {
+    const free = isStranger
+      ? Math.min(most.ofAll - running.size, most.ofStrangers - ofStrangers)
+      : most.ofAll - running.size;
+    return free > 0 && own < (isStranger ? most.ofAddress : most.ofWorkspace) && own * 2 <= free;
   }
 
-  function start(workspaceId: string, hostname: string, callback: Callback): void {
-    const callbacks = [callback];
+  function count(key: string, party: Party, change: 1 | -1): void {
+    party.running += change;
+    if (party.isStranger) ofStrangers += change;
+    if (party.running > 0) parties.set(key, party);
+    else parties.delete(key);
+  }
+
+  function start({ key, party, hostname, settle }: Waiting): void {
+    const callbacks = [settle];
     running.set(hostname, callbacks);
-    runningOf.set(workspaceId, (runningOf.get(workspaceId) ?? 0) + 1);
+    count(key, party, 1);
     resolve(hostname, (...outcome) => {
       running.delete(hostname);
-      const left = (runningOf.get(workspaceId) ?? 1) - 1;
-      if (left > 0) runningOf.set(workspaceId, left);
-      else runningOf.delete(workspaceId);
+      count(key, party, -1);
       for (const one of callbacks) one(...outcome);
       startWaiting();
     });
@@ -57,38 +71,44 @@ export function createLookups(resolve: Resolve, most: LookupLimits): LookupsOf {
 
   function startWaiting(): void {
     for (const one of waiting) {
-      const { workspaceId, hostname, settle } = one;
-      const shared = running.get(hostname);
+      const shared = running.get(one.hostname);
       if (!shared && running.size >= most.ofAll) return;
-      if (!shared && !mayStart(workspaceId)) continue;
+      const party = parties.get(one.key) ?? one.party;
+      if (!shared && !mayStart(party)) continue;
       waiting.delete(one);
-      if (shared) shared.push(settle);
-      else start(workspaceId, hostname, settle);
+      if (shared) shared.push(one.settle);
+      else start({ ...one, party });
     }
   }
 
-  function wait(workspaceId: string, hostname: string, callback: Callback): void {
+  function wait(asked: Waiting): void {
     const settle: Callback = (...outcome) => {
       clearTimeout(timer);
-      callback(...outcome);
+      asked.settle(...outcome);
     };
-    const one: Waiting = { workspaceId, hostname, settle };
+    const one = { ...asked, settle };
     const timer = setTimeout(() => {
-      if (waiting.delete(one)) callback(...tooLate());
+      if (waiting.delete(one)) asked.settle(...tooLate());
     }, waitMs);
     timer.unref();
     waiting.add(one);
   }
 
-  return (workspaceId) => (hostname, callback) => {
-    const shared = running.get(hostname);
-    if (shared) shared.push(callback);
-    else if (mayStart(workspaceId)) start(workspaceId, hostname, callback);
-    else wait(workspaceId, hostname, callback);
-  };
+  const lookupsOf =
+    (isStranger: boolean): LookupsOf =>
+    (id) =>
+    (hostname, settle) => {
+      const key = `${isStranger} ${id}`;
+      const party = parties.get(key) ?? { isStranger, running: 0 };
+      const shared = running.get(hostname);
+      if (shared) shared.push(settle);
+      else if (mayStart(party)) start({ key, party, hostname, settle });
+      else wait({ key, party, hostname, settle });
+    };
+  return { ofWorkspace: lookupsOf(false), ofStranger: lookupsOf(true) };
 }
 
-type Waiting = { workspaceId: string; hostname: string; settle: Callback };
+type Waiting = { key: string; party: Party; hostname: string; settle: Callback };
 
 function tooLate(): Outcome {
   const none: LookupAddress[] = [];

@@ -36,6 +36,7 @@ export type Lender = {
 /** One request and its answer, as undici reports it, within a deadline and limits. */
 export class Transfer implements Dispatcher.DispatchHandler {
   readonly #exchange: Exchange;
+  readonly #mark: readonly string[];
   readonly #ended: Ended;
   readonly #deadlines: Deadlines;
   readonly #deadline: Deadline;
@@ -52,8 +53,10 @@ export class Transfer implements Dispatcher.DispatchHandler {
   readonly #stoppedMs: number;
   #isSettled = false;
 
-  constructor(exchange: Exchange, until: number, deadlines: Deadlines, ended: Ended) {
+  /** `mark` is the header that marks every request; `until` is in ms of `deadlines`. */
+  constructor(exchange: Exchange, mark: readonly string[], until: number, deadlines: Deadlines, ended: Ended) {
     this.#exchange = exchange;
+    this.#mark = mark;
     this.#ended = ended;
     this.#deadlines = deadlines;
     this.#stoppedMs = deadlines.stoppedMs;
@@ -79,7 +82,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#lender = lender;
     this.#connection = connection;
     const { path, method, headers, body = null } = this.#exchange;
-    connection.dispatch({ path, method, headers, body }, this);
+    connection.dispatch({ path, method, headers: [...headers, ...this.#mark], body }, this);
   }
 
   /** Checks bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */

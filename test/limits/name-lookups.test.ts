@@ -88,15 +88,41 @@ describe('lookups of names', () => {
     await isServed(toolhost);
   });
 
+  it('[find A3] that a stranger causes by the addresses of client documents delay no other stranger', async () => {
+    const toolhost = await startToolhost({ ...options(), env: { ...options().env, TRUSTED_PROXIES: '1' } });
+    stop = toolhost.stop;
+    await serve(toolhost, 'neighbour', [`http://good.example:${upstream.port}/thing`]);
+    await serve(toolhost, 'logs-in', [`http://good.example:${upstream.port}/thing`], {
+      authentication: { type: 'Bearer' },
+      oauth,
+    });
+    const visit = (host: string, from: string) => {
+      const query = new URLSearchParams({ client_id: `https://${host}/client.json`, response_type: 'code' });
+      return fetch(`${toolhost.url}/mcp/logs-in/authorize?${query}`, { headers: { 'x-forwarded-for': from } });
+    };
+    const hostile = ['203.0.113.1', '2001:db8::1', '2001:db8::2'].flatMap((from) =>
+      Array.from({ length: 10 }, (_, n) => visit(`c${n}.${from.replaceAll(/\W+/g, '-')}.silent.example`, from)),
+    );
+    await eventually(() => assert.ok(names.asked.length >= 4));
+    const asked = names.asked.length;
+    assert.equal((await visit('absent.example', '203.0.113.2')).status, 400);
+    assert.ok(names.asked.includes('absent.example'), String(names.asked));
+    assert.ok(asked <= lookups.ofStrangers, String(names.asked));
+    await isServed(toolhost);
+    for (const page of await Promise.all(hostile)) assert.equal(page.status, 400);
+  });
+
   it('[sec F5] run within their limits, share a name, and are all answered (property)', async (t) => {
     stop = async () => undefined;
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    const steps = fc.array(fc.record({ of: fc.nat(7), host: fc.nat(30), ends: fc.nat(3) }), { maxLength: 200 });
+    const steps = fc.array(fc.record({ of: fc.nat(7), isStranger: fc.boolean(), host: fc.nat(30), ends: fc.nat(3) }), {
+      maxLength: 200,
+    });
     fc.assert(
       fc.property(steps, fc.constantFrom('4', '16', '32', undefined), (all, size) => {
         const most = lookupLimits(size);
         const running = new Map<string, () => void>();
-        const of = createLookups((hostname, callback) => {
+        const { ofWorkspace, ofStranger } = createLookups((hostname, callback) => {
           assert.ok(!running.has(hostname));
           running.set(hostname, () => {
             running.delete(hostname);
@@ -105,10 +131,10 @@ describe('lookups of names', () => {
         }, most);
         let [asked, answered] = [0, 0];
         const endOne = () => running.values().next().value?.();
-        for (const { of: workspace, host, ends } of all) {
+        for (const { of, isStranger, host, ends } of all) {
           asked++;
           const before = running.size;
-          of(`w${workspace}`)(`h${host}`, () => answered++);
+          (isStranger ? ofStranger : ofWorkspace)(`w${of}`)(`h${host}`, () => answered++);
           assert.ok(running.size <= most.ofAll);
           if (before === 0) assert.equal(running.size, 1);
           for (let n = 0; n < ends; n++) endOne();

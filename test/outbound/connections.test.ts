@@ -163,13 +163,18 @@ describe('the HTTP client', () => {
     assert.equal(await reasonOf(http.send(exchange(upstream.url, '/twice'))), 'malformed');
   });
 
-  it('skips interim answers and refuses to change protocol', async () => {
+  it('[sec G1] skips interim answers, and says of one that was not asked for that it is malformed', async () => {
     const server = createServer((socket) => {
       socket.on('error', () => undefined);
       socket.once('data', (data) => {
-        const final = data.toString().startsWith('GET /upgrade')
-          ? 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'
-          : 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
+        const upgrade = 'HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n';
+        const finals: Record<string, string> = {
+          '/upgrade': upgrade,
+          '/bare-upgrade': 'HTTP/1.1 101 Switching Protocols\r\n\r\n',
+          '/continue': 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok',
+          '/no-status': 'HTTP/1.1 000 X\r\ncontent-length: 2\r\n\r\nok',
+        };
+        const final = finals[data.toString().split(' ')[1] ?? ''] ?? 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
         socket.end(`HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n${final}`);
       });
     });
@@ -183,7 +188,10 @@ describe('the HTTP client', () => {
     });
     const answer = await inner.send(exchange(`http://127.0.0.1:${port}`, '/'));
     assert.deepEqual([answer.status, answer.body.toString()], [200, 'ok']);
-    await reasonOf(inner.send(exchange(`http://127.0.0.1:${port}`, '/upgrade')));
+    for (const path of ['/upgrade', '/bare-upgrade', '/continue', '/no-status']) {
+      const reason = await reasonOf(inner.send(exchange(`http://127.0.0.1:${port}`, path)));
+      assert.equal(reason, 'malformed', path);
+    }
     await inner.close();
     server.close();
   });

@@ -1,5 +1,5 @@
 import { AppError, OAuthError } from '../../errors.ts';
-import type { OAuthParts } from '../../oauth/parts.ts';
+import type { OAuthParts, RequestParts } from '../../oauth/parts.ts';
 import { revoke } from '../../oauth/tokens/revoke.ts';
 import { redeem, type TokenAnswer } from '../../oauth/tokens/token.ts';
 import type { GrantUse } from '../../oauth/tokens/use-grant.ts';
@@ -11,7 +11,8 @@ type LoginCheckParts = { oauth: OAuthParts; grants: GrantUse };
  * Finishes a trial login as its client would, and ends it. The provider's answer is described and dropped here, so that
  * people who try out a login never hold a token.
  */
-export function createLoginCheck({ oauth, grants }: LoginCheckParts) {
+export function createLoginCheck({ oauth: parts, grants }: LoginCheckParts) {
+  const oauth: RequestParts = { ...parts, documents: parts.documentsOf('login check') };
   /** @throws AppError notFound without a login, invalid for a code that is not good here */
   return async ({ slug, clientId, code, verifier, redirectUri, requestId }: LoginAttempt): Promise<GivenLogin> => {
     const server = await oauth.findServer(slug);

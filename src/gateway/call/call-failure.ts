@@ -42,6 +42,7 @@ const outcomeOf: Record<OutboundReason, Outcome> = {
   malformed: 'malformed',
   timeout: 'timeout',
   oversize: 'oversize',
+  busy: 'limited',
   circuit_open: 'circuit_open',
   no_connection: 'limited',
   stopped: 'unavailable',

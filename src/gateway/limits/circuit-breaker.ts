@@ -32,7 +32,7 @@ export type CircuitBreaker = {
 
 type Meaning = 'good' | 'failed' | 'unrelated';
 
-/** Whether an ending is the fault of the upstream or the network in between. A too large answer is a good sign. */
+/** Whether an ending is the fault of the upstream or the network in between. An answer that was not read is a good sign. */
 const meanings: Record<OutboundReason, Meaning> = {
   dns: 'failed',
   unreachable: 'failed',
@@ -42,6 +42,7 @@ const meanings: Record<OutboundReason, Meaning> = {
   truncated: 'failed',
   malformed: 'failed',
   oversize: 'good',
+  busy: 'good',
   blocked: 'unrelated',
   circuit_open: 'unrelated',
   no_connection: 'unrelated',

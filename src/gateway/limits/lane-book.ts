@@ -79,7 +79,8 @@ export function createLaneBook(options: LaneBookOptions): LaneBook {
       }
       if (network === undefined) {
         const own = traits.limits;
-        if (callerId === undefined || (concurrentPerKey === 0 && !own)) return [...(shared ?? []), server, workspace];
+        if (callerId === undefined || (concurrentPerKey === 0 && !own))
+          return shared ? [...shared, server, workspace] : [server, workspace];
         const key = fit(keys.laneOf(callerId), own ?? noLimits, concurrentPerKey);
         return shared ? [key, ...shared, server, workspace] : [key, server, workspace];
       }

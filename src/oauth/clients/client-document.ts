@@ -30,32 +30,35 @@ export function isDocumentUrl(clientId: string): boolean {
   return url.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
 }
 
-/** `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. */
-export function createClientDocuments(http: HttpClient): ClientDocuments {
+/**
+ * `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. A document
+ * is fetched for the address of the stranger who asks, so that slow hosts delay nobody else.
+ */
+export function createClientDocuments(http: HttpClient): (network: string) => ClientDocuments {
   const remembered = new LRUCache<string, OAuthClient>({ max: maxRemembered });
-  return {
+  return (network) => ({
     async find(clientId) {
       const known = remembered.get(clientId);
       if (known) return known;
-      const answer = await fetchDocument(http, new URL(clientId));
+      const answer = await fetchDocument(http, network, new URL(clientId));
       const client = readDocument(clientId, answer);
       const ttl = ttlOf(answer);
       if (ttl > 0) remembered.set(clientId, client, { ttl });
       return client;
     },
-  };
+  });
 }
 
 function refused(detail: string): OAuthError {
   return new OAuthError('invalid_client', 'the client metadata document could not be used', detail);
 }
 
-async function fetchDocument(http: HttpClient, url: URL): Promise<Answer> {
+async function fetchDocument(http: HttpClient, network: string, url: URL): Promise<Answer> {
   const problem = urlProblem(url, undefined, []);
   if (problem) throw refused(problem);
   const answer = await http
     .send({
-      workspaceId: 'client documents',
+      workspaceId: network,
       origin: url.origin,
       credentialHash: undefined,
       path: url.pathname + url.search,

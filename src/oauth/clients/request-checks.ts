@@ -1,7 +1,7 @@
 import { OAuthError } from '../../errors.ts';
 import { hasGrantOfClient } from '../../store/logins/grants.ts';
 import type { LoginServer } from '../login-server.ts';
-import type { OAuthParts } from '../parts.ts';
+import type { RequestParts } from '../parts.ts';
 import { type OAuthClient, readClientId } from './client.ts';
 import { isDocumentUrl } from './client-document.ts';
 
@@ -15,7 +15,7 @@ export function rejectDuplicates(params: URLSearchParams): void {
 export async function findClient(
   server: LoginServer,
   clientId: string | null,
-  parts: OAuthParts,
+  parts: RequestParts,
 ): Promise<OAuthClient> {
   if (!clientId) throw new OAuthError('invalid_client', 'client_id is missing');
   const client = isDocumentUrl(clientId)
@@ -30,7 +30,7 @@ export async function findClient(
  * known: its document was checked at the login, and need not be reachable for every refresh.
  * @throws OAuthError invalid_client
  */
-export async function findClientId(server: LoginServer, clientId: string | null, parts: OAuthParts): Promise<string> {
+export async function findClientId(server: LoginServer, clientId: string | null, parts: RequestParts): Promise<string> {
   if (clientId && isDocumentUrl(clientId) && (await hasGrantOfClient(parts.db, server.id, clientId))) return clientId;
   return (await findClient(server, clientId, parts)).id;
 }

@@ -5,7 +5,7 @@ import { checkResource, findClient, rejectDuplicates } from '../clients/request-
 import { hashOf, newSecret } from '../credentials.ts';
 import type { LoginServer } from '../login-server.ts';
 import { offlineScope } from '../metadata.ts';
-import { type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
+import { type OAuthAnswer, type RequestParts, spans } from '../parts.ts';
 import { clientRedirect, errorWithLink } from './client-redirect.ts';
 import { type ConsentRequest, consentContext } from './consent-request.ts';
 import { consentCookie, cookieJar } from './cookies.ts';
@@ -21,7 +21,7 @@ export async function authorize(
   server: LoginServer,
   query: URLSearchParams,
   cookieHeader: string | undefined,
-  parts: OAuthParts,
+  parts: RequestParts,
 ): Promise<OAuthAnswer> {
   rejectDuplicates(query);
   const client = await findClient(server, query.get('client_id'), parts);

@@ -4,7 +4,7 @@ import { findToken } from '../../store/logins/tokens.ts';
 import { findClientId, rejectDuplicates } from '../clients/request-checks.ts';
 import { hashOf } from '../credentials.ts';
 import type { LoginServer } from '../login-server.ts';
-import type { OAuthParts } from '../parts.ts';
+import type { RequestParts } from '../parts.ts';
 import { endGrant } from './token.ts';
 
 /**
@@ -15,7 +15,7 @@ export async function revoke(
   server: LoginServer,
   form: URLSearchParams,
   requestId: string,
-  parts: OAuthParts,
+  parts: RequestParts,
 ): Promise<void> {
   rejectDuplicates(form);
   const clientId = await findClientId(server, form.get('client_id'), parts);

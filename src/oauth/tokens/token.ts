@@ -9,7 +9,7 @@ import { transact } from '../../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from '../clients/request-checks.ts';
 import { challengeOf, hashOf, newSecret, unwrapKey, wrapKey } from '../credentials.ts';
 import type { LoginServer, ProviderTokens } from '../login-server.ts';
-import { type OAuthParts, spans } from '../parts.ts';
+import { type OAuthParts, type RequestParts, spans } from '../parts.ts';
 import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
 import { openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
 
@@ -23,7 +23,7 @@ export type TokenAnswer = {
 };
 
 /** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
-export async function redeem(server: LoginServer, form: URLSearchParams, parts: OAuthParts): Promise<TokenAnswer> {
+export async function redeem(server: LoginServer, form: URLSearchParams, parts: RequestParts): Promise<TokenAnswer> {
   rejectDuplicates(form);
   const clientId = await findClientId(server, form.get('client_id'), parts);
   const target = targetOf(server, form);
@@ -68,18 +68,35 @@ async function redeemCode(
   if (grant.server_id !== server.id) throw refused('code of another server');
   checkCode(code, clientId, form);
   checkTarget(target, viewOfAgreement(grant.agreement));
-  if (!(await spendCode(parts.db, code.hash, parts.now()))) {
-    if (code.expires_at > parts.now() || code.used_at !== null) await endGrant(grant.id, parts);
-    throw refused('code used before or expired');
-  }
+  if (code.used_at !== null || code.expires_at <= parts.now()) throw await refusedCode(code, parts);
   checkAlive(server, grant);
   const grantKey = unwrapKey(code.wrapped_key, secret, grant.id);
   const tokens = openGrantTokens(grant, grantKey, parts);
+  // The code is spent together with what it gives, so after a fault of the database the client can send it again.
   if (server.mode === 'passthrough') {
-    await endGrant(grant.id, parts);
-    return passOn(server, { clientId, tokens, view: viewOfAgreement(grant.agreement) }, parts);
+    const answer = await passOn(server, { clientId, tokens, view: viewOfAgreement(grant.agreement) }, parts);
+    const isFirst = await transact(parts.db, async (db) => {
+      const spent = await spendCode(db, code.hash, parts.now());
+      if (spent) await endGrantWithin(db, grant.id, parts);
+      return spent;
+    });
+    if (!isFirst) throw await refusedCode(code, parts);
+    await parts.onCommitted();
+    return answer;
   }
-  return issue({ grant, generation: grant.generation, grantKey, tokens }, parts, parts.db);
+  const answer = await transact(parts.db, async (db) =>
+    (await spendCode(db, code.hash, parts.now()))
+      ? issue({ grant, generation: grant.generation, grantKey, tokens }, parts, db)
+      : undefined,
+  );
+  if (!answer) throw await refusedCode(code, parts);
+  return answer;
+}
+
+/** A code that comes again may have been stolen, so it ends what it gave. */
+async function refusedCode(code: Code, parts: OAuthParts): Promise<OAuthError> {
+  if (code.expires_at > parts.now() || code.used_at !== null) await endGrant(code.grant_id, parts);
+  return refused('code used before or expired');
 }
 
 /** Checks everything that the code was bound to when it was issued. */
@@ -101,13 +118,15 @@ function checkAlive(server: LoginServer, grant: Grant): void {
 
 /** Ends a grant in every replica. */
 export async function endGrant(id: string, parts: OAuthParts): Promise<boolean> {
-  const ended = await transact(parts.db, async (db) => {
-    const found = await revokeGrant(db, id, parts.now());
-    await recordChange(db, parts, 'grant', id);
-    return found;
-  });
+  const ended = await transact(parts.db, (db) => endGrantWithin(db, id, parts));
   await parts.onCommitted();
   return ended;
+}
+
+async function endGrantWithin(db: Kysely<Tables>, id: string, parts: OAuthParts): Promise<boolean> {
+  const found = await revokeGrant(db, id, parts.now());
+  await recordChange(db, parts, 'grant', id);
+  return found;
 }
 
 /** Number of rotations after which an old refresh token is deleted, and then refused like any unknown token. */

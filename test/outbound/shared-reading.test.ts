@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import tls from 'node:tls';
+import fc from 'fast-check';
+import { hopHeader } from '../../src/domain/http/headers.ts';
+import { parseEgressAllow } from '../../src/outbound/egress.ts';
+import { createHttpClient, type HttpClient } from '../../src/outbound/http-client.ts';
+import { decodeOnThread } from '../support/decode-here.ts';
+import { selfSigned } from '../support/upstreams/certificate.ts';
+
+/** A body that differs from that of every other path in every 32 bytes. */
+function bodyFor(path: string, length: number): Buffer {
+  const body = Buffer.alloc(length);
+  for (let at = 0; at < length; at += 32) createHash('sha256').update(`${path} ${at}`).digest().copy(body, at);
+  return body;
+}
+
+/** `/{number}/{bytes of the body}/{bytes of its first piece}`; the connection of every third one ends with it. */
+const answer: RequestListener = ({ url = '' }, response) => {
+  const [, number, length, first] = url.split('/').map(Number) as [number, number, number, number];
+  if (number % 3 === 0) response.setHeader('Connection', 'close');
+  const body = bodyFor(url, length);
+  response.write(body.subarray(0, first));
+  setImmediate(() => response.end(body.subarray(first)));
+};
+
+describe('answers that arrive at the same time', () => {
+  const certificate = selfSigned('tls.example');
+  const trusted = tls.getCACertificates('default');
+  const servers: Server[] = [createServer(answer), createTlsServer(certificate, answer)];
+  let origins: string[];
+  let http: HttpClient;
+  before(async () => {
+    tls.setDefaultCACertificates([...trusted, certificate.cert]);
+    for (const server of servers) await once(server.listen(0, '127.0.0.1'), 'listening');
+    const [plain, secure] = servers.map((server) => (server.address() as AddressInfo).port);
+    origins = [`http://plain.example:${plain}`, `https://tls.example:${secure}`];
+    http = createHttpClient({
+      decodeOnThread,
+      allow: parseEgressAllow(`plain.example:${plain},tls.example:${secure}`),
+      lookupsOf: () => (_name, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
+      hopHeader,
+    });
+  });
+  after(async () => {
+    await http.close();
+    for (const server of servers) server.close();
+    tls.setDefaultCACertificates(trusted);
+  });
+
+  it('[find B2] have their own bytes, although all sockets read into one buffer (property)', async () => {
+    const length = fc.oneof(fc.nat(2000), fc.nat(200_000), fc.constantFrom(65_535, 65_536, 65_537, 1_500_000));
+    const wanted = fc.record({ over: fc.constantFrom(0, 1), length, first: fc.nat(70_000) });
+    let count = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(wanted, { minLength: 1, maxLength: 30 }), async (all) => {
+        const told = await Promise.all(
+          all.map(async ({ over, length, first }) => {
+            const path = `/${count++}/${length}/${first}`;
+            const { body } = await http.send({
+              workspaceId: 'w',
+              origin: origins[over] as string,
+              credentialHash: '',
+              path,
+              method: 'GET',
+              headers: [],
+              body: undefined,
+              timeoutMs: 10_000,
+              limitBytes: 2_000_000,
+            });
+            return body.equals(bodyFor(path, length)) ? undefined : path;
+          }),
+        );
+        assert.deepEqual(told.filter(Boolean), []);
+      }),
+      { numRuns: 15 },
+    );
+  });
+});
