@@ -123,6 +123,24 @@ describe('the cost of captures and secrets', () => {
     });
   }
 
+  it('[find A2] an error that repeats one character, and a credential of that character', async () => {
+    const a = (count: number) => 'a'.repeat(count);
+    for (const [n, token] of [`${a(20)}b${a(3900)}`, `b${a(3900)}`, `${a(300)}b${a(3600)}&`].entries()) {
+      const slug = `repeated-${n}`;
+      const tool = { ...runTool(), url: `${priced.upstream.url}/repeated` };
+      const made = await priced.rest('POST', '/servers', {
+        name: 'Repeated',
+        slug,
+        authentication: { type: 'Bearer', token },
+        tools: [tool],
+      });
+      assert.equal(made.status, 201, made.text);
+      priced.upstream.on('POST /repeated', () => ({ status: 500, body: `\\"${a(100_000)}` }));
+      const { text } = await priced.costsLittle(slug, () => priced.call(slug, 'run', '{}'));
+      assert.match(text, /HTTP 500/);
+    }
+  });
+
   let changes = 0;
   const changed = async (slug: string, tool: string) => {
     await priced.rest('PATCH', `/servers/${slug}`, { description: `Changed ${++changes} times.` });

@@ -151,6 +151,11 @@ function isDotSegment(segment: string): boolean {
   return /^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
+/** False for nearly every segment, which then need not be split. */
+function mayHaveDots(segment: string): boolean {
+  return segment.includes('.') || segment.includes('%');
+}
+
 /** The encoded text of a token or a secret; undefined for an absent argument. */
 type EncodedText = (part: Exclude<Part, { text: string }>) => string | undefined;
 
@@ -231,7 +236,7 @@ function renderSegment(parts: readonly Part[], textOf: EncodedText): string {
     const keepsSlashes = 'argument' in part && part.keepsSlashes === true;
     segment = checked(segment + (keepsSlashes ? withSlashes(name, text) : text));
   }
-  if (segment.split('/').some(isDotSegment))
+  if (mayHaveDots(segment) && segment.split('/').some(isDotSegment))
     throw refusal(parts.flatMap(namesOf).join(', '), 'makes a "." or ".." path segment');
   return segment;
 }

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
+import { redact, redactor } from '../../domain/credentials/redactor.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import { fileNameIn } from './file-name.ts';
 import type { Reading } from './reading.ts';
-import { redactor } from './redact.ts';
 
 /** A header that the agent gets. `value` is undefined when it is too long to be passed on. */
 export type ShownHeader = { name: string; value: string | undefined; length: number };
@@ -27,13 +27,24 @@ export function contentTypeOf(headers: Answer['headers']): string {
 export function headOf({ headers }: Answer, reading: Reading, sensitive: readonly string[]): AnswerHead {
   const disposition = headers['content-disposition'];
   return {
-    contentType: contentTypeOf(headers),
-    fileName:
-      disposition === undefined
-        ? undefined
-        : fileNameIn(redactor(sensitive).text(String(disposition).slice(0, longestValue))),
+    contentType: openType(contentTypeOf(headers), sensitive),
+    fileName: disposition === undefined ? undefined : openName(String(disposition), sensitive),
     shown: shownHeaders(headers, reading, sensitive),
   };
+}
+
+function openName(disposition: string, sensitive: readonly string[]): string | undefined {
+  return fileNameIn(disposition.slice(0, longestValue), redactor(sensitive));
+}
+
+/** The usual types, which hold nothing that an upstream could have echoed. */
+const usualType =
+  /^(?:application\/(?:problem\+)?json|(?:application|text)\/(?:xml|html|plain|csv|pdf)|image\/\w{3,4})(?:; ?charset=utf-8)?$/i;
+
+/** A Content-Type, or none where it holds a credential; it is named in messages and given to files. */
+function openType(contentType: string, sensitive: readonly string[]): string {
+  if (contentType === '' || usualType.test(contentType)) return contentType;
+  return redact(contentType, sensitive) === contentType ? contentType : '';
 }
 
 /** The headers that `response_headers` names and the answer has, without credentials, in the order of the configuration. */
@@ -43,13 +54,14 @@ export function shownHeaders(
   sensitive: readonly string[],
 ): readonly ShownHeader[] {
   if (reading.headers.length === 0) return none;
-  const redact = redactor(sensitive);
+  const prepared = redactor(sensitive);
   return reading.headers.flatMap((name): ShownHeader[] => {
-    const lines = headers[name.toLowerCase()];
+    const key = name.toLowerCase();
+    const lines = Object.hasOwn(headers, key) ? headers[key] : undefined;
     if (lines === undefined) return [];
     // Lines of one name are one list (RFC 9110, 5.3).
     const line = Array.isArray(lines) ? lines.join(', ') : lines;
-    const value = line.length > longestValue ? undefined : textOf(redact.text(line));
+    const value = line.length > longestValue ? undefined : prepared.text(textOf(line));
     return [{ name, value, length: line.length }];
   });
 }

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import type { Redactor } from '../../domain/credentials/redactor.ts';
 
 /** Longest name of a file that is passed on, in characters, and the longest extension that is kept when it is cut. */
 const longestName = 100;
@@ -9,17 +10,17 @@ const parameter = /\s*;\s*(?:([\w!#$%&'*+.^`|~-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|
 
 /**
  * The name of a file in a Content-Disposition (RFC 6266), as one visible name without a path; undefined without one.
- * `filename*` (RFC 8187) counts before `filename`.
+ * `filename*` (RFC 8187) counts before `filename`. Credentials are removed by `redact`.
  */
-export function fileNameIn(disposition: string): string | undefined {
+export function fileNameIn(disposition: string, redact?: Redactor): string | undefined {
   const parameters = disposition.slice(/^[^;]*/.exec(disposition)?.[0].length);
   const found = new Map<string, string>();
   for (const [, name, quoted, plain] of parameters.matchAll(parameter)) {
     const value = quoted?.replaceAll(/\\(.)/gs, '$1') ?? plain?.trim();
     if (name !== undefined && value !== undefined) found.set(name.toLowerCase(), value);
   }
-  const extended = safeName(decodedValue(found.get('filename*') ?? ''));
-  return extended ?? safeName(utf8Of(found.get('filename') ?? ''));
+  const extended = safeName(decodedValue(found.get('filename*') ?? ''), redact);
+  return extended ?? safeName(utf8Of(found.get('filename') ?? ''), redact);
 }
 
 /** `UTF-8''%e2%82%ac.txt`; empty when it is not of that form (RFC 8187, 3.2.1). */
@@ -40,11 +41,11 @@ function utf8Of(value: string): string {
 }
 
 /** A name that is safe to show and to save: no path, no control, bidirectional or invisible characters, bounded. */
-function safeName(text: string): string | undefined {
-  const last = text.split(/[/\\]/).at(-1) ?? '';
-  const name = last
-    .toWellFormed()
-    .replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\ufffd]|\p{Variation_Selector}/gu, '')
+function safeName(text: string, redact: Redactor | undefined): string | undefined {
+  const visible = text.toWellFormed().replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\ufffd]|\p{Variation_Selector}/gu, '');
+  // Before the name is taken apart: a credential may have a slash in it.
+  const clean = redact ? redact.text(visible) : visible;
+  const name = (clean.split(/[/\\]/).at(-1) ?? '')
     .replaceAll(/[<>:"|?*]/g, '_')
     .replaceAll(/\s+/gu, ' ')
     .replaceAll(/^[. ]+|[. ]+$/g, '')

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { type Redactor, redactor } from '../../domain/credentials/redactor.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
 import { ToolFailure } from '../../errors.ts';
@@ -8,7 +9,7 @@ import { type AnswerHead, contentTypeOf, headerLines, headersJson, headOf, shown
 import type { CutResult } from './fit-answer.ts';
 import { readContent } from './read-content.ts';
 import { headersProperty, type Reading } from './reading.ts';
-import { redact, redactedStart, redactor } from './redact.ts';
+import { cut, redactedStart } from './redact.ts';
 import { locationPath, shownRedirectTarget } from './redirect-target.ts';
 import { isJson, isText } from './text-body.ts';
 
@@ -56,39 +57,46 @@ export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly
 }
 
 function refusal(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolFailure {
-  const status = redact(statusText(answer), sensitive);
+  const redact = redactor(sensitive);
+  const status = statusText(answer, redact);
   const shown = shownHeaders(answer.headers, reading, sensitive);
   const lines = shown.length > 0 ? `\n${headerLines(shown)}` : '';
   if (answer.status < 400) {
-    const target = shownRedirectTarget(redact(String(answer.headers.location ?? ''), sensitive));
+    const target = shownRedirectTarget(String(answer.headers.location ?? ''), redact);
     const hint = target !== undefined && reading.mayFollow ? ' unless the tool has redirects: "follow"' : '';
     const sentence = `${status}: the upstream redirects to ${target ?? 'another URL'}; redirects are not followed${hint}`;
     return new ToolFailure('redirect', `${sentence}${lines}`);
   }
   const retry = answer.headers['retry-after'];
   const isShown = shown.some(({ name }) => name.toLowerCase() === 'retry-after');
-  const retryText =
-    typeof retry === 'string' && !isShown ? `\nRetry-After: ${redact(retry.slice(0, 100), sensitive)}` : '';
-  const body = errorBody(answer.body, sensitive);
+  const retryText = typeof retry === 'string' && !isShown ? `\nRetry-After: ${shortStart(retry, redact)}` : '';
+  const body = errorBody(answer.body, redact);
   return new ToolFailure('upstream_status', `${status}${retryText}${lines}${body && `\n${body}`}`);
 }
 
-function statusText(answer: Answer): string {
-  const reason = answer.statusText || STATUS_CODES[answer.status] || '';
-  return `HTTP ${answer.status}${reason ? ` ${reason.slice(0, 100)}` : ''}`;
+function statusText({ status, statusText }: Answer, redact: Redactor): string {
+  const reason = statusText === '' ? (STATUS_CODES[status] ?? '') : shortStart(statusText, redact);
+  return `HTTP ${status}${reason ? ` ${reason}` : ''}`;
+}
+
+/** The first 100 bytes of a text that the upstream chose. It is cut last, so that no part of a credential is left. */
+function shortStart(text: string, redact: Redactor): string {
+  return cut(redact.text(text), 100);
 }
 
 /** The first 8 KiB of an error's body, if it is text. */
-function errorBody(body: Buffer, sensitive: readonly string[]): string {
+function errorBody(body: Buffer, redact: Redactor): string {
   if (!isUtf8(body)) return '';
-  const start = redactedStart(body, maxErrorBytes, redactor(sensitive));
+  const start = redactedStart(body, maxErrorBytes, redact);
   return body.length > maxErrorBytes ? `${start}\n… (${body.length} bytes in all)` : start;
 }
 
 /** The result of an answer without a body: its status, and the headers that the tool asks for. */
 function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, sensitive: readonly string[]): ToolResult {
+  const redact = redactor(sensitive);
+  const status = statusText(answer, redact);
   const isLocationShown = head.shown.some(({ name }) => name.toLowerCase() === 'location');
-  const path = isLocationShown ? undefined : locationPath(redact(String(answer.headers.location ?? ''), sensitive));
+  const path = isLocationShown ? undefined : locationPath(String(answer.headers.location ?? ''), redact);
   const hint = path === undefined && !isLocationShown ? preferHint(answer, reading) : '';
   const lines = [
     ...(path === undefined ? [] : [`Location: ${path}`]),
@@ -98,15 +106,12 @@ function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, sensiti
   if (reading.transform.length > 0) {
     throw new ToolFailure(
       'transform',
-      `response_transform needs a JSON answer; ${statusText(answer)} came without a body${more}`,
+      `response_transform needs a JSON answer; ${status} came without a body${more}`,
       [],
       `response_transform needs a JSON answer; HTTP ${answer.status} came without a body`,
     );
   }
-  const { content } = textResult(
-    `${statusText(answer).slice(5)}${reading.isHead ? headHint(reading) : noBody}${more}`,
-    false,
-  );
+  const { content } = textResult(`${status.slice(5)}${reading.isHead ? headHint(reading) : noBody}${more}`, false);
   return { content, structured: structuredStatus(answer, head, reading), isError: false };
 }
 

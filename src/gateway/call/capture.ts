@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
+import { redactor } from '../../domain/credentials/redactor.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import type { ToolResult } from '../../domain/mcp.ts';
 import {
   type ReadableBody,
-  type ReadablePart,
   type ReadableRequest,
   readableBody,
   type UpstreamRequest,
@@ -17,20 +17,19 @@ import { startOfContent } from '../answer/result-start.ts';
 import { isJson, isText } from '../answer/text-body.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
-import { cutLines, maxCapturedBytes, type RawCapture, writeCapture } from './capture-job.ts';
+import { cutField, maxCapturedBytes, maxFieldBytes, type RawCapture, writeCapture } from './capture-job.ts';
 import { findPreview } from './preview-call.ts';
 import type { ThreadWork } from './thread-work.ts';
 
 const maxArgumentsBytes = 32 * 1024;
-const maxFieldBytes = 1024;
 /** Most headers, and most fields of a form. */
 const maxFields = 100;
 /**
  * Bytes of a body that are searched for credentials: enough for `redactedStart` with a credential as long as a header.
  */
-const lookedBytes = maxCapturedBytes + 4 * 6 * 16_384 + 1;
+const lookedBytes = maxCapturedBytes + 4 * 3 * 16_384 + 1;
 /** Limits of the work on the event loop: characters times credentials, and characters of credentials. */
-const most = { work: 200_000, sensitive: 20_000 };
+const most = { work: 100_000, sensitive: 20_000 };
 
 export type CaptureParts = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
 
@@ -71,18 +70,21 @@ async function captureText(call: Call, result: ToolResult | undefined, threads: 
   if (text.length > maxArgumentsBytes) await nextTurn();
   const request = findPreview(tool, call.args);
   const argumentsBytes = Buffer.byteLength(text);
+  const sensitive = [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)];
+  // Credentials are removed before texts get their final length, or the cut could leave a part of one.
+  const margin = 2 * redactor(sensitive).longest + 4;
   const raw: RawCapture = {
     arguments: argumentsBytes <= maxArgumentsBytes ? text : undefined,
     argumentsBytes,
-    request: request && shortened(request),
-    response: answer && captured(answer),
+    request: request && shortened(request, margin),
+    response: answer && captured(answer, margin),
     result: result && {
       isError: result.isError,
       start: startOfContent(result.content, lookedBytes),
       bytes: Buffer.byteLength(result.content),
     },
     answer: measurable(call, result),
-    sensitive: [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)],
+    sensitive,
   };
   if (!isLarge(raw)) return writeCapture(raw).output.document;
   return (await threads.writeCapture(raw, { workspaceId: server.workspaceId, onGone: undefined })).document;
@@ -105,25 +107,21 @@ function textsOf(body: ReadableBody | undefined): string[] {
   return 'fields' in body ? body.fields.flatMap(([name, text]) => [name, text]) : [];
 }
 
-function shortened(request: UpstreamRequest): ReadableRequest {
-  const { path } = request;
+function shortened(request: UpstreamRequest, margin: number): ReadableRequest {
+  const { path, headers } = request;
   return {
     ...request,
-    path: cut(path, maxCapturedBytes),
-    headers: cutLines(request.headers, maxFields, maxFieldBytes),
-    body: shortenedBody(readableBody(request.body)),
+    path: cut(path, maxCapturedBytes + margin),
+    headers: headers.slice(0, 2 * maxFields).map((line) => cut(line, maxFieldBytes + margin)),
+    body: shortenedBody(readableBody(request.body), margin),
   };
 }
 
-function shortenedBody(body: ReadableBody | undefined): ReadableBody | undefined {
-  if (typeof body !== 'object') return body && cut(body, maxCapturedBytes);
-  return 'fields' in body ? { fields: body.fields.slice(0, maxFields).map(cutField) } : body;
-}
-
-function cutField([name, text, of]: ReadablePart): ReadablePart {
-  const short: ReadablePart = [cut(name, maxFieldBytes), cut(text, maxFieldBytes)];
-  if (of) short.push({ ...of, ...(of.fileName !== undefined && { fileName: cut(of.fileName, maxFieldBytes) }) });
-  return short;
+function shortenedBody(body: ReadableBody | undefined, margin: number): ReadableBody | undefined {
+  if (typeof body !== 'object') return body && cut(body, maxCapturedBytes + margin);
+  if (!('fields' in body)) return body;
+  const most = maxFieldBytes + margin;
+  return { fields: body.fields.slice(0, maxFields).map((field) => cutField(field, (text) => cut(text, most))) };
 }
 
 /** Longest answer whose fields are measured, and the longest of which they are on the event loop, in bytes. */
@@ -145,10 +143,12 @@ function isReadable({ headers, body }: Answer): boolean {
   return isUtf8(body) && (!body.includes(0) || isJson(type) || isText(type, contentType, body));
 }
 
-function captured(answer: Answer): NonNullable<RawCapture['response']> {
+function captured(answer: Answer, margin: number): NonNullable<RawCapture['response']> {
   const headers = Object.entries(answer.headers)
     .filter(([name]) => name !== 'set-cookie')
-    .flatMap(([name, value]) => [value ?? []].flat().map((line): [string, string] => [name, cut(line, maxFieldBytes)]));
+    .flatMap(([name, value]) =>
+      [value ?? []].flat().map((line): [string, string] => [name, cut(line, maxFieldBytes + margin)]),
+    );
   return {
     status: answer.status,
     headers: headers.slice(0, maxFields),

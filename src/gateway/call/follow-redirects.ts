@@ -1,7 +1,7 @@
+import { redact, redactor } from '../../domain/credentials/redactor.ts';
 import { OutboundError, ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
-import { redact } from '../answer/redact.ts';
 import { shownRedirectTarget } from '../answer/redirect-target.ts';
 import { refuseOwnKey } from '../credentials/refuse-own-key.ts';
 import type { Call, CallRequest } from './call.ts';
@@ -121,7 +121,7 @@ class Path {
   refusal({ status, headers }: Answer, outcome: 'redirect' | 'blocked', why: string): ToolFailure {
     const location = String(headers.location ?? '');
     const target = location !== '' && URL.canParse(location, this.#at) ? new URL(location, this.#at).href : '';
-    const shown = shownRedirectTarget(redact(target, this.#call.sensitive)) ?? 'another URL';
+    const shown = shownRedirectTarget(target, redactor(this.#call.sensitive)) ?? 'another URL';
     const count = this.#asked.size === 1 ? '' : ` after ${this.#asked.size - 1} others`;
     const said = (of: string) => `HTTP ${status}: the redirect${of}${count} was not followed: ${why}`;
     return new ToolFailure(outcome, said(` to ${shown}`), [], said(''));

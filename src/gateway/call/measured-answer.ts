@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import type { FieldUse } from '../../domain/answer-fields/field-use.ts';
 import { measureFields } from '../../domain/answer-fields/measure-fields.ts';
+import type { Redactor } from '../../domain/credentials/redactor.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { type DotPath, findPart, hasPart } from '../../domain/json/response-transform.ts';
 import type { MeasuredAnswer } from '../../store/calls/captures.ts';
-import type { Redactor } from '../answer/redact.ts';
 
 const deepest = 1000;
 

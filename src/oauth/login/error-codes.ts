@@ -1,3 +1,5 @@
+import { redact } from '../../domain/credentials/redactor.ts';
+
 /** Narrower than RFC 6749, 5.2, so that a code can hold neither markup nor a sentence. */
 const codePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 
@@ -7,7 +9,7 @@ const codePattern = /^[A-Za-z0-9_.-]{1,64}$/;
  */
 export function shownCode(error: string, secrets: readonly string[]): string | undefined {
   const holdsSecret = secrets.some((secret) => secret !== '' && (error.includes(secret) || secret.includes(error)));
-  return codePattern.test(error) && !holdsSecret ? error : undefined;
+  return codePattern.test(error) && !holdsSecret && redact(error, secrets) === error ? error : undefined;
 }
 
 /** The error code for the log, with a substitute for one that may not be shown. */
