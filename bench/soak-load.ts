@@ -17,6 +17,8 @@ export type SoakJob = {
   /** Additional loads of the hostile phases, each at its own rate. */
   hostile: { name: string; perSecond: number; calls: SoakCall[] }[];
   honestPerSecond: number;
+  /** Requests straight to the upstream of the honest calls, which show what the machine itself delays. */
+  direct: { port: number; perSecond: number; path: string };
   phases: { hostile: boolean; seconds: number }[];
 };
 
@@ -28,6 +30,8 @@ export type PhaseResult = {
   p50Ms: number;
   p99Ms: number;
   highestMs: number;
+  /** Of the requests straight to the upstream. */
+  directP99Ms: number;
   /** How late this process itself was. */
   loadLagP99Ms: number;
   /** Answers to each hostile load: HTTP status, and `tool error` among the 200. */
@@ -42,13 +46,14 @@ const mostHostileWaiting = 5000;
 const job = JSON.parse(readFileSync(process.argv[2] ?? '', 'utf8')) as SoakJob;
 const agents = job.honest.map(() => new Agent({ keepAlive: true, maxSockets: 1 }));
 const hostileAgent = new Agent({ keepAlive: true });
+const directAgent = new Agent({ keepAlive: true });
 
-function post(call: SoakCall, agent: Agent): Promise<Answered> {
+function post(call: SoakCall, agent: Agent, port = job.port): Promise<Answered> {
   return new Promise((resolve) => {
     const fail = () => resolve({ status: 0, isToolError: false });
     const { path, headers, body } = call;
     const method = body === undefined ? 'GET' : 'POST';
-    const sent = request({ host: '127.0.0.1', port: job.port, method, path, headers, agent }, (response) => {
+    const sent = request({ host: '127.0.0.1', port, method, path, headers, agent }, (response) => {
       readEnd(response).then((end) => {
         resolve({ status: response.statusCode ?? 0, isToolError: end.includes('"isError":true') });
       }, fail);
@@ -71,13 +76,14 @@ function atRate(perSecond: number, send: (n: number, dueAt: number) => void): ()
   let sent = 0;
   const timer = setInterval(() => {
     const due = Math.floor(((performance.now() - begunAt) * perSecond) / 1000);
-    for (; sent < due; sent++) send(sent, begunAt + (sent * 1000) / perSecond);
+    for (; sent < due; sent++) send(sent, begunAt + ((sent + 1) * 1000) / perSecond);
   }, tickMs);
   return () => clearInterval(timer);
 }
 
 async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> {
   const times: number[] = [];
+  const directTimes: number[] = [];
   const hostileAnswers: PhaseResult['hostileAnswers'] = {};
   const lag = monitorEventLoopDelay({ resolution: 1 });
   let failures = 0;
@@ -91,6 +97,10 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
       times.push(performance.now() - dueAt);
       if (status !== 200 || isToolError) failures++;
     });
+  };
+  const direct = (_n: number, dueAt: number) => {
+    const { path, port } = job.direct;
+    void post({ path, headers: {} }, directAgent, port).then(() => directTimes.push(performance.now() - dueAt));
   };
   const hostile = ({ name, calls }: SoakJob['hostile'][number]) => {
     const answers: Record<string, number> = {};
@@ -107,24 +117,28 @@ async function runPhase(phase: SoakJob['phases'][number]): Promise<PhaseResult> 
     };
   };
   lag.enable();
-  const stops = [atRate(job.honestPerSecond, honest)];
+  const stops = [atRate(job.honestPerSecond, honest), atRate(job.direct.perSecond, direct)];
   if (phase.hostile) for (const load of job.hostile) stops.push(atRate(load.perSecond, hostile(load)));
   await sleep(phase.seconds * 1000);
   for (const stop of stops) stop();
   lag.disable();
   for (let waited = 0; waiting + hostileWaiting > 0 && waited < calmMs; waited += 100) await sleep(100);
-  const sorted = times.toSorted((a, b) => a - b);
-  const percentile = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
   return {
     hostile: phase.hostile,
     honestCalls: times.length,
     failures: failures + waiting,
-    p50Ms: percentile(0.5),
-    p99Ms: percentile(0.99),
-    highestMs: sorted.at(-1) ?? 0,
+    p50Ms: percentile(times, 0.5),
+    p99Ms: percentile(times, 0.99),
+    highestMs: percentile(times, 1),
+    directP99Ms: percentile(directTimes, 0.99),
     loadLagP99Ms: lag.percentile(99) / 1e6,
     hostileAnswers,
   };
+}
+
+function percentile(times: readonly number[], share: number): number {
+  const sorted = times.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0;
 }
 
 console.log('ready');

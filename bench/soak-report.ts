@@ -55,6 +55,7 @@ function latencyTable({ results }: SoakFacts): string {
     median(of.map(({ p50Ms }) => p50Ms)).toFixed(1),
     median(of.map(({ p99Ms }) => p99Ms)).toFixed(1),
     Math.max(...of.map(({ highestMs }) => highestMs)).toFixed(0),
+    median(of.map(({ directP99Ms }) => directP99Ms)).toFixed(1),
     median(of.map(({ loadLagP99Ms }) => loadLagP99Ms)).toFixed(1),
     median(of.map(({ busy }) => busy)).toFixed(2),
   ];
@@ -65,6 +66,7 @@ function latencyTable({ results }: SoakFacts): string {
     'p50 ms',
     'p99 ms',
     'highest ms',
+    'p99 ms of the upstream itself',
     'p99 lateness of the load ms',
     'cores busy in the service',
   ];

@@ -24,6 +24,7 @@ const workspaces = Array.from({ length: 10 }, (_, n) => `workspace-${n}`);
 const hostileWorkspace = workspaces.at(-1) ?? '';
 const serversEach = 100;
 const honestPerSecond = 300;
+const directPerSecond = 50;
 /** More than its servers may take: four of them are called, 60 times a second each by default. */
 const hostilePerSecond = 500;
 const hostileServers = 4;
@@ -240,6 +241,7 @@ export async function soak(folder: string, minutes: number): Promise<string> {
     honest: callers.honest.map(soakCall),
     hostile: loads.map(({ name, perSecond, targets }) => ({ name, perSecond, calls: targets.map(soakCall) })),
     honestPerSecond,
+    direct: { port: Number(new URL(honest.ready).port), perSecond: directPerSecond, path: '/1k/items/7' },
     phases,
   };
   const { results, samples, mostSockets } = await runLoad(folder, service, job);

@@ -24,7 +24,12 @@ if (!existsSync(main))
   refuse('there is no compiled program; in a checkout use bin/toolhost, or run "npm run build" first');
 
 // bin/toolhost explains these.
-const flags = ['--max-semi-space-size=8', '--no-allocation-site-pretenuring', '--expose-gc'];
+const flags = [
+  '--max-semi-space-size=8',
+  '--no-allocation-site-pretenuring',
+  '--expose-gc',
+  '--heap-growing-percent=100',
+];
 
 /** Compiled code is kept for the user, not in a shared temporary folder, where others could plant code. */
 function compileCache() {

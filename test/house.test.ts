@@ -43,7 +43,7 @@ const mayImport: Record<string, readonly string[]> = {
   oauth: ['domain', 'store', 'outbound', 'http'],
   operations: ['domain', 'store', 'outbound', 'doctor', 'import'],
   manage: ['domain', 'store', 'operations', 'http'],
-  threads: ['gateway', 'operations', 'outbound'],
+  threads: ['domain', 'gateway', 'operations', 'outbound'],
   edge: ['domain', 'http', ...settings],
   local: ['domain', 'store', 'operations', 'manage', 'http', ...settings],
   app: [

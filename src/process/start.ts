@@ -5,6 +5,7 @@ import type { FullConfig } from '../app/full-config.ts';
 import { startLoopLag } from '../app/observability/loop-lag.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
+import { oneRequestATurn } from '../edge/pipelined-requests.ts';
 import { closeSilentConnections } from '../edge/silent-connections.ts';
 import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
@@ -67,11 +68,11 @@ export async function start(
       connectionsCheckingInterval: surroundings.headersMs / 5,
       noDelay: true,
     },
-    (request, response) => {
+    oneRequestATurn((request, response) => {
       if (draining) response.setHeader('Connection', 'close');
       if (app) app.handle(request, response);
       else response.writeHead(503, { 'Retry-After': '1' }).end();
-    },
+    }),
   );
   closeSilentConnections(server, surroundings.silentMs);
   // A process listens once it can serve, so a proxy in front sends it no call before. A free port is known only by

@@ -12,6 +12,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
+import { whenCalm } from '../domain/work/when-calm.ts';
 import { type CallWriter, recordValues } from './calls/call-writer.ts';
 import type { WriteLock } from './engine/write-lock.ts';
 import type { Tables } from './schema.ts';
@@ -38,6 +39,8 @@ export function threadedCallWriter(db: Kysely<Tables>): CallWriter {
     db.executeQuery(CompiledQuery.raw(procedure, [...parameters]));
   return {
     async write(rows) {
+      // Nobody waits for records. The connection is taken afterwards, because calls wait for other statements on it.
+      await whenCalm();
       await ask('call write_calls', recordValues(rows));
     },
     countOlder: async (most) => Number((await ask('call count_older_calls', [most])).numAffectedRows),

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
+import { whenCalm } from '../domain/work/when-calm.ts';
 import { JobError } from '../errors.ts';
 import type { JobAnswer, JobQuestion } from './thread.ts';
 
@@ -8,9 +9,10 @@ export type ThreadJob = JobQuestion & { limitMs: number; transfer?: readonly Arr
 
 type Running = {
   job: ThreadJob;
-  timer: NodeJS.Timeout;
+  /** Of its limit; undefined until the thread has the job. */
+  timer: NodeJS.Timeout | undefined;
   /** Processor time of the thread before the job, in ms. */
-  spentBefore: Promise<number | undefined>;
+  spentBefore: Promise<number | undefined> | undefined;
   /** How often its limit was prolonged, because other programs had the processor. */
   prolonged: number;
   isCancelled: boolean;
@@ -63,24 +65,36 @@ export class JobThread {
 
   /** @throws JobError timeout, memory, cancelled */
   run(job: ThreadJob): Promise<unknown> {
-    const { kind, input, limitMs, transfer = [] } = job;
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => void this.#endIfSpent(), limitMs).unref();
-      const spentBefore = this.#spentMs();
-      this.#running = { job, timer, spentBefore, prolonged: 0, isCancelled: false, resolve, reject };
+      const rest = { timer: undefined, spentBefore: undefined, prolonged: 0, isCancelled: false };
+      this.#running = { job, resolve, reject, ...rest };
       // The process must not exit while a result is due.
       this.#worker.ref();
-      this.#worker.postMessage({ kind, input } satisfies JobQuestion, [...transfer]);
+      this.#send(this.#running).catch((error: unknown) => this.#take()?.reject(error));
     });
+  }
+
+  async #send(running: Running): Promise<void> {
+    await whenCalm();
+    if (this.#running !== running) return;
+    const { kind, input, limitMs, transfer = [] } = running.job;
+    running.timer = setTimeout(() => void this.#endIfSpent(), limitMs).unref();
+    running.spentBefore = this.#spentMs();
+    this.#worker.postMessage({ kind, input } satisfies JobQuestion, [...transfer]);
   }
 
   /** Shortens the time limit of a job whose result is no longer wanted. */
   cancel(job: unknown, graceMs: number): void {
     const running = this.#running;
     if (!running || running.job !== job) return;
+    const cancelled = new JobError('cancelled', 'the caller went away');
+    if (!running.timer) {
+      this.#take()?.reject(cancelled);
+      return;
+    }
     clearTimeout(running.timer);
     running.isCancelled = true;
-    running.timer = setTimeout(() => this.#end(new JobError('cancelled', 'the caller went away')), graceMs).unref();
+    running.timer = setTimeout(() => this.#end(cancelled), graceMs).unref();
   }
 
   async close(): Promise<void> {

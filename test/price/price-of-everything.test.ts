@@ -20,6 +20,9 @@ function nastyPatterns(length: number): string {
   return Array.from({ length: count }, () => `{"pattern":"${piece.repeat(repeats)}"}`).join(',');
 }
 
+/** Numbers whose digits are kept, under as many names as a body may have. */
+const exactNumbers = `{${Array.from({ length: 28_000 }, (_, n) => `"n${n.toString(36)}":1E-400`).join(',')}}`;
+
 type Entry = { method: string; path: string; headers?: Record<string, string>; body?: string };
 
 describe('the cost of any input within the limits', () => {
@@ -73,8 +76,13 @@ describe('the cost of any input within the limits', () => {
     return answer.statusCode;
   };
   /** Checks that no other request waits, and that the answer is one of ours. */
-  const all = async <Input>(inputs: fc.Arbitrary<Input>, entries: (input: Input) => Record<string, Entry>) => {
-    for (const [index, input] of fc.sample(inputs, { numRuns: runs, seed }).entries()) {
+  const all = async <Input>(
+    inputs: fc.Arbitrary<Input>,
+    entries: (input: Input) => Record<string, Entry>,
+    always: Input[] = [],
+  ) => {
+    const sample = fc.sample(inputs, { numRuns: always.length + runs, seed, examples: always });
+    for (const [index, input] of sample.entries()) {
       for (const [name, entry] of Object.entries(entries(input))) {
         const what = `${name}, input ${index} of seed ${seed}: ${(entry.body ?? entry.path).slice(0, 120)}`;
         const status = await priced.costsLittle(what, () => ask(entry));
@@ -88,55 +96,67 @@ describe('the cost of any input within the limits', () => {
   const bearer = () => ({ authorization: `Bearer ${priced.key}` });
 
   it('[find A2] MCP endpoints, in both eras, and the management server', () =>
-    all(nastyJson(most), (value) => {
-      const post = (slug: string, body: string, more = {}): Entry => ({
-        method: 'POST',
-        path: `/mcp/${slug}`,
-        headers: { ...json, ...bearer(), ...more },
-        body,
-      });
-      const call = (name: string, args: string, meta = '') =>
-        `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{${meta}"name":"${name}","arguments":${args}}}`;
-      const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'run' };
-      return {
-        legacy: post('anything', call('run', `{"a":${value}}`), { 'mcp-protocol-version': '2025-11-25' }),
-        modern: post('anything', call('run', `{"a":${value}}`, `"_meta":${JSON.stringify(modernMeta)},`), modern),
-        'a query': post('anything', call('query', `{"a":${value}}`)),
-        'a form': post('anything', call('form', `{"a":${value}}`)),
-        'with patterns': post('anything', call('patterns', `{"a":${value}}`)),
-        'as it is': post('anything', value),
-        'as an id': post('anything', `{"jsonrpc":"2.0","id":${value},"method":"ping"}`),
-        'as params': post('anything', `{"jsonrpc":"2.0","id":1,"method":"initialize","params":${value}}`),
-        managing: post('manage', call('createMcpServer', value)),
-        previewing: post(
-          'manage',
-          call('previewToolCall', `{"slug":"anything","tool":"run","arguments":{"a":${value}}}`),
-        ),
-      };
-    }));
+    all(
+      nastyJson(most),
+      (value) => {
+        const post = (slug: string, body: string, more = {}): Entry => ({
+          method: 'POST',
+          path: `/mcp/${slug}`,
+          headers: { ...json, ...bearer(), ...more },
+          body,
+        });
+        const call = (name: string, args: string, meta = '') =>
+          `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{${meta}"name":"${name}","arguments":${args}}}`;
+        const modern = { 'mcp-protocol-version': '2026-07-28', 'mcp-method': 'tools/call', 'mcp-name': 'run' };
+        return {
+          legacy: post('anything', call('run', `{"a":${value}}`), { 'mcp-protocol-version': '2025-11-25' }),
+          modern: post('anything', call('run', `{"a":${value}}`, `"_meta":${JSON.stringify(modernMeta)},`), modern),
+          'a query': post('anything', call('query', `{"a":${value}}`)),
+          'a form': post('anything', call('form', `{"a":${value}}`)),
+          'with patterns': post('anything', call('patterns', `{"a":${value}}`)),
+          'as it is': post('anything', value),
+          'as an id': post('anything', `{"jsonrpc":"2.0","id":${value},"method":"ping"}`),
+          'as params': post('anything', `{"jsonrpc":"2.0","id":1,"method":"initialize","params":${value}}`),
+          managing: post('manage', call('createMcpServer', value)),
+          previewing: post(
+            'manage',
+            call('previewToolCall', `{"slug":"anything","tool":"run","arguments":{"a":${value}}}`),
+          ),
+        };
+      },
+      [exactNumbers],
+    ));
 
   it('[find A1] operations of the REST API', () =>
-    all(nastyJson(most), (value) => {
-      const rest = (method: string, path: string, body: string): Entry => ({
-        method,
-        path: `/api/v1${path}`,
-        headers: { ...json, ...bearer() },
-        body,
-      });
-      const schema = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":${value}}]}`;
-      const patterns = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":{"type":"object","properties":{"a":{"anyOf":[${nastyPatterns(value.length)}]}}}}]}`;
-      return {
-        check: rest('POST', '/check', value),
-        'check of a schema': rest('POST', '/check', schema),
-        'check of patterns': rest('POST', '/check', patterns),
-        create: rest('POST', '/servers', schema),
-        change: rest('PATCH', '/servers/anything', `{"tools":${value}}`),
-        key: rest('POST', '/keys', `{"name":"x","scopes":${value},"servers":${value.length < most / 2 ? value : '1'}}`),
-        secret: rest('PUT', '/servers/anything/secrets/A', `{"value":${value}}`),
-        preview: rest('POST', '/servers/anything/tools/run/preview', `{"arguments":{"a":${value}}}`),
-        'try out': rest('POST', '/servers/anything/tools/form/call', `{"arguments":{"a":${value}}}`),
-      };
-    }));
+    all(
+      nastyJson(most),
+      (value) => {
+        const rest = (method: string, path: string, body: string): Entry => ({
+          method,
+          path: `/api/v1${path}`,
+          headers: { ...json, ...bearer() },
+          body,
+        });
+        const schema = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":${value}}]}`;
+        const patterns = `{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":{"type":"object","properties":{"a":{"anyOf":[${nastyPatterns(value.length)}]}}}}]}`;
+        return {
+          check: rest('POST', '/check', value),
+          'check of a schema': rest('POST', '/check', schema),
+          'check of patterns': rest('POST', '/check', patterns),
+          create: rest('POST', '/servers', schema),
+          change: rest('PATCH', '/servers/anything', `{"tools":${value}}`),
+          key: rest(
+            'POST',
+            '/keys',
+            `{"name":"x","scopes":${value},"servers":${value.length < most / 2 ? value : '1'}}`,
+          ),
+          secret: rest('PUT', '/servers/anything/secrets/A', `{"value":${value}}`),
+          preview: rest('POST', '/servers/anything/tools/run/preview', `{"arguments":{"a":${value}}}`),
+          'try out': rest('POST', '/servers/anything/tools/form/call', `{"arguments":{"a":${value}}}`),
+        };
+      },
+      [exactNumbers],
+    ));
 
   it('[find A3] endpoints of the login, with bodies of 64 KB', () =>
     all(fc.tuple(nastyText(60_000), nastyJson(60_000)), ([text, value]) => ({

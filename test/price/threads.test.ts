@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
+import { whenCalm } from '../../src/domain/work/when-calm.ts';
 import { JobError } from '../../src/errors.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../src/threads/thread-pool.ts';
 
@@ -120,9 +121,24 @@ describe('jobs on threads', () => {
     const endless = { schema, args: argsOf(60_000) };
     const running = reasonOf(threads.run(check(endless, { onGone })));
     const waiting = reasonOf(threads.run(check(long, { onGone })));
+    // The thread gets the first job when the event loop has rested.
+    await whenCalm();
     for (const cancel of cancels) cancel();
     assert.equal(await waiting, 'cancelled');
     assert.match(await running, /^(cancelled|none)$/);
+    assert.equal((await threads.run(check(short))).failure, undefined);
+  });
+
+  it('[find A2] a job that is cancelled before its thread has it is not begun', async () => {
+    const threads = start();
+    let cancel = (): void => assert.fail('the job cannot be cancelled');
+    const onGone = (given: () => void) => {
+      cancel = given;
+    };
+    const running = reasonOf(threads.run(check(long, { onGone })));
+    cancel();
+    const another = new Promise((resolve) => setImmediate(resolve, 'begun'));
+    assert.equal(await Promise.race([running, another]), 'cancelled');
     assert.equal((await threads.run(check(short))).failure, undefined);
   });
 

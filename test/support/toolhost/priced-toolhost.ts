@@ -35,7 +35,9 @@ const child = join(import.meta.dirname, 'priced-toolhost-process.ts');
 
 export async function startPricedToolhost(env: Record<string, string> = {}): Promise<PricedToolhost> {
   const upstream = await startRecordingUpstream();
-  const forked = fork(child, { execArgv: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring'] });
+  const forked = fork(child, {
+    execArgv: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring', '--heap-growing-percent=100'],
+  });
   const { url } = await ask<{ url: string }>(forked, { ask: 'start', egress: [upstream.port], env });
   const { key } = await ask<{ key: string }>(forked, { ask: 'key', options: {} });
   const send = async (path: string, init: RequestInit): Promise<Answered> => {
