@@ -198,7 +198,7 @@ describe('the two launchers', () => {
     const script = readFileSync(join(root, 'bin', 'toolhost.js'), 'utf8');
     const flagsOf = (text: string) => [...text.matchAll(/(?<=[ '])--[a-z-]+(?:=\d+)?(?=[ '])/g)].map(String);
     const [, shellLine = ''] = /^exec (.*)$/m.exec(shell) ?? [];
-    const [, list = ''] = /const flags = \[(.*)\]/.exec(script) ?? [];
+    const [, list = ''] = /const flags = \[([^\]]*)\]/.exec(script) ?? [];
     assert.ok(flagsOf(shellLine).length > 2);
     assert.deepEqual(flagsOf(list), flagsOf(shellLine));
   });

@@ -108,6 +108,8 @@ describe('the documentation site', () => {
         }
         await page.getByPlaceholder('Search').fill('limits');
         await page.locator('#search .pagefind-ui__result-link').first().waitFor();
+        // Results that are still read are shown as grey bars, which are text without contrast.
+        await page.waitForFunction("document.querySelector('#search .pagefind-ui__loading') === null");
         await checkPage(page);
         await page.close();
       });
