@@ -69,7 +69,15 @@ export const theme = createTheme({
       styles: { title: dialogTitle },
     },
     Drawer: { defaultProps: { closeButtonProps: { 'aria-label': 'Close' } }, styles: { title: dialogTitle } },
-    Tooltip: { defaultProps: { openDelay: 300, withArrow: true, events: { hover: true, focus: true, touch: false } } },
+    Tooltip: {
+      defaultProps: {
+        openDelay: 300,
+        withArrow: true,
+        events: { hover: true, focus: true, touch: false },
+        // A tooltip whose text becomes longer is moved only in the next frame. Until then it must not widen the page.
+        floatingStrategy: 'fixed',
+      },
+    },
     Notification: { defaultProps: { closeButtonProps: { 'aria-label': 'Dismiss' } } },
     Select: { defaultProps: { checkIconPosition: 'right' } },
     Alert: { defaultProps: { variant: 'light', radius: 'md' } },
