@@ -77,7 +77,7 @@ export async function saysAtField(input: Locator, message: RegExp): Promise<void
 
 /** Faults of a page that the person does not see. */
 export type Seen = {
-  /** Errors of scripts, and what the Content-Security-Policy has blocked. */
+  /** Errors of scripts, what the Content-Security-Policy has blocked, and frames in which the page was too wide. */
   complaints: string[];
   /** Answers that the console calls errors, such as a 404. */
   refusals: string[];
@@ -88,10 +88,22 @@ export type Seen = {
 const blocked = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI, sample }) =>
   console.error('Content Security Policy: ' + [violatedDirective, blockedURI, sample].join(' ')))`;
 
+/** Looks before each frame whether the page can be scrolled sideways, and says once what sticks out. */
+const tooWide = `
+  const look = () => {
+    const over = (document.scrollingElement?.scrollWidth ?? 0) - innerWidth;
+    if (over <= 0) return requestAnimationFrame(look);
+    const wide = [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth);
+    const out = wide.slice(-3).map((e) => e.tagName + ' ' + e.getAttribute('class') + ' ' + e.textContent.slice(0, 60));
+    console.error(location.pathname + ' was ' + over + ' px too wide: ' + out.join(' | '));
+  };
+  requestAnimationFrame(look);`;
+
 /** Watches a page from before it is opened. */
 export async function watch(page: Page, origin: string): Promise<Seen> {
   const seen: Seen = { complaints: [], refusals: [], foreign: [] };
   await page.addInitScript(blocked);
+  await page.addInitScript(tooWide);
   page.on('console', (message) => {
     const text = message.text();
     if (text.startsWith('Failed to load resource')) seen.refusals.push(text);

@@ -110,7 +110,15 @@ function Charts({ statistics }: { statistics: Statistics }) {
 
 function ChartCard({ title, text, children }: { title: string; text: string; children: ReactNode }) {
   return (
-    <Box className="th-card" p="md" component="section" aria-label={`${title}: ${text}`} miw={0}>
+    // A chart is drawn once before it is measured, wider than a phone. That must not widen the page.
+    <Box
+      className="th-card"
+      p="md"
+      component="section"
+      aria-label={`${title}: ${text}`}
+      miw={0}
+      style={{ overflowX: 'clip' }}
+    >
       <Group gap="xs" mb="sm" align="baseline">
         <Text fw={600} size="sm">
           {title}
