@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { root } from '../../files.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import type { Question, Reply } from './priced-toolhost-process.ts';
 import type { Json } from './toolhost.ts';
@@ -35,9 +37,7 @@ const child = join(import.meta.dirname, 'priced-toolhost-process.ts');
 
 export async function startPricedToolhost(env: Record<string, string> = {}): Promise<PricedToolhost> {
   const upstream = await startRecordingUpstream();
-  const forked = fork(child, {
-    execArgv: ['--max-semi-space-size=8', '--no-allocation-site-pretenuring', '--heap-growing-percent=100'],
-  });
+  const forked = fork(child, { execArgv: flagsOfProgram() });
   const { url } = await ask<{ url: string }>(forked, { ask: 'start', egress: [upstream.port], env });
   const { key } = await ask<{ key: string }>(forked, { ask: 'key', options: {} });
   const send = async (path: string, init: RequestInit): Promise<Answered> => {
@@ -102,6 +102,14 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
       await upstream.close();
     },
   };
+}
+
+/** The flags with which `bin/toolhost` starts Node. */
+function flagsOfProgram(): string[] {
+  const script = readFileSync(join(root, 'bin', 'toolhost'), 'utf8');
+  const [, flags] =
+    /^exec "\$node" (.+) "\$here\/src/m.exec(script) ?? assert.fail('bin/toolhost starts Node otherwise');
+  return (flags as string).split(' ');
 }
 
 async function ask<Answer extends Reply>(forked: ChildProcess, question: Question): Promise<Answer> {
