@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
+import { freshCall } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
@@ -42,12 +43,8 @@ describe('a service that stops while its database is down', () => {
   const serve = (more: Record<string, string>) =>
     startChildToolhost({ ...env, EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DATA_DIR: dataDir, ...more });
   const call = async ({ url }: ChildToolhost) => {
-    const reply = await fetch(`${url}/mcp/things`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: 'Bearer a-token' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } }),
-    });
-    assert.match(await reply.text(), /fine/);
+    const { text } = await freshCall(url, 'things', { key: 'a-token' });
+    assert.match(text, /fine/);
   };
   /** Calls while the database is there, calls while it is not, then the signal. */
   const stopInOutage = async (more: Record<string, string>, calls: number) => {
@@ -62,7 +59,7 @@ describe('a service that stops while its database is down', () => {
     const toolhost = await startToolhost({ env, dataDir });
     try {
       for (;;) {
-        const { body } = await toolhost.rest('GET', '/calls?slug=things&limit=100');
+        const { body } = await toolhost.rest('GET', '/calls?slug=things&outcome=ok&limit=100');
         const count = (body.calls as Json[]).length;
         if (count >= 25 || !spooled()) return count;
       }

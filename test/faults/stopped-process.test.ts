@@ -9,6 +9,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
+import { freshCall } from '../support/fresh-request.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -56,12 +57,8 @@ describe('a process that is stopped for a while and goes on', () => {
   });
 
   const call = async (name: string) => {
-    const reply = await fetch(`${child.url}/mcp/things`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: 'Bearer a-token' },
-      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } }),
-    });
-    return reply.text();
+    const { text } = await freshCall(child.url, 'things', { tool: name, key: 'a-token' });
+    return text;
   };
   const get = async (path: string) => {
     const reply = await fetch(`${child.url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } });

@@ -158,7 +158,7 @@ describe('two replicas that are restarted in turn under load', () => {
         started.push(await startReplica());
         const before = calls;
         assert.equal(await child.end(), 0);
-        proxy.remove(url);
+        await proxy.remove(url);
         assert.ok(calls > before);
       }
     } finally {

@@ -74,7 +74,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     const roll = async (MASTER_KEY: string) => {
       for (const { child, url } of running.splice(0)) {
         await startReplica(MASTER_KEY);
-        proxy.remove(url);
+        await proxy.remove(url);
         assert.equal(await child.end(), 0);
         assert.doesNotMatch(child.output(), /"level":[56]0/);
       }

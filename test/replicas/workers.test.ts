@@ -241,9 +241,8 @@ describe('the first process of several', () => {
     const departures = await Promise.all(Array.from({ length: 6 }, () => freshRequest(`${url}/login`)));
     const issuers = new Set(departures.map(({ headers }) => new URL(headers.location ?? '').origin));
     assert.equal(issuers.size, 1);
-    const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'list_projects', arguments: {} } };
     const calls = Array.from({ length: 6 }, () =>
-      freshRequest(`${url}/mcp/projects`, { key: 'local-example-key', body }),
+      freshCall(url, 'projects', { tool: 'list_projects', key: 'local-example-key' }),
     );
     for (const reply of await Promise.all(calls)) assert.match(reply.text, /Website relaunch/);
     assert.equal(await child.end(), 0);

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
-import { eventually } from '../support/eventually.ts';
+import { freshCall } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { needNode } from '../support/toolhost/node-lines.ts';
@@ -47,15 +47,9 @@ async function msOf(work: () => Promise<unknown>): Promise<number> {
 
 /** Calls the first tool of the worked example, and returns the text of the result. */
 async function callExample(url: string): Promise<string> {
-  const response = await fetch(`${url}/mcp/projects`, {
-    method: 'POST',
-    headers: { authorization: 'Bearer local-example-key', 'content-type': 'application/json' },
-    body: '{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list_projects","arguments":{}}}',
-  });
-  const answer = await response.text();
-  const { result } = JSON.parse(answer) as { result?: { content: { text: string }[] } };
-  // A service that is late refuses calls, as it is just after its start on a busy machine.
-  assert.ok(result, answer);
+  const { body, text } = await freshCall(url, 'projects', { tool: 'list_projects', key: 'local-example-key' });
+  const { result } = body as { result?: { content: { text: string }[] } };
+  assert.ok(result, text);
   return result.content[0]?.text ?? '';
 }
 
@@ -121,7 +115,7 @@ describe('the package', () => {
         const unit = await msOf(() => run('node', ['-e', '0'], { env }));
         t.diagnostic(`Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program ${unit.toFixed(0)} ms`);
         assert.ok(startMs < mostStarts * unit, `${startMs} ms, and an empty program takes ${unit} ms`);
-        assert.match(await eventually(() => callExample(url)), /Website relaunch/);
+        assert.match(await callExample(url), /Website relaunch/);
         const page = await (await fetch(serving.url)).text();
         const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
         assert.equal((await fetch(new URL(script, serving.url))).status, 200);
@@ -140,7 +134,7 @@ describe('the package', () => {
       const serving = await startChildToolhost({ ...env, ...database }, packed.program);
       const { url } = serving;
       try {
-        assert.match(await eventually(() => callExample(url)), /Website relaunch/);
+        assert.match(await callExample(url), /Website relaunch/);
         assert.equal(await serving.end(), 0, serving.output());
       } finally {
         await serving.end('SIGKILL');

@@ -42,11 +42,15 @@ export async function freshRequest(
 }
 
 /**
- * A `tools/call` of the tool `get` on a connection of its own. A busy machine may overload a process, which then refuses
- * calls before they are made; like any client, this one waits and calls again.
+ * A `tools/call`, of the tool `get` unless said otherwise, on a connection of its own. A busy machine may overload a
+ * process, which then refuses calls before they are made; like any client, this one waits and calls again.
  */
-export async function freshCall(url: string, slug: string, options: FreshRequest = {}): Promise<FreshReply> {
-  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+export async function freshCall(
+  url: string,
+  slug: string,
+  { tool: name = 'get', ...options }: FreshRequest & { tool?: string } = {},
+): Promise<FreshReply> {
+  const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } };
   for (;;) {
     const reply = await freshRequest(`${url}/mcp/${slug}`, { ...options, body });
     if (reply.status !== 503 || !/overloaded for the moment; this call was not made/.test(reply.text)) return reply;

@@ -81,7 +81,7 @@ describe('the last released version and this one on one PostgreSQL', { timeout: 
     return { child, url };
   }
   async function leave({ child, url }: Replica): Promise<void> {
-    proxy.remove(url);
+    await proxy.remove(url);
     assert.equal(await child.end(), 0, child.output());
     assert.doesNotMatch(child.output(), /"level":[56]0/);
   }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, request } from 'node:http';
+import { createServer, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -7,7 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 export type RoundRobin = {
   url: string;
   add(target: string): void;
-  remove(target: string): void;
+  /** Sends nothing more to the target. Resolves when the requests that it got are answered. */
+  remove(target: string): Promise<void>;
   /** Resolves when the target has said that it is ready, or that it is not. */
   seen(target: string, ready: boolean): Promise<void>;
   close(): Promise<void>;
@@ -17,6 +18,7 @@ const probeMs = 100;
 
 export async function startRoundRobin(): Promise<RoundRobin> {
   const targets = new Map<string, boolean>();
+  const underWay = new Map<string, Set<ServerResponse>>();
   let turn = 0;
   let closed = false;
 
@@ -34,6 +36,9 @@ export async function startRoundRobin(): Promise<RoundRobin> {
     });
     passed.on('error', () => outgoing.writeHead(502).end());
     incoming.pipe(passed);
+    const answers = underWay.get(target) ?? new Set();
+    underWay.set(target, answers.add(outgoing));
+    outgoing.once('close', () => answers.delete(outgoing));
   });
 
   async function probe(): Promise<void> {
@@ -54,7 +59,10 @@ export async function startRoundRobin(): Promise<RoundRobin> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     add: (target) => void targets.set(target, false),
-    remove: (target) => void targets.delete(target),
+    async remove(target) {
+      targets.delete(target);
+      await Promise.all([...(underWay.get(target) ?? [])].map((answer) => once(answer, 'close')));
+    },
     async seen(target, ready) {
       while (targets.get(target) !== ready) await delay(probeMs);
     },
