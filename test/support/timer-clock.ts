@@ -9,7 +9,7 @@ export function startTimerClock(): TimerClock {
   let shown = performance.now();
   let measured = shown;
   const timer = setInterval(() => {
-    // Timers run that were due when this turn of the loop began, which may be long ago. Those of the turn before have run.
+    // What is due now may run only in the next turn of the loop. What was due at the last measurement runs in this one.
     shown = measured;
     measured = performance.now();
   }, 1);
