@@ -9,6 +9,7 @@ import {
   checkModern,
   checkNotification,
   checkUnknownMethod,
+  endSession,
   listTools,
   type McpAddress,
   resultOf,
@@ -36,6 +37,7 @@ export async function examineSession(
   report('unknown_method', 'Unknown methods are answered', await checkUnknownMethod(session));
   report('get', 'GET is answered', await checkGet(session));
   report('modern', 'The newest revision', await checkModern(at));
+  if (session.hasId) report('session', 'The session is ended', await endSession(session));
 }
 
 function reportTools(tools: readonly Fields[], address: string, report: ReportCheck): void {

@@ -51,8 +51,8 @@ export function checkInitialize(result: Fields): Verdict {
   return ok(`Revision ${protocolVersion}.`);
 }
 
-/** A legacy session: everything after `initialize` repeats its revision and its session id. */
-export type McpSession = { at: McpAddress; headers: Record<string, string> };
+/** A legacy session: everything after `initialize` repeats its revision and its session id, where it has one. */
+export type McpSession = { at: McpAddress; headers: Record<string, string>; hasId: boolean };
 
 export function sessionOf(at: McpAddress, opened: Answered): McpSession {
   const { protocolVersion } = resultOf(rpcOf(opened));
@@ -61,7 +61,7 @@ export function sessionOf(at: McpAddress, opened: Answered): McpSession {
     'mcp-protocol-version': String(protocolVersion ?? newestLegacyRevision),
     ...(id !== null && { 'mcp-session-id': id }),
   };
-  return { at, headers };
+  return { at, headers, hasId: id !== null };
 }
 
 export async function checkNotification({ at, headers }: McpSession): Promise<Verdict> {
@@ -83,11 +83,27 @@ export async function checkUnknownMethod({ at, headers }: McpSession): Promise<V
 /** Clients open a GET for messages of the server; 405 says that there are none (MCP 2025-11-25, transports). */
 export async function checkGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
   const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
-  const page = await web.ask(address, { headers: { ...headers, ...authorization, accept: 'text/event-stream' } });
+  const page = await web.ask(address, {
+    headers: { ...headers, ...authorization, accept: 'text/event-stream' },
+    headOnly: true,
+  });
   if (page.status === 405) return ok('GET is answered with 405: no messages of the server.');
   if (page.status === 200 && typeOfAnswer(page.headers) === 'text/event-stream')
     return ok('GET opens an event stream.');
   return warning(`GET is answered with ${page.status}; expected: 405, or an event stream.`);
+}
+
+/** Clients that no longer need a session end it; 405 says that a server does not let them (MCP 2025-11-25, transports). */
+export async function endSession({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
+  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
+  const { status } = await web.ask(address, {
+    method: 'DELETE',
+    headers: { ...headers, ...authorization },
+    headOnly: true,
+  });
+  if (status === 405) return ok('DELETE is answered with 405: the server ends its sessions itself.', []);
+  if (status < 300) return ok('The session of this examination is ended.', []);
+  return warning(`DELETE is answered with ${status}; expected: a status of success, or 405.`, []);
 }
 
 const mostPages = 50;

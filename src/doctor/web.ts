@@ -12,7 +12,13 @@ export type Answered = {
   json: Fields | undefined;
 };
 
-export type Ask = { method?: string; headers?: Record<string, string>; body?: string };
+export type Ask = {
+  method?: string;
+  headers?: Record<string, string>;
+  body?: string;
+  /** Leaves the content of the answer unread: a stream that a server opens for its own messages may stay silent. */
+  headOnly?: boolean;
+};
 
 /** Sends requests as clients do, without following redirects. */
 export type WebClient = {
@@ -29,7 +35,7 @@ const userAgent = 'toolhost-doctor';
 /** `timeoutMs` is for a whole answer. */
 export function createWebClient(fetch: typeof globalThis.fetch, timeoutMs: number): WebClient {
   return {
-    async ask(url, { method = 'GET', headers = {}, body } = {}) {
+    async ask(url, { method = 'GET', headers = {}, body, headOnly = false } = {}) {
       try {
         const response = await fetch(url, {
           method,
@@ -38,7 +44,7 @@ export function createWebClient(fetch: typeof globalThis.fetch, timeoutMs: numbe
           signal: AbortSignal.timeout(timeoutMs),
           ...(body !== undefined && { body }),
         });
-        const text = await textOf(response);
+        const text = headOnly ? await leaveUnread(response) : await textOf(response);
         return { url, status: response.status, headers: response.headers, text, json: jsonOf(text) };
       } catch (error) {
         throw new Unreachable(reasonOf(error, timeoutMs), { cause: error });
@@ -47,10 +53,15 @@ export function createWebClient(fetch: typeof globalThis.fetch, timeoutMs: numbe
   };
 }
 
-/** Reads no further than the first message of an event stream, which may stay open. */
+async function leaveUnread(response: Response): Promise<string> {
+  await response.body?.cancel();
+  return '';
+}
+
+/** Reads no further than the first answer in an event stream, which may stay open. */
 async function textOf(response: Response): Promise<string> {
   if (!response.body) return '';
-  const isStream = typeOfAnswer(response.headers) === 'text/event-stream';
+  const isAnswered = typeOfAnswer(response.headers) === 'text/event-stream' ? createAnswerFinder() : undefined;
   const decoder = new TextDecoder();
   let text = '';
   let bytes = 0;
@@ -59,8 +70,9 @@ async function textOf(response: Response): Promise<string> {
     const { done, value } = await reader.read();
     if (done) return text + decoder.decode();
     bytes += value.length;
-    text += decoder.decode(value, { stream: true });
-    if (bytes > mostAnswerBytes || (isStream && streamedMessage(text) !== undefined)) {
+    const piece = decoder.decode(value, { stream: true });
+    text += piece;
+    if (bytes > mostAnswerBytes || isAnswered?.(piece)) {
       await reader.cancel();
       return text;
     }
@@ -81,18 +93,40 @@ function jsonOf(text: string): Fields | undefined {
   }
 }
 
+const betweenEvents = /\r?\n\r?\n/;
+
+/** Says of each piece of an event stream whether an answer ends in it. Each event is read once, however it is cut. */
+function createAnswerFinder(): (piece: string) => boolean {
+  let unread = '';
+  let end = '';
+  return (piece) => {
+    const isFinished = betweenEvents.test(end + piece);
+    end = (end + piece).slice(-2);
+    unread += piece;
+    if (!isFinished) return false;
+    const events = unread.split(betweenEvents);
+    unread = events.pop() ?? '';
+    return events.some((event) => messageOf(event) !== undefined);
+  };
+}
+
 /** The first JSON-RPC answer in an event stream; undefined while there is none. */
 export function streamedMessage(stream: string): Fields | undefined {
-  for (const event of stream.split(/\r?\n\r?\n/)) {
-    const data = event
-      .split(/\r?\n/)
-      .filter((line) => line.startsWith('data:'))
-      .map((line) => line.slice(5).trimStart())
-      .join('\n');
-    const message = jsonOf(data);
-    if (message && ('result' in message || 'error' in message)) return message;
+  for (const event of stream.split(betweenEvents)) {
+    const message = messageOf(event);
+    if (message) return message;
   }
   return undefined;
+}
+
+function messageOf(event: string): Fields | undefined {
+  const data = event
+    .split(/\r?\n/)
+    .filter((line) => line.startsWith('data:'))
+    .map((line) => line.slice(5).trimStart())
+    .join('\n');
+  const message = jsonOf(data);
+  return message && ('result' in message || 'error' in message) ? message : undefined;
 }
 
 function reasonOf(error: unknown, timeoutMs: number): string {

@@ -10,6 +10,7 @@ import { toolhost } from '../support/toolhost/toolhost-command.ts';
 import { type Fault, json, startForeignMcpServer } from '../support/upstreams/foreign-mcp-server.ts';
 import { startListener } from '../support/upstreams/listener.ts';
 import { at, fields, method, result } from '../support/upstreams/mcp-faults.ts';
+import { startSdkMcpServer } from '../support/upstreams/sdk-mcp-server.ts';
 
 const rightToken = 'the-right-token';
 
@@ -291,6 +292,33 @@ describe('toolhost doctor', () => {
     const remarks = checks.filter(({ status }) => status !== 'ok').map(({ id }) => id);
     assert.deepEqual(remarks, ['address']);
     assert.ok(checks.some(({ id }) => id === 'tool_list') && checks.some(({ id }) => id === 'token_endpoint'));
+  });
+
+  it('[ship 6] finds nothing wrong with a server of the official SDK, and ends its session', async () => {
+    const server = await startSdkMcpServer();
+    const { code, checks } = await examine(server.address, undefined, '--call', 'greet');
+    const left = server.sessions();
+    await server.close();
+    const remarks = checks.filter(({ status }) => status !== 'ok').map(({ id }) => id);
+    assert.deepEqual(remarks, ['address'], JSON.stringify(checks, undefined, 1));
+    assert.match(checks.find(({ id }) => id === 'get')?.detail ?? '', /opens an event stream/);
+    assert.ok(checks.some(({ id }) => id === 'call'));
+    assert.deepEqual([code, left], [0, 0]);
+  });
+
+  it('[ship 6] reads an answer behind many messages in an event stream, however it is cut', async () => {
+    const before = `data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\r\n\r\n`.repeat(150_000);
+    const server = await startForeignMcpServer(
+      method('tools/list', ({ body }) => ({
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        body: `${before}event: message\r\ndata: ${JSON.stringify(body)}\r\n\r\n`,
+      })),
+    );
+    const { checks } = await examine(server.address, rightToken);
+    await server.close();
+    const remarks = checks.filter(({ status }) => status !== 'ok').map(({ id }) => id);
+    assert.deepEqual(remarks, ['address']);
   });
 
   for (const [name, fault, id, status, detail] of broken) {

@@ -1,0 +1,59 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
+import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
+
+export type SdkMcpServer = {
+  readonly address: string;
+  /** Sessions that were opened and not ended. */
+  sessions(): number;
+  close(): Promise<void>;
+};
+
+/**
+ * An MCP server of the official SDK, with sessions. It answers in event streams, and a GET opens one that stays open
+ * and silent.
+ */
+export async function startSdkMcpServer(): Promise<SdkMcpServer> {
+  const sessions = new Map<string, StreamableHTTPServerTransport>();
+  const server = createServer((request, response) => void serve(request, response, sessions));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`,
+    sessions: () => sessions.size,
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+async function serve(
+  request: IncomingMessage,
+  response: ServerResponse,
+  sessions: Map<string, StreamableHTTPServerTransport>,
+): Promise<void> {
+  const id = String(request.headers['mcp-session-id'] ?? '');
+  const transport = sessions.get(id) ?? (await openSession(sessions));
+  await transport.handleRequest(request, response);
+}
+
+async function openSession(
+  sessions: Map<string, StreamableHTTPServerTransport>,
+): Promise<StreamableHTTPServerTransport> {
+  const transport = new StreamableHTTPServerTransport({
+    sessionIdGenerator: randomUUID,
+    onsessioninitialized: (id) => void sessions.set(id, transport),
+    onsessionclosed: (id) => void sessions.delete(id),
+  });
+  const server = new McpServer({ name: 'sdk', version: '1' });
+  const annotations = { readOnlyHint: true, destructiveHint: false, openWorldHint: false };
+  server.registerTool('greet', { description: 'Says hello.', annotations }, () => ({
+    content: [{ type: 'text', text: 'hello' }],
+  }));
+  await server.connect(transport);
+  return transport;
+}
