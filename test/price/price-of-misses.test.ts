@@ -41,8 +41,15 @@ describe('the cost of large servers that are not in the cache', () => {
       }),
     );
 
+  /** On a busy machine some are not begun within five seconds. */
+  function assertRefused({ status, text }: { status: number; text: string }): void {
+    if (status === 429)
+      assert.match(text, /was not begun within 5 s; large servers of a workspace are read one at a time/);
+    else assert.equal(status, 401, text);
+  }
+
   it('is little also for all of them at once [find A2]', async () => {
-    for (const { status, text } of await priced.costsLittle('all at once', askAll)) assert.equal(status, 401, text);
+    for (const refused of await priced.costsLittle('all at once', askAll)) assertRefused(refused);
   });
 
   it('leaves the others their turns while a workspace calls them again and again [find A2]', async () => {
@@ -52,7 +59,7 @@ describe('the cost of large servers that are not in the cache', () => {
       for (let round = 0; round < 4; round++) {
         const all = askAll();
         assert.equal((await priced.rpc('small', 'ping', {})).status, 200);
-        for (const { status, text } of await all) assert.equal(status, 401, text);
+        for (const refused of await all) assertRefused(refused);
       }
     });
   });
