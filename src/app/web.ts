@@ -65,6 +65,7 @@ export async function createWeb(parts: WebParts): Promise<Web> {
   const serve = createWebRouter({
     runner,
     actorOf: restActor(parts),
+    clock,
     strangers,
     baseUrl: config.baseUrl,
     apiMetadata: () => resourceMetadata(managementLogin, config.baseUrl + apiPath),

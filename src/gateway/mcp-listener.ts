@@ -4,11 +4,12 @@ import { ownHostPath } from '../domain/http/server-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import type { Lookup, Strangers } from '../domain/visit.ts';
-import type { MaybePromise } from '../domain/work/maybe-promise.ts';
+import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
 import {
+  admittedMs,
   checkBodyLength,
   type Drain,
   discardBody,
@@ -36,6 +37,8 @@ export type McpListenerParts = {
   onRefused: (refusal: Refusal) => void;
   /** How long a client may take to read an answer, in ms. */
   slowReaderMs: number;
+  /** Monotonic ms. */
+  clock: () => number;
 };
 
 /** Bytes at the start of a refused request's body that are searched for its id. */
@@ -48,7 +51,8 @@ const pageHeaders = [
 
 /**
  * The hot path: `POST /mcp/{slug}` and `POST /mcp/{slug}/{view}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
- * Access is decided by the headers; only then the body is read and parsed.
+ * Access is decided by the headers; only then the body is read and parsed. A body that arrives slowly is no way to use a
+ * credential that was revoked meanwhile: after it, access is decided again.
  */
 export function createMcpListener(parts: McpListenerParts) {
   return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
@@ -63,16 +67,16 @@ export function createMcpListener(parts: McpListenerParts) {
       const isPost = request.method === 'POST';
       if (isPost) checkContentType(request);
       const look = parts.strangers.lookFor(request);
-      const found = parts.find(address, look);
+      const found = endpointAt(address, look, parts);
       const endpoint = found instanceof Promise ? await found : found;
-      if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
       if (isForPerson(request)) {
         write(response, browserPage(endpoint, urlFor(incoming, address, parts), incoming), slowReaderMs);
         return;
       }
       hints = hintsFor(endpoint.hints, incoming.ownOrigin, address);
       const admitted = endpoint.admit(request, look);
-      const server = admitted instanceof Promise ? await admitted : admitted;
+      let server = admitted instanceof Promise ? await admitted : admitted;
+      const admittedAt = parts.clock();
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
       isAdmitted = true;
       const limits = server.bodyLimits ?? bodyLimits;
@@ -81,12 +85,15 @@ export function createMcpListener(parts: McpListenerParts) {
       body = await readBody(request, limits.bytes);
       const parsed = parseBody(body, limits, server.takesLongInput);
       posted = parsed instanceof Promise ? await parsed : parsed;
+      const admitAgain = () => whenKnown(endpointAt(address, look, parts), (again) => again.admit(request, look));
+      if (parts.clock() - admittedAt > admittedMs) server = await admitAgain();
       const reply = await answer(server, posted, {
         headers: request.headers,
         requestId,
         bytesIn: body.length,
         ownOrigin: incoming.ownOrigin,
         onGone: (cancel) => whenGone(response, cancel),
+        admitAgain,
       });
       write(response, outgoing(reply, incoming), slowReaderMs);
     } catch (thrown) {
@@ -98,6 +105,14 @@ export function createMcpListener(parts: McpListenerParts) {
       parts.onAnswered(posted, response.headersSent ? response.statusCode : 0);
     }
   };
+}
+
+/** @throws AppError notFound */
+function endpointAt(address: string, look: Lookup, { find }: McpListenerParts): MaybePromise<McpEndpoint> {
+  return whenKnown(find(address, look), (endpoint) => {
+    if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
+    return endpoint;
+  });
 }
 
 /** On its own host, a server names metadata that describe it under that address. */

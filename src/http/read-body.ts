@@ -10,6 +10,12 @@ export const drainOfCaller: Drain = { bytes: 16 * 1024 * 1024, pieces: 2 * maxPi
 /** For refused requests: as many bytes as a valid one may have, in pieces of the size of packets. */
 export const drainOfRefused: Drain = { bytes: 1024 * 1024, pieces: 2048 };
 
+/**
+ * The headers of a request decide who it is from. When the body came later than this after that decision, in ms, it is
+ * made again: a revoked credential is refused within two seconds, also where a request was begun before.
+ */
+export const admittedMs = 500;
+
 const ended = () => new AppError('invalid', 'the request ended before its body did');
 
 /**

@@ -54,7 +54,7 @@ export async function welcome(
  */
 export async function actorOfPerson(
   db: Db,
-  person: { userId: string; workspaceId: string; granted: readonly Scope[] },
+  person: { userId: string; workspaceId: string; grantId: string; granted: readonly Scope[] },
 ): Promise<Actor> {
   const role = await findRole(db, person.userId, person.workspaceId);
   if (!role) throw new AppError('forbidden', 'this person is no longer a member of the workspace');
@@ -62,5 +62,6 @@ export async function actorOfPerson(
   const scopes = person.granted.filter((scope) => covers(own, scope));
   // People who may change a server may also try its tools.
   if (scopes.includes('manage:write')) scopes.push('call');
-  return { kind: 'user', id: person.userId, workspaceId: person.workspaceId, scopes, servers: undefined };
+  const { userId: id, workspaceId, grantId } = person;
+  return { kind: 'user', id, workspaceId, grantId, scopes, servers: undefined };
 }

@@ -3,6 +3,7 @@ import { Hono, type Context as HonoContext } from 'hono';
 import { LongInput } from '../domain/json/long-input.ts';
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
+import { admittedMs } from '../http/read-body.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
@@ -21,6 +22,8 @@ export type RestParts = {
   runner: Runner;
   /** @throws Unauthenticated */
   actorOf: (request: HttpBindings['incoming']) => Promise<Actor>;
+  /** Monotonic ms. */
+  clock: () => number;
   baseUrl: string;
   version: string;
   onUnexpected: (error: unknown, requestId: string) => void;
@@ -47,10 +50,13 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     // Read at the first request: the schemas of all operations take more time than calls should wait.
     let numeric: ReadonlySet<string> | undefined;
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
-      const actor = await parts.actorOf(c.env.incoming);
+      const admitted = await parts.actorOf(c.env.incoming);
+      const admittedAt = parts.clock();
       c.set('isAdmitted', true);
-      checkScope(op, actor);
-      const body = await bodyOf(c.env.incoming, { op, actor, hasThreads }, readLimited);
+      checkScope(op, admitted);
+      const body = await bodyOf(c.env.incoming, { op, actor: admitted, hasThreads }, readLimited);
+      const isLate = parts.clock() - admittedAt > admittedMs;
+      const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
       numeric ??= numericInputs(op);
       const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
       const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });

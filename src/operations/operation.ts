@@ -31,6 +31,8 @@ export type Actor = {
   /** Role and session hash of a person in the dashboard. */
   role?: Role;
   sessionHash?: string;
+  /** The login of a person at the management server. */
+  grantId?: string;
 };
 
 /** Result of a trial call as the agent would see it, with its record and request. */

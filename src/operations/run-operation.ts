@@ -12,6 +12,7 @@ import { insertAuditEvent } from '../store/audit-events.ts';
 import { countWrite } from '../store/quotas.ts';
 import type { Tables } from '../store/schema.ts';
 import { transact } from '../store/transact.ts';
+import { actorNow } from './actor-now.ts';
 import type { ReportQueue } from './calls/report-queue.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
 import { checkWriteQuota } from './quotas/quota-rules.ts';
@@ -37,6 +38,7 @@ export type Asked = { actor: Actor; input: unknown; requestId: string };
 /**
  * Runs an operation: authorises, validates, runs it in a transaction, audits. All interfaces use this function.
  * @throws AppError forbidden, notFound, invalid, conflict, tooMany
+ * @throws Unauthenticated when the credential ended before the change
  */
 export async function runOperation<Op extends Operation>(
   runner: Runner,
@@ -59,6 +61,7 @@ export async function runOperation<Op extends Operation>(
   const prepared = await op.prepare?.(context(runner.db), input);
   const change = async (transaction: Transaction<Tables>, precheck: Precheck | undefined) => {
     const quotas = await countedQuotas(runner, actor, transaction);
+    checkScope(op, await actorNow(transaction, actor, runner.parts.now()));
     const result = await op.run({ ...context(transaction), prepared, precheck, quotas }, input);
     if (op.isUnchanged?.(result)) return result;
     const entry = op.audit?.(input, result) ?? {};

@@ -57,6 +57,7 @@ async function findPerson(
   return actorOfPerson(oauthParts.db, {
     userId: open.grant.user_id,
     workspaceId: open.grant.workspace_id,
+    grantId: open.grant.id,
     granted,
   });
 }

@@ -5,6 +5,6 @@
 export type MaybePromise<T> = T | Promise<T>;
 
 /** Applies `use` now when the value is known, else when it arrives. */
-export function whenKnown<T, R>(value: MaybePromise<T>, use: (value: T) => R): MaybePromise<R> {
+export function whenKnown<T, R>(value: MaybePromise<T>, use: (value: T) => MaybePromise<R>): MaybePromise<R> {
   return value instanceof Promise ? value.then(use) : use(value);
 }

@@ -41,6 +41,11 @@ export type MessageContext = {
   /** Origin of the server's own host, when the request came to that. */
   ownOrigin?: string | undefined;
   onGone: (cancel: () => void) => void;
+  /**
+   * Finds the server again and admits the sender again: the calls of a batch can take minutes, in which a credential is
+   * revoked. @throws Unauthenticated, AppError
+   */
+  admitAgain: () => MaybePromise<McpServer>;
 };
 
 const accepted: Reply = { status: 202, body: undefined };
@@ -116,20 +121,21 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
   return answers.length === 0 ? accepted : { status: 200, body: `[${answers.join(',')}]` };
 }
 
-/** `before` are the answers to the messages before this one. */
+/** `before` are the answers to the messages before this one; `admitted` is the server as it was for the first of them. */
 async function answerInBatch(
-  server: McpServer,
+  admitted: McpServer,
   message: Message,
   context: MessageContext,
   before: readonly string[],
 ): Promise<string> {
   try {
+    const server = before.length === 0 ? admitted : await context.admitAgain();
     return textOf(await answerLegacy(server, message, context));
   } catch (error) {
     if (error instanceof RpcError) return errorText(message.id, error.code, error.message);
     // A refused call must not discard the answers of the others.
     if (error instanceof AppError) return errorText(message.id, error.status, error.message);
-    // Nor must a token that expired in the middle: the next request tells the agent to log in again.
+    // Nor must a credential that ended in the middle: the next request tells the agent to log in again.
     if (error instanceof Unauthenticated && before.length > 0)
       return errorText(message.id, error.status, error.message);
     throw error;

@@ -1,0 +1,197 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { serverAt } from '../support/configs.ts';
+import { signInAgent } from '../support/oauth/signed-in-agent.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { engines } from '../support/store/stores.ts';
+import { holdBody } from '../support/toolhost/held-body.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+const tool = (name: string, args: Json) => ({ ...call, params: { name, arguments: args } });
+
+/** A credential with its headers, and its end. */
+type Ending = { name: string; begin(): Promise<{ headers: Record<string, string>; end(): Promise<unknown> }> };
+
+for (const engine of engines) {
+  describe(`[find B8] a credential that ends while a request is under way, on ${engine}`, () => {
+    let upstream: RecordingUpstream;
+    let toolhost: TestToolhost;
+    let postgres: TestPostgres | undefined;
+    let owner: string;
+    let at = 0;
+    before(async () => {
+      upstream = await startRecordingUpstream();
+      postgres = engine === 'postgres' ? await startPostgres() : undefined;
+      const url = await postgres?.createDatabase();
+      toolhost = await startToolhost({
+        env: { ...(url !== undefined && { DATABASE_URL: url }) },
+        egress: [upstream.port],
+        surroundings: { clock: () => performance.now() + at },
+      });
+      owner = await personSession(toolhost, { name: 'Olga' });
+      await toolhost.createServer(serverAt('called', upstream.url));
+    });
+    after(async () => {
+      await toolhost.stop();
+      await Promise.all([upstream.close(), postgres?.stop()]);
+    });
+
+    const asOwner = (method: string, path: string, body?: Json) => personRequest(toolhost, owner, method, path, body);
+    /** Whoever sends a body slowly is admitted again after it. */
+    const passTime = () => {
+      at += 1000;
+    };
+
+    async function newKey(
+      scopes = ['manage', 'call'],
+    ): Promise<{ headers: Record<string, string>; key: string; id: string }> {
+      const { body } = await asOwner('POST', '/keys', { name: 'one', scopes });
+      const { id, key } = body as { id: string; key: string };
+      assert.equal((await toolhost.rest('GET', '/servers', { key })).status, 200);
+      return { id, key, headers: { authorization: `Bearer ${key}` } };
+    }
+
+    async function newSession(role: 'owner' | 'editor') {
+      const session = await personSession(toolhost, { name: 'Ed', role });
+      assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 200);
+      const headers = { cookie: `toolhost-session=${session}`, origin: toolhost.url, 'sec-fetch-site': 'same-origin' };
+      return { id: `usr_${session}`, headers };
+    }
+
+    const endings: Ending[] = [
+      {
+        name: 'a key that is revoked',
+        async begin() {
+          const { id, headers } = await newKey();
+          return { headers, end: () => asOwner('DELETE', `/keys/${id}`) };
+        },
+      },
+      {
+        name: 'a session of a person who is removed',
+        async begin() {
+          const { id, headers } = await newSession('editor');
+          return { headers, end: () => asOwner('DELETE', `/members/${id}`, { revoke_keys: true }) };
+        },
+      },
+      {
+        name: 'a session of a person who gets less of a role',
+        async begin() {
+          const { id, headers } = await newSession('editor');
+          return { headers, end: () => asOwner('PATCH', `/members/${id}`, { role: 'viewer' }) };
+        },
+      },
+      {
+        name: 'a session that is signed out',
+        async begin() {
+          const { headers } = await newSession('owner');
+          const signOut = () => fetch(`${toolhost.url}/logout`, { method: 'POST', headers, redirect: 'manual' });
+          return { headers, end: signOut };
+        },
+      },
+      {
+        name: 'a login at the management server that is ended',
+        async begin() {
+          const { client, tokens } = await signInAgent(toolhost);
+          const headers = { authorization: `Bearer ${tokens.access_token}` };
+          assert.equal((await fetch(`${toolhost.url}/api/v1/servers`, { headers })).status, 200);
+          return { headers, end: () => client.revoke(tokens.refresh_token) };
+        },
+      },
+    ];
+
+    for (const { name, begin } of endings) {
+      it(`[sec E1] changes nothing: ${name}`, async () => {
+        const { headers, end } = await begin();
+        const slug = `planted-${endings.findIndex((ending) => ending.name === name)}`;
+        const held = await holdBody(`${toolhost.url}/api/v1/servers`, headers, serverAt(slug, upstream.url));
+        await end();
+        const { status, body } = await held.finish();
+        assert.ok(status === 401 || status === 403, `${status} ${JSON.stringify(body)}`);
+        assert.equal((await asOwner('GET', `/servers/${slug}`)).status, 404);
+      });
+    }
+
+    it('[sec E1] makes no key that would outlive it', async () => {
+      const { id, headers } = await newKey();
+      const body = { name: 'outlives', scopes: ['manage'] };
+      const held = await holdBody(`${toolhost.url}/api/v1/keys`, headers, body);
+      await asOwner('DELETE', `/keys/${id}`);
+      const { status, body: answer } = await held.finish();
+      assert.equal(status, 401);
+      assert.match(String(answer.detail), /the API key ended while the request was under way; nothing was changed/);
+      const { body: listed } = await asOwner('GET', '/keys');
+      assert.ok(!(listed.keys as Json[]).some((key) => key.name === 'outlives'));
+    });
+
+    it('[sec E1] changes nothing by the management server', async () => {
+      const { id, key, headers } = await newKey();
+      // Its endpoint is made at its first request, which is then admitted later.
+      assert.equal((await toolhost.rpc('manage', key, 'tools/list')).status, 200);
+      const message = tool('createMcpServer', serverAt('planted-by-tool', upstream.url));
+      const held = await holdBody(`${toolhost.url}/mcp/manage`, headers, message);
+      await asOwner('DELETE', `/keys/${id}`);
+      assert.equal((await held.finish()).status, 401);
+      assert.equal((await asOwner('GET', '/servers/planted-by-tool')).status, 404);
+    });
+
+    it('[sec E1] changes nothing while a description is fetched', async () => {
+      const { id, key } = await newKey();
+      upstream.on('GET /openapi.json', () => 'hold');
+      upstream.take();
+      const input = { url: `${upstream.url}/openapi.json`, mode: 'create', slug: 'planted-import', include: ['*'] };
+      const answered = toolhost.rest('POST', '/import', { key, body: input });
+      const asked = await upstream.waitForRequest();
+      await asOwner('DELETE', `/keys/${id}`);
+      const paths = { '/a': { get: { operationId: 'a', responses: {} } } };
+      const document = {
+        openapi: '3.1.0',
+        info: { title: 'A', version: '1' },
+        servers: [{ url: upstream.url }],
+        paths,
+      };
+      asked.release({ body: document });
+      const { status, text } = await answered;
+      assert.equal(status, 401, text);
+    });
+
+    const callers: [name: string, path: string, body: Json][] = [
+      ['a hosted server', '/mcp/called', call],
+      ['the management server', '/mcp/manage', tool('callTool', { slug: 'called', tool: 'get' })],
+      ['the REST API', '/api/v1/servers/called/tools/get/call', {}],
+    ];
+    for (const [name, path, body] of callers) {
+      it(`[sec E1] calls no tool of ${name} after a body that came slowly`, async () => {
+        const { id, headers } = await newKey();
+        upstream.take();
+        const held = await holdBody(toolhost.url + path, headers, body);
+        await asOwner('DELETE', `/keys/${id}`);
+        passTime();
+        const { status } = await held.finish();
+        assert.equal(status, 401);
+        assert.deepEqual(upstream.take(), []);
+      });
+    }
+
+    it('[sec E1] makes no later call of a batch', async () => {
+      const { id, headers } = await newKey();
+      upstream.on('GET /thing', () => 'hold');
+      upstream.take();
+      const batch = [1, 2, 3].map((number) => ({ ...call, id: number }));
+      const answered = toolhost.post('called', batch, { headers });
+      const first = await upstream.waitForRequest();
+      await asOwner('DELETE', `/keys/${id}`);
+      first.release();
+      const answers = (await answered).body as unknown as { result?: Json; error?: Json }[];
+      upstream.on('GET /thing', () => ({}));
+      assert.deepEqual(
+        answers.map(({ error }) => error?.code),
+        [undefined, 401, 401],
+      );
+      assert.equal(upstream.take().length, 1);
+    });
+  });
+}

@@ -1,0 +1,35 @@
+import { once } from 'node:events';
+import { request as httpRequest } from 'node:http';
+import { json } from 'node:stream/consumers';
+import type { Json } from './toolhost.ts';
+
+/** A request whose body is held back. */
+export type HeldBody = {
+  /** Sends the body, and resolves with the answer. */
+  finish(): Promise<{ status: number; body: Json }>;
+};
+
+/** Sends the headers of a POST and waits until the service has begun to handle it (RFC 9110, 10.1.1: 100-continue). */
+export async function holdBody(url: string, headers: Record<string, string>, body: Json | Json[]): Promise<HeldBody> {
+  const text = JSON.stringify(body);
+  const request = httpRequest(url, {
+    method: 'POST',
+    agent: false,
+    headers: {
+      ...headers,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(text),
+      expect: '100-continue',
+    },
+  });
+  const answered = once(request, 'response');
+  request.flushHeaders();
+  await once(request, 'continue');
+  return {
+    async finish() {
+      request.end(text);
+      const [response] = await answered;
+      return { status: response.statusCode, body: (await json(response)) as Json };
+    },
+  };
+}
