@@ -5,7 +5,7 @@ import { createIdentityProvider, type Identity } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
 import { createClientTokens } from '../oauth/client-credentials/client-tokens.ts';
 import { createClientDocuments } from '../oauth/clients/client-document.ts';
-import type { LoginEvent, OAuthParts } from '../oauth/parts.ts';
+import type { LoginEvent, LoginRecord, OAuthParts } from '../oauth/parts.ts';
 import { createHandedOutTokens } from '../oauth/tokens/handed-out.ts';
 import { createUnsavedTokens } from '../oauth/tokens/unsaved-tokens.ts';
 import { createGrantUse } from '../oauth/tokens/use-grant.ts';
@@ -59,7 +59,7 @@ export function createLogins(options: LoginsOptions) {
       return login && { ...login, operator: workspace?.name ?? login.workspaceId };
     },
     onCommitted: changes.lookAfterCommit,
-    audit: (event) => insertAuditEvent(db, auditRow(event, now())),
+    audit: (transaction, event) => insertAuditEvent(transaction, auditRow(event, now())),
     log: (message, fields) => log.info(fields, message),
     onUse: caches.uses.loginUsed,
     onEvent: onLoginEvent,
@@ -88,7 +88,7 @@ function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   return { identity, welcome: welcomed, managementLogin };
 }
 
-function auditRow({ server, name, detail, requestId }: Parameters<OAuthParts['audit']>[0], at: number) {
+function auditRow({ server, name, detail, requestId }: LoginRecord, at: number) {
   return {
     id: newId(randomBytes, 'aud'),
     workspace_id: server.workspaceId,

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Random } from '../domain/ids.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
+import type { Db } from '../store/db.ts';
 import type { Tables } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ClientDocuments } from './clients/client-document.ts';
@@ -24,17 +25,21 @@ export type OAuthParts = {
   findServer: (slug: string) => Promise<LoginServer | undefined>;
   /** Applies recorded changes in this process at once, instead of at the next poll. */
   onCommitted: () => Promise<void>;
-  audit: (event: {
-    server: LoginServer;
-    name: string;
-    detail: { [key: string]: unknown };
-    requestId: string;
-  }) => Promise<void>;
+  /** Writes an event down, in the transaction of what it is about. */
+  audit: (db: Db, event: LoginRecord) => Promise<void>;
   log: (message: string, fields: { [key: string]: unknown }) => void;
   /** Called with the id of the grant of each valid access token that was presented. */
   onUse: (grantId: string) => void;
   /** Counts events for the metrics. */
   onEvent: (event: LoginEvent) => void;
+};
+
+/** An event of a login for the audit log; `detail` holds no secret. */
+export type LoginRecord = {
+  server: LoginServer;
+  name: 'login' | 'loginFailed' | 'loginRevoked';
+  detail: { [key: string]: unknown };
+  requestId: string;
 };
 
 /** The same for one request, whose sender chooses the addresses of documents. */

@@ -1,14 +1,24 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import pg from 'pg';
+import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { tokensOf } from '../support/oauth/oauth-client.ts';
+import { type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 
-/** Every table that a redeemed code changes, in either mode. */
-const written = ['codes', 'tokens', 'grants', 'changes', 'handed_out_tokens'] as const;
+/** Every table that a login changes, from the consent to its end, in either mode. */
+const written = [
+  'authorizations',
+  'codes',
+  'tokens',
+  'grants',
+  'changes',
+  'handed_out_tokens',
+  'audit_events',
+  'call_quota_use',
+] as const;
 
-describe('a code that is redeemed while the database takes no more rows of one table', () => {
+describe('a login while the database takes no more rows of one table', () => {
   let postgres: TestPostgres;
   let world: LoginWorld;
   let admin: pg.Client;
@@ -28,17 +38,45 @@ describe('a code that is redeemed while the database takes no more rows of one t
     await postgres.stop();
   });
 
+  async function whileFull<Result>(table: string, work: () => Promise<Result>): Promise<Result> {
+    await admin.query(
+      `create trigger full_disk before insert or update on ${table} for each row execute function refuse()`,
+    );
+    try {
+      return await work();
+    } finally {
+      await admin.query(`drop trigger full_disk on ${table}`);
+    }
+  }
+
+  /** Events of the logins at a server. */
+  async function eventsOf(slug: string): Promise<string[]> {
+    const found = await admin.query<{ operation: string }>(
+      `select operation from audit_events where target = $1 and actor_id = 'oauth' order by at, id`,
+      [slug],
+    );
+    return found.rows.map(({ operation }) => operation);
+  }
+
+  async function grantsOf(slug: string): Promise<number> {
+    return (await admin.query('select id from grants where slug = $1', [slug])).rows.length;
+  }
+
+  /** The page that the provider's answer leads to, from the browser that began the login. */
+  async function departed(client: OAuthClient) {
+    const person = world.browser();
+    const consent = await person.get(client.authorization().url);
+    const login = await person.get(next(await person.press(consent, 'Allow and log in')));
+    return () => person.get(next(login));
+  }
+
   for (const mode of ['issued', 'passthrough']) {
-    it(`[find C4] is good again once the fault is over, and only then spent (${mode})`, async () => {
+    it(`[find C4] has a code that is good again once the fault is over, and only then spent (${mode})`, async () => {
       const slug = await world.serve({}, { token_mode: mode });
       for (const table of written) {
         const client = await world.client(slug);
         const { code, verifier } = await world.logIn(client);
-        await admin.query(
-          `create trigger full_disk before insert or update on ${table} for each row execute function refuse()`,
-        );
-        const during = await client.redeem(code, verifier);
-        await admin.query(`drop trigger full_disk on ${table}`);
+        const during = await whileFull(table, () => client.redeem(code, verifier));
         const again = during.status === 200 ? during : await client.redeem(code, verifier);
         assert.ok(during.status === 200 || during.status === 503, during.text);
         assert.equal(again.status, 200, `${table}: ${again.text}`);
@@ -47,4 +85,46 @@ describe('a code that is redeemed while the database takes no more rows of one t
       }
     });
   }
+
+  it('[find C4] is stored together with its audit event, or not at all', async () => {
+    for (const table of written) {
+      const slug = await world.serve();
+      const back = await departed(await world.client(slug));
+      const { status } = await whileFull(table, back);
+      const stored = status === 503 ? 0 : 1;
+      assert.deepEqual(
+        [await grantsOf(slug), await eventsOf(slug)],
+        [stored, Array<string>(stored).fill('login')],
+        `${table}: ${status}`,
+      );
+    }
+  });
+
+  it('[find C4] that the provider refused is told and written down when the page is loaded again', async (t) => {
+    t.after(() => world.provider.onLogin());
+    world.provider.onLogin(() => ({ error: 'access_denied' }));
+    for (const table of written) {
+      const slug = await world.serve();
+      const back = await departed(await world.client(slug));
+      const during = await whileFull(table, back);
+      const again = during.status === 503 ? await back() : during;
+      assert.equal(next(again).searchParams.get('error'), 'access_denied', table);
+      assert.deepEqual(await eventsOf(slug), ['loginFailed'], table);
+    }
+  });
+
+  it('[find C4] ends together with its audit event, or goes on', async () => {
+    for (const table of written) {
+      const slug = await world.serve();
+      const client = await world.client(slug);
+      const { access_token } = await world.tokens(client);
+      const during = await whileFull(table, () => client.revoke(access_token));
+      const isEnded = during.status === 200;
+      assert.ok(isEnded || during.status === 503, during.text);
+      assert.deepEqual(await eventsOf(slug), isEnded ? ['login', 'loginRevoked'] : ['login'], table);
+      assert.equal((await world.list(slug, access_token)).status, isEnded ? 401 : 200, table);
+      assert.equal((await client.revoke(access_token)).status, 200);
+      assert.deepEqual(await eventsOf(slug), ['login', 'loginRevoked'], table);
+    }
+  });
 });

@@ -75,5 +75,19 @@ for (const engine of engines) {
       assert.equal(await written(), before + added - givenUp);
       assert.deepEqual(failures, []);
     });
+
+    it('[find C4] keep their captures while the database takes none', async () => {
+      const captured = async () =>
+        (await database.db.selectFrom('captures').select('call_id').where('call_id', 'like', 'kept_%').execute())
+          .length;
+      await database.db.schema.alterTable('captures').renameTo('captures_away').execute();
+      for (let n = 0; n < 60; n += 1) log.add(aCall({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
+      uses.keyUsed('key_1');
+      await log.flush();
+      assert.equal(failures.length, 1);
+      await database.db.schema.alterTable('captures_away').renameTo('captures').execute();
+      await log.flush();
+      assert.deepEqual([await captured(), uses.waiting(), failures.length], [60, 0, 1]);
+    });
   });
 }

@@ -64,8 +64,10 @@ export function createCallLog(options: CallLogOptions): CallLog {
 
   async function writeTheRest(): Promise<void> {
     for (let left = captures.length; left > 0; left -= batchCaptures) {
-      const batch = captures.splice(0, Math.min(left, batchCaptures));
+      const batch = captures.slice(0, Math.min(left, batchCaptures));
       await insertCaptures(options.db, options.keyring, batch);
+      // Removed only now: those that the database did not take wait for the next write.
+      captures.splice(0, batch.length);
     }
     await options.uses.write();
   }

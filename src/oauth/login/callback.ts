@@ -9,10 +9,10 @@ import { transact } from '../../store/transact.ts';
 import { rejectDuplicates } from '../clients/request-checks.ts';
 import { hashOf, newSecret, sealTokens, wrapKey } from '../credentials.ts';
 import type { LoginResult, LoginServer } from '../login-server.ts';
-import { type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
+import { type LoginRecord, type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
-import { openLoginSecrets } from './login-secrets.ts';
+import { type LoginSecrets, openLoginSecrets } from './login-secrets.ts';
 
 /** The request of a browser that returns from the provider. */
 export type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
@@ -28,15 +28,14 @@ export async function callback(
   parts: OAuthParts,
 ): Promise<OAuthAnswer> {
   rejectDuplicates(query);
-  const login = await takeLogin(server, query.get('state'), cookieHeader, parts);
+  const { login, secrets, refusal } = await takeLogin(server, { query, cookieHeader, requestId }, parts);
+  const { verifier, clientState: state, agreement } = secrets;
   const jar = cookieJar(parts.baseUrl);
   const cookies = [jar.clear(loginCookie(login.id))];
-  const { verifier, clientState: state, agreement } = openLoginSecrets(parts.keyring, login.id, login.sealed_verifier);
   try {
-    checkAgreement(server, agreement);
-    const code = checkAnswer(server, query);
+    if (refusal) throw refusal;
     const result = await server.provider.exchange({
-      code,
+      code: query.get('code') ?? '',
       parameters: query,
       state: query.get('state') ?? '',
       verifier,
@@ -47,18 +46,46 @@ export async function callback(
   } catch (error) {
     parts.onEvent('failed');
     if (!(error instanceof OAuthError)) throw error;
-    await parts.audit({
-      server,
-      name: 'loginFailed',
-      detail: { client: login.client_name, error: error.code, message: error.message },
-      requestId,
-    });
     parts.log('a login failed', { slug: server.slug, error: error.code, message: error.message, detail: error.detail });
+    if (error !== refusal) await parts.audit(parts.db, failureOf(server, { login, error, requestId }));
     return clientRedirect(server, login.redirect_uri, { error, state }, cookies);
   }
 }
 
-async function takeLogin(
+type TakenLogin = {
+  login: Authorization;
+  secrets: LoginSecrets;
+  /** Why the login ends before the provider is asked; written down already. */
+  refusal: OAuthError | undefined;
+};
+
+/**
+ * Takes the login that the browser brings back. A refusal is written down in the same transaction, so that after a fault
+ * of the database the person can load the page again.
+ */
+function takeLogin(
+  server: LoginServer,
+  { query, cookieHeader, requestId }: Returned,
+  parts: OAuthParts,
+): Promise<TakenLogin> {
+  return transact(parts.db, async (db) => {
+    const login = await takeOwnLogin(server, query.get('state'), cookieHeader, { ...parts, db });
+    const secrets = openLoginSecrets(parts.keyring, login.id, login.sealed_verifier);
+    const refusal = agreementRefusal(server, secrets.agreement) ?? answerRefusal(server, query);
+    if (refusal) await parts.audit(db, failureOf(server, { login, error: refusal, requestId }));
+    return { login, secrets, refusal };
+  });
+}
+
+type FailedLogin = { login: Authorization; error: OAuthError; requestId: string };
+
+function failureOf(server: LoginServer, { login, error, requestId }: FailedLogin): LoginRecord {
+  const detail = { client: login.client_name, error: error.code, message: error.message };
+  return { server, name: 'loginFailed', detail, requestId };
+}
+
+/** @throws OAuthError where no login of this browser has the state */
+async function takeOwnLogin(
   server: LoginServer,
   state: string | null,
   cookieHeader: string | undefined,
@@ -82,13 +109,12 @@ async function takeLogin(
   );
 }
 
-/** Refuses a login whose server has changed since the person agreed: other hosts could receive the tokens. */
-function checkAgreement(server: LoginServer, agreement: string): void {
+/** The refusal of a login whose server has changed since the person agreed: other hosts could receive the tokens. */
+function agreementRefusal(server: LoginServer, agreement: string): OAuthError | undefined {
   const view = viewOfAgreement(agreement);
   const isThere = view === undefined || server.views.includes(view);
-  if (!isThere || !isAgreed(agreement, { ...server, view })) {
-    throw new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
-  }
+  if (isThere && isAgreed(agreement, { ...server, view })) return undefined;
+  return new OAuthError('access_denied', 'the server was changed during the login; start again in the client');
 }
 
 const passedOn: readonly OAuthErrorCode[] = [
@@ -98,19 +124,19 @@ const passedOn: readonly OAuthErrorCode[] = [
   'invalid_scope',
 ];
 
-/** Returns the code, or throws the provider's error in our own words: its description could hold anything. */
-function checkAnswer(server: LoginServer, query: URLSearchParams): string {
+/** The provider's error in our own words: its description could hold anything. Undefined when it sent a code. */
+function answerRefusal(server: LoginServer, query: URLSearchParams): OAuthError | undefined {
   const error = query.get('error');
   if (error !== null) {
     const known = passedOn.find((code) => code === error);
     const shown = server.provider.shownCode(error);
     const answered = `the provider answered the login with ${shown === undefined ? 'an error' : `the error ${shown}`}`;
     const message = known === 'access_denied' ? 'the login was refused at the provider' : answered;
-    throw new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'of an unusual form'}`);
+    return new OAuthError(known ?? 'server_error', message, `error ${shown ?? 'of an unusual form'}`);
   }
-  const code = query.get('code');
-  if (!code) throw new OAuthError('server_error', 'the provider sent neither a code nor an error');
-  return code;
+  return query.get('code')
+    ? undefined
+    : new OAuthError('server_error', 'the provider sent neither a code nor an error');
 }
 
 type FinishedLogin = { login: Authorization; result: LoginResult; agreement: string; requestId: string };
@@ -153,12 +179,8 @@ async function storeGrant(
       wrapped_key: wrapKey(grantKey, code, id),
       expires_at: now + spans.code,
     });
-  });
-  await parts.audit({
-    server,
-    name: 'login',
-    detail: { grant: id, client: login.client_name, ...(view !== undefined && { view }) },
-    requestId,
+    const detail = { grant: id, client: login.client_name, ...(view !== undefined && { view }) };
+    await parts.audit(db, { server, name: 'login', detail, requestId });
   });
   return code;
 }

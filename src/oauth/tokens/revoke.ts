@@ -24,11 +24,6 @@ export async function revoke(
   const token = await findToken(parts.db, hashOf(secret));
   const grant = token && (await findGrant(parts.db, token.grant_id));
   if (!grant || grant.server_id !== server.id || grant.client_id !== clientId) return;
-  if (!(await endGrant(grant.id, parts))) return;
-  await parts.audit({
-    server,
-    name: 'loginRevoked',
-    detail: { grant: grant.id, client: grant.client_name },
-    requestId,
-  });
+  const detail = { grant: grant.id, client: grant.client_name };
+  await endGrant(grant.id, parts, (db) => parts.audit(db, { server, name: 'loginRevoked', detail, requestId }));
 }

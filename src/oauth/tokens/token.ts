@@ -116,11 +116,16 @@ function checkAlive(server: LoginServer, grant: Grant): void {
   if (view !== undefined && !server.views.includes(view)) throw refused('the view is gone');
 }
 
-/** Ends a grant in every replica. */
-export async function endGrant(id: string, parts: OAuthParts): Promise<boolean> {
-  const ended = await transact(parts.db, (db) => endGrantWithin(db, id, parts));
+/** Ends a grant in every replica. `note` writes that down, in the same transaction, where the grant had not ended before. */
+export async function endGrant(
+  id: string,
+  parts: OAuthParts,
+  note?: (db: Kysely<Tables>) => Promise<void>,
+): Promise<void> {
+  await transact(parts.db, async (db) => {
+    if (await endGrantWithin(db, id, parts)) await note?.(db);
+  });
   await parts.onCommitted();
-  return ended;
 }
 
 async function endGrantWithin(db: Kysely<Tables>, id: string, parts: OAuthParts): Promise<boolean> {
