@@ -11,8 +11,8 @@ import { createUnsavedTokens } from '../oauth/tokens/unsaved-tokens.ts';
 import { createGrantUse } from '../oauth/tokens/use-grant.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import { apiPath, routes, urlOf } from '../routes.ts';
-import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Database } from '../store/database.ts';
+import { insertLoginEvent, type LoginEventRow } from '../store/logins/login-events.ts';
 import { findWorkspace } from '../store/people/workspaces.ts';
 import { transact } from '../store/transact.ts';
 import { userAgentOf } from '../version.ts';
@@ -59,7 +59,7 @@ export function createLogins(options: LoginsOptions) {
       return login && { ...login, operator: workspace?.name ?? login.workspaceId };
     },
     onCommitted: changes.lookAfterCommit,
-    audit: (transaction, event) => insertAuditEvent(transaction, auditRow(event, now())),
+    audit: (transaction, event) => insertLoginEvent(transaction, event.server.id, eventRow(event, now())),
     log: (message, fields) => log.info(fields, message),
     onUse: caches.uses.loginUsed,
     onEvent: onLoginEvent,
@@ -88,10 +88,10 @@ function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   return { identity, welcome: welcomed, managementLogin };
 }
 
-function auditRow({ server, name, detail, requestId }: LoginRecord, at: number) {
+function eventRow({ server, workspaceId, name, detail, requestId }: LoginRecord, at: number): LoginEventRow {
   return {
     id: newId(randomBytes, 'aud'),
-    workspace_id: server.workspaceId,
+    workspace_id: workspaceId,
     at,
     actor_kind: 'client',
     actor_id: 'oauth',

@@ -37,6 +37,8 @@ export type OAuthParts = {
 /** An event of a login for the audit log; `detail` holds no secret. */
 export type LoginRecord = {
   server: LoginServer;
+  /** At the management server that of the person, once they are known. */
+  workspaceId: string;
   name: 'login' | 'loginFailed' | 'loginRevoked';
   detail: { [key: string]: unknown };
   requestId: string;

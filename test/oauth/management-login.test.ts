@@ -34,7 +34,7 @@ function createFollower() {
   };
 }
 
-type Tokens = { access_token: string; refresh_token: string; scope: string };
+type Tokens = { access_token: string; refresh_token: string; scope: string; client_id: string };
 
 describe('signing in at the management server', () => {
   let toolhost: TestToolhost;
@@ -71,7 +71,7 @@ describe('signing in at the management server', () => {
         code_verifier: verifier,
       }),
     });
-    return (await answer.json()) as Tokens;
+    return { ...((await answer.json()) as Omit<Tokens, 'client_id'>), client_id };
   }
 
   it('[mcp 36] is offered to a client without a token', async () => {
@@ -80,6 +80,24 @@ describe('signing in at the management server', () => {
     assert.match(
       headers.get('www-authenticate') ?? '',
       /resource_metadata="[^"]+\/mcp\/manage", scope="manage:read manage:write"/,
+    );
+  });
+
+  it('[sec E1] is written down in the workspace of the person, and so is its end', async () => {
+    const { access_token, client_id } = await logIn();
+    const revoked = await fetch(`${toolhost.url}/mcp/manage/revoke`, {
+      method: 'POST',
+      body: new URLSearchParams({ client_id, token: access_token }),
+    });
+    assert.equal(revoked.status, 200);
+    const events = (await toolhost.rest('GET', '/audit')).body.events as Json[];
+    const ofLogins = events.filter(({ actor_id }) => actor_id === 'oauth');
+    assert.deepEqual(
+      ofLogins.map(({ operation, target }) => [operation, target]),
+      [
+        ['loginRevoked', 'manage'],
+        ['login', 'manage'],
+      ],
     );
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { Db } from '../../src/store/db.ts';
+import type { Database } from '../../src/store/database.ts';
 import {
   type Authorization,
   insertAuthorization,
@@ -27,6 +27,7 @@ import {
   pruneHandedOutTokens,
   saveHandedOutToken,
 } from '../../src/store/logins/handed-out-tokens.ts';
+import { insertLoginEvent, type LoginEventRow } from '../../src/store/logins/login-events.ts';
 import {
   type Code,
   findCode,
@@ -36,7 +37,8 @@ import {
   type StoredToken,
   spendCode,
 } from '../../src/store/logins/tokens.ts';
-import { pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+import { pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+import { transact } from '../../src/store/transact.ts';
 import { engines, type Stores, startStores } from '../support/store/stores.ts';
 
 const login: Authorization = {
@@ -95,12 +97,14 @@ const token: StoredToken = {
   expires_at: 100,
 };
 
+const day = 24 * 60 * 60_000;
+
 const won = (answers: readonly boolean[]) => answers.filter((answer) => answer).length;
 
 for (const engine of engines) {
   describe(`logins on ${engine}`, () => {
     let stores: Stores;
-    let db: Db;
+    let db: Database['db'];
     before(async () => {
       stores = await startStores(engine);
     });
@@ -274,6 +278,41 @@ for (const engine of engines) {
       await pruneHandedOutTokens(db, 51, 1);
       assert.deepEqual(await agreed(), [undefined, undefined, 'second']);
       assert.equal(await findHandedOutAgreement(db, 'srv_2', 'a'), 'third');
+    });
+
+    it('[find A5] keeps 500 failures a day of the logins at a server, and counts the others', async () => {
+      const failure = (n: number, more: Partial<LoginEventRow> = {}): LoginEventRow => ({
+        ...{ id: `aud_${n}`, workspace_id: 'ours', at: 5 * day + n, actor_kind: 'client', actor_id: 'oauth' },
+        ...{ operation: 'loginFailed', target: 'sample', detail: '{"client":"Agent"}', request_id: `r${n}`, ...more },
+      });
+      const add = (event: LoginEventRow, server = 'srv_1') =>
+        transact(db, (transaction) => insertLoginEvent(transaction, server, event));
+      for (let from = 0; from < 520; from += 20)
+        await Promise.all(Array.from({ length: 20 }, (_, n) => add(failure(from + n))));
+      await add(failure(600, { operation: 'login' }));
+      await add(failure(601), 'srv_2');
+      await add(failure(602, { workspace_id: 'another' }));
+      await add(failure(603, { at: 6 * day }));
+      const events = await db.selectFrom('audit_events').select(['id', 'detail']).execute();
+      const counted = events.filter(({ detail }) => detail.includes('further'));
+      assert.deepEqual([events.length, counted.map(({ detail }) => detail)], [505, ['{"further":20}']]);
+      const kept = events.map(({ id }) => id);
+      for (const id of ['aud_600', 'aud_601', 'aud_602', 'aud_603']) assert.ok(kept.includes(id), id);
+    });
+
+    it('[find A5] deletes ended grants of a server beyond the newest, in each workspace', async () => {
+      const ended = (id: string, revoked_at: number | null, more: Partial<Grant> = {}) =>
+        insertGrant(db, { ...grant, id, revoked_at, ...more });
+      for (const at of [1, 2, 3, 4]) await ended(`grt_${at}`, at);
+      await ended('grt_live', null);
+      await ended('grt_other', 1, { server_id: 'srv_2' });
+      await ended('grt_another', 1, { workspace_id: 'another' });
+      await pruneEndedGrants(db, 0, 2);
+      const left = await db.selectFrom('grants').select('id').orderBy('id').execute();
+      assert.deepEqual(
+        left.map(({ id }) => id),
+        ['grt_3', 'grt_4', 'grt_another', 'grt_live', 'grt_other'],
+      );
     });
 
     it('deletes expired logins, codes and tokens', async () => {

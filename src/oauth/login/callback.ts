@@ -47,7 +47,8 @@ export async function callback(
     parts.onEvent('failed');
     if (!(error instanceof OAuthError)) throw error;
     parts.log('a login failed', { slug: server.slug, error: error.code, message: error.message, detail: error.detail });
-    if (error !== refusal) await parts.audit(parts.db, failureOf(server, { login, error, requestId }));
+    if (error !== refusal)
+      await transact(parts.db, (db) => parts.audit(db, failureOf(server, { login, error, requestId })));
     return clientRedirect(server, login.redirect_uri, { error, state }, cookies);
   }
 }
@@ -81,7 +82,7 @@ type FailedLogin = { login: Authorization; error: OAuthError; requestId: string 
 
 function failureOf(server: LoginServer, { login, error, requestId }: FailedLogin): LoginRecord {
   const detail = { client: login.client_name, error: error.code, message: error.message };
-  return { server, name: 'loginFailed', detail, requestId };
+  return { server, workspaceId: server.workspaceId, name: 'loginFailed', detail, requestId };
 }
 
 /** @throws OAuthError where no login of this browser has the state */
@@ -180,7 +181,7 @@ async function storeGrant(
       expires_at: now + spans.code,
     });
     const detail = { grant: id, client: login.client_name, ...(view !== undefined && { view }) };
-    await parts.audit(db, { server, name: 'login', detail, requestId });
+    await parts.audit(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId });
   });
   return code;
 }

@@ -25,5 +25,6 @@ export async function revoke(
   const grant = token && (await findGrant(parts.db, token.grant_id));
   if (!grant || grant.server_id !== server.id || grant.client_id !== clientId) return;
   const detail = { grant: grant.id, client: grant.client_name };
-  await endGrant(grant.id, parts, (db) => parts.audit(db, { server, name: 'loginRevoked', detail, requestId }));
+  const event = { server, workspaceId: grant.workspace_id, name: 'loginRevoked', detail, requestId } as const;
+  await endGrant(grant.id, parts, (db) => parts.audit(db, event));
 }

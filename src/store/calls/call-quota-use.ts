@@ -3,8 +3,8 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
 /**
- * One minute or day (UTC) of the quota of a server, a workspace, a key, or the strangers (unauthenticated callers) of a server.
- * `startsAt` is in epoch ms.
+ * One minute or day (UTC) of the quota of a server, a workspace, a key, or the strangers (unauthenticated callers) of a server;
+ * or of the events of the logins at a server. `startsAt` is in epoch ms.
  */
 export type QuotaPeriod = { kind: string; ref: string; span: 'minute' | 'day'; startsAt: number };
 

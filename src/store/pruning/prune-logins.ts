@@ -1,11 +1,11 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
 
 // No query here names a workspace: expiry is the same in all of them.
 
-/** Most stored tokens of the provider, and most live grants, of one server. */
+/** Most stored tokens of the provider, most live grants, and most ended ones, of one server. */
 export const mostOfServer = 100_000;
 
 /**
@@ -49,10 +49,35 @@ export async function endCrowdedGrants(db: Db, most: number, pause?: Pause): Pro
   }
 }
 
-/** Deletes grants that ended before `before`. */
-export async function pruneEndedGrants(db: Db, before: number, pause?: Pause): Promise<void> {
-  const where = sql`revoked_at < ${before}
-    and not exists (select 1 from tokens where grant_id = grants.id)
-    and not exists (select 1 from codes where grant_id = grants.id)`;
-  await deleteInSteps(db, { table: 'grants', key: ['id'], where }, pause);
+/** A server of a workspace: the logins for managing are all at one server, whose people belong to many workspaces. */
+type ServerOfGrants = { workspace_id: string; server_id: string };
+
+const isOfServer = ({ workspace_id, server_id }: ServerOfGrants) =>
+  sql`workspace_id = ${workspace_id} and server_id = ${server_id}`;
+
+/** The servers with more than `most` grants that have ended. */
+function crowdedServers(db: Db, most: number): Promise<ServerOfGrants[]> {
+  return db
+    .selectFrom('grants')
+    .select(['workspace_id', 'server_id'])
+    .where('revoked_at', 'is not', null)
+    .groupBy(['workspace_id', 'server_id'])
+    .having(sql`count(*)`, '>', most)
+    .execute();
+}
+
+/** Deletes grants that ended before `before`, and those of a server beyond the `most` that ended last. */
+export async function pruneEndedGrants(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
+  const deleteEnded = (isOld: RawBuilder<unknown>) => {
+    const where = sql`${isOld} and not exists (select 1 from tokens where grant_id = grants.id)
+      and not exists (select 1 from codes where grant_id = grants.id)`;
+    return deleteInSteps(db, { table: 'grants', key: ['id'], where }, pause);
+  };
+  await deleteEnded(sql`revoked_at < ${before}`);
+  for (const server of await crowdedServers(db, most)) {
+    const isEnded = sql`${isOfServer(server)} and revoked_at is not null`;
+    const lastKept = sql`select revoked_at, id from grants where ${isEnded}
+      order by revoked_at desc, id desc limit 1 offset ${most - 1}`;
+    await deleteEnded(sql`${isEnded} and (revoked_at, id) < (${lastKept})`);
+  }
 }

@@ -16,7 +16,7 @@ import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
 import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
 import { pruneCalls, pruneCounts } from './prune-calls.ts';
-import { pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
+import { mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
 import { measureServers } from './prune-servers.ts';
 
@@ -66,7 +66,10 @@ export const prunings: readonly Pruning[] = [
     tables: ['authorizations', 'codes', 'tokens', 'handed_out_tokens'],
     prune: ({ records, now, pause }) => pruneOAuth(records, now, dayMs, pause),
   },
-  { tables: ['grants'], prune: ({ records, auditFrom, pause }) => pruneEndedGrants(records, auditFrom, pause) },
+  {
+    tables: ['grants'],
+    prune: ({ records, auditFrom, pause }) => pruneEndedGrants(records, auditFrom, mostOfServer, pause),
+  },
   {
     tables: ['client_tokens'],
     prune: ({ records, now, pause }) => pruneClientTokens(records, now - clientTokensKeptMs, pause),
