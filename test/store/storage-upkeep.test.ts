@@ -321,6 +321,26 @@ for (const engine of engines) {
       assert.deepEqual(await ids('tokens', 'hash'), ['b', 'c']);
       await world.stop();
     });
+
+    it('[find A5] ends no login for managing because another workspace has many', async () => {
+      const world = await open();
+      const { db, insert, ids } = world;
+      const fields = { server_id: 'management', slug: 'manage', client_id: 'c', client_name: 'c', scope: '' };
+      const counts = { tokens_version: 1, generation: 1, rotated_at: 1, agreement: 'a', sealed_tokens: 'x' };
+      for (const [id, workspace_id, created_at] of [
+        ['honest', 'ours', 10],
+        ['evil1', 'evil', 20],
+        ['evil2', 'evil', 30],
+        ['evil3', 'evil', 40],
+      ] as const) {
+        await insert('grants', { id, workspace_id, created_at, ...fields, ...counts });
+        const token = { hash: id, grant_id: id, kind: 'access', generation: 1, wrapped_key: 'x' };
+        await insert('tokens', { ...token, expires_at: start + day });
+      }
+      await endCrowdedGrants(db, 2);
+      assert.deepEqual(await ids('tokens', 'hash'), ['evil2', 'evil3', 'honest']);
+      await world.stop();
+    });
   });
 }
 

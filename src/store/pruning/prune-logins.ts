@@ -32,18 +32,11 @@ export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pa
 
 /** Ends the grants of a server beyond the `most` that were used last, by deleting their tokens. */
 export async function endCrowdedGrants(db: Db, most: number, pause?: Pause): Promise<void> {
-  const crowded = await db
-    .selectFrom('grants')
-    .select('server_id')
-    .where('revoked_at', 'is', null)
-    .groupBy('server_id')
-    .having(sql`count(*)`, '>', most)
-    .execute();
-  for (const { server_id } of crowded) {
-    const isKept = sql`select id from grants where server_id = ${server_id} and revoked_at is null
+  for (const server of await crowdedServers(db, 'is', most)) {
+    const isLive = sql`${isOfServer(server)} and revoked_at is null`;
+    const isKept = sql`select id from grants where ${isLive}
       order by coalesce(last_used_at, created_at) desc, id limit ${most}`;
-    const isCrowded = sql`grant_id in (select id from grants where server_id = ${server_id} and revoked_at is null)
-      and grant_id not in (${isKept})`;
+    const isCrowded = sql`grant_id in (select id from grants where ${isLive}) and grant_id not in (${isKept})`;
     for (const table of ['tokens', 'codes'] as const)
       await deleteInSteps(db, { table, key: ['hash'], where: isCrowded }, pause);
   }
@@ -55,12 +48,12 @@ type ServerOfGrants = { workspace_id: string; server_id: string };
 const isOfServer = ({ workspace_id, server_id }: ServerOfGrants) =>
   sql`workspace_id = ${workspace_id} and server_id = ${server_id}`;
 
-/** The servers with more than `most` grants that have ended. */
-function crowdedServers(db: Db, most: number): Promise<ServerOfGrants[]> {
+/** The servers with more than `most` grants that are live, or that have ended. */
+function crowdedServers(db: Db, revokedAt: 'is' | 'is not', most: number): Promise<ServerOfGrants[]> {
   return db
     .selectFrom('grants')
     .select(['workspace_id', 'server_id'])
-    .where('revoked_at', 'is not', null)
+    .where('revoked_at', revokedAt, null)
     .groupBy(['workspace_id', 'server_id'])
     .having(sql`count(*)`, '>', most)
     .execute();
@@ -74,7 +67,7 @@ export async function pruneEndedGrants(db: Db, before: number, most: number, pau
     return deleteInSteps(db, { table: 'grants', key: ['id'], where }, pause);
   };
   await deleteEnded(sql`revoked_at < ${before}`);
-  for (const server of await crowdedServers(db, most)) {
+  for (const server of await crowdedServers(db, 'is not', most)) {
     const isEnded = sql`${isOfServer(server)} and revoked_at is not null`;
     const lastKept = sql`select revoked_at, id from grants where ${isEnded}
       order by revoked_at desc, id desc limit 1 offset ${most - 1}`;
