@@ -4,7 +4,7 @@ import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Db } from '../store/db.ts';
 import { invitationsKeptMs, takeInvitations } from '../store/people/members.ts';
-import { findRole, saveMember, saveUser, workspacesOf } from '../store/people/users.ts';
+import { findRole, joinWorkspace, saveMember, saveUser, workspacesOf } from '../store/people/users.ts';
 import { insertWorkspace } from '../store/people/workspaces.ts';
 import type { Identity } from './identity.ts';
 
@@ -38,7 +38,7 @@ export async function welcome(
   for (const invitation of email === undefined
     ? []
     : await takeInvitations(db, email.toLowerCase(), at - invitationsKeptMs)) {
-    await saveMember(db, { ...invitation, userId: user.id, at });
+    await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
   const [workspace] = await workspacesOf(db, user.id, 1);
   if (workspace) return { userId: user.id, workspaceId: workspace.id };

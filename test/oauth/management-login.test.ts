@@ -83,7 +83,7 @@ describe('signing in at the management server', () => {
     );
   });
 
-  it('[sec E1] is written down in the workspace of the person, and so is its end', async () => {
+  it('[sec M9] is written down in the workspace of the person, and so is its end', async () => {
     const { access_token, client_id } = await logIn();
     const revoked = await fetch(`${toolhost.url}/mcp/manage/revoke`, {
       method: 'POST',

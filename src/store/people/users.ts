@@ -1,4 +1,4 @@
-import type { Role } from '../../domain/credentials/scopes.ts';
+import { type Role, roles } from '../../domain/credentials/scopes.ts';
 import type { Db } from '../db.ts';
 
 /** A person as the identity provider knows them: `issuer` and `subject` together are the identity. */
@@ -22,6 +22,7 @@ export async function saveUser(db: Db, user: User & { at: number }): Promise<Use
     .executeTakeFirstOrThrow();
 }
 
+/** Adds a member, or gives one another role. */
 export async function saveMember(
   db: Db,
   member: { workspaceId: string; userId: string; role: Role; at: number },
@@ -31,6 +32,22 @@ export async function saveMember(
     .insertInto('members')
     .values({ workspace_id: workspaceId, user_id: userId, role, created_at: at })
     .onConflict((c) => c.columns(['workspace_id', 'user_id']).doUpdateSet({ role }))
+    .execute();
+}
+
+/** Adds a person who was invited. A member whose role has more rights keeps it: only an owner lowers a role. */
+export async function joinWorkspace(db: Db, member: Parameters<typeof saveMember>[1]): Promise<void> {
+  const { workspaceId, userId, role, at } = member;
+  const less = roles.slice(roles.indexOf(role) + 1);
+  await db
+    .insertInto('members')
+    .values({ workspace_id: workspaceId, user_id: userId, role, created_at: at })
+    .onConflict((c) =>
+      c
+        .columns(['workspace_id', 'user_id'])
+        .doUpdateSet({ role })
+        .where('members.role', 'in', [...less, '']),
+    )
     .execute();
 }
 

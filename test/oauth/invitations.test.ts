@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { createBrowser, next } from '../support/browser/browser.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { type Claims, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { engines, startStores } from '../support/store/stores.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+for (const engine of engines) {
+  describe(`an invitation on ${engine}`, () => {
+    let provider: ForgingProvider;
+    let toolhost: TestToolhost;
+    let closeStores: () => Promise<void>;
+    /** The session of an owner whose address the provider has not verified. */
+    let owner: string;
+    before(async () => {
+      provider = await startForgingProvider();
+      const stores = await startStores(engine);
+      closeStores = stores.stop;
+      const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
+      const postgres = await stores.postgres?.createDatabase();
+      toolhost = await startToolhost({ env: { ...env, ...(postgres && { DATABASE_URL: postgres }) } });
+      owner = await signIn({ sub: 'solo' });
+    });
+    after(async () => {
+      await toolhost.stop();
+      await Promise.all([provider.close(), closeStores()]);
+    });
+
+    /** Signs a person in; gives their session. */
+    async function signIn(claims: Claims): Promise<string> {
+      const browser = createBrowser();
+      const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
+      provider.issue(sent.get('nonce') ?? '', { claims });
+      const back = new URL(`${toolhost.url}/login/callback`);
+      back.search = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url }).toString();
+      const { status, html } = await browser.get(back);
+      assert.equal(status, 302, html);
+      return browser.cookies('127.0.0.1').get('toolhost-session') ?? assert.fail('no session');
+    }
+
+    const verified = (sub: string, email: string) => signIn({ sub, email, email_verified: true });
+    const as = (session: string, method: string, path: string, body?: Json) =>
+      personRequest(toolhost, session, method, path, body);
+    const invite = async (email: string, role: string) =>
+      (await as(owner, 'POST', '/invitations', { email, role })).status;
+    const invited = async () => {
+      const { invitations } = (await as(owner, 'GET', '/members')).body as { invitations: Json[] };
+      return invitations.map(({ email }) => email);
+    };
+    const idOf = async (session: string) => {
+      const { user } = (await as(session, 'GET', '/session')).body as { user: { id: string } };
+      return user.id;
+    };
+    const roleOf = async (session: string) => {
+      const { workspace } = (await as(session, 'GET', '/session')).body as { workspace: Json };
+      return workspace.role;
+    };
+
+    it('never lowers the role of a member, and so leaves the workspace its owner', async () => {
+      assert.equal(await invite('solo@example.com', 'viewer'), 200);
+      const again = await verified('solo', 'solo@example.com');
+      assert.deepEqual([await roleOf(again), await invited()], ['owner', []]);
+    });
+
+    it('gives a member a role with more rights', async () => {
+      const { db } = toolhost.running.app.runner;
+      const guest = await verified('guest', 'guest@mail.example');
+      await db.updateTable('members').set({ role: 'viewer' }).where('user_id', '=', await idOf(guest)).execute();
+      assert.equal(await invite('guest@example.com', 'editor'), 200);
+      assert.equal(await roleOf(await verified('guest', 'guest@example.com')), 'editor');
+    });
+  });
+}
