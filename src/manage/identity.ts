@@ -1,4 +1,5 @@
 import type { Configuration } from 'openid-client';
+import { longestAddress } from '../domain/email-address.ts';
 import { AppError, messageOf } from '../errors.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 
@@ -73,7 +74,8 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
       if (!claims || claims.sub === '' || claims.sub.length > longestSubject)
         throw new AppError('unauthenticated', 'the identity provider did not say who signed in');
       const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.slice(0, 200) : undefined);
-      const email = claims.email_verified === true ? text(claims.email) : undefined;
+      const isWhole = typeof claims.email === 'string' && claims.email.length <= longestAddress;
+      const email = claims.email_verified === true && isWhole ? text(claims.email) : undefined;
       return { issuer: claims.iss, subject: claims.sub, email, name: text(claims.name) };
     },
   };

@@ -1,4 +1,5 @@
 import { covers, type Scope, scopesOf } from '../domain/credentials/scopes.ts';
+import { foldedAddress } from '../domain/email-address.ts';
 import { newId, type Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
@@ -37,7 +38,7 @@ export async function welcome(
   });
   for (const invitation of email === undefined
     ? []
-    : await takeInvitations(db, email.toLowerCase(), at - invitationsKeptMs)) {
+    : await takeInvitations(db, foldedAddress(email), at - invitationsKeptMs)) {
     await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
   const [workspace] = await workspacesOf(db, user.id, 1);

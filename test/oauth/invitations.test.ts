@@ -63,10 +63,38 @@ for (const engine of engines) {
       assert.deepEqual([await roleOf(again), await invited()], ['owner', []]);
     });
 
+    it('[sec E6] is for the address as it was written, and only ASCII letters have two cases', async () => {
+      assert.equal(await invite('Kate@Example.com', 'editor'), 200);
+      // U+212A is the Kelvin sign, whose small letter is k.
+      await verified('other', '\u212Aate@example.com');
+      await verified('another', 'kate@example.com\u200B');
+      assert.deepEqual(await invited(), ['kate@example.com']);
+      await verified('kate', 'KATE@example.COM');
+      assert.deepEqual(await invited(), []);
+    });
+
+    it('[sec E6] is not refused because a member has a similar address', async () => {
+      await verified('similar', '\u212Aarl@example.com');
+      assert.equal(await invite('karl@example.com', 'viewer'), 200);
+      await verified('karl', 'Karl@Example.com');
+      assert.equal(await invite('kaRl@example.com', 'viewer'), 409);
+    });
+
+    it('[sec E6] is not for a longer address that begins like it', async () => {
+      const address = `${'a'.repeat(64)}@${'b.'.repeat(61)}example.com`.slice(0, 196).padEnd(197, 'x').concat('.de');
+      assert.equal(await invite(address, 'viewer'), 200, address);
+      await verified('long', `${address}.evil.example`);
+      assert.deepEqual(await invited(), [address]);
+    });
+
     it('gives a member a role with more rights', async () => {
       const { db } = toolhost.running.app.runner;
       const guest = await verified('guest', 'guest@mail.example');
-      await db.updateTable('members').set({ role: 'viewer' }).where('user_id', '=', await idOf(guest)).execute();
+      await db
+        .updateTable('members')
+        .set({ role: 'viewer' })
+        .where('user_id', '=', await idOf(guest))
+        .execute();
       assert.equal(await invite('guest@example.com', 'editor'), 200);
       assert.equal(await roleOf(await verified('guest', 'guest@example.com')), 'editor');
     });

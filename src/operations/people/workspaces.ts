@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { hiddenCharacters } from '../../domain/config/server-config.ts';
 import { roles } from '../../domain/credentials/scopes.ts';
+import { foldedAddress, longestAddress } from '../../domain/email-address.ts';
 import { AppError } from '../../errors.ts';
 import { encodeCursor } from '../../store/page.ts';
 import {
@@ -157,14 +158,14 @@ const inviteMember = operation({
   input: z.strictObject({
     email: z
       .email('allowed: one e-mail address, such as anna@example.com')
-      .max(200)
+      .max(longestAddress)
       .describe('Address that their identity provider knows them by.'),
     role: roleInput,
   }),
   output: z.object({ email: z.string(), role: z.enum(roles), unchanged: unchangedShape }),
   async run(context, { email, role }) {
     const { actor, db } = context;
-    const address = email.toLowerCase();
+    const address = foldedAddress(email);
     if (await isMemberAddress(db, actor.workspaceId, address)) {
       throw new AppError('conflict', `${address} is a member already`);
     }
@@ -189,10 +190,10 @@ const withdrawInvitation = operation({
   destructive: true,
   people: 'owner',
   isTool: false,
-  input: z.strictObject({ email: z.string().max(200) }),
+  input: z.strictObject({ email: z.string().max(longestAddress) }),
   output: z.object({ withdrawn: z.string() }),
   async run({ db, actor }, { email }) {
-    if (!(await deleteInvitation(db, actor.workspaceId, email.toLowerCase()))) {
+    if (!(await deleteInvitation(db, actor.workspaceId, foldedAddress(email)))) {
       throw new AppError('notFound', 'there is no such invitation');
     }
     return { withdrawn: email };

@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { Role } from '../../domain/credentials/scopes.ts';
+import { isPostgres } from '../changes/changes.ts';
 import type { Db } from '../db.ts';
 import { type Cursor, isOf, newerThan, type Page, pageWithCursor } from '../page.ts';
 import type { Tables } from '../schema.ts';
@@ -31,9 +32,11 @@ export async function findMember(db: Db, workspaceId: string, userId: string): P
   return row && toMember(row);
 }
 
-/** Whether somebody with this address, in lower case, is a member. */
+/** Whether somebody with this folded address is a member. */
 export async function isMemberAddress(db: Db, workspaceId: string, address: string): Promise<boolean> {
-  const found = membersOf(db, workspaceId).where(sql`lower(users.email)`, '=', address).limit(1);
+  // In this collation PostgreSQL folds ASCII letters only, as SQLite always does.
+  const email = isPostgres(db) ? sql`users.email collate "C"` : sql`users.email`;
+  const found = membersOf(db, workspaceId).where(sql`lower(${email})`, '=', address).limit(1);
   return (await found.executeTakeFirst()) !== undefined;
 }
 
