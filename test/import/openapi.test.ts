@@ -373,6 +373,37 @@ describe('the reader of API descriptions', () => {
     ]);
   });
 
+  it('[imp 2] compares the names of credentials as receivers do, beside arguments and one another', () => {
+    const apiKey = (where: string, name: string) => ({ type: 'apiKey', in: where, name });
+    const securitySchemes = {
+      dotted: apiKey('query', 'api.key'),
+      lined: apiKey('query', 'API_KEY'),
+      header: apiKey('header', 'X-Key'),
+      same: apiKey('header', 'x_key'),
+    };
+    const text = { type: 'string' };
+    const parameters = [
+      { name: 'api_key', in: 'query', schema: text },
+      { name: 'X.Key', in: 'header', schema: text },
+      { name: 'kept', in: 'query', schema: text },
+    ];
+    const get = { summary: 'Everything that there is', parameters };
+    const document = (...names: string[]) =>
+      openApi(
+        { '/x': { get: { ...get, security: [Object.fromEntries(names.map((name) => [name, []]))] } } },
+        { components: { securitySchemes } },
+      );
+    const config = configOf(planOf(document('dotted', 'header')));
+    assert.deepEqual(Object.keys(config.tools[0]?.input_schema ?? {}), ['kept']);
+    for (const names of [
+      ['dotted', 'lined'],
+      ['header', 'same'],
+    ]) {
+      const { authentication } = configOf(planOf(document(...names)));
+      assert.ok(!Array.isArray(authentication), JSON.stringify(authentication));
+    }
+  });
+
   it('[imp 2] schemas are inline and have nothing that clients refuse', () => {
     const tool = onlyTool(
       openApi(

@@ -197,7 +197,37 @@ describe('names that the service sets itself', () => {
       user_agent: 'me',
     });
     assert.equal(headers.accept, 'text/csv');
-    assert.equal(rawHeaders.filter((name) => /^(accept|user.agent)$/i.test(name)).length, 2);
+    assert.deepEqual(rawHeaders.filter((name) => /^(accept|user.agent)$/i.test(name)).toSorted(), [
+      'Accept',
+      'User-Agent',
+    ]);
+  });
+
+  it('[find B5] a header that CGI reads as one that the service sets is that header, on the wire too', async () => {
+    const described = async (tool: Json) => {
+      const slug = await one.serve({ method: 'POST', input_schema: { a: { type: 'string' } }, ...tool });
+      const { rawHeaders, body } = await one.sent(slug, { a: 'x' });
+      const lines = rawHeaders.flatMap((name, index) =>
+        index % 2 === 0 && /^(accept|user.agent|content.type)$/i.test(name)
+          ? [`${name}: ${rawHeaders[index + 1]}`]
+          : [],
+      );
+      return { lines: lines.toSorted(), body: body.toString() };
+    };
+    const json = 'application/vnd.api+json';
+    assert.deepEqual(await described({ headers: { Content_Type: json, user_agent: 'mine' } }), {
+      lines: ['Accept: application/json', `Content-Type: ${json}`, 'User-Agent: mine'],
+      body: '{"a":"x"}',
+    });
+    const form = 'application/x-www-form-urlencoded';
+    assert.equal((await described({ headers: { 'content.type': form } })).body, 'a=x');
+    const { lines } = await described({ body: 'multipart', headers: { Content_Type: 'multipart/form-data' } });
+    assert.match(lines.join(), /^Accept[^,]+,Content-Type: multipart\/form-data; boundary=[^,]+,User-Agent: [^,]+$/);
+    const config = { method: 'POST', input_schema: { a: { type: 'string' } }, headers: { Content_Type: 'text/xml' } };
+    assert.match(
+      await problemsOf(configWith({ tools: [toolWith(config)] })),
+      /headers\.Content_Type: found "text\/xml", but the arguments are sent as JSON/,
+    );
   });
 
   it('[find B5] takes names that only resemble ours', async () => {

@@ -174,6 +174,13 @@ describe('stored credentials of several kinds', () => {
         ],
         /^authentication\[1\]: goes to the same cookie as entry 0/,
       ],
+      ...['a_b', 'A.B'].map((cookie): [unknown, RegExp] => [
+        [
+          { type: 'Cookie', cookie: 'a.b', token: 'a' },
+          { type: 'Cookie', cookie, token: 'b' },
+        ],
+        /^authentication\[1\]: goes to the same cookie as entry 0/,
+      ]),
       [
         [{ type: 'Bearer' }, { type: 'ApiKey', header: 'X-Key' }],
         /^authentication\[1\]\.token: is missing; entry 0 sends the token of the caller already/,

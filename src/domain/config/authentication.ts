@@ -125,7 +125,10 @@ export function credentialQueryNames(authentication: Authentications | undefined
   return ownedNames(credentialsOf(authentication).flatMap((one) => credentialQueryKey(one) ?? []));
 }
 
-/** Where a credential goes: two credentials of one configuration never go to the same location. */
+/**
+ * Where a credential goes, as a part of the name of its stored value; so this text never changes. Whether two credentials
+ * of one configuration could be taken for one another is decided by `server-rules.ts`.
+ */
 export function credentialLocation(authentication: Authentication): string {
   const { type, cookie = '' } = authentication;
   if (type === 'Cookie') return `cookie:${cookie}`;

@@ -1,6 +1,6 @@
 import type { Problem } from '../../errors.ts';
-import { headerNameProblem, isHeaderName, isHeaderValue } from '../http/headers.ts';
-import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery } from '../http/parameter-names.ts';
+import { headerNameProblem, isDescribingHeader, isHeaderName, isHeaderValue } from '../http/headers.ts';
+import { isReadAs, type OwnedNames, ownedInQuery, ownedNames } from '../http/parameter-names.ts';
 import { hasMalformedPlaceholder, placeholderNames } from '../http/placeholders.ts';
 import { shown } from '../problems/problems.ts';
 import {
@@ -9,7 +9,6 @@ import {
   authenticationTypes,
   credentialHeader,
   credentialHeaders,
-  credentialLocation,
   credentialPath,
   credentialQueryKey,
   credentialQueryNames,
@@ -49,10 +48,10 @@ export type CredentialContext = { hasLogin: boolean; urlProblem: UrlRule; variab
 function collide(one: Authentication, other: Authentication): boolean {
   const [headers, others] = [credentialHeaders(one), credentialHeaders(other)];
   if (headers.intersection(others).size > 0) return true;
+  if (one.type === 'Cookie' && other.type === 'Cookie')
+    return isReadAs(other.cookie ?? '', ownedNames([one.cookie ?? '']));
   const key = credentialQueryKey(other);
-  return key === undefined
-    ? credentialLocation(one) === credentialLocation(other)
-    : isReadAs(key, credentialQueryNames(one));
+  return key !== undefined && isReadAs(key, credentialQueryNames(one));
 }
 
 function locationName({ type }: Authentication): string {
@@ -167,10 +166,8 @@ function tokenRequestProblems(
   return [...problems, ...[...(fault ? [fault] : []), ...owned].map((message) => ({ path: 'token_url', message }))];
 }
 
-const describing = new Set(['accept', 'content-type', 'user-agent']);
-
 function credentialHeaderProblem(header: string): string | undefined {
-  if (describing.has(foldedHeader(header))) return 'the service sets this header itself; name another one';
+  if (isDescribingHeader(header)) return 'the service sets this header itself; name another one';
   return headerNameProblem(header);
 }
 

@@ -31,6 +31,27 @@ const forbidden = new Set([
 
 const forbiddenPrefixes = ['proxy-', 'x-forwarded-', 'mcp-', 'sec-'];
 
+/** Headers that the service sets where a tool does not, by their folded names. */
+const describing = new Map(['Accept', 'Content-Type', 'User-Agent'].map((name) => [foldedHeader(name), name]));
+
+/**
+ * The name under which a header is sent. What CGI and its descendants read as a header that the service sets is that
+ * header: `User_Agent` beside a `User-Agent` would be a second one to them, and none to others.
+ */
+export function sentHeaderName(name: string): string {
+  const folded = foldedHeader(name);
+  return folded === name.toLowerCase() ? name : (describing.get(folded) ?? name);
+}
+
+/** The value of a header by its folded name. */
+export function headerOf(headers: { readonly [name: string]: string }, folded: string): string | undefined {
+  return Object.entries(headers).find(([name]) => foldedHeader(name) === folded)?.[1];
+}
+
+export function isDescribingHeader(name: string): boolean {
+  return describing.has(foldedHeader(name));
+}
+
 export function isHeaderName(name: string): boolean {
   return tokenPattern.test(name);
 }

@@ -49,7 +49,7 @@ function underscored(text: string): string {
 }
 
 /** The spelling that receivers agree on for a plain name, such as one that the service sets itself. */
-function foldedName(name: string): string {
+export function foldedName(name: string): string {
   return underscored(plain(decoded(name)));
 }
 

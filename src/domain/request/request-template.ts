@@ -15,6 +15,7 @@ import {
   hasNoUsualBody,
 } from '../config/sending/destinations.ts';
 import type { Tool } from '../config/tool.ts';
+import { sentHeaderName } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery, ownedNames } from '../http/parameter-names.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { keepingSlashes, parseUrlTemplate, type QueryPair, type UrlTemplate } from '../http/url-template.ts';
@@ -120,7 +121,7 @@ function isCredential({ location, wireName }: SentArgument, kind: BodyKind, cred
 function sentArgument({ name, wire }: Argument, location: SentArgument['location']): SentArgument {
   return {
     name,
-    wireName: wire.wire_name ?? name,
+    wireName: location === 'header' ? sentHeaderName(wire.wire_name ?? name) : (wire.wire_name ?? name),
     location,
     style: wire.style,
     reserved: undefined,
@@ -168,7 +169,9 @@ function headersOf(
   isMultipart: boolean,
 ): Pick<RequestTemplate, 'fixedHeaders' | 'filledHeaders'> {
   // With multipart the boundary decides the header, so it is written together with the body.
-  const given = Object.entries(tool.headers).filter(([name]) => name.toLowerCase() !== 'content-type' || !isMultipart);
+  const given = Object.entries(tool.headers)
+    .filter(([name]) => foldedHeader(name) !== 'content-type' || !isMultipart)
+    .map(([name, value]): [string, string] => [sentHeaderName(name), value]);
   const ofArguments = declared
     .filter(({ location }) => location === 'header')
     .map(({ name, wire }) => wire.wire_name ?? name);

@@ -5,6 +5,8 @@ import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts'
 import { resolvedTool, type SecretUse, secretUsesOfServer, secretUsesOfTool } from '../config/server-wide.ts';
 import { enabledTools, type Tool } from '../config/tool.ts';
 import { limitsAnswers, listedTools, toolDefinition, toolList } from '../config/tool-list.ts';
+import { headerOf } from '../http/headers.ts';
+import { foldedHeader } from '../http/parameter-names.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { tokensOfLength } from '../pieces/tokens.ts';
@@ -112,9 +114,12 @@ function toolWarnings(written: Tool, at: string, config: ServerConfig): Warning[
   const tool = resolvedTool(written, config);
   const warnings: Warning[] = [];
   const warn = (field: string, message: string) => warnings.push({ path: `${at}.${field}`, message });
-  const header = (name: string) => Object.entries(tool.headers).find(([key]) => key.toLowerCase() === name)?.[1];
   const writes = tool.method === 'POST' || tool.method === 'PATCH';
-  if (writes && tool.url.includes('/rest/v1/') && !header('prefer')?.includes('return=representation')) {
+  if (
+    writes &&
+    tool.url.includes('/rest/v1/') &&
+    !headerOf(tool.headers, 'prefer')?.includes('return=representation')
+  ) {
     warn('headers', 'without "Prefer: return=representation" such an upstream answers with an empty 204');
   }
   if ((tool.method === 'GET' || tool.method === 'DELETE') && hasOwnContentType(written) && !mayHaveBody(tool)) {
@@ -144,12 +149,15 @@ function mayHaveBody(tool: Tool): boolean {
 }
 
 function hasOwnContentType(tool: Tool): boolean {
-  return Object.keys(tool.headers).some((name) => name.toLowerCase() === 'content-type');
+  return headerOf(tool.headers, 'content-type') !== undefined;
 }
 
 function clearCredentials({ headers = {} }: { headers?: Record<string, string> | undefined }, at: string): Warning[] {
   return Object.entries(headers)
-    .filter(([name, value]) => /^(authorization|apikey|x-api-key)$/i.test(name) && placeholderNames(value).length === 0)
+    .filter(
+      ([name, value]) =>
+        /^(authorization|apikey|x-api-key)$/.test(foldedHeader(name)) && placeholderNames(value).length === 0,
+    )
     .map(([name]) => ({
       path: `${at}.${name}`,
       message: 'looks like a credential in clear text; store it as a secret and write {{NAME}}',

@@ -1,4 +1,5 @@
 import type { Tool } from '../../domain/config/tool.ts';
+import { headerOf } from '../../domain/http/headers.ts';
 import { type FieldTree, fieldTree } from '../../domain/json/response-fields.ts';
 import { type DotPath, parseDotPath } from '../../domain/json/response-transform.ts';
 import { charactersOfToken } from '../../domain/pieces/tokens.ts';
@@ -63,7 +64,7 @@ export function readingSource(tool: Tool, mostTokens: number | undefined): Readi
   return {
     transform: tool.response_transform,
     fields: tool.response_fields,
-    hintPrefer: writes && !Object.keys(tool.headers).some((name) => name.toLowerCase() === 'prefer'),
+    hintPrefer: writes && headerOf(tool.headers, 'prefer') === undefined,
     outputSchema: tool.output_schema,
     headers: tool.response_headers ?? [],
     isHead: tool.method === 'HEAD',

@@ -1,4 +1,4 @@
-import { foldedHeader } from '../../domain/http/parameter-names.ts';
+import { foldedHeader, foldedName, ownedNames } from '../../domain/http/parameter-names.ts';
 import type { ApiDescription, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
 import { type CredentialNames, short } from '../tools/input-arguments.ts';
 import { plainText } from '../tools/texts.ts';
@@ -83,14 +83,15 @@ function optionOf(requirement: ApiRequirement, schemes: ApiDescription['schemes'
   return all.length > 4 ? undefined : { id: all.map(({ name }) => name).join('+'), schemes: all, covers: 0 };
 }
 
-/** Two schemes of one requirement that go to the same header are two names for one credential. */
+/** Two schemes of one requirement that go to the same header or parameter are two names for one credential. */
 function onePerTarget(schemes: readonly ApiScheme[]): ApiScheme[] {
   const first = new Map(schemes.toReversed().map((scheme) => [targetOf(scheme), scheme]));
   return schemes.filter((scheme) => first.get(targetOf(scheme)) === scheme);
 }
 
-function targetOf({ kind, in: location, parameter }: ApiScheme): string {
-  return kind === 'key' ? `${location} ${parameter?.toLowerCase()}` : 'header authorization';
+function targetOf({ kind, in: location, parameter = '' }: ApiScheme): string {
+  if (kind !== 'key') return 'header authorization';
+  return `${location} ${location === 'header' ? foldedHeader(parameter) : foldedName(parameter)}`;
 }
 
 function missing(
@@ -132,7 +133,7 @@ function namesOf(schemes: readonly ApiScheme[]): CredentialNames {
     schemes.flatMap((scheme) => (scheme.in === location && scheme.parameter !== undefined ? [scheme.parameter] : []));
   return {
     headers: new Set(keysIn('header').map(foldedHeader)),
-    query: new Set(keysIn('query').map((name) => name.toLowerCase())),
+    query: ownedNames(keysIn('query')),
     isAws: schemes.some(({ kind }) => kind === 'aws'),
     isDescribed: schemes.length > 0,
   };

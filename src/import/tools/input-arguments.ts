@@ -1,5 +1,5 @@
 import { headerNameProblem } from '../../domain/http/headers.ts';
-import { foldedHeader } from '../../domain/http/parameter-names.ts';
+import { foldedHeader, isReadAs, type OwnedNames } from '../../domain/http/parameter-names.ts';
 import { asText, field, isFields } from '../document/lenient.ts';
 import type { ApiInput, ApiOperation, InputStyle } from '../model.ts';
 import type { ArgumentNames } from './argument-names.ts';
@@ -7,10 +7,10 @@ import type { MadeArgument, Report } from './made-tool.ts';
 import type { SchemaMaker } from './simple-schema.ts';
 import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 
-/** Names that carry the credential, so that no argument has them. Header names are folded. */
+/** Names that carry the credential, so that no argument has them, as they are compared. */
 export type CredentialNames = {
   headers: ReadonlySet<string>;
-  query: ReadonlySet<string>;
+  query: OwnedNames;
   isAws: boolean;
   /** Whether the server has a credential at all. */
   isDescribed: boolean;
@@ -96,7 +96,7 @@ function isCredential({ name, location, description }: ApiInput, credential: Cre
   const isSigned = credential.isAws && /^x-amz-(?!target$)/i.test(name);
   if (location !== 'header' && location !== 'query') return false;
   if (isSigned || isListedCredential(name, description, credential)) return true;
-  if (location === 'query') return credential.query.has(name.toLowerCase());
+  if (location === 'query') return isReadAs(name, credential.query);
   return credential.headers.has(foldedHeader(name)) || foldedHeader(name) === 'authorization';
 }
 

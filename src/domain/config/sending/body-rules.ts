@@ -1,5 +1,6 @@
 import type { Problem } from '../../../errors.ts';
 import { mediaTypeOf } from '../../http/media-type.ts';
+import { foldedHeader } from '../../http/parameter-names.ts';
 import { isDeeperThan } from '../../json/json.ts';
 import { didYouMean, shown } from '../../problems/problems.ts';
 import type { Argument } from './argument.ts';
@@ -80,7 +81,7 @@ export function contentTypeProblem(tool: BodyFields, inBody: readonly Argument[]
   if (type === undefined || encodingOf(type) === 'json' || (inBody.length === 0 && !isTemplate)) return undefined;
   // Some services have names of their own for JSON, such as application/x-amz-json-1.1.
   if (mediaTypeOf(type).includes('json') || (tool.body === 'json' && encodingOf(type) === undefined)) return undefined;
-  const path = `headers.${Object.keys(tool.headers).find((name) => name.toLowerCase() === 'content-type')}`;
+  const path = `headers.${Object.keys(tool.headers).find((name) => foldedHeader(name) === 'content-type')}`;
   const found = `found ${shown(type)}, but`;
   if (isTemplate) return { path, message: `${found} body_template makes a JSON body; leave this header out` };
   const argument = inBody.find(({ name }) => name === tool.body);

@@ -1,3 +1,4 @@
+import { headerOf } from '../../http/headers.ts';
 import { mediaTypeOf } from '../../http/media-type.ts';
 import type { Argument } from './argument.ts';
 
@@ -33,7 +34,7 @@ export type BodyFields = {
 
 /** The static Content-Type of a tool. */
 export function contentTypeOfTool({ headers }: Pick<BodyFields, 'headers'>): string | undefined {
-  return Object.entries(headers).find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+  return headerOf(headers, 'content-type');
 }
 
 export function bodyKindOf(tool: BodyFields): BodyKind {
