@@ -7,6 +7,7 @@ import { batchRows } from '../../src/store/calls/call-writer.ts';
 import { type CredentialUses, createCredentialUses } from '../../src/store/credential-uses.ts';
 import type { Database } from '../../src/store/database.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
+import type { CallRow } from '../../src/store/schema.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { eventually } from '../support/eventually.ts';
 import { aCall, anApiKey } from '../support/store/rows.ts';
@@ -74,6 +75,23 @@ for (const engine of engines) {
       await log.flush();
       assert.equal(await written(), before + added - givenUp);
       assert.deepEqual(failures, []);
+    });
+
+    it('[find A5] are 600 a minute of the refused calls of a server, and all of the others', async () => {
+      const kept = async (tool: string) =>
+        (await database.db.selectFrom('calls').select('id').where('tool', '=', tool).execute()).length;
+      const minute = 60_000;
+      const add = (tool: string, row: Partial<CallRow>) => {
+        for (let n = 0; n < 700; n += 1)
+          log.add(aCall({ id: `${tool}_${n}`, tool, started_at: 10 * minute + n, ...row }));
+      };
+      add('refused', { outcome: 'limited' });
+      add('elsewhere', { outcome: 'limited', server_id: 'srv_2' });
+      add('made', { outcome: 'ok' });
+      add('later', { outcome: 'limited', started_at: 11 * minute });
+      await log.flush();
+      const found = await Promise.all(['refused', 'elsewhere', 'made', 'later'].map(kept));
+      assert.deepEqual(found, [600, 600, 700, 600]);
     });
 
     it('[find C4] keep their captures while the database takes none', async () => {

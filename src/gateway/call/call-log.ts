@@ -5,10 +5,11 @@ import type { Db } from '../../store/db.ts';
 import { oneAtATime } from '../../store/one-at-a-time.ts';
 import type { CallRow } from '../../store/schema.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
+import { createRefusedCalls } from './refused-calls.ts';
 
 /** Writes call records in batches, after the reply; a call never waits for its record. */
 export type CallLog = {
-  /** `capture` is the JSON text of a `Capture`. */
+  /** `capture` is the JSON text of a `Capture`. Of the calls that limits refuse only some are kept. */
   add(row: CallRow, capture?: string): void;
   /**
    * Writes what is waiting; called before `listCalls`, so that a caller sees its own calls, and at shutdown. Records
@@ -42,6 +43,7 @@ export type CallLogOptions = {
 export function createCallLog(options: CallLogOptions): CallLog {
   let waiting: CallRow[] = [];
   const captures: CaptureRow[] = [];
+  const isKept = createRefusedCalls();
 
   /** Whether the next write takes everything; otherwise it takes only whole batches. */
   let everything = false;
@@ -85,6 +87,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
 
   return {
     add(row, document) {
+      if (!isKept(row)) return;
       waiting.push(row);
       if (waiting.length === batchRows) void write();
       if (document !== undefined && captures.length < maxWaitingCaptures) {
