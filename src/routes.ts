@@ -10,6 +10,8 @@ export const routes = {
   login: '/login',
   loginCallback: '/login/callback',
   logout: '/logout',
+  /** The page of the dashboard to which a login leads that is only tried. */
+  loginCheck: '/login-check',
   mcp: '/mcp/:slug',
   callback: '/mcp/:slug/callback',
   authorize: '/mcp/:slug/authorize',

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { localWorkspace } from '../config.ts';
+import { createOwnHosts } from '../domain/http/own-hosts.ts';
 import { newId } from '../domain/ids.ts';
 import { createIdentityProvider, type Identity } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
@@ -41,16 +42,18 @@ export function createLogins(options: LoginsOptions) {
   const handedOut = createHandedOutTokens(db, freshness);
   follow(handedOut, 'server');
   const unsaved = createUnsavedTokens({ log: (message, fields) => log.warn(fields, message) });
+  const ownHosts = createOwnHosts(config);
   const oauthParts: OAuthParts = {
     db,
     keyring,
     http,
-    documentsOf: createClientDocuments(documents),
+    documentsOf: createClientDocuments(documents, ownHosts),
     handedOut,
     unsaved,
     random: randomBytes,
     now,
     baseUrl: config.baseUrl,
+    ownHosts,
     async findServer(slug) {
       if (slug === config.managementSlug) return people.managementLogin;
       const server = await caches.servers.find(slug);

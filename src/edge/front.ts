@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config.ts';
 import { base62 } from '../domain/credentials/api-key.ts';
+import { createOwnHosts } from '../domain/http/own-hosts.ts';
 import { createServerHosts, type ServerHosts } from '../domain/http/server-hosts.ts';
 import type { Random } from '../domain/ids.ts';
 import type { Strangers } from '../domain/visit.ts';
@@ -103,11 +104,9 @@ function boundUnread(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-/** The service's own hosts and origins: those of the base URL, and in local mode every name of this machine. */
 function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
-  const { host, port, protocol } = new URL(config.baseUrl);
-  const names = config.mode === 'local' ? ['localhost', '127.0.0.1', '[::1]'] : [];
-  const hosts = new Set([host, ...names.map((name) => (port ? `${name}:${port}` : name))]);
+  const { protocol } = new URL(config.baseUrl);
+  const { names: hosts } = createOwnHosts(config);
   // In local mode metrics need no token, so they require our host: a page could make its own name resolve to us.
   const anyHost = new Set<string>([routes.livez, routes.readyz, ...(config.mode === 'local' ? [] : [routes.metrics])]);
   return {

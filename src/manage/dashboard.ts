@@ -4,6 +4,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono, type Next } from 'hono';
 import type { SecureHeadersVariables } from 'hono/secure-headers';
 import { AppError } from '../errors.ts';
+import { routes } from '../routes.ts';
 import { builtFiles } from './built-files.ts';
 import { isSame } from './static-document.ts';
 
@@ -21,7 +22,7 @@ const pages = [
   '/audit',
   '/settings',
   '/settings/*',
-  '/login-check',
+  routes.loginCheck,
 ];
 
 const yearS = 365 * 24 * 60 * 60;

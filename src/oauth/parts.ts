@@ -1,4 +1,5 @@
 import type { Kysely } from 'kysely';
+import type { OwnHosts } from '../domain/http/own-hosts.ts';
 import type { Random } from '../domain/ids.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Db } from '../store/db.ts';
@@ -22,6 +23,8 @@ export type OAuthParts = {
   /** Epoch milliseconds. */
   now: () => number;
   baseUrl: string;
+  /** Hosts where no client waits for an answer. */
+  ownHosts: OwnHosts;
   findServer: (slug: string) => Promise<LoginServer | undefined>;
   /** Applies recorded changes in this process at once, instead of at the next poll. */
   onCommitted: () => Promise<void>;

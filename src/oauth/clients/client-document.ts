@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
+import type { OwnHosts } from '../../domain/http/own-hosts.ts';
 import { OAuthError } from '../../errors.ts';
 import { urlProblem } from '../../outbound/egress.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
@@ -34,14 +35,14 @@ export function isDocumentUrl(clientId: string): boolean {
  * `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. A document
  * is fetched for the address of the stranger who asks, so that slow hosts delay nobody else.
  */
-export function createClientDocuments(http: HttpClient): (network: string) => ClientDocuments {
+export function createClientDocuments(http: HttpClient, ownHosts: OwnHosts): (network: string) => ClientDocuments {
   const remembered = new LRUCache<string, OAuthClient>({ max: maxRemembered });
   return (network) => ({
     async find(clientId) {
       const known = remembered.get(clientId);
       if (known) return known;
       const answer = await fetchDocument(http, network, new URL(clientId));
-      const client = readDocument(clientId, answer);
+      const client = readDocument(clientId, answer, ownHosts);
       const ttl = ttlOf(answer);
       if (ttl > 0) remembered.set(clientId, client, { ttl });
       return client;
@@ -76,7 +77,7 @@ async function fetchDocument(http: HttpClient, network: string, url: URL): Promi
   return answer;
 }
 
-function readDocument(clientId: string, answer: Answer): OAuthClient {
+function readDocument(clientId: string, answer: Answer, ownHosts: OwnHosts): OAuthClient {
   let raw: unknown;
   try {
     raw = JSON.parse(answer.body.toString('utf8'));
@@ -88,7 +89,8 @@ function readDocument(clientId: string, answer: Answer): OAuthClient {
   const document = parsed.data;
   if (document.client_id !== clientId) throw refused('its client_id is another one');
   if ((document.token_endpoint_auth_method ?? 'none') !== 'none') throw refused('it asks for client authentication');
-  const problem = document.redirect_uris.map(redirectUriProblem).find((found) => found !== undefined);
+  const problems = document.redirect_uris.map((uri) => redirectUriProblem(uri, ownHosts));
+  const problem = problems.find((found) => found !== undefined);
   if (problem) throw refused(`a redirect URI ${problem}`);
   return {
     id: clientId,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { base62 } from '../../domain/credentials/api-key.ts';
+import type { OwnHosts } from '../../domain/http/own-hosts.ts';
 import type { Random } from '../../domain/ids.ts';
 import { OAuthError } from '../../errors.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
@@ -22,7 +23,7 @@ const metadataSchema = z.object({
   response_types: z.array(z.string().max(100)).max(10).optional(),
 });
 
-type RegistrationParts = { keyring: Keyring; random: Random; now: () => number };
+type RegistrationParts = { keyring: Keyring; random: Random; now: () => number; ownHosts: OwnHosts };
 
 const maxNameLength = 80;
 /** A longer client id would not fit into an authorization URL. */
@@ -49,7 +50,7 @@ export function registerClient(serverId: string, raw: unknown, parts: Registrati
   }
   const metadata = parsed.data;
   for (const uri of metadata.redirect_uris) {
-    const problem = redirectUriProblem(uri);
+    const problem = redirectUriProblem(uri, parts.ownHosts);
     if (problem) throw new OAuthError('invalid_redirect_uri', `a redirect URI ${problem}`);
   }
   const issuedAt = Math.floor(parts.now() / 1000);

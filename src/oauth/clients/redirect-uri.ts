@@ -1,5 +1,7 @@
 import { knownClients } from '../../domain/clients/clients.ts';
 import { clientSchemes, wellKnownMakers } from '../../domain/clients/redirect-schemes.ts';
+import type { OwnHosts } from '../../domain/http/own-hosts.ts';
+import { routes } from '../../routes.ts';
 
 /** Reversed domain of the program's maker, such as com.example.agent (RFC 8252, 7.1). */
 const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
@@ -20,12 +22,33 @@ export function isLoopbackRedirect(uri: string): boolean {
 }
 
 /**
- * The reason why a redirect URI may not be registered or used, or undefined. Allowed are https anywhere, http on
+ * The reason why a client may not register a redirect URI, or undefined. Without a port, a loopback address stands for
+ * any; whether the answer would lead here is known when a port is requested.
+ */
+export function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | undefined {
+  const problem = formProblem(uri);
+  if (problem !== undefined || (isLoopbackRedirect(uri) && new URL(uri).port === '')) return problem;
+  return leadsHere(uri, ownHosts) ? 'leads to this service itself, where no client waits for the answer' : undefined;
+}
+
+/**
+ * Whether a redirect URI leads to this service, other than to the dashboard's check of a login. The callbacks of all
+ * servers are here: they pass a code on to the token endpoint of a tenant, and the person who is asked to consent would
+ * only see the name of this service.
+ */
+export function leadsHere(uri: string, { names, include }: OwnHosts): boolean {
+  const url = new URL(uri);
+  if (!/^https?:$/.test(url.protocol) || !include(url)) return false;
+  return !names.has(url.host) || uri !== url.origin + routes.loginCheck;
+}
+
+/**
+ * The reason why a URI is no redirect URI, or undefined. Allowed are https anywhere, http on
  * loopback only, and private-use schemes that are a reversed domain (RFC 8252, 7.1) or belong to a known client. Any
  * other scheme could start a program that has nothing to do with logins. The same holds for makers whose programs are
  * on nearly every device: none of their programs is an agent that logs in with such a scheme.
  */
-export function redirectUriProblem(uri: string): string | undefined {
+function formProblem(uri: string): string | undefined {
   if (uri.length > 2000) return 'is longer than 2000 characters';
   if (!URL.canParse(uri) || /[^\x21-\x7e]|[\\<>"^`{|}]/.test(uri)) return 'is not a URI';
   const url = new URL(uri);
@@ -49,7 +72,7 @@ export function isKnownRedirect(uri: string): boolean {
 
 /** Whether a requested URI equals a registered one; the port of a loopback address may differ (RFC 8252, 7.3). */
 export function isRegisteredRedirect(registered: readonly string[], requested: string): boolean {
-  if (redirectUriProblem(requested) !== undefined) return false;
+  if (formProblem(requested) !== undefined) return false;
   if (registered.includes(requested)) return true;
   if (!isLoopbackRedirect(requested)) return false;
   const bare = withoutPort(requested);

@@ -1,6 +1,6 @@
 import { OAuthError } from '../../errors.ts';
 import type { OAuthClient } from '../clients/client.ts';
-import { isKnownRedirect, isRegisteredRedirect } from '../clients/redirect-uri.ts';
+import { isKnownRedirect, isRegisteredRedirect, leadsHere } from '../clients/redirect-uri.ts';
 import { checkResource, findClient, rejectDuplicates } from '../clients/request-checks.ts';
 import { hashOf, newSecret } from '../credentials.ts';
 import type { LoginServer } from '../login-server.ts';
@@ -25,7 +25,7 @@ export async function authorize(
 ): Promise<OAuthAnswer> {
   rejectDuplicates(query);
   const client = await findClient(server, query.get('client_id'), parts);
-  const redirectUri = checkRedirectUri(client, query.get('redirect_uri'));
+  const redirectUri = checkRedirectUri(client, query.get('redirect_uri'), parts);
   try {
     checkResponseType(query);
     checkResponseMode(query);
@@ -57,10 +57,14 @@ export async function authorize(
   }
 }
 
-function checkRedirectUri(client: OAuthClient, requested: string | null): string {
+function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHosts }: RequestParts): string {
   if (!requested) throw new OAuthError('invalid_request', 'redirect_uri is missing');
   if (!isRegisteredRedirect(client.redirectUris, requested)) {
     throw new OAuthError('invalid_request', 'redirect_uri is not one that the client has registered');
+  }
+  // Checked again: the client may have registered before this service had its hosts, or with another port.
+  if (leadsHere(requested, ownHosts)) {
+    throw new OAuthError('invalid_request', 'redirect_uri leads to this service itself, where no client waits for it');
   }
   return requested;
 }

@@ -1,6 +1,7 @@
 import { isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
 import { newId } from '../../domain/ids.ts';
 import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
+import { routes, urlOf } from '../../routes.ts';
 import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../../store/logins/authorizations.ts';
 import { insertGrant } from '../../store/logins/grants.ts';
 import { insertCode } from '../../store/logins/tokens.ts';
@@ -28,6 +29,7 @@ export async function callback(
   parts: OAuthParts,
 ): Promise<OAuthAnswer> {
   rejectDuplicates(query);
+  checkIssuer(query.get('iss'), parts.baseUrl);
   const { login, secrets, refusal } = await takeLogin(server, { query, cookieHeader, requestId }, parts);
   const { verifier, clientState: state, agreement } = secrets;
   const jar = cookieJar(parts.baseUrl);
@@ -51,6 +53,15 @@ export async function callback(
       await transact(parts.db, (db) => parts.audit(db, failureOf(server, { login, error, requestId })));
     return clientRedirect(server, login.redirect_uri, { error, state }, cookies);
   }
+}
+
+/**
+ * Refuses an answer of this service itself, which was meant for a client (RFC 9207). No provider of ours answers with our
+ * issuer, so somebody led the person here to have the code sent to a token endpoint of theirs.
+ */
+function checkIssuer(issuer: string | null, baseUrl: string): void {
+  if (issuer?.startsWith(urlOf(baseUrl, routes.mcp, '')))
+    throw new OAuthError('invalid_request', 'this is the answer of another login at this service; it is not passed on');
 }
 
 type TakenLogin = {

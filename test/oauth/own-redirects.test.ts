@@ -1,0 +1,180 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, beforeEach, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { leadsTo } from '../support/browser/browser.ts';
+import { freshRequest } from '../support/fresh-request.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { assertOAuthError, clientWithId, post, registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+
+describe('a redirect URI that leads to the service itself', () => {
+  let site: ClientDocumentSite;
+  let world: LoginWorld;
+  /** A service at another address, with the same key: what it registered is known to the first one too. */
+  let moved: TestToolhost;
+  let port: string;
+  let slug: string;
+  let callback: string;
+  let tests = 0;
+  before(async () => {
+    const MASTER_KEY = randomBytes(32).toString('base64');
+    site = await startClientDocuments();
+    world = await startLoginWorld({ env: { MASTER_KEY }, surroundings: site.surroundings });
+    moved = await startToolhost({ env: { MASTER_KEY } });
+    port = new URL(world.toolhost.url).port;
+    slug = await world.serve();
+    callback = `${world.issuer(await world.serve())}/callback`;
+  });
+  beforeEach(() => {
+    world.provider.onLogin();
+    world.provider.takeTokens();
+  });
+  after(async () => {
+    await Promise.all([world.stop(), moved.stop()]);
+    await site.close();
+  });
+
+  const register = (uri: string, issuer = world.issuer(slug)) =>
+    post(`${issuer}/register`, { redirect_uris: [uri] }, { 'x-forwarded-for': `192.0.2.${++tests}` });
+  const ownNames = ['127.0.0.1', 'localhost', '[::1]', 'LOCALHOST', '127.1', '0x7f000001', '[0:0::1]', '%6cocalhost'];
+
+  it('is refused at registration under every name of this machine [sec D5]', async () => {
+    for (const name of ownNames) {
+      for (const path of ['/mcp/other/callback', '/login/callback', '/', '/login-check/', '/login-check?next=x']) {
+        assertOAuthError(await register(`http://${name}:${port}${path}`), 400, 'invalid_redirect_uri');
+      }
+    }
+    const managed = await register(callback, `${world.toolhost.url}/mcp/manage`);
+    assertOAuthError(managed, 400, 'invalid_redirect_uri');
+    assert.match(String(managed.body.error_description), /leads to this service itself/);
+  });
+
+  it('is refused to a client that was registered before the service had that address [sec D5]', async () => {
+    const elsewhere = await registerClient({ issuer: `${moved.url}/mcp/manage`, redirectUri: callback });
+    const client = clientWithId(elsewhere.id, { issuer: world.issuer('manage'), redirectUri: callback });
+    const page = await world.browser().get(client.authorization().url);
+    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    assert.match(page.html, /leads to this service itself/);
+  });
+
+  it('is refused where the port of a registered loopback address may differ [sec D6]', async () => {
+    for (const registered of ['http://127.0.0.1/mcp/other/callback', 'http://127.0.0.1:9/mcp/other/callback']) {
+      const client = await world.client(slug, { redirectUri: registered });
+      const redirect_uri = `http://127.0.0.1:${port}/mcp/other/callback`;
+      const page = await world.browser().get(client.authorization({ redirect_uri }).url);
+      assert.deepEqual([page.status, leadsTo(page)], [400, undefined], registered);
+    }
+  });
+
+  it('is refused in the document of a client [sec D5] [mcp 55]', async () => {
+    const id = site.publish('/own.json', { redirect_uris: ['https://agent.example/cb', callback] });
+    const client = clientWithId(id, { issuer: world.issuer(slug), redirectUri: 'https://agent.example/cb' });
+    const page = await world.browser().get(client.authorization().url);
+    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+  });
+
+  it('may be the login check of the dashboard, or a program at another port of this machine [mcp 54]', async () => {
+    const checks = ['127.0.0.1', 'localhost', '[::1]'].map((name) => `http://${name}:${port}/login-check`);
+    for (const redirectUri of [...checks, 'http://localhost:6274/oauth/callback', 'http://localhost/callback']) {
+      const client = await world.client(slug, { redirectUri });
+      assert.equal((await world.browser().get(client.authorization().url)).status, 200, redirectUri);
+    }
+  });
+
+  it('is no way for the code of one server to the token endpoint of another [sec D11]', async () => {
+    const evil = await world.serve();
+    const browser = world.browser();
+    const answer = { code: 'of-another-server', iss: world.issuer(slug) };
+    world.provider.onLogin(() => answer);
+    const client = await world.client(evil);
+    const authorization = client.authorization();
+    const page = await world.returned(authorization, browser);
+    assert.deepEqual([page.status, leadsTo(page)], [400, undefined]);
+    assert.match(page.html, /answer of another login/);
+    assert.deepEqual(world.provider.takeTokens(), []);
+    world.provider.onLogin(() => ({ ...answer, iss: world.provider.url }));
+    await world.returned(client.authorization(), browser);
+    assert.equal(world.provider.takeTokens().length, 1, 'the issuer of a provider is none of ours');
+    world.provider.onLogin();
+    const { code, verifier } = await world.logIn(client, browser);
+    tokensOf(await client.redeem(code, verifier));
+  });
+});
+
+describe('a redirect URI at a public service', () => {
+  let toolhost: TestToolhost;
+  let port: number;
+  before(async () => {
+    port = await freePort();
+    const env = {
+      BASE_URL: 'https://tools.example.com',
+      SERVER_HOSTS: '*.servers.example.com',
+      HOST: '127.0.0.1',
+      PORT: String(port),
+      TRUSTED_PROXIES: '1',
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      OIDC_ISSUER: 'https://id.example.com',
+      OIDC_CLIENT_ID: 'toolhost',
+      OIDC_CLIENT_SECRET: 'secret',
+    };
+    toolhost = await startToolhost({ env });
+  });
+  after(() => toolhost.stop());
+
+  let asked = 0;
+  const register = (uri: string) => {
+    const network = `198.51.${100 + Math.floor(++asked / 250)}.${asked % 250}`;
+    const headers = { host: 'tools.example.com', 'x-forwarded-for': network };
+    const body = { client_name: 'Agent', redirect_uris: [uri] };
+    return freshRequest(`http://127.0.0.1:${port}/mcp/manage/register`, { body, headers });
+  };
+
+  const spelled = (name: string) =>
+    fc
+      .array(fc.constantFrom('as it is', 'upper', 'percent'), { minLength: name.length, maxLength: name.length })
+      .map((ways) => [...name].map((letter, index) => spell(letter, ways[index])).join(''));
+  function spell(letter: string, way: string | undefined): string {
+    if (way === 'upper') return letter.toUpperCase();
+    return way === 'percent' ? `%${letter.charCodeAt(0).toString(16)}` : letter;
+  }
+  const own = fc.constantFrom('tools.example.com', 'any.servers.example.com').chain(spelled);
+  const ending = fc.constantFrom('', '.', ':443', '.:443', ':0443', ':');
+  const path = fc.constantFrom('', '/', '/mcp/evil/callback', '/login/callback', '/mcp', '/login-check/', '/x?y=z');
+
+  it('may not be the service, in no spelling [sec D5]', async () => {
+    await fc.assert(
+      fc.asyncProperty(own, ending, path, async (name, end, rest) => {
+        const uri = `https://${name}${end}${rest}`;
+        const { status, body } = await register(uri);
+        assert.deepEqual([status, body.error], [400, 'invalid_redirect_uri'], uri);
+        assert.match(String(body.error_description), /leads to this service itself/);
+      }),
+      { numRuns: 150 },
+    );
+    for (const uri of [
+      'https:tools.example.com/cb',
+      'https:/tools.example.com/cb',
+      'https://TOOLS.example.com/login-check',
+    ]) {
+      assert.equal((await register(uri)).status, 400, uri);
+    }
+  });
+
+  it('may be any other host, and the login check of the dashboard [mcp 54]', async () => {
+    const others = [
+      'https://tools.example.com/login-check',
+      'https://tools.example.com:8443/callback',
+      'https://tools.example.com.agent.example/callback',
+      'https://mytools.example.com/callback',
+      'https://example.com/callback',
+      'https://servers.example.com/callback',
+      'https://a.b.servers.example.com/callback',
+      'https://claude.ai/api/mcp/auth_callback',
+      `http://127.0.0.1:${port}/callback`,
+    ];
+    for (const uri of others) assert.equal((await register(uri)).status, 201, uri);
+  });
+});
