@@ -39,8 +39,8 @@ export function createLogins(options: LoginsOptions) {
   const { now } = store.time;
   const loginServerOf = createLoginServers({ baseUrl: config.baseUrl, ownAddressOf: ownAddressOf(config), http, now });
   const people = signInOf(config, db, now);
-  const handedOut = createHandedOutTokens(db, freshness);
-  follow(handedOut, 'server');
+  const handedOut = createHandedOutTokens(db, freshness, { random: randomBytes, now });
+  follow(handedOut, 'server', 'grant');
   const unsaved = createUnsavedTokens({ log: (message, fields) => log.warn(fields, message) });
   const ownHosts = createOwnHosts(config);
   const oauthParts: OAuthParts = {

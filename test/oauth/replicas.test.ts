@@ -77,6 +77,31 @@ describe('two replicas on one database', () => {
     assert.equal((await world.list(slug, access_token)).status, 401);
   });
 
+  it('[agent 2] [sec M9] keep the provider’s own token to the view that the login was for', async () => {
+    const tools = [toolAt(`${world.upstream.url}/things`)];
+    slug = await world.serve({ tools }, { token_mode: 'passthrough' });
+    const body = { access_token: `known-${slug}`, token_type: 'bearer', expires_in: 600 };
+    assert.equal(await statusThere('of-somebody'), 200);
+    await world.change(slug, { views: { desk: { tools: ['run'] } } });
+    // Once the other replica knows the view, no change is left that would make it forget the token.
+    await eventually(async () => {
+      assert.equal((await second.rpc(`${slug}/desk`, 'of-somebody', 'tools/list')).status, 200);
+    }, noticedMs);
+    assert.equal(await statusThere(body.access_token), 200);
+    const client = await world.client(slug);
+    const resource = `${world.issuer(slug)}/desk`;
+    const logIn = async () => {
+      const { code, verifier } = await world.logIn(client, undefined, { resource });
+      return tokensOf(await client.redeem(code, verifier, { resource })).access_token;
+    };
+    const fresh = await logIn();
+    assert.equal(await statusThere(fresh), 401, 'at once');
+    world.provider.onToken(() => ({ body }));
+    assert.equal(await logIn(), body.access_token);
+    await eventually(async () => assert.equal(await statusThere(body.access_token), 401), noticedMs);
+    assert.equal((await second.rpc(`${slug}/desk`, fresh, 'tools/list')).status, 200);
+  });
+
   it('[sec D18] refresh ours at once, without a call to the provider, as one login', async () => {
     const { refresh_token } = await world.tokens(here);
     world.provider.takeTokens();

@@ -27,7 +27,7 @@ describe('a login for a view', () => {
     const { code, verifier } = await world.logIn(client, undefined, at(slug, view));
     return { client, tokens: tokensOf(await client.redeem(code, verifier, at(slug, view))) };
   };
-  const statuses = async (slug: string, { access_token }: Tokens) => {
+  const statuses = async (slug: string, { access_token }: Pick<Tokens, 'access_token'>) => {
     const replies = [slug, `${slug}/desk`, `${slug}/reading`].map((address) => world.list(address, access_token));
     return (await Promise.all(replies)).map(({ status }) => status);
   };
@@ -77,6 +77,26 @@ describe('a login for a view', () => {
       assert.deepEqual(await statuses(slug, await world.tokens(client)), [200, 200, 200]);
     });
   }
+
+  it('holds for the provider’s own token, whatever was asked of the server before [agent 2] [sec M9]', async () => {
+    const slug = await serve({ token_mode: 'passthrough' });
+    const body = { access_token: 'the-same-every-time', token_type: 'bearer', expires_in: 600 };
+    assert.deepEqual(await statuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
+    assert.deepEqual(await statuses(slug, { access_token: body.access_token }), [200, 200, 200]);
+    const { client, tokens } = await logIn(slug, 'desk');
+    assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);
+    const renewed = tokensOf(await client.refresh(tokens.refresh_token, at(slug, 'desk')));
+    assert.deepEqual(await statuses(slug, renewed), [401, 200, 401]);
+    assert.deepEqual(await statuses(slug, { access_token: 'of-somebody' }), [200, 200, 200]);
+    // A provider may give the same token again, which this process has seen before.
+    world.provider.onToken(() => ({ body }));
+    const { tokens: known } = await logIn(slug, 'desk');
+    world.provider.onToken();
+    assert.deepEqual(await statuses(slug, known), [401, 200, 401]);
+    world.upstream.take();
+    assert.equal((await world.toolhost.rpc(slug, known.access_token, 'tools/call', { name: 'write' })).status, 401);
+    assert.deepEqual(world.upstream.take(), []);
+  });
 
   it('is for one address, which the code and its token share [agent 2]', async () => {
     const slug = await serve();

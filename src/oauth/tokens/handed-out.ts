@@ -1,16 +1,24 @@
-import { isAgreed } from '../../domain/credentials/agreement.ts';
+import { isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
+import type { Random } from '../../domain/ids.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
+import { recordChange } from '../../store/changes/changes.ts';
 import type { Db } from '../../store/db.ts';
 import { findHandedOutAgreement, hasOtherAgreement, saveHandedOutToken } from '../../store/logins/handed-out-tokens.ts';
+import { transact } from '../../store/transact.ts';
 import { hashOf } from '../credentials.ts';
 
-/** A server with the agreement of its logins; undefined when it no longer has a login. */
-export type AgreedServer = { id: string; agreement?: string; view?: string | undefined };
+/** A server with the agreement of its logins, undefined when it no longer has a login, and the names of its views. */
+export type AgreedServer = {
+  id: string;
+  agreement?: string;
+  view?: string | undefined;
+  views?: readonly string[];
+};
 
 /**
  * Provider tokens that agents hold themselves (passthrough). A token handed out under an earlier agreement must not reach
- * the hosts that the server has added since.
+ * the hosts that the server has added since, and one of a login for a view none of its other tools.
  */
 export type HandedOutTokens = {
   /** `expiresAt` in epoch ms. */
@@ -19,8 +27,8 @@ export type HandedOutTokens = {
   isOutdated(server: AgreedServer, token: string): MaybePromise<boolean>;
   /** Whether a token was handed out under the present agreement of the server. */
   isPresent(server: AgreedServer, token: string): Promise<boolean>;
-  /** Removes the cache entries of a changed server. */
-  invalidate(serverId: string): void;
+  /** Removes the cache entries of a changed server, or of one token by its key. */
+  invalidate(id: string): void;
   clear(): void;
 };
 
@@ -32,14 +40,19 @@ function isGoodAt(found: string, { agreement, view }: AgreedServer): boolean {
   return agreement !== undefined && isAgreed(found, { agreement, view });
 }
 
-/** `hasOlder`: whether any token of the server can be outdated, which is rare. */
+/** `hasOlder`: whether any token of a server without views can be outdated, which is rare. */
 type KnownServer = { id: string; hasOlder: boolean };
 type KnownToken = { serverId: string; agreement: string | undefined };
 
-export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTokens {
+export function createHandedOutTokens(
+  db: Db,
+  freshness: Freshness,
+  source: { random: Random; now: () => number },
+): HandedOutTokens {
   const servers = createRemembered<KnownServer>({ max: maxRemembered, freshness, idsOf: ({ id }) => [id] });
   const tokens = createRemembered<KnownToken>({ max: maxRemembered, freshness, idsOf: ({ serverId }) => [serverId] });
   const serverKey = ({ id, agreement = '' }: AgreedServer) => `${id} ${agreement}`;
+  const tokenKey = (serverId: string, hash: string) => `${serverId} ${hash}`;
 
   async function readServer({ id, agreement }: AgreedServer): Promise<{ value: KnownServer }> {
     return { value: { id, hasOlder: await hasOtherAgreement(db, id, agreement) } };
@@ -49,24 +62,31 @@ export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTo
     return { value: { serverId, agreement: await findHandedOutAgreement(db, serverId, hash) } };
   }
 
-  async function isOlder(server: AgreedServer, token: string): Promise<boolean> {
+  function isOlder(server: AgreedServer, token: string): MaybePromise<boolean> {
     const hash = hashOf(token);
-    const key = `${server.id} ${hash}`;
+    const key = tokenKey(server.id, hash);
     const fits = (found: KnownToken | undefined) =>
       found !== undefined && (found.agreement === undefined || isGoodAt(found.agreement, server));
     if (fits(tokens.get(key))) return false;
     // Read from the database before refusing: the person may have agreed again at another replica.
-    return !fits(await tokens.load(key, () => readToken(server.id, hash)));
+    return tokens.load(key, () => readToken(server.id, hash)).then((found) => !fits(found));
   }
 
   return {
     async add(server, token, expiresAt) {
       const hash = hashOf(token);
       const { id: server_id, agreement = '' } = server;
-      await saveHandedOutToken(db, { server_id, hash, agreement, expires_at: expiresAt + keptMs });
-      tokens.invalidate(`${server_id} ${hash}`);
+      const key = tokenKey(server_id, hash);
+      await transact(db, async (transaction) => {
+        await saveHandedOutToken(transaction, { server_id, hash, agreement, expires_at: expiresAt + keptMs });
+        // Other processes may have seen the same token where it was good at the whole server.
+        if (viewOfAgreement(agreement) !== undefined) await recordChange(transaction, source, 'grant', key);
+      });
+      tokens.invalidate(key);
     },
     isOutdated(server, token) {
+      // Any process may hand out a token for a view at any time, so nothing that was read before says that there is none.
+      if (server.views?.length) return isOlder(server, token);
       const key = serverKey(server);
       const known = servers.get(key);
       if (known) return known.hasOlder && isOlder(server, token);
@@ -79,9 +99,9 @@ export function createHandedOutTokens(db: Db, freshness: Freshness): HandedOutTo
       const found = agreement === undefined ? undefined : await findHandedOutAgreement(db, id, hashOf(token));
       return found !== undefined && isGoodAt(found, server);
     },
-    invalidate(serverId) {
-      servers.invalidate(serverId);
-      tokens.invalidate(serverId);
+    invalidate(id) {
+      servers.invalidate(id);
+      tokens.invalidate(id);
     },
     clear() {
       servers.clear();
