@@ -81,6 +81,7 @@ export const oauthErrorStatus = {
   unauthorized_client: 400,
   unsupported_grant_type: 400,
   unsupported_response_type: 400,
+  unsupported_token_type: 400,
   access_denied: 400,
   server_error: 500,
   temporarily_unavailable: 503,

@@ -18,20 +18,23 @@ export function resourceMetadata(server: Described, resource: string, name = ser
 }
 
 /** Authorization server metadata (RFC 8414, 2; RFC 9207, 3; CIMD draft). */
-export function serverMetadata(server: Described, baseUrl: string): object {
+export function serverMetadata(server: Described & Pick<LoginServer, 'mode'>, baseUrl: string): object {
   const at = (route: Parameters<typeof urlOf>[1]) => urlOf(baseUrl, route, server.slug);
   return {
     issuer: server.issuer,
     authorization_endpoint: at(routes.authorize),
     token_endpoint: at(routes.token),
     registration_endpoint: at(routes.register),
-    revocation_endpoint: at(routes.revoke),
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
     grant_types_supported: ['authorization_code', 'refresh_token'],
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: ['none'],
-    revocation_endpoint_auth_methods_supported: ['none'],
+    ...(server.mode === 'issued' && {
+      // With passthrough, agents hold tokens that only the provider can revoke.
+      revocation_endpoint: at(routes.revoke),
+      revocation_endpoint_auth_methods_supported: ['none'],
+    }),
     ...advertisedScopes(server.scopes),
     authorization_response_iss_parameter_supported: true,
     client_id_metadata_document_supported: true,

@@ -80,6 +80,37 @@ describe('passthrough, the specification to the letter', () => {
     assert.deepEqual(world.provider.takeTokens(), []);
   });
 
+  it('says that it cannot end what it handed out, and ends none of it', async () => {
+    const tokens = await world.tokens(client);
+    for (const token of [tokens.refresh_token, tokens.access_token, 'of-somebody', 'thp_x']) {
+      const reply = await client.revoke(token, { token_type_hint: 'refresh_token' });
+      assertOAuthError(reply, 400, 'unsupported_token_type');
+      assert.match(String(reply.body.error_description), /only the provider can revoke/);
+    }
+    assert.equal((await world.list(slug, tokens.access_token)).status, 200);
+    tokensOf(await client.refresh(tokens.refresh_token));
+    assertOAuthError(await client.revoke('', { token: undefined }), 400, 'invalid_request');
+    assertOAuthError(await client.revoke(tokens.refresh_token, { client_id: 'x' }), 401, 'invalid_client');
+  });
+
+  it('offers no revocation in its metadata', async () => {
+    const answer = await fetch(`${world.issuer(slug)}/.well-known/oauth-authorization-server`);
+    const offered = Object.keys((await answer.json()) as Json).filter((name) => name.startsWith('revocation'));
+    assert.deepEqual(offered, []);
+  });
+
+  it('still ends tokens of ours from before it handed out those of the provider', async () => {
+    const at = await world.serve();
+    const agent = await world.client(at);
+    const { access_token, refresh_token } = await world.tokens(agent);
+    await world.change(at, { oauth: world.provider.oauth({ token_mode: 'passthrough' }) });
+    assert.equal((await agent.revoke(refresh_token)).status, 200);
+    const passed = await world.tokens(agent);
+    await world.change(at, { oauth: world.provider.oauth() });
+    assert.equal((await world.list(at, access_token)).status, 401);
+    assertOAuthError(await agent.revoke(passed.refresh_token), 400, 'unsupported_token_type');
+  });
+
   it('[spec 7] gives no token when the answer lacks access_token, token_type or expires_in', async () => {
     const whole: Json = { access_token: 'token', token_type: 'bearer', expires_in: 60 };
     for (const field of Object.keys(whole)) {
