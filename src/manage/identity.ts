@@ -1,4 +1,4 @@
-import type { Configuration } from 'openid-client';
+import type { Configuration, CustomFetch } from 'openid-client';
 import { longestAddress } from '../domain/email-address.ts';
 import { AppError, messageOf } from '../errors.ts';
 import { boundedFetch } from './bounded-fetch.ts';
@@ -19,7 +19,7 @@ export type SignIn = { state: string; verifier: string; nonce: string };
 export type IdentityProvider = {
   host: string;
   authorizationUrl(signIn: SignIn, redirectUri: string): Promise<URL>;
-  /** Checks the answer: state, issuer, nonce, signature, audience, expiry. @throws AppError unauthenticated */
+  /** Checks the answer: state, issuer, nonce, signature, audience, expiry. @throws AppError unauthenticated, unavailable */
   identify(returned: URL, signIn: SignIn): Promise<Identity>;
 };
 
@@ -42,10 +42,7 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
   function configuration(): Promise<Configuration> {
     discovered ??= discover(find).catch((error: unknown) => {
       discovered = undefined;
-      throw new AppError('unavailable', 'the identity provider does not answer; try again in a moment', {
-        retryAfterS: 5,
-        cause: error,
-      });
+      throw noAnswerIn(error) ?? noAnswer(error);
     });
     return discovered;
   }
@@ -68,7 +65,11 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
       const config = await configuration();
       const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
       const tokens = await oidc.authorizationCodeGrant(config, returned, checks).catch((error: unknown) => {
-        throw new AppError('unauthenticated', 'the sign-in did not succeed; start again', { cause: error });
+        if (error instanceof oidc.AuthorizationResponseError && ownFaults.includes(error.error)) throw noAnswer(error);
+        throw (
+          noAnswerIn(error) ??
+          new AppError('unauthenticated', 'the sign-in did not succeed; start again', { cause: error })
+        );
       });
       const claims = tokens.claims();
       if (!claims || claims.sub === '' || claims.sub.length > longestSubject)
@@ -87,8 +88,36 @@ async function discover(find: () => Promise<IdentityOptions>): Promise<Configura
   const url = new URL(issuer);
   // By default the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
-  const options = { execute, timeout: timeoutS, [oidc.customFetch]: boundedFetch };
+  const options = { execute, timeout: timeoutS, [oidc.customFetch]: answerOf };
   return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), options);
+}
+
+/** Errors by which a login page says that it is down (RFC 6749, 4.1.2.1): a redirect has no status. */
+const ownFaults = ['temporarily_unavailable', 'server_error'];
+
+/**
+ * An answer of the identity provider. What says nothing about the person is told apart here, because the library passes
+ * every fault on in an error of its own, like a refusal. @throws AppError unavailable, and Error for an answer that is too large
+ */
+async function answerOf(...request: Parameters<CustomFetch>): Promise<Response> {
+  const answer = await boundedFetch(...request).catch((error: unknown) => {
+    // By the Fetch standard these are faults of the network and of time. An answer that is too large is an answer.
+    throw error instanceof TypeError || error instanceof DOMException ? noAnswer(error) : error;
+  });
+  const { status } = answer;
+  if (status >= 500 || status === 429 || status === 408) throw noAnswer(new Error(`status ${status}`));
+  return answer;
+}
+
+function noAnswer(cause: unknown): AppError {
+  const message = 'the identity provider does not answer; try again in a moment';
+  return new AppError('unavailable', message, { retryAfterS: 5, cause });
+}
+
+/** The error of `answerOf` that an error of the library is about. */
+function noAnswerIn(error: unknown): AppError | undefined {
+  for (let found = error; found instanceof Error; found = found.cause) if (found instanceof AppError) return found;
+  return undefined;
 }
 
 /** The library's own message, for the log only. */

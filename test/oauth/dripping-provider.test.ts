@@ -84,7 +84,7 @@ describe('an identity provider whose answers drip', { concurrency: true }, () =>
       await eventually(() => assert.equal(provider.asked(path), asked + 1));
       assert.equal((await signIn()).status, 302);
       assert.ok(isWaiting);
-      assert.equal((await slow).status, 401);
+      assert.equal((await slow).status, 503);
     });
   }
 });

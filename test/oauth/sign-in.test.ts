@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
-import { after, before, describe, it } from 'node:test';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
 import { type Forgery, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { registerClient } from '../support/oauth/oauth-client.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const hourS = 3600;
@@ -102,5 +103,79 @@ describe('answers of the identity provider at a sign-in', () => {
     assert.notEqual(sessionOf(victim), planted);
     assert.equal(await statusOf(victim), 200);
     assert.equal(await statusOf(browser), 401, 'the planted session is over');
+  });
+});
+
+describe('an identity provider that is down when a person comes back from it', () => {
+  let provider: ForgingProvider;
+  let toolhost: TestToolhost;
+  beforeEach(async () => {
+    provider = await startForgingProvider();
+    const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
+    toolhost = await startToolhost({ env });
+  });
+  afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
+
+  /** Where the provider sends the browser back to, with a good code. */
+  function back(departure: URL, changed: Record<string, string> = {}): URL {
+    const { searchParams: sent } = departure;
+    provider.issue(sent.get('nonce') ?? '');
+    const url = new URL(sent.get('redirect_uri') ?? '');
+    const answer = { code: 'of-the-provider', state: sent.get('state') ?? '', iss: provider.url, ...changed };
+    url.search = new URLSearchParams(answer).toString();
+    return url;
+  }
+
+  async function signedIn(changed?: Record<string, string>) {
+    const browser = createBrowser();
+    const departure = next(await browser.get(`${toolhost.url}/login`));
+    return () => browser.get(back(departure, changed));
+  }
+
+  async function loggedIn() {
+    const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
+    const browser = createBrowser();
+    const departure = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
+    return async () => next(await browser.get(back(next(departure)))).searchParams;
+  }
+
+  const faults: [what: string, fail: () => unknown][] = [
+    ['refuses connections', () => provider.close()],
+    ['answers the code with 503', () => provider.answer('/token', 'down', 503)],
+    ['answers the code with 502 and an error', () => provider.answer('/token', '{"error":"invalid_grant"}', 502)],
+    ['answers the code with 429', () => provider.answer('/token', '{}', 429)],
+    ['has no keys to give', () => provider.answer('/keys', 'down', 500)],
+  ];
+  for (const [what, fail] of faults) {
+    it(`${what}: the person may try again later, and nobody is told that they are wrong [sec E6]`, async () => {
+      const [toDashboard, toClient] = [await signedIn(), await loggedIn()];
+      await fail();
+      const page = await toDashboard();
+      assert.equal(page.status, 503, page.html);
+      assert.match(page.html, /identity provider does not answer; try again in a moment/i);
+      const answer = await toClient();
+      assert.deepEqual([answer.get('error'), answer.has('code')], ['temporarily_unavailable', false]);
+    });
+  }
+
+  it('says so itself [sec E6]', async () => {
+    for (const error of ['temporarily_unavailable', 'server_error']) {
+      assert.equal((await (await signedIn({ error }))()).status, 503, error);
+    }
+  });
+
+  it('is not down when it refuses the code, or answers with nonsense [sec E6]', async () => {
+    const refusals: [text: string, status: number][] = [
+      ['{"error":"invalid_grant"}', 400],
+      ['{"error":"invalid_client"}', 401],
+      ['nonsense', 200],
+      ['x'.repeat(300_000), 200],
+    ];
+    for (const [text, status] of refusals) {
+      const [toDashboard, toClient] = [await signedIn(), await loggedIn()];
+      provider.answer('/token', text, status);
+      assert.equal((await toDashboard()).status, 401);
+      assert.equal((await toClient()).get('error'), 'server_error');
+    }
   });
 });

@@ -21,7 +21,7 @@ export type ForgingProvider = {
   /** The ID token of the next exchange, for the sign-in with this nonce. */
   issue(nonce: string, forgery?: Forgery): void;
   /** The text that a path answers with from now on, or with nothing its usual answer. */
-  answer(path: string, text?: string): void;
+  answer(path: string, text?: string, status?: number): void;
   /** The next answer of a path comes byte after byte, and never ends. */
   drip(path: string): void;
   /** How often a path was asked for. */
@@ -44,7 +44,7 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
   const own = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const other = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   let idToken = '';
-  const changed = new Map<string, string>();
+  const changed = new Map<string, { text: string; status: number }>();
   const counts = new Map<string, number>();
   const dripping = new Set<string>();
   const keys = [{ ...own.publicKey.export({ format: 'jwk' }), kid: 'own', use: 'sig', alg: 'ES256' }];
@@ -67,14 +67,15 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
     const path = request.url ?? '';
     counts.set(path, (counts.get(path) ?? 0) + 1);
     const answer = answers[path];
-    response.writeHead(answer ? 200 : 404, { 'content-type': 'application/json' });
+    const other = changed.get(path);
+    response.writeHead(other?.status ?? (answer ? 200 : 404), { 'content-type': 'application/json' });
     if (dripping.delete(path)) {
       response.write('{"a":"');
       const timer = setInterval(() => response.write('a'), 100);
       response.on('close', () => clearInterval(timer));
       return;
     }
-    response.end(changed.get(path) ?? JSON.stringify(answer ?? {}));
+    response.end(other?.text ?? JSON.stringify(answer ?? {}));
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -84,9 +85,9 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
     keys,
     drip: (path) => void dripping.add(path),
     asked: (path) => counts.get(path) ?? 0,
-    answer(path, text) {
+    answer(path, text, status = 200) {
       if (text === undefined) changed.delete(path);
-      else changed.set(path, text);
+      else changed.set(path, { text, status });
     },
     issue(
       nonce,
@@ -98,6 +99,7 @@ export async function startForgingProvider(): Promise<ForgingProvider> {
       idToken = wrap(signed({ alg, kid: 'own', ...header }, { ...honest, ...claims }, key));
     },
     async close() {
+      if (!server.listening) return;
       const closed = once(server, 'close');
       server.close();
       server.closeAllConnections();
