@@ -96,12 +96,10 @@ function ownPath(path: string | undefined): string {
 }
 
 function openDeparture(sealed: string | undefined, parts: SignInParts): Departure {
-  try {
-    const departure = JSON.parse(parts.keyring.open(sealed ?? '', sealContext)) as Departure;
-    if (departure.expiresAt > parts.now()) return departure;
-  } catch {
-    // No cookie, or one that is not ours: the message is the same as for an expired one.
-  }
+  const opened = parts.keyring.openReturned(sealed ?? '', sealContext);
+  const departure = opened === undefined ? undefined : (JSON.parse(opened) as Departure);
+  if (departure !== undefined && departure.expiresAt > parts.now()) return departure;
+  // No cookie, or one that is not ours: the message is the same as for an expired one.
   throw new AppError('forbidden', 'this sign-in was begun in another browser or has expired; start again');
 }
 

@@ -50,8 +50,25 @@ describe('sealed values', () => {
     fc.assert(
       fc.property(letters, letters, (iv, data) => refuses(ring, `v1.${id}.${iv}.${data}`, 'context', /does not open/)),
     );
-    for (const junk of ['', '.', '...', 'v1', `v2.${id}.AAAA.AAAA`, 'v1.00000000.AAAA.AAAA'])
-      refuses(ring, junk, 'context', /not in MASTER_KEY/);
+    for (const junk of ['', '.', '...', 'v1', `v2.${id}.AAAA.AAAA`, 'v1.0000000.AAAA.AAAA', 'v1.KEY IDS!.AAAA.AAAA'])
+      refuses(ring, junk, 'context', /does not open/);
+    refuses(ring, 'v1.00000000.AAAA.AAAA', 'context', /not in MASTER_KEY/);
+  });
+
+  it('[find C2] report the key that is missing, unless a client brings them', () => {
+    const missing: string[] = [];
+    const told = createKeyring([first], { onMissingKey: (id) => missing.push(id) });
+    const foreign = createKeyring([second]).seal('x', 'context');
+    const own = told.seal('x', 'context');
+    assert.equal(told.openReturned(own, 'context'), 'x');
+    for (const made of [foreign, 'v1.00000000.AAAA.AAAA', own.slice(0, -2), own.replace('v1', 'v2'), 'v1', ''])
+      assert.equal(told.openReturned(made, 'context'), undefined);
+    assert.equal(told.openReturned(own, 'other'), undefined);
+    for (const junk of ['', 'v1..AAAA', `v1.${'x'.repeat(100)}.AAAA.AAAA`, 'v2.00000000.AAAA.AAAA'])
+      refuses(told, junk, 'context', /does not open/);
+    assert.deepEqual(missing, []);
+    refuses(told, foreign, 'context', /not in MASTER_KEY/);
+    assert.deepEqual(missing, [foreign.split('.')[1]]);
   });
 
   it('open with any key of the ring, and are sealed with its first', () => {

@@ -42,15 +42,22 @@ export async function openKeyring({ config, secrets }: Settings, store: Store, l
     await store.close();
     throw error;
   }
+  const keyring = createKeyring(masters);
+  const retired = retiredMacKeys(await listKnownKeys(store.db), keyring);
+  return createKeyring(masters, { retiredMacKeys: retired, onMissingKey: missingKeyLog(log) });
+}
+
+/** More keys than any operator has had; a database that names more was filled by something else. */
+const mostLogged = 100;
+
+/** Logs each missing key once. */
+function missingKeyLog(log: Log): (id: string) => void {
   const logged = new Set<string>();
-  const onMissingKey = (id: string) => {
-    if (logged.has(id)) return;
+  return (id) => {
+    if (logged.has(id) || logged.size === mostLogged) return;
     logged.add(id);
     log.error({ keyId: id }, 'a stored value is sealed with a master key that this process was not given');
   };
-  const keyring = createKeyring(masters);
-  const retired = retiredMacKeys(await listKnownKeys(store.db), keyring);
-  return createKeyring(masters, { retiredMacKeys: retired, onMissingKey });
 }
 
 /**

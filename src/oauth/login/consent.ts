@@ -70,11 +70,9 @@ function checkSameSite(fetchSite: string | undefined): void {
 
 function openRequest(server: LoginServer, form: URLSearchParams, parts: OAuthParts): ConsentRequest {
   const context = consentContext(server, form.get('view') ?? undefined);
-  try {
-    return JSON.parse(parts.keyring.open(form.get('request') ?? '', context)) as ConsentRequest;
-  } catch {
-    throw refused('the form is not one that this server has shown');
-  }
+  const request = parts.keyring.openReturned(form.get('request') ?? '', context);
+  if (request === undefined) throw refused('the form is not one that this server has shown');
+  return JSON.parse(request) as ConsentRequest;
 }
 
 function checkBrowser(request: ConsentRequest, cookie: string | undefined, parts: OAuthParts): void {

@@ -29,11 +29,8 @@ export function openRefreshToken(
 ): HeldToken | undefined {
   if (!wrapped.startsWith('thp_')) return undefined;
   for (const view of [undefined, ...server.views]) {
-    try {
-      return { refreshToken: keyring.open(wrapped.slice('thp_'.length), wrapContext(server, clientId, view)), view };
-    } catch {
-      // Sealed for another view, server or client, or not by us: the answer is the same.
-    }
+    const refreshToken = keyring.openReturned(wrapped.slice('thp_'.length), wrapContext(server, clientId, view));
+    if (refreshToken !== undefined) return { refreshToken, view };
   }
   return undefined;
 }

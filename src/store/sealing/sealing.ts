@@ -17,10 +17,15 @@ export type Keyring = {
   /** The ids of its keys; the first one seals. */
   keyIds: readonly [string, ...string[]];
   seal(value: string | Uint8Array, context: string): string;
-  /** @throws AppError internal when no key of the ring opens it */
+  /** Opens a stored value. @throws AppError internal when no key of the ring opens it */
   open(sealed: string, context: string): string;
   /** The same for a value that is not text. @throws AppError internal */
   openBytes(sealed: string, context: string): Buffer;
+  /**
+   * Opens a text that we gave to a client and that a request brings back. Undefined for any other: it may be made up, so
+   * it says nothing about the keys.
+   */
+  openReturned(sealed: string, context: string): string | undefined;
   /** Authenticates a text as written by us, for one purpose only. */
   mac(text: string, purpose: string): string;
   isMac(mac: string, text: string, purpose: string): boolean;
@@ -28,6 +33,9 @@ export type Keyring = {
 
 const ivBytes = 12;
 const tagBytes = 16;
+
+/** The form of `ringKey(…).id`. */
+const keyIdForm = /^[0-9a-f]{8}$/;
 
 type RingKey = { id: string; key: Buffer; macKey: Buffer };
 
@@ -46,7 +54,7 @@ export function identityOf(master: Buffer): { id: string; macKey: Buffer } {
 export type KeyringOptions = {
   /** Authenticating keys of removed master keys; texts that they authenticated stay valid. */
   retiredMacKeys?: readonly Buffer[];
-  /** Receives the id of a key that would open a value and is not in the ring. */
+  /** Receives the id of a key that would open a stored value and is not in the ring. */
   onMissingKey?: (id: string) => void;
 };
 
@@ -56,17 +64,14 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
   const [newest, ...older] = keys;
   if (!newest) throw new Error('a keyring needs a key');
   const openBytes: Keyring['openBytes'] = (sealed, context) => {
-    const [version, id, iv = '', data = ''] = sealed.split('.');
-    const key = keys.find((candidate) => candidate.id === id);
-    if (version !== 'v1' || !key) {
-      options.onMissingKey?.(id ?? '');
+    const missing = missingKey(keys, sealed);
+    if (missing !== undefined) {
+      options.onMissingKey?.(missing);
       throw new AppError('internal', 'a stored secret was sealed with a master key that is not in MASTER_KEY');
     }
-    try {
-      return decrypt(key.key, Buffer.from(iv, 'base64url'), Buffer.from(data, 'base64url'), context);
-    } catch {
-      throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
-    }
+    const opened = openWith(keys, sealed, context);
+    if (opened) return opened;
+    throw new AppError('internal', 'a stored secret does not open; its row was changed outside of the service');
   };
   const macKeys = [...keys.map(({ macKey }) => macKey), ...(options.retiredMacKeys ?? [])];
   return {
@@ -84,6 +89,7 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
     },
     open: (sealed, context) => openBytes(sealed, context).toString('utf8'),
     openBytes,
+    openReturned: (sealed, context) => openWith(keys, sealed, context)?.toString('utf8'),
     mac: (text, purpose) => macOf(newest.macKey, text, purpose),
     isMac(mac, text, purpose) {
       return macKeys.some((key) => {
@@ -93,6 +99,26 @@ export function createKeyring(masters: readonly Buffer[], options: KeyringOption
       });
     },
   };
+}
+
+/** The id of the key that a value names in the form of a sealed value, when the ring does not have it. */
+function missingKey(keys: readonly RingKey[], sealed: string): string | undefined {
+  const [version, id = ''] = sealed.split('.', 2);
+  const isNamed = version === 'v1' && keyIdForm.test(id);
+  return isNamed && keys.every((key) => key.id !== id) ? id : undefined;
+}
+
+/** Undefined when no key opens it. */
+function openWith(keys: readonly RingKey[], sealed: string, context: string): Buffer | undefined {
+  const [version, id, iv = '', data = ''] = sealed.split('.', 4);
+  const key = keys.find((candidate) => candidate.id === id);
+  if (version !== 'v1' || !key) return undefined;
+  try {
+    return decrypt(key.key, Buffer.from(iv, 'base64url'), Buffer.from(data, 'base64url'), context);
+  } catch {
+    // Changed, or sealed for another place.
+    return undefined;
+  }
 }
 
 function decrypt(key: Buffer, iv: Buffer, data: Buffer, context: string): Buffer {
