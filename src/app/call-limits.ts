@@ -1,6 +1,6 @@
 import type { Config } from '../config.ts';
 import type { Visit } from '../domain/visit.ts';
-import { clientAddress, networkOf } from '../edge/client-address.ts';
+import { clientNetwork } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
 import { createCallQuotas } from '../gateway/limits/call-quotas.ts';
 import { createCircuitBreaker } from '../gateway/limits/circuit-breaker.ts';
@@ -63,7 +63,7 @@ export function limitCalls({ config, store, presence, http, log }: LimitedParts,
 
 /** Networks of requests, and the limits of addresses whose requests are refused again and again. */
 function addressesOf({ trustedProxies, refusalsPerMinute }: Config, clock: () => number, processCount: () => number) {
-  const ofVisit = (visit: Visit) => networkOf(clientAddress(visit, trustedProxies));
+  const ofVisit = (visit: Visit) => clientNetwork(visit, trustedProxies);
   const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });
   return { strangers, networkOf: ofVisit, limitedByAddress: strangers.limited, clock, processCount };
 }

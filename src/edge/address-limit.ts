@@ -1,6 +1,6 @@
 import { shareOf } from '../domain/limits.ts';
 
-/** A limit on how often one address may do something; addresses as `networkOf` writes them. */
+/** A limit on how often one address may do something; addresses as `clientNetwork` writes them. */
 export type AddressLimit = {
   /** Uses up one turn of an address. False if none is left. */
   take(network: string): boolean;

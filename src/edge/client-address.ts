@@ -1,22 +1,38 @@
+import { isIP, isIPv4 } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Visit } from '../domain/visit.ts';
 
 /**
- * The address of the client. Only the proxies in front of the service are believed: with n of them, the outermost wrote
- * the n-th entry of X-Forwarded-For from the right, and anything further left is the client's own claim.
+ * The network of the client, which limits of an address count. Only the proxies in front of the service are believed:
+ * with n of them, the outermost wrote the n-th entry of X-Forwarded-For from the right, and anything further left is the
+ * client's own claim. An entry that is no address, such as `unknown`, counts for the proxy that is connected: each such
+ * text as an address of its own would have a limit of its own.
  */
-export function clientAddress({ headers, socket }: Visit, trustedProxies: number): string {
+export function clientNetwork({ headers, socket }: Visit, trustedProxies: number): string {
   const direct = socket.remoteAddress ?? '';
-  if (trustedProxies === 0) return direct;
-  const forwarded = String(headers['x-forwarded-for'] ?? '')
-    .split(',')
-    .map((entry) => entry.trim());
-  return forwarded.at(-trustedProxies) || direct;
+  const entries = trustedProxies === 0 ? [] : String(headers['x-forwarded-for'] ?? '').split(',');
+  return networkOf(entries.at(-trustedProxies) ?? '') ?? networkOf(direct) ?? direct;
 }
 
-/** A household or server usually has a whole /64 of IPv6 addresses, so a /64 counts as one. */
-export function networkOf(address: string): string {
-  if (/^[\d.]*$/.test(address) || !ipaddr.isValid(address)) return address.slice(0, 100);
+/** A household or server usually has a whole /64 of IPv6 addresses, so a /64 counts as one. Undefined for no address. */
+function networkOf(written: string): string | undefined {
+  const address = plainAddress(written.trim());
+  if (address === undefined || isIPv4(address)) return address;
   const parsed = ipaddr.process(address);
   return parsed.kind() === 'ipv4' ? parsed.toString() : (parsed as ipaddr.IPv6).parts.slice(0, 4).join(':');
+}
+
+/** Longer than any address with everything that a proxy writes around it. */
+const longest = 100;
+
+/** Only the address: some proxies add its port, and then brackets or quotes (`"[2001:db8::1%eth0]:4711"`, RFC 7239, 6). */
+function plainAddress(written: string): string | undefined {
+  if (isIPv4(written)) return written;
+  if (written.length > longest) return undefined;
+  const bare = written.replace(/^"(.+)"$/, '$1');
+  const whole = /^\[(.+)\](?::[\w.-]+)?$/.exec(bare)?.[1] ?? bare;
+  // As it stands first: the last group of an IPv6 address looks like a port.
+  return [whole, whole.replace(/:[\w.-]+$/, '')]
+    .map((text) => text.replace(/%.*$/, ''))
+    .find((text) => isIP(text) !== 0);
 }

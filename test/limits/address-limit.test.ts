@@ -125,6 +125,58 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await refuse('::ffff:203.0.113.9')).status, 429);
   });
 
+  it('[find A3] an address is the same in every form that proxies write', async () => {
+    await exhaust('203.0.113.20:51000');
+    for (const form of [
+      '203.0.113.20',
+      '203.0.113.20:51001',
+      '"203.0.113.20:51002"',
+      '203.0.113.20:_hidden',
+      '[203.0.113.20]:1',
+      '::ffff:203.0.113.20',
+      '::ffff:cb00:7114',
+      '[::ffff:203.0.113.20]:51003',
+      '::ffff:203.0.113.20:51004',
+      '10.1.2.3:1, 198.51.100.200 ,\t203.0.113.20:51005 ',
+    ])
+      assert.equal((await refuse(form)).status, 429, form);
+    await exhaust('[2001:db8:1:4::1]:51000');
+    for (const form of [
+      '2001:db8:1:4::2',
+      '[2001:DB8:1:4::3]',
+      '[2001:0db8:0001:0004:0:0:0:4]:51001',
+      '"[2001:db8:1:4::5]:51002"',
+      '2001:db8:1:4::6%eth0',
+      '[2001:db8:1:4::7%25eth0.1]:51003',
+      '2001:db8:1:4:1:2:3:4:51004',
+    ])
+      assert.equal((await refuse(form)).status, 429, form);
+    for (const other of ['203.0.113.21:51000', '[2001:db8:1:5::1]:51000'])
+      assert.equal((await refuse(other)).status, 404, other);
+  });
+
+  it('[find A3] what is no address counts for the proxy that wrote it, not as a new address each', async () => {
+    const made = (n: number) => [
+      ...['unknown', `_hidden${n}`, `unknown:${n}`, `"`, `[]:${n}`, `${n}`, `0x${n}.1`, `203.0.113.${300 + n}`],
+      ...[
+        `203.0.113.9.${n}:1`,
+        `2001:db8:::::${n}`,
+        `[2001:db8::${n}`,
+        `client-${n}.example:80`,
+        `%${n}`,
+        `1.2.3.4,${n}`,
+      ],
+      ...[`203.0.113.${n} 203.0.113.9`, `for=203.0.113.${n}`, `${'9'.repeat(8000)}${n}`, `10.1.2.3, `],
+    ];
+    const all = Array.from({ length: 4 }, (_, n) => made(n)).flat();
+    for (const text of all.slice(0, perMinute)) assert.equal((await refuse(text)).status, 404, text);
+    for (const text of all) assert.equal((await refuse(text)).status, 429, text);
+    const direct = await wire(`${toolhost.url}/mcp/nobody`, { method: 'POST', headers: json }, ping);
+    assert.equal(direct.status, 429);
+    assert.equal((await refuse(newAddress())).status, 404);
+    at += 60_000;
+  });
+
   it('[find A3] a client with ever new addresses takes nothing from others', async () => {
     const from = newAddress();
     await exhaust(from);
