@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { readMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
+import { isLoopback, issuerProblem, parseOrigins, quotedSetting, webOrigin, webUrl } from './setting-addresses.ts';
 import type { Engine } from './store/db.ts';
 import type { PostgresLocation } from './store/engine/postgres-location.ts';
 import { postgresUrlProblems, readAuthorities } from './store/engine/postgres-url.ts';
@@ -78,7 +79,9 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   );
   const authorities = attempt(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
   if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string, masterKeys));
+  problems.push(...identityProblems(values, mode));
   const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
+  const allowedOrigins = attempt(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
   const quotas = attempt(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
   problems.push(...observabilityProblems(values));
@@ -93,7 +96,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     managementSlug: values.MANAGEMENT_SLUG,
     serverHosts: values.SERVER_HOSTS === '' ? undefined : values.SERVER_HOSTS.slice(1),
     egressAllow,
-    allowedOrigins: list(values.ALLOWED_ORIGINS),
+    allowedOrigins,
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,
     callRetentionDays: values.CALL_RETENTION_DAYS,
@@ -127,7 +130,7 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
     const result = schema.safeParse(env[name]?.trim() || fallback);
     if (result.success) values[name] = result.data;
     else {
-      problems.push(`${name}: found ${JSON.stringify(env[name])}; allowed: ${meaning}`);
+      problems.push(`${name}: found ${quotedSetting(env[name] ?? '')}; allowed: ${meaning}`);
       values[name] = schema.parse(fallback);
     }
   }
@@ -138,19 +141,12 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
 function readBaseUrl(values: Values, problems: string[]): string | undefined {
   const text = values.BASE_URL || (values.PORT === 0 ? '' : `http://127.0.0.1:${values.PORT}`);
   if (text === '') return undefined;
-  if (
-    !URL.canParse(text) ||
-    !/^https?:$/.test(new URL(text).protocol) ||
-    new URL(text).origin !== text.replace(/\/$/, '')
-  ) {
-    problems.push('BASE_URL: allowed: https://host, without a path');
-    return undefined;
-  }
-  return new URL(text).origin;
-}
-
-export function isLoopback(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
+  const origin = webOrigin(text);
+  if (origin === undefined)
+    problems.push(
+      `BASE_URL: found ${quotedSetting(text)}; allowed: the address that clients use, such as https://tools.example.com, without a path`,
+    );
+  return origin;
 }
 
 function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[] | undefined): string[] {
@@ -160,10 +156,17 @@ function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[
   if (!masterKeys && !values.MASTER_KEY && !values.MASTER_KEY_FILE) {
     problems.push('MASTER_KEY: required in production mode; make one with: openssl rand -base64 32');
   }
-  for (const name of ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const) {
-    if (!values[name]) problems.push(`${name}: required in production mode`);
-  }
   return problems;
+}
+
+/** Local mode has an identity provider of its own, so it needs none of the settings, or all. */
+function identityProblems(values: Values, mode: Mode): string[] {
+  const issuer = values.OIDC_ISSUER;
+  if (issuer === '' && mode === 'local') return [];
+  const why = mode === 'production' ? 'in production mode' : 'with OIDC_ISSUER';
+  const missing = (['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const).filter((name) => !values[name]);
+  const problem = issuer === '' ? undefined : issuerProblem(issuer, mode);
+  return [...missing.map((name) => `${name}: required ${why}`), ...(problem === undefined ? [] : [problem])];
 }
 
 /** Messages that do not repeat the value: a token is a secret, and the URL of a collector may hold one. */
@@ -174,7 +177,7 @@ function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOI
       'METRICS_TOKEN: is too short or has characters that a token cannot have; make one with: openssl rand -hex 32',
     );
   }
-  if (endpoint !== '' && !(URL.canParse(endpoint) && /^https?:$/.test(new URL(endpoint).protocol))) {
+  if (endpoint !== '' && !webUrl(endpoint)) {
     problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: http:// or https:// URL, such as http://127.0.0.1:4318');
   }
   return problems;
@@ -187,11 +190,4 @@ function attempt<T>(read: () => T, problems: string[]): T | undefined {
     problems.push(error instanceof Error ? error.message : String(error));
     return undefined;
   }
-}
-
-function list(text: string): string[] {
-  return text
-    .split(',')
-    .map((entry) => entry.trim())
-    .filter((entry) => entry !== '');
 }

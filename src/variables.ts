@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { builtInQuotas } from './domain/quotas.ts';
 import { slugPattern } from './domain/slug.ts';
+import { isHost } from './setting-addresses.ts';
+
+/** A host of `*.tools.example.com` with the longest slug. */
+const longestHost = (pattern: string) => pattern.replace('*', 's'.repeat(63));
 
 /** Declaration of every environment variable, from which the reference page is generated. */
 export const variables = {
@@ -9,14 +13,18 @@ export const variables = {
     fallback: '8080',
     meaning: 'Port to listen on; 0 takes a free one.',
   },
-  HOST: { schema: z.string(), fallback: '', meaning: 'Address to listen on; 127.0.0.1 in local mode, else 0.0.0.0.' },
+  HOST: {
+    schema: z.string().refine((text) => text === '' || isHost(text)),
+    fallback: '',
+    meaning: 'Address to listen on, without brackets and without a port; 127.0.0.1 in local mode, else 0.0.0.0.',
+  },
   BASE_URL: {
     schema: z.string(),
     fallback: '',
     meaning: 'Public address, without a path. Anything but loopback is production mode.',
   },
   SERVER_HOSTS: {
-    schema: z.string().regex(/^(\*(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+)?$/i),
+    schema: z.string().refine((text) => text === '' || (/^\*\.[^*]+$/.test(text) && isHost(longestHost(text)))),
     fallback: '',
     meaning: 'A host for each server besides its path, such as *.tools.example.com; empty for none.',
   },
@@ -42,13 +50,17 @@ export const variables = {
     meaning: 'Key that seals secrets: 32 bytes in base64 or hex. Several, comma-separated: the first seals, all open.',
   },
   MASTER_KEY_FILE: { schema: z.string(), fallback: '', meaning: 'File that holds MASTER_KEY.' },
-  OIDC_ISSUER: { schema: z.string(), fallback: '', meaning: 'OpenID Connect provider for the dashboard.' },
+  OIDC_ISSUER: {
+    schema: z.string(),
+    fallback: '',
+    meaning: 'OpenID Connect provider for the dashboard, such as https://login.example.com.',
+  },
   OIDC_CLIENT_ID: { schema: z.string(), fallback: '', meaning: 'Client id at that provider.' },
   OIDC_CLIENT_SECRET: { schema: z.string(), fallback: '', meaning: 'Client secret at that provider.' },
   MANAGEMENT_SLUG: {
     schema: z.string().regex(slugPattern),
     fallback: 'manage',
-    meaning: 'Slug of the management server.',
+    meaning: 'Slug of the management server: lower-case letters, digits and single hyphens between them.',
   },
   EGRESS_ALLOW: {
     schema: z.string(),
@@ -59,7 +71,7 @@ export const variables = {
   ALLOWED_ORIGINS: {
     schema: z.string(),
     fallback: '',
-    meaning: 'Origins of web pages that may call the MCP endpoints, comma-separated.',
+    meaning: 'Origins of web pages that may call the MCP endpoints, such as https://app.example.com, comma-separated.',
   },
   TRUSTED_PROXIES: {
     schema: z.coerce.number().int().min(0).max(10),

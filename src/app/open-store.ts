@@ -1,9 +1,12 @@
 import { join } from 'node:path';
 import { type Config, localWorkspace, type Settings } from '../config.ts';
+import { AppError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../store/changes/database-clock.ts';
 import { type Database, openDatabase } from '../store/database.ts';
+import type { Db } from '../store/db.ts';
 import { insertWorkspace } from '../store/people/workspaces.ts';
+import { isSlugServed } from '../store/servers/servers.ts';
 import { version } from '../version.ts';
 import { faultLog, lostConnectionLog } from './observability/fault-log.ts';
 
@@ -17,7 +20,10 @@ export function databaseFile({ dataDir }: Pick<Config, 'dataDir'>): string {
 
 export const migrationsFolder = join(import.meta.dirname, '..', '..', 'migrations');
 
-/** Opens the store of a configuration. Processes that serve open it with `exclusive`. */
+/**
+ * Opens the store of a configuration. Processes that serve open it with `exclusive`.
+ * @throws AppError conflict when a server has the slug of the management server
+ */
 export async function openStore(
   { config, secrets }: Settings,
   exclusive: boolean,
@@ -37,6 +43,7 @@ export async function openStore(
     onWarning: (sentence) => exclusive && log.warn(sentence),
   });
   try {
+    if (exclusive) await refuseTakenSlug(database.db, config.managementSlug);
     const time = await startDatabaseClock(database.db, clocks);
     await insertWorkspace(database.db, { ...localWorkspace, at: time.now() });
     return { ...database, time };
@@ -44,4 +51,13 @@ export async function openStore(
     await database.close();
     throw error;
   }
+}
+
+/** The management server would answer in place of a server of that slug, whose callers it does not know. */
+async function refuseTakenSlug(db: Db, slug: string): Promise<void> {
+  if (!(await isSlugServed(db, slug))) return;
+  throw new AppError(
+    'conflict',
+    `MANAGEMENT_SLUG: a server has the slug ${slug}; set another, or give that server another slug first`,
+  );
 }

@@ -1,12 +1,12 @@
+import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import { isPublicAddress, literalAddress } from './address.ts';
+import { hostNameOf } from './host-name.ts';
 
 /** The operator's exceptions to the address guard, from `EGRESS_ALLOW`. No configuration of a user extends them. */
-export type EgressAllow = readonly {
-  host: string | undefined;
-  range: [ipaddr.IPv4 | ipaddr.IPv6, number] | undefined;
-  port: number;
-}[];
+export type EgressAllow = readonly { host: string | undefined; range: AddressRange | undefined; port: number }[];
+
+type AddressRange = [ipaddr.IPv4 | ipaddr.IPv6, number];
 
 /**
  * Parses comma-separated entries `host-or-address-or-cidr:port`.
@@ -17,20 +17,31 @@ export function parseEgressAllow(text: string): EgressAllow {
     .split(',')
     .map((entry) => entry.trim())
     .filter((entry) => entry !== '')
-    .map((entry) => {
-      const match = /^(.+):(\d{1,5})$/.exec(entry);
-      if (!match || Number(match[2]) > 65_535) {
-        throw new Error(`EGRESS_ALLOW: found "${entry}"; allowed: host-or-address-or-cidr:port, such as 10.1.2.3:8080`);
-      }
-      const host = (match[1] as string).replace(/^\[(.*)\]$/, '$1');
-      const port = Number(match[2]);
-      if (ipaddr.isValidCIDR(host)) return { host: undefined, range: ipaddr.parseCIDR(host), port };
-      if (ipaddr.isValid(host)) {
-        const address = ipaddr.process(host);
-        return { host: undefined, range: [address, address.kind() === 'ipv4' ? 32 : 128], port };
-      }
-      return { host: host.toLowerCase(), range: undefined, port };
-    });
+    .map(parseEntry);
+}
+
+function parseEntry(entry: string): EgressAllow[number] {
+  const [, place = '', digits] = /^(.+):(\d{1,5})$/.exec(entry) ?? [];
+  const port = Number(digits);
+  const range = rangeOf(place);
+  const host = range ? undefined : hostNameOf(place);
+  if (port >= 1 && port <= 65_535 && (range || host !== undefined)) return { host, range, port };
+  throw new Error(
+    `EGRESS_ALLOW: found ${JSON.stringify(entry.replace(/^.*@/, '…@').slice(0, 100))}; allowed: host-or-address-or-cidr:port, such as 10.1.2.3:8080, intranet.example.com:80, 10.1.0.0/16:8080 or [fd00::1]:8080; write no scheme, no path and no *`,
+  );
+}
+
+/** The range of an address or a CIDR, in brackets or not; undefined for anything else. */
+function rangeOf(place: string): AddressRange | undefined {
+  const bare = place.replace(/^\[([^\]]+)\](\/\d+)?$/, '$1$2');
+  const [, written = '', digits] = /^([\da-f.:]+)(?:\/(\d{1,3}))?$/i.exec(bare) ?? [];
+  if (isIP(written) === 0) return undefined;
+  // An IPv4 address in the form of IPv6 is compared as what it is, and has no range in that form.
+  const address = ipaddr.process(written);
+  const whole = address.kind() === 'ipv4' ? 32 : 128;
+  if (digits === undefined) return [address, whole];
+  const isMapped = whole === 32 && written.includes(':');
+  return Number(digits) <= whole && !isMapped ? [address, Number(digits)] : undefined;
 }
 
 /** The exceptions as text that `parseEgressAllow` accepts. */
@@ -42,7 +53,8 @@ export function egressText(allow: EgressAllow): string {
 export function isAllowed(allow: EgressAllow, hostname: string, address: string, port: number): boolean {
   return allow.some((entry) => {
     if (entry.port !== port) return false;
-    if (entry.host !== undefined) return entry.host === hostname.toLowerCase();
+    // A trailing dot names the same host.
+    if (entry.host !== undefined) return entry.host === hostname.toLowerCase().replace(/\.$/, '');
     if (!entry.range || !ipaddr.isValid(address)) return false;
     const parsed = ipaddr.process(address);
     return parsed.kind() === entry.range[0].kind() && parsed.match(entry.range as [ipaddr.IPv4, number]);

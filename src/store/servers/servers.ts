@@ -286,3 +286,9 @@ const mostAround = 250;
 export async function isSlugTaken(db: Db, slug: string): Promise<boolean> {
   return (await db.selectFrom('servers').select('id').where('slug', '=', slug).executeTakeFirst()) !== undefined;
 }
+
+/** Whether there is a server of this slug, in any workspace. */
+export async function isSlugServed(db: Db, slug: string): Promise<boolean> {
+  const row = db.selectFrom('servers').select('id').where('slug', '=', slug).where('deleted_at', 'is', null);
+  return (await row.executeTakeFirst()) !== undefined;
+}
