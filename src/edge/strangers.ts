@@ -36,6 +36,12 @@ export function createStrangers(options: StrangersOptions): Strangers & {
   const lookInQueue = createQueue();
   let calmAt = Number.NEGATIVE_INFINITY;
   let limited = 0;
+  /** Whether the address is still within its limit. */
+  const take = (network: string) => {
+    if (limit.take(network)) return true;
+    calmAt = clock() + calmMs;
+    return false;
+  };
   const tooMany = (network: string) =>
     new AppError(
       'tooMany',
@@ -51,10 +57,12 @@ export function createStrangers(options: StrangersOptions): Strangers & {
     onRefused(visit, status) {
       if (refusalsPerMinute === 0 || status < 400 || status >= 500 || status === 429) return undefined;
       const network = networkOf(visit);
-      if (limit.take(network)) return undefined;
-      calmAt = clock() + calmMs;
+      if (take(network)) return undefined;
       limited++;
       return tooMany(network);
+    },
+    onUnknown(visit) {
+      if (refusalsPerMinute !== 0) take(networkOf(visit));
     },
     limited: () => limited,
   };

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import pg from 'pg';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { tokensOf } from '../support/oauth/oauth-client.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type Answer,
@@ -151,6 +154,72 @@ describe('[find A6] credentials that a login issued', () => {
     for (let round = 0; round < 10; round++) assertFine([await call(access_token)]);
     for (const request of world.upstream.requests) request.release(fine);
     await Promise.all(flood);
+  });
+});
+
+describe('[find A6] made-up tokens where the service asks the database which login issued a token', () => {
+  let postgres: TestPostgres;
+  let blocker: pg.Client;
+  let world: LoginWorld;
+  before(async () => {
+    postgres = await startPostgres();
+    const url = await postgres.createDatabase();
+    world = await startLoginWorld({ env: { DATABASE_URL: url, REFUSALS_PER_MINUTE: '5' } });
+    world.upstream.on('*', () => fine);
+    blocker = new pg.Client({ connectionString: url });
+    await blocker.connect();
+  });
+  after(async () => {
+    await blocker.end();
+    await world.stop();
+    await postgres.stop();
+  });
+
+  const list = async (slug: string, token: string, from: string) =>
+    (await world.toolhost.rpc(slug, token, 'tools/list', {}, { 'x-forwarded-for': from })).status;
+  /** A server with a token that is limited to a view, and a token of a login for all of it. */
+  const serve = async () => {
+    const slug = await world.serve({ views: { desk: { title: 'The desk', tools: ['run'] } } }, passthrough);
+    const client = await world.client(slug);
+    const resource = { resource: `${world.issuer(slug)}/desk` };
+    const { code, verifier } = await world.logIn(client, undefined, resource);
+    tokensOf(await client.redeem(code, verifier, resource));
+    return { slug, token: (await world.tokens(client)).access_token };
+  };
+  const passthrough = { token_mode: 'passthrough' };
+
+  it('of one address ask two questions at a time, and hold up nobody else', async () => {
+    const { slug, token } = await serve();
+    for (const from of [home, elsewhere]) assert.equal(await list(slug, token, from), 200);
+    for (let n = 0; n < 6; n++) assert.equal(await list(slug, `made-up-${n}`, home), 200);
+    await blocker.query('begin; lock table handed_out_tokens in access exclusive mode');
+    let refused = 0;
+    const enough = Promise.withResolvers<void>();
+    const flood = Array.from({ length: 100 }, async (_, n) => {
+      const status = await list(slug, `flood-${n}`, home);
+      if (status === 429 && ++refused === 78) enough.resolve();
+      return status;
+    });
+    const ended = Promise.all(flood);
+    await Promise.race([enough.promise, ended]);
+    assert.equal(refused, 78, 'two ask, and twenty wait');
+    assert.equal(await list(slug, token, home), 200);
+    const mine = list(slug, 'a-token-of-mine', elsewhere);
+    await blocker.query('rollback');
+    assert.equal(await mine, 200);
+    assert.equal((await ended).filter((status) => status === 200).length, 22);
+  });
+
+  it('do not count once the upstream has accepted them', async () => {
+    const { slug } = await serve();
+    const from = '198.51.100.77';
+    const call = (token: string) =>
+      world.toolhost.rpc(slug, token, 'tools/call', { name: 'run', arguments: {} }, { 'x-forwarded-for': from });
+    for (let n = 0; n < 4; n++) assertFine([await call(`mine-${n}`), await call(`mine-${n}`)]);
+    await world.change(slug, { name: 'Another name' });
+    for (let n = 0; n < 4; n++) assertFine([await call(`mine-${n}`)]);
+    assert.equal((await world.toolhost.rpc('nobody', 'x', 'ping', {}, { 'x-forwarded-for': from })).status, 404);
+    assert.equal((await world.toolhost.rpc('nobody', 'x', 'ping', {}, { 'x-forwarded-for': from })).status, 429);
   });
 });
 

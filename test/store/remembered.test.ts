@@ -241,6 +241,19 @@ describe('the cached values of a process', () => {
     for (let n = 0; n < 15; n += 1) assert.ok(values.get(`other ${n}`), String(n));
   });
 
+  it('[find A1] values of an owner give way to values that nobody owns', async () => {
+    const values = createRemembered<{ id: string; owner: string | undefined }>({
+      max: 40,
+      freshness,
+      idsOf: ({ id, owner }) => (owner === undefined ? [id] : [id, owner]),
+      ownerOf: ({ owner }) => owner,
+    });
+    const load = (key: string, owner?: string) => values.load(key, async () => ({ value: { id: key, owner } }));
+    for (let n = 0; n < 10; n += 1) await load(`real ${n}`);
+    for (let n = 0; n < 500; n += 1) await load(`made up ${n}`, 'made up');
+    for (let n = 0; n < 10; n += 1) assert.ok(values.get(`real ${n}`), String(n));
+  });
+
   it('concurrent callers share one reading when a value expires', async () => {
     let readings = 0;
     const remembered = createRemembered<{ n: number }>({ max: 10, freshness, idsOf: () => ['id'] });

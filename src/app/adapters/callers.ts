@@ -1,5 +1,5 @@
 import type { Scope } from '../../domain/credentials/scopes.ts';
-import type { Lookup } from '../../domain/visit.ts';
+import type { Lookup, Strangers } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
 import { createTokenIds } from '../../gateway/callers/token-ids.ts';
@@ -10,9 +10,11 @@ import type { Actor } from '../../operations/operation.ts';
 import type { Caches } from '../caches.ts';
 import type { Logins } from '../logins.ts';
 
+type Addresses = { networkOf: CallerOptions['networkOf']; strangers: Strangers; clock: () => number };
+
 export function callersOf(
   { keys, grants, loginServerOf, oauthParts }: Pick<Caches, 'keys'> & Logins,
-  { networkOf, clock }: { networkOf: CallerOptions['networkOf']; clock: () => number },
+  { networkOf, strangers, clock }: Addresses,
   log: Log,
 ): CallerOptions {
   const known = createKnownCallers(clock);
@@ -33,8 +35,11 @@ export function callersOf(
         giveUp: (refused) => grants.giveUp(login, bearer, refused),
       };
     },
-    isOutdated: (server, bearer) => oauthParts.handedOut.isOutdated(loginServerOf(server) ?? { id: server.id }, bearer),
-    isHandedOut: (server, bearer) => oauthParts.handedOut.isPresent(loginServerOf(server) ?? { id: server.id }, bearer),
+    isOutdated: (server, bearer, look) =>
+      oauthParts.handedOut.isOutdated(loginServerOf(server) ?? { id: server.id }, bearer, look),
+    isHandedOut: (server, bearer, look) =>
+      oauthParts.handedOut.isPresent(loginServerOf(server) ?? { id: server.id }, bearer, look),
+    onUnknown: strangers.onUnknown,
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };

@@ -55,9 +55,11 @@ export type CallerOptions = {
   /** Undefined for everything except a live token of this server. */
   findLogin: (server: HostedServer, bearer: string, look: Lookup) => Promise<Login | undefined>;
   /** Whether the agent got the bearer by a login, before the server changed where it sends such tokens. */
-  isOutdated: (server: HostedServer, bearer: string) => MaybePromise<boolean>;
+  isOutdated: (server: HostedServer, bearer: string, look: Lookup) => MaybePromise<boolean>;
   /** Whether a login of the server issued the bearer, for the destinations that the server has now. */
-  isHandedOut: (server: HostedServer, bearer: string) => Promise<boolean>;
+  isHandedOut: (server: HostedServer, bearer: string, look: Lookup) => Promise<boolean>;
+  /** Called when a bearer had to be looked up that no login issued and no upstream has accepted. */
+  onUnknown: (visit: Visit) => void;
   known: KnownCallers;
   tokenIds: TokenIds;
   /** The address of a request, as limits count it. */

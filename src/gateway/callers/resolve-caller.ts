@@ -25,11 +25,11 @@ export function resolveCaller(
     case 'oauth':
       return loginCaller(server, bearer, options, look);
     case 'passthrough':
-      return tokenCaller(server, bearer, visit, options);
+      return tokenCaller(server, bearer, visit, options, look);
     case 'api_key':
       return keyCaller(server, options.verifyApiKey(bearer, look));
     case 'caller_token':
-      if (server.config.authentication) return tokenCaller(server, bearer, visit, options);
+      if (server.config.authentication) return tokenCaller(server, bearer, visit, options, look);
       // Nothing is forwarded, so any credential is accepted; only a key identifies its caller.
       if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look));
       return anonymousCaller(visit, options);

@@ -1,7 +1,7 @@
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
-import type { Visit } from '../../domain/visit.ts';
+import type { Lookup, Visit } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
-import { Unauthenticated } from '../../errors.ts';
+import { AppError, Unauthenticated } from '../../errors.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Admitted, Caller, CallerOptions } from './caller.ts';
 
@@ -15,16 +15,31 @@ export function tokenCaller(
   bearer: string,
   visit: Visit,
   options: CallerOptions,
+  look: Lookup,
 ): MaybePromise<Admitted> {
   // An accepted token has passed this check before.
   if (!options.tokenIds.isRemembered(server.id, bearer) && holdsOurCredential(bearer))
     throw ownCredential(server, options);
   // A connection that has been closed by the time of the call has no address.
   const network = options.networkOf(visit);
-  return unlessOutdated(server, bearer, options, () => callerOf(server, bearer, network, options));
+  const counted = countUnknown({ server, bearer, visit }, options, look);
+  return unlessOutdated(server, bearer, options, counted, () => callerOf(server, bearer, network, options, counted));
 }
 
-function callerOf(server: HostedServer, bearer: string, network: string, options: CallerOptions): Caller {
+/** Counts a bearer for its address that no login issued, unless the upstream has accepted it: anybody can make one up. */
+function countUnknown(
+  { server, bearer, visit }: { server: HostedServer; bearer: string; visit: Visit },
+  { known, tokenIds, onUnknown }: CallerOptions,
+  look: Lookup,
+): Lookup {
+  return async (find) => {
+    const found = await look(find);
+    if (found === undefined && !known.find(tokenIds.idOf(server.id, bearer))) onUnknown(visit);
+    return found;
+  };
+}
+
+function callerOf(server: HostedServer, bearer: string, network: string, options: CallerOptions, look: Lookup): Caller {
   const id = options.tokenIds.idOf(server.id, bearer);
   const { known } = options;
   const credential = known.find(id);
@@ -36,14 +51,25 @@ function callerOf(server: HostedServer, bearer: string, network: string, options
     network: credential ? undefined : network,
     credential,
     known: server.config.authentication === undefined ? undefined : known,
-    askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options),
+    askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options, look),
     tokenDigest: id,
     token: bearer,
   };
 }
 
-async function askLogin(server: HostedServer, bearer: string, id: string, options: CallerOptions): Promise<void> {
-  if (await options.isHandedOut(server, bearer)) options.known.vouch(id);
+async function askLogin(
+  server: HostedServer,
+  bearer: string,
+  id: string,
+  options: CallerOptions,
+  look: Lookup,
+): Promise<void> {
+  try {
+    if (await options.isHandedOut(server, bearer, look)) options.known.vouch(id);
+  } catch (error) {
+    // Above the limit of its address the credential stays unproven, which costs it a share of the slots at most.
+    if (!(error instanceof AppError && error.kind === 'tooMany')) throw error;
+  }
 }
 
 function ownCredential(server: HostedServer, options: CallerOptions): Unauthenticated {
@@ -61,9 +87,10 @@ function unlessOutdated(
   server: HostedServer,
   bearer: string,
   options: CallerOptions,
+  look: Lookup,
   admitted: Admitted,
 ): MaybePromise<Admitted> {
-  const answer = options.isOutdated(server, bearer);
+  const answer = options.isOutdated(server, bearer, look);
   if (answer === false) return admitted;
   return whenKnown(answer, (isOutdated) => {
     if (!isOutdated) return admitted;

@@ -1,6 +1,7 @@
 import { isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
 import type { Random } from '../../domain/ids.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import type { Db } from '../../store/db.ts';
@@ -23,10 +24,13 @@ export type AgreedServer = {
 export type HandedOutTokens = {
   /** `expiresAt` in epoch ms. */
   add(server: AgreedServer, token: string, expiresAt: number): Promise<void>;
-  /** Whether a token was handed out under another agreement than the server's present one. */
-  isOutdated(server: AgreedServer, token: string): MaybePromise<boolean>;
+  /**
+   * Whether a token was handed out under another agreement than the server's present one. `look` queries the agreement of
+   * a token that may be made up.
+   */
+  isOutdated(server: AgreedServer, token: string, look: Lookup): MaybePromise<boolean>;
   /** Whether a token was handed out under the present agreement of the server. */
-  isPresent(server: AgreedServer, token: string): Promise<boolean>;
+  isPresent(server: AgreedServer, token: string, look: Lookup): Promise<boolean>;
   /** Removes the cache entries of a changed server, or of one token by its key. */
   invalidate(id: string): void;
   clear(): void;
@@ -42,7 +46,11 @@ function isGoodAt(found: string, { agreement, view }: AgreedServer): boolean {
 
 /** `hasOlder`: whether any token of a server without views can be outdated, which is rare. */
 type KnownServer = { id: string; hasOlder: boolean };
+/** `agreement`: undefined for a token that was not handed out. */
 type KnownToken = { serverId: string; agreement: string | undefined };
+
+/** Owner of the cached tokens that were not handed out: anybody can make them up, so they displace no others. */
+const nobody = 'nobody';
 
 export function createHandedOutTokens(
   db: Db,
@@ -50,7 +58,12 @@ export function createHandedOutTokens(
   source: { random: Random; now: () => number },
 ): HandedOutTokens {
   const servers = createRemembered<KnownServer>({ max: maxRemembered, freshness, idsOf: ({ id }) => [id] });
-  const tokens = createRemembered<KnownToken>({ max: maxRemembered, freshness, idsOf: ({ serverId }) => [serverId] });
+  const tokens = createRemembered<KnownToken>({
+    max: maxRemembered,
+    freshness,
+    idsOf: ({ serverId, agreement }) => (agreement === undefined ? [serverId, nobody] : [serverId]),
+    ownerOf: ({ agreement }) => (agreement === undefined ? nobody : undefined),
+  });
   const serverKey = ({ id, agreement = '' }: AgreedServer) => `${id} ${agreement}`;
   const tokenKey = (serverId: string, hash: string) => `${serverId} ${hash}`;
 
@@ -58,18 +71,28 @@ export function createHandedOutTokens(
     return { value: { id, hasOlder: await hasOtherAgreement(db, id, agreement) } };
   }
 
-  async function readToken(serverId: string, hash: string): Promise<{ value: KnownToken }> {
-    return { value: { serverId, agreement: await findHandedOutAgreement(db, serverId, hash) } };
-  }
-
-  function isOlder(server: AgreedServer, token: string): MaybePromise<boolean> {
+  /** The agreement that a token was handed out under; undefined for a token that was not handed out. */
+  function agreementOf(server: AgreedServer, token: string, look: Lookup): MaybePromise<string | undefined> {
     const hash = hashOf(token);
     const key = tokenKey(server.id, hash);
-    const fits = (found: KnownToken | undefined) =>
-      found !== undefined && (found.agreement === undefined || isGoodAt(found.agreement, server));
-    if (fits(tokens.get(key))) return false;
+    const isGood = (found: KnownToken | undefined) =>
+      found?.agreement !== undefined && isGoodAt(found.agreement, server);
+    const cached = tokens.get(key);
+    if (cached && (cached.agreement === undefined || isGood(cached))) return cached.agreement;
     // Read from the database before refusing: the person may have agreed again at another replica.
-    return tokens.load(key, () => readToken(server.id, hash)).then((found) => !fits(found));
+    const found = tokens.load(key, async (before) => {
+      const ask = isGood(before) ? lookUpDirectly : look;
+      const agreement = await ask(() => findHandedOutAgreement(db, server.id, hash));
+      return { value: { serverId: server.id, agreement } };
+    });
+    return found.then((value) => value?.agreement);
+  }
+
+  function isOlder(server: AgreedServer, token: string, look: Lookup): MaybePromise<boolean> {
+    return whenKnown(
+      agreementOf(server, token, look),
+      (agreement) => agreement !== undefined && !isGoodAt(agreement, server),
+    );
   }
 
   return {
@@ -84,19 +107,18 @@ export function createHandedOutTokens(
       });
       tokens.invalidate(key);
     },
-    isOutdated(server, token) {
+    isOutdated(server, token, look) {
       // Any process may hand out a token for a view at any time, so nothing that was read before says that there is none.
-      if (server.views?.length) return isOlder(server, token);
+      if (server.views?.length) return isOlder(server, token, look);
       const key = serverKey(server);
       const known = servers.get(key);
-      if (known) return known.hasOlder && isOlder(server, token);
+      if (known) return known.hasOlder && isOlder(server, token, look);
       return servers
         .load(key, () => readServer(server))
-        .then((found) => found?.hasOlder !== false && isOlder(server, token));
+        .then((found) => found?.hasOlder !== false && isOlder(server, token, look));
     },
-    async isPresent(server, token) {
-      const { id, agreement } = server;
-      const found = agreement === undefined ? undefined : await findHandedOutAgreement(db, id, hashOf(token));
+    async isPresent(server, token, look) {
+      const found = server.agreement === undefined ? undefined : await agreementOf(server, token, look);
       return found !== undefined && isGoodAt(found, server);
     },
     invalidate(id) {

@@ -22,9 +22,9 @@ export type RememberOptions<Value> = {
   idsOf: (value: Value) => readonly string[];
   /**
    * The owner of a value, one of its ids. In a cache that is nearly full, a new value displaces those of the owner that
-   * has more than half of it, whoever reads it.
+   * has more than half of it, whoever reads it. Undefined for a value that is nobody's.
    */
-  ownerOf?: (value: Value) => string;
+  ownerOf?: (value: Value) => string | undefined;
 };
 
 /** Values of the database that a process caches by a key. */
