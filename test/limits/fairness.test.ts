@@ -5,7 +5,8 @@ import { createCircuitBreaker } from '../../src/gateway/limits/circuit-breaker.t
 import { createLimits, type Slots } from '../../src/gateway/limits/limits.ts';
 import type { Exchange } from '../../src/outbound/exchange.ts';
 import type { HttpClient } from '../../src/outbound/http-client.ts';
-import { serverAt } from '../support/configs.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type RecordedRequest,
@@ -117,11 +118,11 @@ for (const [access, more] of [
       assert.match(last.text, /nothing was sent to it/);
     });
 
-    it('[find A6] one known caller whose calls fail does not hold back others, several do', async () => {
+    it('[find A6] one known caller whose calls fail does not hold back others, several of several addresses do', async () => {
       await start();
       upstream.on('*', (request) => (isUser(request) ? { body: { fine: true } } : { status: 401 }));
       await call(madeUp(1), '198.51.100.1');
-      await userCalls('203.0.113.1');
+      for (const [n, token] of users.entries()) await call(token, `203.0.113.${n + 1}`);
       const failing = new Set([users[0]]);
       upstream.on('*', ({ headers }) =>
         failing.has(String(headers.authorization).replace('Bearer ', ''))
@@ -203,6 +204,32 @@ describe('fairness between callers', () => {
     );
   });
 
+  it('[find A6] no logins of one address, however many, open a circuit for others (property)', async () => {
+    const step = fc.record({ login: fc.nat({ max: 200 }), isGood: fc.boolean(), passedMs: fc.nat({ max: 500 }) });
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { minLength: 100, maxLength: 300 }), async (steps) => {
+        let now = 1_000_000;
+        let status = 200;
+        const http = { send: async () => ({ status }) } as unknown as HttpClient;
+        const breaker = createCircuitBreaker(() => now).around(http);
+        const send = (caller: Exchange['caller']) =>
+          breaker.send({ workspaceId: 'w', origin: 'https://api.example', caller } as unknown as Exchange);
+        const healthy = [
+          { id: 'key', network: undefined },
+          { id: 'ann', network: undefined, party: 'another address' },
+        ];
+        for (const { login, isGood, passedMs } of steps) {
+          now += passedMs;
+          status = isGood ? 200 : 503;
+          await send({ id: `login ${login}`, network: undefined, party: 'one address' }).catch(() => undefined);
+          status = 200;
+          for (const each of healthy) assert.equal((await send(each)).status, 200);
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+
   it('[find A6] no unknown and no single known caller opens a circuit for others (property)', async () => {
     const step = fc.record({ caller: fc.nat({ max: 9 }), isGood: fc.boolean(), passedMs: fc.nat({ max: 3000 }) });
     await fc.assert(
@@ -228,6 +255,47 @@ describe('fairness between callers', () => {
       { numRuns: 60 },
     );
   });
+});
+
+describe('logins of one person, whose calls fail', () => {
+  let world: LoginWorld;
+  beforeEach(async () => {
+    world = await startLoginWorld({ env: { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' } });
+    world.upstream.on('*', ({ url }) => (url.endsWith('bad') ? { status: 503, body: {} } : { body: { fine: true } }));
+  });
+  afterEach(() => world.stop());
+
+  const [home, elsewhere] = ['198.51.100.1', '203.0.113.1'];
+  const call = async (slug: string, token: string, which: string, from: string) => {
+    const params = { name: 'run', arguments: { which } };
+    const { text } = await world.toolhost.rpc(slug, token, 'tools/call', params, { 'x-forwarded-for': from });
+    return /nothing was sent to it/.test(text) ? 'held back' : /HTTP 503/.test(text) ? 'failed' : 'fine';
+  };
+  /** A server, the token of an honest login with good calls, and three tokens that one client and browser got. */
+  const serve = async (token_mode: string) => {
+    const slug = await world.serve({ tools: [tool(world.upstream.url)] }, { token_mode });
+    const honest = (await world.tokens(await world.client(slug))).access_token;
+    for (let n = 0; n < 20; n++) assert.equal(await call(slug, honest, 'good', elsewhere), 'fine');
+    const [client, browser] = [await world.client(slug), world.browser()];
+    const tokens: string[] = [];
+    for (let n = 0; n < 3; n++) tokens.push((await world.tokens(client, browser)).access_token);
+    for (const token of tokens) assert.equal(await call(slug, token, 'good', home), 'fine');
+    return { slug, honest, tokens };
+  };
+  const tool = (url: string) => ({
+    ...toolAt(`${url}/things?which=:which`, { name: 'run' }),
+    input_schema: { which: { type: 'string', description: 'Which' } },
+  });
+
+  for (const mode of ['issued', 'passthrough']) {
+    it(`[find A6] count as one caller of their address, and are held back themselves (${mode})`, async () => {
+      const { slug, honest, tokens } = await serve(mode);
+      for (const token of tokens) for (let n = 0; n < 25; n++) await call(slug, token, 'bad', home);
+      assert.equal(await call(slug, honest, 'good', elsewhere), 'fine');
+      assert.equal(await call(slug, tokens[0] as string, 'good', home), 'held back');
+      assert.equal(await call(slug, honest, 'good', home), 'fine');
+    });
+  }
 });
 
 describe('servers with a stored credential', () => {

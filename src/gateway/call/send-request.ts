@@ -6,6 +6,7 @@ import { formParts, type UpstreamRequest } from '../../domain/request/upstream-r
 import { OutboundError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
+import type { Caller } from '../callers/caller.ts';
 import { countFilled, secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
 import { refuseOwnKey } from '../credentials/refuse-own-key.ts';
@@ -72,6 +73,11 @@ async function sendRenewed(call: Call, answer: Answer, args: Arguments, parts: S
   return second;
 }
 
+/** The caller of a request to which its credential does not go, so that nothing is learned about that. */
+function elsewhere({ id, network, party, credential }: Caller) {
+  return { id, network, party: credential?.party ?? party };
+}
+
 /** Sends one request of a call; `hop` is given for one that a redirect leads to. */
 export function sendOnce(
   call: Call,
@@ -90,7 +96,7 @@ export function sendOnce(
     workspaceId: server.workspaceId,
     origin: request.origin,
     credentialHash,
-    caller: isElsewhere ? { id: caller.id, network: caller.network } : caller,
+    caller: isElsewhere ? elsewhere(caller) : caller,
     path: signed?.path ?? request.path,
     method: request.method,
     headers: traceparent === undefined ? headers : [...headers, ...traceHeaders(traceparent, asked.tracestate)],

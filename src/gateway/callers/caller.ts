@@ -16,6 +16,8 @@ export type Caller = {
   id: string | undefined;
   /** The caller's address if its credential is not known to be good; otherwise undefined. */
   network: string | undefined;
+  /** For a login: identifies the callers of its address together, because one person can log in many times. */
+  party?: string;
   /** Limits of the API key. */
   limits?: KeyLimits | undefined;
   /** Knowledge about a credential that callers bring; undefined until the upstream has accepted it. */
@@ -72,7 +74,7 @@ export type CallerOptions = {
 export type Credential = {
   /** Address of the request of its first success. */
   readonly network: string;
-  /** Identifies all accepted credentials of that address together, for circuits. */
+  /** Identifies all credentials and logins of that address together, for circuits. */
   readonly party: string;
   /** Names of the tools that succeeded with it. */
   readonly tools: Set<string>;

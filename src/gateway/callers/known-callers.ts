@@ -38,7 +38,7 @@ export function createKnownCallers(clock: () => number): KnownCallers {
 
   function accept(id: string, network: string): Credential | undefined {
     const now = clock();
-    const members = networks.get(network) ?? { ids: new Set(), party: `accepted ${network}`, sweptAt: 0 };
+    const members = networks.get(network) ?? { ids: new Set(), party: partyOf(network), sweptAt: 0 };
     if (members.ids.size >= mostOfNetwork) removeIdle(members, accepted, now);
     if (members.ids.size >= mostOfNetwork) return undefined;
     networks.set(network, members);
@@ -92,6 +92,11 @@ export function createKnownCallers(clock: () => number): KnownCallers {
       if (credential) prove(id, credential);
     },
   };
+}
+
+/** The party of an address, as circuits count callers. */
+export function partyOf(network: string): string {
+  return `party ${network}`;
 }
 
 /** The accepted credentials of one address. */

@@ -7,6 +7,7 @@ import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
 import type { Admitted, CallerOptions } from './caller.ts';
+import { partyOf } from './known-callers.ts';
 import { anonymousCaller, tokenCaller } from './token-caller.ts';
 
 /**
@@ -23,7 +24,7 @@ export function resolveCaller(
   if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
   switch (server.access) {
     case 'oauth':
-      return loginCaller(server, bearer, options, look);
+      return loginCaller(server, bearer, visit, options, look);
     case 'passthrough':
       return tokenCaller(server, bearer, visit, options, look);
     case 'api_key':
@@ -63,13 +64,16 @@ function mayReach({ servers, views }: ApiKey, server: HostedServer): boolean {
 async function loginCaller(
   server: HostedServer,
   bearer: string,
+  visit: Visit,
   options: CallerOptions,
   look: Lookup,
 ): Promise<Admitted> {
+  // A connection that has been closed by the time of the call has no address.
+  const party = partyOf(options.networkOf(visit));
   const login = await options.findLogin(server, bearer, look);
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
   const { grantId: keyId, token, renew, giveUp } = login;
-  return () => ({ kind: 'oauth', keyId, id: keyId, network: undefined, token, renew, giveUp });
+  return () => ({ kind: 'oauth', keyId, id: keyId, network: undefined, party, token, renew, giveUp });
 }
 
 /**

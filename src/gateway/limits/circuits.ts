@@ -5,6 +5,7 @@ import { clearCount, countAt, createRecentCount, type RecentCount, recentTotal }
 export type CircuitCaller = {
   readonly id: string | undefined;
   readonly network: string | undefined;
+  readonly party?: string | undefined;
   readonly credential?: CircuitCredential | undefined;
 };
 
@@ -17,6 +18,8 @@ type Standing = 'unknown' | 'accepted' | 'proven';
 export type CallerCircuit = {
   /** The unknown callers of one address count as one caller, and so do its accepted ones. */
   standing: Standing;
+  /** Callers with the same party may be one person. Undefined for an API key, which its workspace has made. */
+  party: string | undefined;
   calls: RecentCount;
   failures: RecentCount;
   /** Monotonic ms from when one attempt is let through; 0 while closed. */
@@ -43,9 +46,9 @@ export const windowMs = 30_000;
 const slots = 30;
 const openMs = 10_000;
 const leastFailures = 20;
-/** Most failures of one address that count towards opening a circuit for all, unless its credentials are proven. */
-const mostOfAddress = leastFailures / 2;
-/** Most callers of one circuit; above it unknown callers are dropped first. */
+/** Most failures of one party that count towards opening a circuit for all. */
+const mostOfParty = leastFailures / 2;
+/** Most callers of one circuit; above it unknown callers are dropped first, and then those of the largest party. */
 const mostCallers = 64;
 const mostPerWorkspace = 500;
 const sweepAbove = 10_000;
@@ -105,11 +108,16 @@ export function callerOf(circuit: Circuit, who: CircuitCaller | undefined): Call
   const standing = standingOf(who);
   const key =
     (standing === 'unknown' ? who?.network : standing === 'accepted' ? who?.credential?.party : who?.id) ?? '';
+  const party = who?.credential?.party ?? who?.party;
   const known = callers.get(key);
-  if (known) return known;
+  if (known) {
+    known.party = party;
+    return known;
+  }
   if (callers.size >= mostCallers) removeOne(callers);
   const caller: CallerCircuit = {
     standing,
+    party,
     calls: createRecentCount(windowMs, slots),
     failures: createRecentCount(windowMs, slots),
     openUntil: 0,
@@ -125,12 +133,14 @@ function standingOf(who: CircuitCaller | undefined): Standing {
 }
 
 function removeOne(callers: Map<string, CallerCircuit>): void {
-  for (const [key, { standing }] of callers) {
-    if (standing !== 'unknown') continue;
-    callers.delete(key);
-    return;
-  }
-  callers.delete(callers.keys().next().value ?? '');
+  const sizes = new Map<string | undefined, number>();
+  for (const { party } of callers.values()) sizes.set(party, (sizes.get(party) ?? 0) + 1);
+  // Callers without a party are nobody's crowd.
+  const crowd = ({ party }: CallerCircuit) => (party === undefined ? 1 : (sizes.get(party) ?? 1));
+  const all = [...callers];
+  const unknown = all.find(([, { standing }]) => standing === 'unknown');
+  const [key] = unknown ?? all.reduce((most, one) => (crowd(one[1]) > crowd(most[1]) ? one : most));
+  callers.delete(key);
 }
 
 /**
@@ -148,7 +158,7 @@ export function noteSuccess(caller: CallerCircuit, now: number): void {
 
 /**
  * A caller whose calls fail is held back. All callers are held back once the calls of several fail, and of more than
- * half of those who call. A single caller, the unknown callers, or the accepted callers of one address cannot cause
+ * half of those who call. A single caller, the unknown callers, or all callers of one address but API keys cannot cause
  * that.
  */
 export function noteFailure(circuit: Circuit, caller: CallerCircuit, now: number): void {
@@ -156,15 +166,31 @@ export function noteFailure(circuit: Circuit, caller: CallerCircuit, now: number
   countAt(caller.failures, now);
   if (caller.failures.total >= leastFailures && isFailing(caller, now)) caller.openUntil = now + openMs;
   if (caller.standing === 'unknown') return;
-  const known = activeCallers(circuit, now).filter(({ standing }) => standing !== 'unknown');
-  const failing = known.filter((other) => isFailing(other, now));
-  const failures = failing.reduce((sum, other) => sum + weightOf(other), 0);
-  if (failing.length > 1 && failing.length * 2 > known.length && failures >= leastFailures)
+  const parties = partiesOf(circuit, now);
+  const failing = parties.filter((party) => party.failures * 2 > party.calls);
+  const failures = failing.reduce((sum, party) => sum + Math.min(party.failures, party.most), 0);
+  if (failing.length > 1 && failing.length * 2 > parties.length && failures >= leastFailures)
     circuit.openUntil = now + openMs;
 }
 
-function weightOf({ standing, failures }: CallerCircuit): number {
-  return standing === 'accepted' ? Math.min(failures.total, mostOfAddress) : failures.total;
+/** The recent calls of callers that may be one person. */
+type Party = { calls: number; failures: number; most: number };
+
+/** The known callers that call, by party; an API key is one of its own. */
+function partiesOf(circuit: Circuit, now: number): Party[] {
+  const parties = new Map<string | CallerCircuit, Party>();
+  for (const caller of activeCallers(circuit, now)) {
+    if (caller.standing === 'unknown') continue;
+    const key = caller.party ?? caller;
+    const most = caller.party === undefined ? Number.POSITIVE_INFINITY : mostOfParty;
+    const { calls, failures } = parties.get(key) ?? { calls: 0, failures: 0 };
+    parties.set(key, {
+      calls: calls + recentTotal(caller.calls, now),
+      failures: failures + recentTotal(caller.failures, now),
+      most,
+    });
+  }
+  return [...parties.values()];
 }
 
 function isFailing({ failures, calls }: CallerCircuit, now: number): boolean {
