@@ -52,18 +52,22 @@ type KnownToken = { serverId: string; agreement: string | undefined };
 /** Owner of the cached tokens that were not handed out: anybody can make them up, so they displace no others. */
 const nobody = 'nobody';
 
+function rememberTokens(freshness: Freshness) {
+  return createRemembered<KnownToken>({
+    max: maxRemembered,
+    freshness,
+    idsOf: ({ serverId, agreement }) => (agreement === undefined ? [serverId, nobody] : [serverId]),
+    ownerOf: ({ agreement }) => (agreement === undefined ? nobody : undefined),
+  });
+}
+
 export function createHandedOutTokens(
   db: Db,
   freshness: Freshness,
   source: { random: Random; now: () => number },
 ): HandedOutTokens {
   const servers = createRemembered<KnownServer>({ max: maxRemembered, freshness, idsOf: ({ id }) => [id] });
-  const tokens = createRemembered<KnownToken>({
-    max: maxRemembered,
-    freshness,
-    idsOf: ({ serverId, agreement }) => (agreement === undefined ? [serverId, nobody] : [serverId]),
-    ownerOf: ({ agreement }) => (agreement === undefined ? nobody : undefined),
-  });
+  const tokens = rememberTokens(freshness);
   const serverKey = ({ id, agreement = '' }: AgreedServer) => `${id} ${agreement}`;
   const tokenKey = (serverId: string, hash: string) => `${serverId} ${hash}`;
 
