@@ -1,5 +1,6 @@
 import type { Access } from './config/access.ts';
 import type { BodyLimits } from './json/body-limits.ts';
+import { wellFormedJsonText } from './json/well-formed-json.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { Lookup, Visit } from './visit.ts';
 
@@ -41,14 +42,14 @@ export type ToolResult = {
   tokens?: number;
 };
 
-/** A result of one text block. */
+/** A result of one text block. A text that was cut may end in half of a character. */
 export function textResult(text: string, isError: boolean): ToolResult {
-  return { content: JSON.stringify([{ type: 'text', text }]), structured: undefined, isError };
+  return { content: JSON.stringify([{ type: 'text', text: text.toWellFormed() }]), structured: undefined, isError };
 }
 
 /** A result whose text block and structured content are the same JSON. */
 export function jsonResult(value: object): ToolResult {
-  const structured = JSON.stringify(value);
+  const structured = wellFormedJsonText(JSON.stringify(value));
   return { content: JSON.stringify([{ type: 'text', text: structured }]), structured, isError: false };
 }
 

@@ -48,6 +48,29 @@ describe('the tool result: parts of a JSON answer', () => {
     });
   }
 
+  it('[behaviour The tool result] half a surrogate pair, at which strict parsers refuse a whole message, becomes U+FFFD', async () => {
+    const ofCall = async (json: string, tool: Json = {}) => {
+      const slug = await serving(json, tool);
+      return (await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'run', arguments: {} })).text;
+    };
+    const json =
+      '{"a":"\\ud83d","\\uDE00":["\\uD83D\\ude00","\\\\ud83d","\\ud83d\\u0041","\\udbff\\ud83d\\ude00","\\ud7ff\\ue000"]}';
+    const whole =
+      '{"a":"\\ufffd","\\ufffd":["\\uD83D\\ude00","\\\\ud83d","\\ufffd\\u0041","\\ufffd\\ud83d\\ude00","\\ud7ff\\ue000"]}';
+    assert.ok((await ofCall(json)).includes(`"structuredContent":${whole}`));
+    for (const length of [5000, 300_000]) {
+      const padding = `,"pad":"${'x'.repeat(length)}"}`;
+      const text = await ofCall(json.slice(0, -1) + padding);
+      assert.ok(text.endsWith(`"structuredContent":${whole.slice(0, -1)}${padding}}}`), text.slice(0, 300));
+    }
+    assert.ok((await ofCall(json, { response_fields: ['a'] })).includes('"structuredContent":{"a":"\\ufffd"}'));
+    for (const cut of ['{"a":"\\ud83d', '{"a":"\\ud8', '{"a":"\\ud']) assert.match(await ofCall(cut), /not valid JSON/);
+    const output_schema = { type: 'object', properties: { a: { type: 'number' } } };
+    const misfit = await ofCall(`{"a":"${'x'.repeat(993)}${'😀'.repeat(10)}"}`, { output_schema });
+    assert.match(misfit, /x\ufffd"/);
+    assert.doesNotMatch(misfit, /\\ud/);
+  });
+
   it('[spec 4.3.9] response_transform selects: everything, a path, an index', async () => {
     const json = '{"data":{"results":[{"id":1},{"id":2}],"empty":null},"a":{"":{"x":1}}}';
     assert.equal(await part(json, '.'), json);

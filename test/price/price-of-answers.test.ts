@@ -75,6 +75,14 @@ describe('the cost of reading an answer', () => {
     assert.equal(textOf(await resultOf('10 MB passed on', 'application/json', whole)), whole);
   });
 
+  it('[find A2] 1 MB of halves of surrogate pairs, and of backslashes before one', async () => {
+    for (const escapes of ['\\ud83d', '\\ud83d\\ude00', '\\\\'.repeat(3)]) {
+      const text = escapes.repeat(Math.floor((megabytes - 20) / escapes.length));
+      const result = await resultOf(escapes, 'application/json', `{"a":"${text}\\ud83d"}`);
+      assert.match(textOf(result).slice(-10), /\\ufffd"\}$/);
+    }
+  });
+
   it('[find A2] a multipart body of a million parts, and one of 10 MB without an end', async () => {
     for (const body of [
       '--b\r\n\r\n\r\n'.repeat(1_000_000),

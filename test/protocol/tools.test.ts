@@ -91,6 +91,25 @@ describe('tools, as clients of both eras see them', () => {
     assert.match(failureText(await callBoth('slow', {})), /did not answer within 40 ms/);
   });
 
+  it('[mcp 4] half a surrogate pair in a configuration keeps no client from reading what the server says', async () => {
+    const half = 'A text that was cut in the middle of an emoji \ud83d';
+    await toolhost.createServer({
+      ...echoConfig(upstream.url, { slug: 'halves', name: half, description: half }),
+      tools: [toolOf({ title: half, description: half, input_schema: { q: { type: 'string', examples: [half] } } })],
+    });
+    const key = await toolhost.key();
+    for (const { text } of [
+      await toolhost.rpc('halves', token, 'initialize', { protocolVersion: '2025-11-25' }),
+      await toolhost.rpc('halves', token, 'tools/list'),
+      await toolhost.modern('halves', token, 'server/discover'),
+      await toolhost.modern('halves', token, 'tools/list'),
+      await toolhost.rpc('manage', key, 'tools/call', { name: 'getMcpServer', arguments: { slug: 'halves' } }),
+    ]) {
+      assert.match(text, /emoji (?:\ufffd|\\ufffd)"/);
+      assert.doesNotMatch(text, /(?<!\\)\\u[dD]/);
+    }
+  });
+
   it('[mcp 33] with an output schema every result fits it, or is an error', async () => {
     const output_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
     await toolhost.createServer({

@@ -5,6 +5,7 @@ import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { keepFields } from '../../domain/json/response-fields.ts';
 import { findPart } from '../../domain/json/response-transform.ts';
+import { wellFormedJson } from '../../domain/json/well-formed-json.ts';
 import type { ToolResult } from '../../domain/mcp.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { plainFailure, ToolFailure } from '../../errors.ts';
@@ -68,10 +69,13 @@ function perhapsJson(body: Buffer, head: AnswerHead, reading: Reading, mostSteps
   }
 }
 
-/** JSON is checked and cut, but never parsed and written again, so it is passed on unchanged. */
+/**
+ * JSON is checked and cut, but never parsed and written again, so it is passed on unchanged, except for what parsers of
+ * clients refuse.
+ */
 function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
   if (!isUtf8(body)) throw plainFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
-  const bytes = hasByteOrderMark(body) ? body.subarray(3) : body;
+  const bytes = wellFormedJson(hasByteOrderMark(body) ? body.subarray(3) : body);
   const isWhole = reading.transform.length === 0 && !reading.fields;
   const escaped: Uint8Array[] | undefined = isWhole && bytes.length >= longBytes ? [] : undefined;
   const scan = scanJson(bytes, maxDepth, escaped);

@@ -13,6 +13,7 @@ import { enabledTools, type Tool } from '../../domain/config/tool.ts';
 import { limitsAnswers, reservedToolNames, toolList } from '../../domain/config/tool-list.ts';
 import { type View, viewConfig, viewToolOf } from '../../domain/config/view.ts';
 import type { TokenRequest } from '../../domain/credentials/token-request.ts';
+import { wellFormedJson } from '../../domain/json/well-formed-json.ts';
 import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';
@@ -176,7 +177,7 @@ function compileView(server: HostedServer, { name, view, version, userAgent }: N
 }
 
 function infoOf({ slug, version }: { slug: string; version: number }, title: string): string {
-  return JSON.stringify({ name: slug, title, version: String(version) });
+  return JSON.stringify({ name: slug, title: title.toWellFormed(), version: String(version) });
 }
 
 type CompiledTools = Pick<HostedServer, 'toolsJson' | 'toolNames' | 'tool' | 'mirrored' | 'catalogue' | 'hasReadMore'>;
@@ -198,7 +199,7 @@ function compileTools(config: ServerConfig, compile: (tool: Tool) => HostedTool)
   };
   return {
     toolsJson: () => {
-      toolsJson ??= Buffer.from(JSON.stringify(toolList(config)));
+      toolsJson ??= wellFormedJson(Buffer.from(JSON.stringify(toolList(config))));
       return toolsJson;
     },
     toolNames: [...ownNames, ...byName.keys()],

@@ -114,6 +114,6 @@ export function errorText(id: RequestId | undefined, code: number, message: stri
   return JSON.stringify({
     jsonrpc: '2.0',
     ...(id !== undefined && { id }),
-    error: { code, message, ...(data && { data }) },
+    error: { code, message: message.toWellFormed(), ...(data && { data }) },
   });
 }

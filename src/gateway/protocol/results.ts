@@ -19,7 +19,9 @@ function stamp(server: McpServer): string {
 }
 
 function instructions(server: McpServer): string {
-  return server.instructions === undefined ? '' : `,"instructions":${JSON.stringify(server.instructions)}`;
+  return server.instructions === undefined
+    ? ''
+    : `,"instructions":${JSON.stringify(server.instructions.toWellFormed())}`;
 }
 
 /** Results of the modern era carry their type, the server's identity and, for lists, how long they keep. */
