@@ -130,6 +130,18 @@ describe('tools, as clients of both eras see them', () => {
       upstream.on('GET /tool', () => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }));
       assert.match(failureText(await callBoth('tool', {}, 'shaped')), /does not fit output_schema/);
     }
+    // Clients of the official SDKs throw at a success without structured content.
+    const type = (name: string) => ({ 'content-type': name });
+    for (const [answer, said] of [
+      [{ status: 204 }, /^output_schema needs a JSON answer; HTTP 204 No Content came without a body$/],
+      [{ status: 200, body: '' }, /^output_schema needs a JSON answer; HTTP 200 OK came without a body$/],
+      [{ headers: type('text/plain'), body: 'done' }, /^output_schema needs a JSON answer; .* with text\/plain$/],
+      [{ headers: type('image/png'), body: Buffer.from([0x89, 0xff]) }, /^output_schema needs .* image\/png$/],
+      [{ headers: type('application/vnd.x.raw+json'), body: 'done' }, /not valid JSON/],
+    ] as [Answer, RegExp][]) {
+      upstream.on('GET /tool', () => answer);
+      assert.match(failureText(await callBoth('tool', {}, 'shaped')), said);
+    }
   });
 
   it('[mcp 33] without one, a legacy client is given structured content only when it is an object', async () => {

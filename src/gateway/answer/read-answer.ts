@@ -8,7 +8,7 @@ import type { Answer } from '../../outbound/http-client.ts';
 import { type AnswerHead, contentTypeOf, headerLines, headersJson, headOf, shownHeaders } from './answer-head.ts';
 import type { CutResult } from './fit-answer.ts';
 import { readContent } from './read-content.ts';
-import { headersProperty, type Reading } from './reading.ts';
+import { fieldForJson, headersProperty, type Reading } from './reading.ts';
 import { cut, redactedStart } from './redact.ts';
 import { locationPath, shownRedirectTarget } from './redirect-target.ts';
 import { isJson, isText } from './text-body.ts';
@@ -103,16 +103,18 @@ function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, sensiti
     ...(head.shown.length > 0 ? [headerLines(head.shown)] : []),
   ];
   const more = [hint, ...lines].join('\n');
-  if (reading.transform.length > 0) {
+  const structured = structuredStatus(answer, head, reading);
+  const field = structured !== undefined && reading.transform.length === 0 ? undefined : fieldForJson(reading);
+  if (field !== undefined) {
     throw new ToolFailure(
       'transform',
-      `response_transform needs a JSON answer; ${status} came without a body${more}`,
+      `${field} needs a JSON answer; ${status} came without a body${more}`,
       [],
-      `response_transform needs a JSON answer; HTTP ${answer.status} came without a body`,
+      `${field} needs a JSON answer; HTTP ${answer.status} came without a body`,
     );
   }
   const { content } = textResult(`${status.slice(5)}${reading.isHead ? headHint(reading) : noBody}${more}`, false);
-  return { content, structured: structuredStatus(answer, head, reading), isError: false };
+  return { content, structured, isError: false };
 }
 
 const noBody = ': the upstream answered without a body';

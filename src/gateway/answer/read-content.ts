@@ -14,7 +14,7 @@ import type { AnswerHead } from './answer-head.ts';
 import { AttachedFiles } from './attached-files.ts';
 import { type AnswerBlock, binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks.ts';
 import type { CutResult } from './fit-answer.ts';
-import type { Reading } from './reading.ts';
+import { fieldForJson, type Reading } from './reading.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 import { withHeaderSlot, withHeaders } from './with-headers.ts';
 
@@ -38,15 +38,16 @@ export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mo
   const isRaw = type.endsWith(rawSuffix);
   if (isJson(type) && !isRaw) return jsonResult(jsonInUtf8(body, contentType), head, reading, mostSteps);
   if (isRaw && isUtf8(body)) return perhapsJson(body, head, reading, mostSteps);
-  if (reading.transform.length > 0) {
+  const field = fieldForJson(reading);
+  if (type === '' && isUtf8(body) && field !== 'response_transform') return perhapsJson(body, head, reading, mostSteps);
+  if (field !== undefined) {
     throw new ToolFailure(
       'transform',
-      `response_transform needs a JSON answer; the upstream answered with ${type || 'no media type'}`,
+      `${field} needs a JSON answer; the upstream answered with ${type || 'no media type'}`,
       [],
-      `response_transform needs a JSON answer; the upstream answered with ${knownMediaType(contentType)}`,
+      `${field} needs a JSON answer; the upstream answered with ${knownMediaType(contentType)}`,
     );
   }
-  if (type === '' && isUtf8(body)) return perhapsJson(body, head, reading, mostSteps);
   if (isText(type, contentType, body)) return blocks([{ type: 'text', text: textOfBody(body, contentType) }], head);
   const files = new AttachedFiles(reading.mostCharacters);
   const content = type.startsWith('multipart/')
@@ -64,7 +65,7 @@ function perhapsJson(body: Buffer, head: AnswerHead, reading: Reading, mostSteps
   try {
     return jsonResult(body, head, reading, mostSteps);
   } catch (error) {
-    if (!(error instanceof ToolFailure) || error.outcome !== 'malformed' || reading.transform.length > 0) throw error;
+    if (!(error instanceof ToolFailure) || error.outcome !== 'malformed' || fieldForJson(reading)) throw error;
     return blocks([{ type: 'text', text: body.toString('utf8') }], head);
   }
 }

@@ -57,6 +57,12 @@ export function compileReading(source: ReadingSource): Reading {
   };
 }
 
+/** The field of the configuration that only a JSON answer can satisfy; undefined where any answer will do. */
+export function fieldForJson({ transform, output }: Reading): 'response_transform' | 'output_schema' | undefined {
+  if (transform.length > 0) return 'response_transform';
+  return output && 'output_schema';
+}
+
 /** `mostTokens` is the limit of the server for all its tools. */
 export function readingSource(tool: Tool, mostTokens: number | undefined): ReadingSource {
   const most = tool.max_answer_tokens ?? mostTokens;
