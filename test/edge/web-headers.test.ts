@@ -18,6 +18,7 @@ describe('the headers of the dashboard behind https', () => {
     toolhost = await startToolhost({
       env: {
         BASE_URL: baseUrl,
+        SERVER_HOSTS: '*.mcp.example.com',
         HOST: '127.0.0.1',
         PORT: String(port),
         MASTER_KEY: randomBytes(32).toString('base64'),
@@ -62,6 +63,15 @@ describe('the headers of the dashboard behind https', () => {
       assert.doesNotMatch(text, /<script(?![^>]*\bsrc=)|\son\w+=|<style/, 'nothing inline');
       assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//, 'nothing of other sites');
     }
+  });
+
+  it('[sec M10] are given to a Host that names the usual port, too, and to no other port', async () => {
+    const { host } = new URL(baseUrl);
+    // RFC 9110, 4.2.3: an address with the usual port is the same address.
+    assert.equal((await get('/api/v1/openapi.json', { host: `${host.toUpperCase()}:443` })).status, 200);
+    assert.equal((await get('/mcp', { host: 'nobody.mcp.example.com:443' })).status, 404);
+    for (const other of [`${host}:80`, `${host}:8443`, `${host}:`, `${host}:443:443`, 'x.mcp.example.com:80'])
+      assert.equal((await get('/api/v1/openapi.json', { host: other })).status, 421, other);
   });
 
   it('[sec M10] permit the added styles of one page view only', async () => {
