@@ -122,7 +122,7 @@ describe('the tool result: failures of the upstream', () => {
     }
     assert.equal(other.connections, 0);
     one.upstream.on('GET /moved', () => ({ status: 304 }));
-    assert.match(await message({ url: '/moved' }), /^HTTP 304 Not Modified: the upstream redirects/);
+    assert.equal(await message({ url: '/moved' }), 'HTTP 304 Not Modified');
   });
 
   it('[spec 4.3.8] a request times out after timeout_ms', async () => {

@@ -14,6 +14,8 @@ import { locationPath, shownRedirectTarget } from './redirect-target.ts';
 import { isJson, isText } from './text-body.ts';
 
 const maxErrorBytes = 8 * 1024;
+/** It says that nothing has changed, and leads nowhere (RFC 9110, 15.4.5). */
+const notModified = 304;
 
 /** How many steps the check of an answer may take on the event loop. */
 const answerSteps = 200_000;
@@ -61,7 +63,7 @@ function refusal(answer: Answer, reading: Reading, sensitive: readonly string[])
   const status = statusText(answer, redact);
   const shown = shownHeaders(answer.headers, reading, sensitive);
   const lines = shown.length > 0 ? `\n${headerLines(shown)}` : '';
-  if (answer.status < 400) {
+  if (answer.status < 400 && answer.status !== notModified) {
     const target = shownRedirectTarget(String(answer.headers.location ?? ''), redact);
     const hint = target !== undefined && reading.mayFollow ? ' unless the tool has redirects: "follow"' : '';
     const sentence = `${status}: the upstream redirects to ${target ?? 'another URL'}; redirects are not followed${hint}`;
