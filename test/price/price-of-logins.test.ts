@@ -1,4 +1,8 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { createBrowser, next } from '../support/browser/browser.ts';
 import { toolAt } from '../support/configs.ts';
@@ -17,9 +21,11 @@ const nastyForms = (bytes: number): Record<string, string> => ({
 describe('the cost of a login', () => {
   let provider: ForgingProvider;
   let priced: PricedToolhost;
+  const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-price-'));
   before(async () => {
     provider = await startForgingProvider();
     priced = await startPricedToolhost({
+      DATA_DIR: dataDir,
       OIDC_ISSUER: provider.url,
       OIDC_CLIENT_ID: provider.clientId,
       OIDC_CLIENT_SECRET: 'of-the-client',
@@ -44,7 +50,26 @@ describe('the cost of a login', () => {
     }
     await priced.rest('PUT', '/servers/with-client/secrets/CLIENT_SECRET', { value: 'a-secret' });
   });
-  after(() => Promise.all([priced.stop(), provider.close()]));
+  after(async () => {
+    await Promise.all([priced.stop(), provider.close()]);
+    rmSync(dataDir, { recursive: true });
+  });
+
+  it('[find A3] is little for any client that a stranger names, however many have logged in', async () => {
+    const database = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
+    database.exec(`insert into grants (id, workspace_id, server_id, slug, client_id, client_name, scope, agreement,
+        sealed_tokens, tokens_version, generation, rotated_at, created_at)
+      with recursive many (n) as (select 1 union all select n + 1 from many where n < 100000)
+      select 'grt_' || n, workspace_id, id, slug, 'https://agent.example/client.json', 'Agent', '', '{}',
+        '${'s'.repeat(1500)}', 1, 1, 1, n from many, servers where slug = 'with-login'`);
+    database.close();
+    for (const path of ['token', 'revoke']) {
+      const body = new URLSearchParams({ client_id: 'https://nobody.example/client.json', token: 'any' });
+      const send = () => fetch(`${priced.url}/mcp/with-login/${path}`, { method: 'POST', body });
+      const { status } = await priced.costsLittle(path, send);
+      assert.ok([400, 401].includes(status), `${path}: ${status}`);
+    }
+  });
 
   it('[find A3] is little for any form that a stranger posts', async () => {
     const form = 'application/x-www-form-urlencoded';

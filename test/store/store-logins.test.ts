@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Database } from '../../src/store/database.ts';
 import {
@@ -246,6 +247,8 @@ for (const engine of engines) {
       assert.equal(await hasGrantOfClient(db, 'srv_1', 'client'), true);
       assert.equal(await hasGrantOfClient(db, 'srv_2', 'client'), false);
       assert.equal(await hasGrantOfClient(db, 'srv_1', 'other'), false);
+      // The id of a registered client holds what was registered, and is longer than what fits in an index.
+      await insertGrant(db, { ...grant, id: 'long', client_id: randomBytes(4500).toString('base64url') });
       const { rows, next } = await findGrants(
         db,
         'ours',

@@ -15,13 +15,17 @@ export async function findGrant(db: Db, id: string): Promise<Grant | undefined> 
   return db.selectFrom('grants').selectAll().where('id', '=', id).executeTakeFirst();
 }
 
-/** Whether a client ever finished a login at a server. No workspace: the server's id stands for it. */
+/**
+ * Whether a client with a metadata document ever finished a login at a server. No workspace: the server's id stands for
+ * it. The condition of the length is that of the index.
+ */
 export async function hasGrantOfClient(db: Db, serverId: string, clientId: string): Promise<boolean> {
   const row = await db
     .selectFrom('grants')
     .select('id')
     .where('server_id', '=', serverId)
     .where('client_id', '=', clientId)
+    .where(sql<SqlBool>`length(client_id) <= 1000`)
     .limit(1)
     .executeTakeFirst();
   return row !== undefined;
