@@ -234,6 +234,21 @@ for (const engine of engines) {
       await world.stop();
     });
 
+    it('[find A5] is deleted from all other tables when one of them cannot be pruned', async () => {
+      const world = await open();
+      const { db, insert, ids, now } = world;
+      await insert('audit_events', audit('old', now() - 21 * day));
+      await sql`alter table captures rename to captures_elsewhere`.execute(db);
+      await round(world.one);
+      assert.deepEqual(await ids('audit_events'), []);
+      await sql`alter table captures_elsewhere rename to captures`.execute(db);
+      await insert('audit_events', audit('later', now() - 21 * day));
+      world.wait(5 * minute);
+      await round(world.one);
+      assert.deepEqual(await ids('audit_events'), [], 'a round that failed is repeated soon');
+      await world.stop();
+    });
+
     it('[find A5] includes empty workspaces whose members were not seen for long', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;

@@ -21,7 +21,7 @@ export function startUpkeep(config: Config, database: Database, log: Log, now: (
     roundMs,
     againMs,
     failure: 'could not prune old rows',
-    round: (round) => prune(config, database, now(), pacing(round)),
+    round: (round) => prune(config, database, now(), round),
   });
 }
 
@@ -36,8 +36,9 @@ function pacing({ signal, mayGoOn }: RunningRound): () => Promise<void> {
   };
 }
 
-async function prune(config: Config, database: Database, now: number, pause: () => Promise<void>): Promise<void> {
+async function prune(config: Config, database: Database, now: number, running: RunningRound): Promise<void> {
   const { db, records, calls } = database;
+  const pause = pacing(running);
   // Calls recorded by an older version, which did not count them, must be counted before they are deleted.
   while ((await calls.countOlder(rowsAtOnce)) > 0) await pause();
   const round = {
@@ -49,5 +50,16 @@ async function prune(config: Config, database: Database, now: number, pause: () 
     mostVersions: config.quotas.versions,
     pause,
   };
-  for (const { prune: pruneTables } of prunings) await pruneTables(round);
+  const failures: unknown[] = [];
+  for (const { prune: pruneTables } of prunings) {
+    try {
+      await pruneTables(round);
+    } catch (error) {
+      // A table that cannot be pruned must not keep the rows of all the others.
+      failures.push(error);
+      running.mayGoOn();
+    }
+  }
+  if (failures.length > 0)
+    throw new AggregateError(failures, `${failures.length} of ${prunings.length} prunings failed`);
 }
