@@ -8,9 +8,10 @@ import { readConfig } from '../../src/config.ts';
 import { endApiKey, insertApiKey } from '../../src/store/api-keys.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
 import { deleteInSteps } from '../../src/store/delete-in-steps.ts';
+import { pruneHandedOutTokens } from '../../src/store/logins/handed-out-tokens.ts';
 import { insertSession } from '../../src/store/people/sessions.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
-import { endCrowdedGrants } from '../../src/store/pruning/prune-logins.ts';
+import { endCrowdedGrants, mostOfServer } from '../../src/store/pruning/prune-logins.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
 import { aCall, anApiKey, aServer } from '../support/store/rows.ts';
@@ -246,6 +247,28 @@ for (const engine of engines) {
       world.wait(5 * minute);
       await round(world.one);
       assert.deepEqual(await ids('audit_events'), [], 'a round that failed is repeated soon');
+      await world.stop();
+    });
+
+    it('[find A5] includes tokens of a server that has more of them than it may, by thousands', async () => {
+      const world = await open();
+      const { db } = world;
+      const slice = 21_000;
+      for (let from = 1; from <= 5 * slice; from += slice) {
+        const numbers = sql`(with recursive numbers (n) as (
+          select ${sql.lit(from)} union all select n + 1 from numbers where n < ${sql.lit(from + slice - 1)}
+        ) select n from numbers) as numbers`;
+        const hash = sql`substr('${sql.raw('h'.repeat(57))}' || (1000000 + n), 1, 64)`;
+        await sql`insert into handed_out_tokens (server_id, hash, agreement, expires_at)
+          select 's', ${hash}, 'a', ${sql.lit(start)} + n % 2 from ${numbers}`.execute(db);
+      }
+      // The plans are those for a table that has been looked at.
+      await sql`analyze`.execute(db);
+      await pruneHandedOutTokens(db, start, mostOfServer);
+      const left = db.selectFrom('handed_out_tokens').select(['expires_at', sql<number>`count(*)`.as('count')]);
+      const counts = await left.groupBy('expires_at').orderBy('expires_at').execute();
+      const all = counts.map(({ count }) => Number(count));
+      assert.deepEqual(all, [mostOfServer - (5 * slice) / 2, (5 * slice) / 2]);
       await world.stop();
     });
 

@@ -51,7 +51,18 @@ export async function pruneHandedOutTokens(db: Db, before: number, most: number,
     .having(sql`count(*)`, '>', most)
     .execute();
   for (const { server_id } of crowded) {
-    const kept = sql`select hash from handed_out_tokens where server_id = ${server_id} order by expires_at desc limit ${most}`;
-    await deleteInSteps(db, { ...table, where: sql`server_id = ${server_id} and hash not in (${kept})` }, pause);
+    const first = await db
+      .selectFrom('handed_out_tokens')
+      .select(['expires_at', 'hash'])
+      .where('server_id', '=', server_id)
+      .orderBy('expires_at', 'desc')
+      .orderBy('hash', 'desc')
+      .offset(most)
+      .limit(1)
+      .executeTakeFirst();
+    if (!first) continue;
+    // Compared with the first one that is too many: PostgreSQL would search a list of those to keep for each row anew.
+    const isCrowded = sql`server_id = ${server_id} and (expires_at, hash) <= (${first.expires_at}, ${first.hash})`;
+    await deleteInSteps(db, { ...table, where: isCrowded }, pause);
   }
 }

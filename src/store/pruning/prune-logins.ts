@@ -32,11 +32,18 @@ export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pa
 
 /** Ends the grants of a server beyond the `most` that were used last, by deleting their tokens. */
 export async function endCrowdedGrants(db: Db, most: number, pause?: Pause): Promise<void> {
+  const lastUse = sql`coalesce(last_used_at, created_at)`;
   for (const server of await crowdedServers(db, 'is', most)) {
     const isLive = sql`${isOfServer(server)} and revoked_at is null`;
-    const isKept = sql`select id from grants where ${isLive}
-      order by coalesce(last_used_at, created_at) desc, id limit ${most}`;
-    const isCrowded = sql`grant_id in (select id from grants where ${isLive}) and grant_id not in (${isKept})`;
+    const { rows } = await sql<{ at: number; id: string }>`
+      select ${lastUse} as at, id from grants where ${isLive} order by at desc, id desc limit 1 offset ${most}`.execute(
+      db,
+    );
+    // Compared with the first one that is too many: PostgreSQL would search a list of those to keep for each row anew.
+    const [first] = rows;
+    if (!first) continue;
+    const isCrowded = sql`grant_id in (
+      select id from grants where ${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id}))`;
     for (const table of ['tokens', 'codes'] as const)
       await deleteInSteps(db, { table, key: ['hash'], where: isCrowded }, pause);
   }
