@@ -11,7 +11,10 @@ export type WorkerPool = {
   failed: Promise<void>;
   /** From now on workers that die are replaced. */
   settle(): void;
-  /** Resolves when workers die faster than it makes sense to replace them. */
+  /**
+   * Resolves when workers die faster than it makes sense to replace them. A replacement that does not start, for example
+   * because the database does not answer, is tried again and again while others serve.
+   */
   givenUp: Promise<void>;
   /** Lets running calls finish for at most `ms` milliseconds. False when some had to be cut off. */
   stop(ms: number): Promise<boolean>;
@@ -32,31 +35,41 @@ export function createWorkerPool(
   let settled = false;
   let stopping = false;
   let youngDeaths = 0;
+  /** Replacements in a row that did not start while others served. */
+  let failedStarts = 0;
+  /** The workers that serve, and since when, in monotonic ms. */
+  const serving = new Map<Worker, number>();
 
   function fork(): void {
     if (stopping) return;
     const worker = cluster.fork(env);
-    let readyAt: number | undefined;
     worker.on('message', (message: FromWorker) => {
-      if (message.kind === 'ready') readyAt = performance.now();
+      if (message.kind === 'ready') {
+        serving.set(worker, performance.now());
+        failedStarts = 0;
+      }
       onMessage(worker, message);
     });
     worker.on('exit', (exitCode, signal) => {
+      const readyAt = serving.get(worker);
+      serving.delete(worker);
       if (stopping) return;
-      const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
       if (!settled) failed.resolve();
-      else replace({ worker: worker.process.pid, exitCode, signal }, servedMs);
+      else replace({ worker: worker.process.pid, exitCode, signal }, readyAt);
     });
   }
 
-  function replace(ended: object, servedMs: number): void {
-    youngDeaths = servedMs < youngMs ? youngDeaths + 1 : 0;
+  function replace(ended: object, readyAt: number | undefined): void {
+    const servedMs = readyAt === undefined ? 0 : performance.now() - readyAt;
+    if (readyAt === undefined && serving.size > 0) failedStarts += 1;
+    else youngDeaths = servedMs < youngMs ? youngDeaths + 1 : 0;
     if (youngDeaths === mostYoungDeaths) {
       log.fatal(ended, `${mostYoungDeaths} workers in a row ended within seconds of their start; the service gives up`);
       givenUp.resolve();
       return;
     }
-    const pauseMs = youngDeaths === 0 ? 0 : firstPauseMs * 2 ** (youngDeaths - 1);
+    const inARow = Math.min(youngDeaths + failedStarts, mostYoungDeaths - 1);
+    const pauseMs = inARow === 0 ? 0 : firstPauseMs * 2 ** (inARow - 1);
     log.error({ ...ended, pauseMs }, 'a worker ended; another one takes its place');
     setTimeout(fork, pauseMs);
   }

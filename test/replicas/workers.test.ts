@@ -311,6 +311,37 @@ async function holdStart(child: ChildToolhost): Promise<boolean> {
   return isHeld;
 }
 
+describe('workers whose database is away', () => {
+  it('go on without one that died, which starts again when the database is back', async () => {
+    const postgres = await startPostgres();
+    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
+    const child = await startChildToolhost({
+      DATA_DIR: dataDir,
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      DATABASE_URL: await postgres.createDatabase(),
+      WORKERS: '2',
+    });
+    try {
+      await postgres.crash();
+      process.kill(Number(workersOf(child)[0]), 'SIGKILL');
+      const failedStarts = () => child.output().match(/"exitCode":1,/g)?.length ?? 0;
+      await eventually(() => assert.ok(failedStarts() > 8, child.output()), 2 * patienceMs);
+      assert.equal((await freshRequest(`${child.url}/livez`)).status, 200);
+      await postgres.restart();
+      await eventually(() => assert.equal(workersOf(child).length, 3), patienceMs);
+      assert.equal((await freshRequest(`${child.url}/livez`)).status, 200);
+      // With no worker left that serves, failing starts are no reason to wait.
+      await postgres.crash();
+      for (const pid of workersOf(child).slice(1)) process.kill(pid, 'SIGKILL');
+      assert.equal(await child.ended(), 1);
+    } finally {
+      await child.end('SIGKILL');
+      await postgres.stop();
+      rmSync(dataDir, { recursive: true });
+    }
+  });
+});
+
 describe('a process on a SQLite file in which another one writes', () => {
   it('waits for its turn and serves everything else meanwhile', async () => {
     const toolhost = await startToolhost();
