@@ -6,10 +6,14 @@ import { createCallQuotas } from '../../src/gateway/limits/call-quotas.ts';
 import type { Limited } from '../../src/gateway/limits/lane-book.ts';
 import { createLimits, type Limits } from '../../src/gateway/limits/limits.ts';
 import { createQuotaReserves } from '../../src/gateway/limits/quota-reserves.ts';
-import type { QuotaWish } from '../../src/store/calls/call-quota-use.ts';
+import { type QuotaWish, settleQuotas, takeOfQuotas } from '../../src/store/calls/call-quota-use.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { version } from '../../src/version.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
+import { ignored, migrationsFolder } from '../support/store/stores.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -187,6 +191,43 @@ describe('shares of limits', () => {
     isDown = false;
     await reserves.stop();
     assert.equal(books.taken(), 10);
+  });
+
+  it('[find C6] of a quota: calls are given back once, even when the answer to it was lost', async () => {
+    const postgres = await startPostgres();
+    const proxy = await startPostgresProxy(await postgres.createDatabase());
+    const location = { url: proxy.url, connections: 2, authorities: undefined };
+    const options = { file: '', migrations: migrationsFolder, version, exclusive: false, now: Date.now, ...ignored };
+    const database = await openDatabase({ ...options, postgres: location });
+    const { db } = database;
+    try {
+      const reserves = createQuotaReserves({
+        take: (wishes) => takeOfQuotas(db, wishes),
+        settle: (uses) => settleQuotas(db, uses),
+        processCount: () => 1,
+        now: () => 0,
+        onError: () => undefined,
+        onSuccess: () => undefined,
+      });
+      const reserve = reserves.make({ kind: 'server', ref: 's', span: 'day', startsAt: 0 }, 86_400_000, 1000);
+      const taken = async () => Number((await db.selectFrom('call_quota_use').select('calls').execute())[0]?.calls);
+      await reserves.ask(reserve);
+      assert.ok((await taken()) > 0);
+      proxy.loseAnswer('+ excluded.granted');
+      await reserves.stop();
+      await reserves.stop();
+      assert.equal(await taken(), 0);
+      // What did not reach the database is given back later.
+      await reserves.ask(reserve);
+      await postgres.crash();
+      await reserves.stop();
+      await postgres.restart();
+      await eventually(() => reserves.stop().then(async () => assert.equal(await taken(), 0)));
+    } finally {
+      await database.close();
+      await proxy.close();
+      await postgres.stop();
+    }
   });
 });
 

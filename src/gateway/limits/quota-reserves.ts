@@ -1,5 +1,6 @@
 import { shareOf } from '../../domain/limits.ts';
 import type { QuotaGrant, QuotaPeriod, QuotaWish } from '../../store/calls/call-quota-use.ts';
+import { StoreFault } from '../../store/engine/faults.ts';
 
 /** The part of one quota that this process holds in one minute or day. */
 export type Reserve = QuotaPeriod & {
@@ -205,6 +206,8 @@ async function settleSome(book: Book, reserves: readonly Reserve[]): Promise<voi
     for (const reserve of reserves) reserve.unasked = 0;
   } catch (error) {
     book.onError(error);
-    for (const [index, reserve] of reserves.entries()) reserve.owed += uses[index]?.calls ?? 0;
+    // Calls that may have been given back already are not given back again: more calls than the quota would be made.
+    const least = error instanceof StoreFault && error.isOpen ? 0 : Number.NEGATIVE_INFINITY;
+    for (const [index, reserve] of reserves.entries()) reserve.owed += Math.max(least, uses[index]?.calls ?? 0);
   }
 }

@@ -86,6 +86,8 @@ const answers: { readonly [kind in FaultKind]?: { message: string; retryAfterS?:
 /** A fault of the database as clients see it: 500 when only its operator can help, otherwise 503. */
 export class StoreFault extends AppError {
   readonly fault: FaultKind;
+  /** Whether the statement may have been carried out, because the connection was lost before its answer came. */
+  isOpen = false;
 
   constructor(fault: FaultKind, message: string, more: { retryAfterS?: number; cause: unknown }) {
     super(fault === 'corrupt' ? 'internal' : 'unavailable', message, more);
@@ -115,6 +117,12 @@ export function toCommitFault(error: unknown): unknown {
   const message =
     'the connection to the database was lost while the change was stored, so it may have been made or not; look whether it was before you try again';
   return new StoreFault('unavailable', message, { cause: error });
+}
+
+/** Whether a statement that failed like this may have been carried out. An error that the server itself tells ended it. */
+export function leavesOpen(error: unknown): boolean {
+  const isTold = (error as Thrown).severity !== undefined;
+  return !isTold && faultKindOf(error) === 'unavailable' && !unsent.test(messageOf(error));
 }
 
 /** The messages of an error and of the errors that it contains: a host with several addresses fails once for each of them. */

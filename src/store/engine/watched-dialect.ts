@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult, TransactionSettings } from 'kysely';
-import { type FaultKind, faultKindOf, StoreFault, toCommitFault, toStoreFault } from './faults.ts';
+import { type FaultKind, faultKindOf, leavesOpen, StoreFault, toCommitFault, toStoreFault } from './faults.ts';
 
 /** Receives every fault of the database, with the driver's error. */
 export type OnFault = (kind: FaultKind, error: unknown) => void;
@@ -99,6 +99,7 @@ class WatchedConnection implements DatabaseConnection {
         return await this.inner.executeQuery<Row>(query);
       } catch (error) {
         const fault = reported(error, this.#onFault);
+        if (fault instanceof StoreFault) fault.isOpen = !this.isInTransaction && leavesOpen(error);
         const mayRepeat = isOvertaken(fault) && !this.isInTransaction && attempt < mostAttempts;
         this.fault = fault;
         if (!mayRepeat) throw fault;

@@ -15,6 +15,8 @@ export type PostgresProxy = {
   passCancels(): Promise<void>;
   /** Breaks a connection at the COMMIT after the text was sent on it: before the server gets it, or when it has answered. */
   loseCommit(when: Moment, after: string): void;
+  /** Breaks a connection when the server has answered the next statement that holds the text. */
+  loseAnswer(to: string): void;
   close(): Promise<void>;
 };
 
@@ -30,6 +32,7 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
   const ordinary = new Set<Socket>();
   let [cancels, isHolding] = [0, false];
   let losing: { when: Moment; text: string } | undefined;
+  let unanswered: string | undefined;
   let held: { request: Buffer; client: Socket }[] = [];
   const keep = (socket: Socket) => {
     sockets.add(socket);
@@ -49,6 +52,10 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
     const server = toServer();
     let [isMarked, isLast] = [false, false];
     const forward = (data: Buffer) => {
+      if (unanswered !== undefined && data.includes(unanswered)) {
+        isLast = true;
+        unanswered = undefined;
+      }
       if (losing && data.includes(losing.text)) isMarked = true;
       if (!losing || !isMarked || !data.includes(commit)) {
         server.write(data);
@@ -113,6 +120,9 @@ export async function startPostgresProxy(databaseUrl: string): Promise<PostgresP
     },
     loseCommit(when, text) {
       losing = { when, text };
+    },
+    loseAnswer(text) {
+      unanswered = text;
     },
     async close() {
       const closed = once(server, 'close');
