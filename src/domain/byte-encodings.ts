@@ -17,8 +17,11 @@ export function decodeBase32(text: string): Buffer {
   return Buffer.from(bytes);
 }
 
-/** `%74`, also when the `%` is encoded again and again, `=74`, `\x74`, `\u0074`, `&#x74;` */
-const hexEscapes = /(?:%(?:25)*|=|\\+x|\\+u00|&#x0*)([0-9a-f]{2});?/gi;
+/**
+ * `%74`, also when the `%` is encoded again and again, `=74`, `\x74`, `\u0074`, `&#x74;`. A run of backslashes is read
+ * once, from its beginning.
+ */
+const hexEscapes = /(?:%(?:25)*|=|(?<!\\)\\+(?:x|u00)|&#x0*)([0-9a-f]{2});?/gi;
 /** `&#116;` */
 const decimalEscapes = /&#0*(\d{2,3});?/g;
 

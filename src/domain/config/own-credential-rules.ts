@@ -1,5 +1,5 @@
 import type { Problem } from '../../errors.ts';
-import { holdsOurCredential } from '../credentials/own-credentials.ts';
+import { findOurCredential } from '../credentials/own-credentials.ts';
 import { type Authentications, credentialPath, credentialsOf, filledFields } from './authentication.ts';
 import { constantsOf } from './input-schema.ts';
 import type { OAuth } from './oauth.ts';
@@ -8,9 +8,6 @@ import type { Tool } from './tool.ts';
 import { type View, viewToolOf } from './view.ts';
 
 const message = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
-
-/** At most this many characters of a configuration are searched; every request is searched again when it is sent. */
-const mostCharacters = 200_000;
 
 type Config = ServerWide & {
   authentication?: Authentications | undefined;
@@ -51,12 +48,11 @@ export function ownCredentialProblems(config: Config): Problem[] {
     for (const [index, entry] of (view.tools ?? []).entries())
       texts.push(...textsIn(`views.${name}.tools[${index}].arguments`, viewToolOf(entry).arguments));
   }
-  let left = mostCharacters;
-  return texts.flatMap(([path, unfilled = '']) => {
-    const text = fillVariables(unfilled, config.variables);
-    left -= text.length;
-    return left >= 0 && holdsOurCredential(text) ? [{ path, message }] : [];
-  });
+  // Every request is searched again when it is sent, so what is too much to search here is no problem yet.
+  const isOurs = findOurCredential();
+  return texts.flatMap(([path, unfilled = '']) =>
+    isOurs(fillVariables(unfilled, config.variables)) ? [{ path, message }] : [],
+  );
 }
 
 /** The texts of a JSON value, each at the path of the whole. */

@@ -18,7 +18,10 @@ const tokenLength = 43;
 const shortest = 4 + tokenLength;
 const shortestBase64 = Math.ceil((shortest * 4) / 3);
 const shortestBase32 = Math.ceil((shortest * 8) / 5);
-/** Most characters searched for one text, its decoded forms included: about sixteen times the size of a header. */
+/**
+ * Most characters searched for one text, its decoded forms included: about sixteen times the size of a header. They are
+ * counted before a form is made.
+ */
 const mostCharacters = 256 * 1024;
 /** A text of at most this many characters is also searched backwards, and as one run of Base64. */
 const mostOfSuspicious = 2048;
@@ -28,9 +31,18 @@ export function looksLikeOurs(credential: string): boolean {
   return /^th[a-z]_/i.test(credential);
 }
 
+/** Characters that may still be searched, decoded forms included. */
+type Work = { left: number };
+
 /** Whether a credential is one of ours or holds one. A text with more layers than can be searched counts as one. */
 export function holdsOurCredential(credential: string): boolean {
-  return looksLikeOurs(credential) || isWrapped(credential);
+  return looksLikeOurs(credential) || isWrapped(credential, { left: mostCharacters });
+}
+
+/** The same for many texts, which are searched one after the other until together they were too much work. */
+export function findOurCredential(): (text: string) => boolean {
+  const work: Work = { left: mostCharacters };
+  return (text) => looksLikeOurs(text) || (isWrapped(text, work) && work.left >= 0);
 }
 
 /** Whether a text contains an API key in its plain form; quick for a text of any length without one. */
@@ -38,19 +50,20 @@ export function holdsApiKey(text: string): boolean {
   return text.includes('thk_') && look(Buffer.from(text, 'latin1'), isIntactKey);
 }
 
-function isWrapped(credential: string): boolean {
+function isWrapped(credential: string, work: Work): boolean {
   if (credential.length < shortest) return false;
-  let left = mostCharacters;
+  work.left -= credential.length;
+  if (work.left < 0) return true;
   let layer: Buffer[] = [Buffer.from(credential, 'latin1')];
   // Every decoded form is shorter than its source, so this ends.
   while (layer.length > 0) {
     const next: Buffer[] = [];
     for (const bytes of layer) {
-      left -= bytes.length;
       const isReadable = isText(bytes);
-      if (left < 0 || look(bytes, isOurs)) return true;
+      if (look(bytes, isOurs)) return true;
       if (holdsKeyBody(bytes, isReadable && bytes.length <= mostOfSuspicious)) return true;
-      if (isReadable && bytes.length >= shortest) next.push(...decoded(bytes.toString('latin1')));
+      if (isReadable && bytes.length >= shortest) next.push(...decoded(bytes.toString('latin1'), work));
+      if (work.left < 0) return true;
     }
     layer = next;
   }
@@ -139,23 +152,38 @@ function longRuns(text: string, characters: Uint8Array, least: number): string[]
   return runs;
 }
 
-/** The possible decodings of a text, by one layer. */
-function decoded(text: string): Buffer[] {
-  const found: Buffer[] = [];
+/** The possible decodings of a text, by one layer; not all of them where no work is left. */
+function decoded(text: string, work: Work): Buffer[] {
   const plain = unescaped(text);
-  if (plain !== text) found.push(Buffer.from(plain, 'latin1'));
+  const found = plain === text ? [] : decodings(plain, latin1, work);
   // Groups such as 74:68:6b are one run without their separators.
   const isGrouped = text.length <= mostOfSuspicious || longRuns(text, base64Characters, shortestBase64).length === 0;
   const joined = isGrouped ? text.replaceAll(/[^0-9A-Za-z+/_-]/g, '') : '';
-  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, base64Characters, shortestBase64)))) {
-    // A prefix without a separator shifts the groups of four.
-    for (let from = 0; from < 4; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'base64')));
-  }
-  for (const run of new Set([text, joined].flatMap((each) => longRuns(each, hexCharacters, 2 * shortest)))) {
-    for (let from = 0; from < 2; from++) found.push(withoutNul(Buffer.from(run.slice(from), 'hex')));
-  }
-  for (const run of new Set([text, joined].flatMap(base32Runs))) {
-    for (let from = 0; from < 8; from++) found.push(decodeBase32(run.slice(from)));
+  const runsOf = (find: (text: string) => string[]) => new Set([text, joined].flatMap(find));
+  for (const run of runsOf((each) => longRuns(each, base64Characters, shortestBase64)))
+    found.push(...decodings(run, base64, work));
+  for (const run of runsOf((each) => longRuns(each, hexCharacters, 2 * shortest)))
+    found.push(...decodings(run, hex, work));
+  for (const run of runsOf(base32Runs)) found.push(...decodings(run, base32, work));
+  return found;
+}
+
+/** An encoding of bytes as text, the bits of a character, and at how many positions a group may begin. */
+type Encoding = { bits: number; positions: number; decode: (text: string) => Buffer };
+
+const latin1: Encoding = { bits: 8, positions: 1, decode: (text) => Buffer.from(text, 'latin1') };
+// A prefix without a separator shifts the groups of four.
+const base64: Encoding = { bits: 6, positions: 4, decode: (text) => withoutNul(Buffer.from(text, 'base64')) };
+const hex: Encoding = { bits: 4, positions: 2, decode: (text) => withoutNul(Buffer.from(text, 'hex')) };
+const base32: Encoding = { bits: 5, positions: 8, decode: decodeBase32 };
+
+/** A run, decoded from each position at which a group may begin. */
+function decodings(run: string, { bits, positions, decode }: Encoding, work: Work): Buffer[] {
+  const found: Buffer[] = [];
+  for (let from = 0; from < positions; from++) {
+    work.left -= Math.floor(((run.length - from) * bits) / 8);
+    if (work.left < 0) break;
+    found.push(decode(run.slice(from)));
   }
   return found;
 }

@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { toolAt } from '../support/configs.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+/** A text of exactly so many characters. */
+const filled = (piece: string, characters: number) =>
+  piece.repeat(Math.ceil(characters / piece.length)).slice(0, characters);
+
+/** What a search for credentials could begin again at each of its characters, or decode again and again. */
+const pieces = ['\\', '%25', '&#x0', '&#0', '=', '&#x26;', 'a2', '61', 'YWFh', 'MFRG', 'tha_', '.', '%61', '&'];
+/** An escape of the beginning of an escape, a hundred times over. */
+const nested = `&${'#x26;'.repeat(99)}`;
+
+describe('the cost of credentials', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
+    const { url } = priced.upstream;
+    const own = { type: 'ClientCredentials', token_url: `${url}/token`, client_id: 'id', client_secret: '{{A}}' };
+    const servers: Json[] = [
+      { slug: 'forwarding', authentication: { type: 'Bearer' } },
+      { slug: 'with-client', authentication: own },
+    ];
+    for (const server of servers) {
+      const tools = [toolAt(`${url}/thing`)];
+      const { status, text } = await priced.rest('POST', '/servers', { name: 'Any', tools, ...server });
+      assert.equal(status, 201, text);
+    }
+  });
+  after(() => priced.stop());
+
+  /** A request of a stranger with any bearer. */
+  const ask = async (slug: string, bearer: string, message: string) => {
+    const response = await fetch(`${priced.url}/mcp/${slug}`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${bearer}`,
+        'content-type': 'application/json',
+        accept: 'application/json, text/event-stream',
+      },
+      body: `{"jsonrpc":"2.0","id":1,${message}}`,
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  const list = '"method":"tools/list"';
+  const storeSecret = (value: string) => priced.rest('PUT', '/servers/with-client/secrets/A', { value });
+
+  it('[find A3] is little for any bearer of a stranger', async () => {
+    for (const piece of [...pieces, nested]) {
+      const bearer = filled(piece, 15_000);
+      const { status, text } = await priced.costsLittle(`a bearer of ${piece}`, () => ask('forwarding', bearer, list));
+      assert.ok([200, 401].includes(status), `${piece}: ${text}`);
+    }
+  });
+
+  it('[find A1] is little for any secret, and for any text of a configuration', async () => {
+    for (const piece of [...pieces, nested]) {
+      const value = filled(piece, 8000);
+      const stored = await priced.costsLittle(`a secret of ${piece}`, () => storeSecret(value));
+      assert.ok([200, 400].includes(stored.status), `${piece}: ${stored.text}`);
+      const texts = [1, 2, 3, 4].map((n) => `${n}${filled(piece, 14_000)}`);
+      const tool = toolAt(`${priced.upstream.url}/thing`, { method: 'POST', body_template: [piece, ...texts] });
+      const checked = await priced.costsLittle(`a body of ${piece}`, () =>
+        priced.rest('POST', '/check', { name: 'Any', slug: 'any', tools: [tool] }),
+      );
+      assert.equal(checked.status, 200, checked.text);
+    }
+  });
+});
