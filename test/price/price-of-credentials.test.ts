@@ -45,6 +45,7 @@ describe('the cost of credentials', () => {
     return { status: response.status, text: await response.text() };
   };
   const list = '"method":"tools/list"';
+  const call = '"method":"tools/call","params":{"name":"get","arguments":{}}';
   const storeSecret = (value: string) => priced.rest('PUT', '/servers/with-client/secrets/A', { value });
 
   it('[find A3] is little for any bearer of a stranger', async () => {
@@ -66,6 +67,28 @@ describe('the cost of credentials', () => {
         priced.rest('POST', '/check', { name: 'Any', slug: 'any', tools: [tool] }),
       );
       assert.equal(checked.status, 200, checked.text);
+    }
+  });
+
+  it('[find A3] is little where an answer with an error may repeat the credential', async () => {
+    priced.upstream.on('GET /thing', () => ({ status: 400, body: 'An ordinary page. '.repeat(220) }));
+    const pairs = [`${'Ojo6'.repeat(3740)}/w==`, Buffer.from(`${':'.repeat(11_000)}\n`).toString('base64')];
+    for (const bearer of [...pairs, ...[...pieces, nested].map((piece) => filled(piece, 15_000))]) {
+      const what = `an error for ${bearer.slice(0, 10)}`;
+      const { status, text } = await priced.costsLittle(what, () => ask('forwarding', bearer, call));
+      assert.ok(status === 401 || text.includes('HTTP 400'), `${what}: ${text}`);
+    }
+  });
+
+  it('[find A2] is little for any error in which a credential is looked for', async () => {
+    for (const piece of ['\\u{', '&#', '%25', nested]) {
+      for (const bytes of [95_000, 250_000]) {
+        const headers = { 'content-type': 'text/plain' };
+        priced.upstream.on('GET /thing', () => ({ status: 400, headers, body: filled(piece, bytes) }));
+        const what = `${bytes} bytes of ${piece}`;
+        const { text } = await priced.costsLittle(what, () => ask('forwarding', 'a-token-of-a-caller', call));
+        assert.match(text, /HTTP 400/, what);
+      }
     }
   });
 });

@@ -81,8 +81,7 @@ function readEscape(text: string, at: number, below: Below): number {
   const second = text.charCodeAt(at + 1);
   if (second === code.u) {
     const isBraced = text.charCodeAt(at + 2) === code.open;
-    const close = isBraced ? text.indexOf('}', at + 3) : -1;
-    const digits = isBraced ? Math.min(Math.max(close - at - 3, 0), 8) : 4;
+    const digits = isBraced ? text.slice(at + 3, at + 3 + mostInBraces + 1).indexOf('}') : 4;
     const value = number(text, at + 2 + Number(isBraced), digits, 16);
     if (value >= 0) return below.put(value, at, at + 2 + digits + 2 * Number(isBraced));
   }
@@ -96,6 +95,8 @@ function readEscape(text: string, at: number, below: Below): number {
 }
 
 const longestNumber = 9;
+/** Digits of `\u{74}`. A brace that never closes is not looked for in the whole text, again for each escape. */
+const mostInBraces = 8;
 
 /** `&#116;`, `&#x74;` and `&lt;`; some leave out the semicolon of a number. */
 function readEntity(text: string, at: number, below: Below): number {
@@ -114,7 +115,7 @@ function readEntity(text: string, at: number, below: Below): number {
 
 /** A number of so many digits, or -1. Letters are in lower case. */
 function number(text: string, from: number, digits: number, base: number): number {
-  if (digits === 0) return -1;
+  if (digits <= 0) return -1;
   let value = 0;
   for (let at = from; at < from + digits; at++) {
     const character = text.charCodeAt(at);

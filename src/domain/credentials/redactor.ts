@@ -73,12 +73,17 @@ function formsOf(value: string): string[] {
   const bytes = Buffer.from(value);
   // The token of type Basic is the base64 of user:password, and that is what an upstream would echo.
   const pair = Buffer.from(value, 'base64').toString('latin1');
-  const isPair = /^[\x20-\x7e]+:[\x20-\x7e]+$/.test(pair);
-  const forms = [value, ...(isPair ? [pair] : []), bytes.toString('hex'), bytes.toString('base64')];
+  const forms = [value, ...(isPair(pair) ? [pair] : []), bytes.toString('hex'), bytes.toString('base64')];
   const parts = [0, 1, 2].flatMap((shift) => partOf(bytes, shift));
   // A credential may itself have what looks like an escape, and then loses it in the same layer as the text around it.
   const plain = forms.flatMap((form) => plainLayers(form).map(({ text }) => text));
   return [...plain, ...parts.map(folded)].filter(isLong);
+}
+
+/** Whether a text is `user:password`: printable, with a colon between its first and its last character. */
+function isPair(text: string): boolean {
+  const colon = text.indexOf(':', 1);
+  return colon > 0 && colon < text.length - 1 && /^[\x20-\x7e]+$/.test(text);
 }
 
 /** What Base64 makes of a value behind `shift` bytes more than a multiple of three, whatever is around it. */
