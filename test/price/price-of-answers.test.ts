@@ -94,6 +94,15 @@ describe('the cost of reading an answer', () => {
     }
   });
 
+  it('[find A2] file names that are read again from each of their characters', async () => {
+    for (const piece of ['.', ' ', '. ', ';', '"', '\\', ';a', '%2e']) {
+      const head = `content-type: application/zip\r\ncontent-disposition: attachment; filename="a${piece.repeat(3900 / piece.length)}a"`;
+      const body = `--b\r\n${head}\r\n\r\n\x01\xff\r\n`.repeat(50);
+      const result = await resultOf(`names of ${piece}`, 'multipart/mixed; boundary=b', `${body}--b--`);
+      assert.equal(result.content.length, 50, textOf(result));
+    }
+  });
+
   it('[find A2] errors, texts in any character set and files of 10 MB', async () => {
     const long = 'Zeile für Zeile "Text"\n'.repeat(400_000);
     const error = await resultOf('an error', 'text/plain', long, { status: 500 });

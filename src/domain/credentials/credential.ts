@@ -13,7 +13,7 @@ const outerSpace = /^[ \t]|[ \t]$/;
 export function headerValue(headers: RequestHeaders, name: string): string | undefined {
   const value = headers[name];
   if (typeof value !== 'string') return undefined;
-  return outerSpace.test(value) ? value.replace(/^[ \t]+|[ \t]+$/g, '') : value;
+  return outerSpace.test(value) ? value.replace(/^[ \t]+|(?<![ \t])[ \t]+$/g, '') : value;
 }
 
 /** Whether a text can be one credential in a header: visible ASCII without spaces. */

@@ -48,7 +48,7 @@ function safeName(text: string, redact: Redactor | undefined): string | undefine
   const name = (clean.split(/[/\\]/).at(-1) ?? '')
     .replaceAll(/[<>:"|?*]/g, '_')
     .replaceAll(/\s+/gu, ' ')
-    .replaceAll(/^[. ]+|[. ]+$/g, '')
+    .replaceAll(/^[. ]+|(?<![. ])[. ]+$/g, '')
     .normalize('NFC');
   return name === '' ? undefined : shortened(name);
 }
