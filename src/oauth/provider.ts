@@ -4,7 +4,7 @@ import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, HttpClient } from '../outbound/http-client.ts';
 import { challengeOf } from './credentials.ts';
-import { loggableCode, shownCode } from './login/error-codes.ts';
+import { shownCode } from './login/error-codes.ts';
 import type { Provider, ProviderTokens } from './login-server.ts';
 import { checkTokenType, incomplete, isToken, readFields, spanOf } from './token-answer.ts';
 
@@ -158,7 +158,7 @@ function refusal({ status }: Answer, error: unknown, secrets: readonly string[])
   const code = typeof error === 'string' ? error : '';
   const shown = shownCode(code, secrets);
   const suffix = shown === undefined || statedCodes.has(shown) ? '' : ` and says ${shown}`;
-  const detail = `status ${status} ${loggableCode(code, secrets)}`;
+  const detail = `status ${status} ${shown ?? 'of an unusual form'}`;
   if (status >= 500 || status === 429 || status === 408 || code === 'temporarily_unavailable') {
     return new OAuthError(
       'temporarily_unavailable',

@@ -91,4 +91,21 @@ describe('the cost of credentials', () => {
       }
     }
   });
+
+  describe('that a token endpoint gives', () => {
+    /** A call for which the token endpoint is asked once more: a new secret makes another request of it. */
+    let secrets = 0;
+    const callAfter = async (answer: Json) => {
+      priced.upstream.on('POST /token', () => ({ body: answer }));
+      await storeSecret(`${'a'.repeat(4000)}${++secrets}${'a'.repeat(4000)}`);
+      return priced.call('with-client', 'get', '{}');
+    };
+
+    it('[sec D14] is little for any error code', async () => {
+      for (const error of [filled('a', 262_000), filled('a', 3000), filled('ab', 250_000)]) {
+        const { text } = await priced.costsLittle(`${error.length} characters`, () => callAfter({ error }));
+        assert.match(text, /gave no token \(status 200\)/);
+      }
+    });
+  });
 });

@@ -8,11 +8,8 @@ const codePattern = /^[A-Za-z0-9_.-]{1,64}$/;
  * must be one word, and hold none of `secrets`, which a careless or hostile provider could repeat there.
  */
 export function shownCode(error: string, secrets: readonly string[]): string | undefined {
+  // The length first: two long texts that the provider has chosen are not searched in each other.
+  if (!codePattern.test(error)) return undefined;
   const holdsSecret = secrets.some((secret) => secret !== '' && (error.includes(secret) || secret.includes(error)));
-  return codePattern.test(error) && !holdsSecret && redact(error, secrets) === error ? error : undefined;
-}
-
-/** The error code for the log, with a substitute for one that may not be shown. */
-export function loggableCode(error: string, secrets: readonly string[]): string {
-  return shownCode(error, secrets) ?? 'of an unusual form';
+  return !holdsSecret && redact(error, secrets) === error ? error : undefined;
 }
