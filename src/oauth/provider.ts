@@ -6,7 +6,7 @@ import type { Answer, HttpClient } from '../outbound/http-client.ts';
 import { challengeOf } from './credentials.ts';
 import { shownCode } from './login/error-codes.ts';
 import type { Provider, ProviderTokens } from './login-server.ts';
-import { checkTokenType, incomplete, isToken, readFields, spanOf } from './token-answer.ts';
+import { checkTokenType, incomplete, isToken, readFields, spanOf, textBesideToken } from './token-answer.ts';
 
 export type ProviderOptions = {
   oauth: OAuth;
@@ -112,8 +112,8 @@ function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderT
   const fields = readFields(answer);
   if (fields.error !== undefined && fields.error !== null) throw refusal(answer, fields.error, secrets);
   if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, secrets);
-  const { access_token: accessToken, refresh_token: refreshToken, token_type: tokenType, scope } = fields;
-  if (typeof accessToken !== 'string' || !isToken.test(accessToken)) throw incomplete('access_token');
+  const { access_token: accessToken, token_type: tokenType } = fields;
+  if (!isToken(accessToken)) throw incomplete('access_token');
   const expiresInMs = spanOf(fields.expires_in);
   if (oauth.token_mode === 'passthrough') {
     // The gateway would refuse such a token, and the agent would log in again and again.
@@ -124,9 +124,9 @@ function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderT
   checkTokenType(tokenType);
   return {
     accessToken,
-    refreshToken: typeof refreshToken === 'string' && refreshToken !== '' ? refreshToken : undefined,
+    refreshToken: textBesideToken(fields, 'refresh_token') || undefined,
     expiresAt: expiresInMs === undefined ? undefined : now + expiresInMs,
-    scope: typeof scope === 'string' ? scope : undefined,
+    scope: textBesideToken(fields, 'scope'),
   };
 }
 

@@ -1,4 +1,5 @@
 import { formFields } from '../domain/http/form.ts';
+import { mostHeaderLength } from '../domain/http/values.ts';
 import { OAuthError } from '../errors.ts';
 import type { Answer } from '../outbound/exchange.ts';
 
@@ -17,8 +18,21 @@ export function checkTokenType(tokenType: unknown): void {
   );
 }
 
-/** Characters that a header can carry. */
-export const isToken = /^[\x21-\x7e]+$/;
+/**
+ * Whether a header can carry the value: with its characters, and with as many of them. A longer token would be good for no
+ * request, but searched and kept all the same.
+ */
+export function isToken(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= mostHeaderLength && /^[\x21-\x7e]+$/.test(value);
+}
+
+/** A text that is kept beside a token, and is no longer than one. Undefined for no text. @throws OAuthError server_error */
+export function textBesideToken(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
+  const value = fields[name];
+  if (typeof value !== 'string') return undefined;
+  if (value.length > mostHeaderLength) throw incomplete(name);
+  return value;
+}
 
 const maxSpanS = 10 * 365 * 24 * 60 * 60;
 

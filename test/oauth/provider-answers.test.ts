@@ -76,6 +76,18 @@ describe('tokens and errors of the provider', () => {
     });
   }
 
+  it('[find A5] a token, a refresh token or scopes that are longer than a header end the login', async () => {
+    for (const mode of ['issued', 'passthrough'] as const) {
+      for (const field of ['access_token', 'refresh_token', 'scope']) {
+        const longest = 'a'.repeat(16_384);
+        assert.equal((await ended(clients[mode], { ...whole, [field]: longest })).hasCode, true, field);
+        const { error, description, hasCode } = await ended(clients[mode], { ...whole, [field]: `${longest}a` });
+        assert.deepEqual([error, hasCode], ['server_error', false], field);
+        assert.equal(description, `the token endpoint answered without a usable ${field}`);
+      }
+    }
+  });
+
   it('[find E4] without token_type: issued takes a bearer token, passthrough gives none [spec 7]', async () => {
     for (const token_type of [undefined, null, '']) {
       assert.equal((await ended(clients.issued, { ...whole, token_type })).hasCode, true);

@@ -101,6 +101,22 @@ describe('the cost of credentials', () => {
       return priced.call('with-client', 'get', '{}');
     };
 
+    it('[find A2] is little for any token, and one that no header can carry is refused', async () => {
+      for (const piece of ['\\', 'a2', 'Ojo6']) {
+        for (const length of [15_600, 120_000, 250_000]) {
+          const what = `a token of ${length} of ${piece}`;
+          const access_token = filled(piece, length);
+          const { text } = await priced.costsLittle(what, () => callAfter({ access_token, expires_in: 600 }));
+          if (length < 16_384) continue;
+          assert.match(
+            text,
+            /no token for the API: .+ (answered without a usable access_token|could not be asked)/,
+            what,
+          );
+        }
+      }
+    });
+
     it('[sec D14] is little for any error code', async () => {
       for (const error of [filled('a', 262_000), filled('a', 3000), filled('ab', 250_000)]) {
         const { text } = await priced.costsLittle(`${error.length} characters`, () => callAfter({ error }));

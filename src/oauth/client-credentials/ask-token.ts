@@ -64,8 +64,7 @@ function readToken(answer: Answer, request: TokenRequest, host: string): GivenTo
   const hasError = fields.error !== undefined && fields.error !== null;
   if (hasError || answer.status < 200 || answer.status > 299) throw refused(answer, fields.error, request, host);
   const { access_token: value, token_type: tokenType } = fields;
-  if (typeof value !== 'string' || !isToken.test(value))
-    throw noToken(host, 'answered without a usable access_token', 'no access_token');
+  if (!isToken(value)) throw noToken(host, 'answered without a usable access_token', 'no access_token');
   if (holdsOurCredential(value))
     throw noToken(
       host,
