@@ -121,6 +121,21 @@ describe('the cost of reading an answer', () => {
     assert.match(textOf(file), /^The answer is a file: .+ \(application\/zip, 7340032 bytes\)\. Download it from http/);
   });
 
+  it('[find A2] names that were chosen to be looked for among many', async () => {
+    // Aa and BB have one hash in many programs, and so has every name made of them.
+    const alike = Array.from({ length: 128 }, (_, i) => i.toString(2).padStart(7, '0'));
+    const names = alike.map((bits) => bits.replaceAll('0', 'Aa').replaceAll('1', 'BB'));
+    const fields = names.slice(0, 100);
+    const others = names.slice(100).map((name) => `{"${name}":1}`);
+    const body = `[${Array.from({ length: 12_000 }, (_, i) => others[i % others.length]).join(',')}]`;
+    const none = await resultOf('other names', 'application/json', body, { response_fields: fields });
+    assert.equal(textOf(none), `[${Array(12_000).fill('{}').join(',')}]`);
+    const [first, last] = [fields[0], fields[99]];
+    const swapped = list(`{"${last}":1,"${first}":2}`, 260_000);
+    const kept = await resultOf('the same names', 'application/json', swapped, { response_fields: fields });
+    assert.equal(textOf(kept), list(`{"${first}":2,"${last}":1}`, 260_000));
+  });
+
   for (const bytes of [250_000, 262_144, 1_000_000]) {
     it(`[find A2] ${bytes} bytes that are read at once`, async () => {
       const fields = Array.from({ length: 100 }, (_, i) => `f${i}`);

@@ -1,13 +1,13 @@
 /** Names of JSON text, found by their bytes, because making a string of every name costs more than all the rest. */
 export class NameTable<Entry> {
-  readonly #buckets = new Map<number, { bytes: Buffer; entry: Entry }[]>();
+  readonly #byHash = new Map<number, One<Entry> | Many<Entry>>();
 
   add(name: string, entry: Entry): void {
     const bytes = Buffer.from(name);
     const hash = hashOf(bytes, 0, bytes.length);
-    const bucket = this.#buckets.get(hash);
-    if (bucket) bucket.push({ bytes, entry });
-    else this.#buckets.set(hash, [{ bytes, entry }]);
+    const others = this.#byHash.get(hash);
+    if (others === undefined) this.#byHash.set(hash, { bytes, entry });
+    else this.#byHash.set(hash, manyOf(others).set(bytes.toString('latin1'), entry));
   }
 
   /** The entry of the name whose quotes are at `from` and before `end`. */
@@ -27,9 +27,21 @@ export class NameTable<Entry> {
   }
 
   #lookUp(hash: number, text: Buffer, from: number, end: number): Entry | undefined {
-    const bucket = this.#buckets.get(hash);
-    return bucket?.find(({ bytes }) => bytes.length === end - from && bytes.compare(text, from, end) === 0)?.entry;
+    const found = this.#byHash.get(hash);
+    if (found === undefined) return undefined;
+    if (found instanceof Map) return found.get(text.toString('latin1', from, end));
+    const { bytes, entry } = found;
+    return bytes.length === end - from && bytes.compare(text, from, end) === 0 ? entry : undefined;
   }
+}
+
+/** The only name with its hash. */
+type One<Entry> = { bytes: Buffer; entry: Entry };
+/** Names that somebody has chosen to have one hash; those of strings differ in every process. */
+type Many<Entry> = Map<string, Entry>;
+
+function manyOf<Entry>(known: One<Entry> | Many<Entry>): Many<Entry> {
+  return known instanceof Map ? known : new Map([[known.bytes.toString('latin1'), known.entry]]);
 }
 
 function hashOf(bytes: Buffer, from: number, end: number): number {

@@ -145,23 +145,33 @@ class Keeper {
   }
 }
 
-/** Where the kept pairs of an object were written. */
+type Segment = { order: number; from: number; end: number };
+
+/** Where the kept pairs of an object were written: in the order of the object until a pair is out of order, then by order. */
 class Kept {
   isOutOfOrder = false;
+  readonly #count: number;
   #last = -1;
-  readonly #segments: ({ from: number; end: number } | undefined)[];
+  #segments: (Segment | undefined)[] = [];
 
   constructor(count: number) {
-    this.#segments = new Array(count);
+    this.#count = count;
   }
 
   add(order: number, from: number, end: number): void {
-    if (order <= this.#last) this.isOutOfOrder = true;
+    if (order <= this.#last && !this.isOutOfOrder) this.#sort();
     this.#last = order;
-    this.#segments[order] = { from, end };
+    this.#segments[this.isOutOfOrder ? order : this.#segments.length] = { order, from, end };
   }
 
-  inOrder() {
+  #sort(): void {
+    const sorted: (Segment | undefined)[] = new Array(this.#count);
+    for (const segment of this.#segments) if (segment) sorted[segment.order] = segment;
+    this.#segments = sorted;
+    this.isOutOfOrder = true;
+  }
+
+  inOrder(): Segment[] {
     return this.#segments.filter((segment) => segment !== undefined);
   }
 }
