@@ -31,6 +31,11 @@ export function unwrapKey(wrapped: string, secret: string, grantId: string): Buf
   return Buffer.from(createKeyring([Buffer.from(secret)]).open(wrapped, `grant key|${grantId}`), 'base64');
 }
 
+/** Characters of a provider's tokens, by which their number in memory is limited. */
+export function charactersOf({ accessToken, refreshToken = '', scope = '' }: ProviderTokens): number {
+  return accessToken.length + refreshToken.length + scope.length;
+}
+
 /** Encrypts the provider's tokens with the key of their grant. */
 export function sealTokens(tokens: ProviderTokens, grantKey: Buffer, grantId: string): string {
   return createKeyring([grantKey]).seal(JSON.stringify(tokens), `provider tokens|${grantId}`);

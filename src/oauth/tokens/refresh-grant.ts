@@ -17,7 +17,12 @@ import type { LoginServer, ProviderTokens } from '../login-server.ts';
 import type { OAuthParts } from '../parts.ts';
 
 /** The grant behind one of our access tokens, decrypted. */
-export type OpenGrant = { grant: Grant; grantKey: Buffer; tokens: ProviderTokens; accessExpiresAt: number };
+export type OpenGrant = {
+  grant: Omit<Grant, 'sealed_tokens'>;
+  grantKey: Buffer;
+  tokens: ProviderTokens;
+  accessExpiresAt: number;
+};
 
 /** How long a claim to refresh lasts. The working replica prolongs it; a dead one blocks a login only for seconds. */
 const claimMs = 3000;

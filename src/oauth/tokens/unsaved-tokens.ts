@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache';
 import { isUnavailable, messageOf } from '../../errors.ts';
 import type { Grant } from '../../store/logins/grants.ts';
+import { charactersOf } from '../credentials.ts';
 import type { ProviderTokens } from '../login-server.ts';
 
 /** New provider tokens that the database could not store. This is their only copy, so they are kept until it can. */
@@ -21,20 +22,29 @@ export type UnsavedTokens = {
 type Unsaved = { version: number; tokens: ProviderTokens; store: () => Promise<boolean> };
 
 const retryMs = 100;
-/** Above this many logins in one outage the oldest are dropped, and their people must log in again. */
-const mostKept = 10_000;
+/**
+ * Above this many logins in one outage, or characters of their tokens, the oldest are dropped, and their people must log in
+ * again.
+ */
+const most = { logins: 10_000, characters: 30_000_000 };
 
 export type UnsavedOptions = { log: (message: string, fields: { [key: string]: unknown }) => void };
 
 export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
-  const kept = new Map<string, Unsaved>();
+  const kept = new LRUCache<string, Unsaved>({
+    max: most.logins,
+    maxSize: most.characters,
+    sizeCalculation: ({ tokens }) => charactersOf(tokens),
+  });
   let timer: NodeJS.Timeout | undefined;
   let storing: Promise<void> | undefined;
 
   /** Stores entries until none is left or the database is unavailable. */
   async function storeAll(): Promise<void> {
     let stored = 0;
-    for (const [id, unsaved] of kept) {
+    for (const id of [...kept.rkeys()]) {
+      const unsaved = kept.peek(id);
+      if (!unsaved) continue;
       try {
         await unsaved.store();
         stored++;
@@ -42,7 +52,7 @@ export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
         if (isUnavailable(error)) return;
         log('refreshed tokens of a login could not be stored and are lost', { grant: id, reason: messageOf(error) });
       }
-      if (kept.get(id) === unsaved) kept.delete(id);
+      if (kept.peek(id) === unsaved) kept.delete(id);
     }
     log('refreshed tokens that waited for the database are stored', { logins: stored });
   }
@@ -58,17 +68,15 @@ export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
   }
 
   return {
-    answers: new LRUCache({ max: mostKept }),
+    answers: new LRUCache({ max: most.logins, maxSize: most.characters, sizeCalculation: charactersOf }),
     find({ id, tokens_version }) {
       if (kept.size === 0) return undefined;
-      const unsaved = kept.get(id);
+      const unsaved = kept.peek(id);
       return unsaved?.version === tokens_version ? unsaved.tokens : undefined;
     },
     keep({ id, tokens_version }, tokens, store) {
       if (kept.size === 0) log('refreshed tokens wait for the database', {});
       kept.set(id, { version: tokens_version, tokens, store });
-      const [oldest] = kept.keys();
-      if (kept.size > mostKept && oldest !== undefined) kept.delete(oldest);
       tryLater();
     },
     async close() {

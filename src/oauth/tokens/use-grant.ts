@@ -4,7 +4,7 @@ import { isUnavailable } from '../../errors.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import { findGrant } from '../../store/logins/grants.ts';
 import { findToken } from '../../store/logins/tokens.ts';
-import { hashOf, unwrapKey } from '../credentials.ts';
+import { charactersOf, hashOf, unwrapKey } from '../credentials.ts';
 import type { LoginServer } from '../login-server.ts';
 import type { OAuthParts } from '../parts.ts';
 import { breakOff, isAlive, type OpenGrant, openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
@@ -24,11 +24,20 @@ export type GrantUse = {
 };
 
 const maxRemembered = 10_000;
+/** Most characters of the remembered logins: with tokens as long as a provider may give them, fewer are remembered. */
+const maxCharacters = 30_000_000;
 /** A token that expires within this time is refreshed before it is used. */
 const marginMs = 20_000;
 
 export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUse {
-  const remembered = createRemembered<OpenGrant>({ max: maxRemembered, freshness, idsOf: ({ grant }) => [grant.id] });
+  const remembered = createRemembered<OpenGrant>({
+    max: maxRemembered,
+    maxSize: maxCharacters,
+    sizeOf,
+    freshness,
+    idsOf: ({ grant }) => [grant.id, grant.workspace_id],
+    ownerOf: ({ grant }) => grant.workspace_id,
+  });
   const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
 
   async function find(server: LoginServer, bearer: string, look = lookUpDirectly): Promise<OpenGrant | undefined> {
@@ -90,12 +99,19 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
   };
 }
 
+function sizeOf({ grant, tokens }: OpenGrant): number {
+  const lengths = Object.values(grant).map((value) => (typeof value === 'string' ? value.length : 0));
+  return lengths.reduce((sum, length) => sum + length, charactersOf(tokens));
+}
+
 async function load(bearer: string, hash: string, parts: OAuthParts): Promise<{ value: OpenGrant } | undefined> {
   const token = await findToken(parts.db, hash);
   if (token?.kind !== 'access') return undefined;
-  const grant = await findGrant(parts.db, token.grant_id);
-  if (!isAlive(grant)) return undefined;
-  const grantKey = unwrapKey(token.wrapped_key, bearer, grant.id);
-  const tokens = openGrantTokens(grant, grantKey, parts);
+  const found = await findGrant(parts.db, token.grant_id);
+  if (!isAlive(found)) return undefined;
+  const grantKey = unwrapKey(token.wrapped_key, bearer, found.id);
+  const tokens = openGrantTokens(found, grantKey, parts);
+  // The sealed tokens are longer than the open ones.
+  const { sealed_tokens: _, ...grant } = found;
   return { value: { grant, grantKey, tokens, accessExpiresAt: token.expires_at } };
 }

@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { reachableBytes } from '../support/collect-garbage.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
+
+/** Most characters of remembered logins. */
+const mostCharacters = 30_000_000;
+const longest = 16_384;
+
+describe('logins that a process remembers', () => {
+  let world: LoginWorld;
+  let slug: string;
+  before(async () => {
+    world = await startLoginWorld({ env: { REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,dailywrites=0' } });
+    slug = await world.serve();
+  });
+  after(() => world.stop());
+
+  /** Logs in at a provider whose answer is as long as it may be, and calls with `count` access tokens. */
+  async function callWithTokens(client: OAuthClient, count: number) {
+    world.provider.onToken(() => ({
+      body: {
+        access_token: 'a'.repeat(longest),
+        refresh_token: 'r'.repeat(longest),
+        scope: 's'.repeat(longest),
+        token_type: 'bearer',
+        expires_in: 86_400,
+      },
+    }));
+    let tokens = await world.tokens(client);
+    for (let made = 1; ; made++) {
+      assert.equal((await world.list(slug, tokens.access_token)).status, 200);
+      if (made === count) return;
+      tokens = tokensOf(await client.refresh(tokens.refresh_token));
+    }
+  }
+
+  async function remembered(): Promise<number> {
+    return (await scrape(world.toolhost.url)).value('toolhost_cache_entries', { cache: 'logins' });
+  }
+
+  it('[find A5] take the memory of their tokens, and those are not kept twice', async () => {
+    const client = await world.client(slug);
+    await callWithTokens(client, 5);
+    const before = reachableBytes();
+    await callWithTokens(client, 40);
+    const each = (reachableBytes() - before) / 40;
+    assert.ok(each < 2 * 3 * longest, `${Math.round(each)} bytes for each`);
+  });
+
+  it('[find A5] are bounded by their size', async () => {
+    const clients = await Promise.all(Array.from({ length: 8 }, () => world.client(slug)));
+    const fitting = mostCharacters / (3 * longest);
+    await Promise.all(clients.map((client) => callWithTokens(client, Math.ceil((fitting + 100) / 8))));
+    const kept = await remembered();
+    assert.ok(kept > fitting / 2 && kept <= fitting, `${kept} are remembered, ${fitting} fit`);
+  });
+});
