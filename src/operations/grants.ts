@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { viewOfAgreement } from '../domain/credentials/agreement.ts';
 import { AppError } from '../errors.ts';
 import { recordChange } from '../store/changes/changes.ts';
-import { revokeGrant as endGrant, findGrant, findGrants, type Grant } from '../store/logins/grants.ts';
+import { revokeGrant as endGrant, findGrant, findGrants, type ListedGrant } from '../store/logins/grants.ts';
 import { operation } from './operation.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
 
@@ -21,7 +21,7 @@ const grantRecord = z.object({
   last_used_at: time.optional(),
 });
 
-function toRecord(grant: Grant): z.input<typeof grantRecord> {
+function toRecord(grant: ListedGrant): z.input<typeof grantRecord> {
   const view = viewOfAgreement(grant.agreement);
   return {
     id: grant.id,

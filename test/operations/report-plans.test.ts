@@ -79,16 +79,17 @@ for (const engine of engines) {
   describe(`[find A4] statements of reading operations on ${engine}`, () => {
     const rows = worldOf(0.001, Date.parse('2026-11-20T12:00:00Z'));
     let world: EngineToolhost;
+    let statements: CompiledQuery[];
     before(async () => {
       world = await startOn(engine, {}, rows.now);
       const { db } = world.toolhost.running.app.runner;
       for (const statement of fillStatements(rows, upstream)) await sql.raw(statement).execute(db);
       if (engine === 'postgres') await sql`analyze`.execute(db);
+      statements = await statementsOf(world, rows);
     });
     after(() => world?.stop());
 
     it('read no table and no workspace to its end', async () => {
-      const statements = await statementsOf(world, rows);
       assert.ok(statements.length > 50, String(statements.length));
       const faults = await world.toolhost.running.app.runner.db.transaction().execute(async (db) => {
         // Small tables are read whole where that is allowed.
@@ -101,6 +102,14 @@ for (const engine of engines) {
         return found;
       });
       assert.deepEqual(faults, []);
+    });
+
+    it('read no sealed value, which no answer shows', () => {
+      const sealed = /^select (?:\S+\.)?\* from "(?:grants|secrets|client_tokens)"|"sealed_(?:tokens?|value)"/;
+      const texts = statements.map((query) => query.sql);
+      assert.ok(texts.some((text) => text.includes('from "grants"')));
+      const reading = texts.filter((text) => sealed.test(text));
+      assert.deepEqual(reading, []);
     });
   });
 }

@@ -31,16 +31,30 @@ export async function hasGrantOfClient(db: Db, serverId: string, clientId: strin
   return row !== undefined;
 }
 
+/** What lists show: not the tokens, which are long. */
+const listed = [
+  'id',
+  'slug',
+  'client_name',
+  'scope',
+  'agreement',
+  'created_at',
+  'last_used_at',
+  'broken_at',
+  'revoked_at',
+] as const;
+export type ListedGrant = Pick<Grant, (typeof listed)[number]>;
+
 export async function findGrants(
   db: Db,
   workspaceId: string,
   filter: { slug: string | undefined; slugs: readonly string[] | undefined },
   page: Page,
-): Promise<{ rows: Grant[]; next: string | undefined }> {
+): Promise<{ rows: ListedGrant[]; next: string | undefined }> {
   const { slug, slugs } = filter;
   if (slug !== undefined && slugs && !slugs.includes(slug)) return { rows: [], next: undefined };
   const ids = slug === undefined && slugs ? await grantsOfServers(db, workspaceId, slugs, page) : undefined;
-  let query = db.selectFrom('grants').selectAll();
+  let query = db.selectFrom('grants').select(listed);
   query = ids
     ? query.where('id', 'in', [...ids, '']).where(isOf(workspaceId))
     : query.where('workspace_id', '=', workspaceId);

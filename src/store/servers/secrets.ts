@@ -39,7 +39,8 @@ export async function removeSecret(db: Db, server: Owner, name: string): Promise
 
 export async function findSecrets(db: Db, server: Owner): Promise<SecretInfo[]> {
   const originsOf = originsReader();
-  return (await rowsOf(db, server)).map(({ sealed_value: _, ...row }) => ({
+  const rows = await secretsOf(db, server).select(['name', 'origins', 'created_by', 'updated_at']).execute();
+  return rows.map((row) => ({
     name: row.name,
     origins: originsOf(row.origins),
     createdBy: row.created_by,
@@ -87,7 +88,7 @@ export async function openSecrets(
   keyring: Keyring,
   server: Owner,
 ): Promise<Map<string, { value: string; origins: string[] }>> {
-  const rows = await rowsOf(db, server);
+  const rows = await secretsOf(db, server).select(['name', 'origins', 'sealed_value']).execute();
   const originsOf = originsReader();
   return new Map(
     rows.map((row) => [
@@ -110,12 +111,10 @@ function originsReader(): (text: string) => string[] {
   };
 }
 
-async function rowsOf(db: Db, server: Owner) {
+function secretsOf(db: Db, server: Owner) {
   return db
     .selectFrom('secrets')
-    .selectAll()
     .where('workspace_id', '=', server.workspaceId)
     .where('server_id', '=', server.id)
-    .orderBy('name')
-    .execute();
+    .orderBy('name');
 }
