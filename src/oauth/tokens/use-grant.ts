@@ -35,7 +35,7 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
     maxSize: maxCharacters,
     sizeOf,
     freshness,
-    idsOf: ({ grant }) => [grant.id, grant.workspace_id],
+    idsOf: ({ grant }) => [grant.id, grant.workspace_id, ...(grant.user_id === null ? [] : [grant.user_id])],
     ownerOf: ({ grant }) => grant.workspace_id,
   });
   const refreshing = new Map<string, Promise<OpenGrant | undefined>>();

@@ -4,7 +4,7 @@ import { AppError } from '../../errors.ts';
 import { type ApiKey, endApiKey } from '../../store/api-keys.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { workingKeysMadeBy } from '../../store/key-makers.ts';
-import { listGrantsOfPerson, revokeGrant } from '../../store/logins/grants.ts';
+import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
 import { deleteSessionsOf } from '../../store/people/sessions.ts';
 import { saveMember } from '../../store/people/users.ts';
@@ -61,11 +61,9 @@ async function settleKeys(context: Context, userId: string, isRevoking: boolean)
 async function endAccess(context: Context, userId: string): Promise<void> {
   const { actor, db } = context;
   const at = context.now();
-  await deleteSessionsOf(db, { workspaceId: actor.workspaceId, userId }, actor.sessionHash);
-  for (const { id } of await listGrantsOfPerson(db, actor.workspaceId, userId)) {
-    await revokeGrant(db, id, at);
-    await recordChange(db, context, 'grant', id);
-  }
+  const person = { workspaceId: actor.workspaceId, userId };
+  await deleteSessionsOf(db, person, actor.sessionHash);
+  if (await revokeGrantsOfPerson(db, person, at)) await recordChange(db, context, 'grant', userId);
 }
 
 /** The present member. Refuses to remove the last owner, because no one else could appoint a new one. */

@@ -184,35 +184,42 @@ export async function revokeGrant(db: Db, id: string, at: number): Promise<boole
   return result.numUpdatedRows > 0n;
 }
 
-/** Live grants of a person in a workspace: agents that they signed in at the management server. */
-export async function listGrantsOfPerson(db: Db, workspaceId: string, userId: string): Promise<Grant[]> {
-  return db
-    .selectFrom('grants')
-    .selectAll()
-    .where('user_id', '=', userId)
-    .where('workspace_id', '=', workspaceId)
-    .where('revoked_at', 'is', null)
-    .execute();
-}
-
 /** Ends every grant of a server. */
 export async function revokeServerGrants(
   db: Db,
-  server: { workspaceId: string; id: string },
+  { workspaceId, id }: { workspaceId: string; id: string },
   at: number,
 ): Promise<void> {
-  const grants = db
-    .selectFrom('grants')
-    .select('id')
-    .where('workspace_id', '=', server.workspaceId)
-    .where('server_id', '=', server.id);
+  await revokeAll(db, { workspaceId, of: 'server_id', id }, at);
+}
+
+/**
+ * Ends the grants of a person in a workspace: agents that they signed in at the management server. False when none was
+ * alive. A change of the kind grant with the id of the person drops them from the caches.
+ */
+export async function revokeGrantsOfPerson(
+  db: Db,
+  { workspaceId, userId }: { workspaceId: string; userId: string },
+  at: number,
+): Promise<boolean> {
+  return revokeAll(db, { workspaceId, of: 'user_id', id: userId }, at);
+}
+
+/** The same statements for one grant and for thousands: a transaction with a few for each would hold up all other writes. */
+async function revokeAll(
+  db: Db,
+  { workspaceId, of, id }: { workspaceId: string; of: 'server_id' | 'user_id'; id: string },
+  at: number,
+): Promise<boolean> {
+  const grants = db.selectFrom('grants').select('id').where(of, '=', id).where(isOf(workspaceId));
   await db.deleteFrom('tokens').where('grant_id', 'in', grants).execute();
   await db.deleteFrom('codes').where('grant_id', 'in', grants).execute();
-  await db
+  const result = await db
     .updateTable('grants')
     .set({ revoked_at: at, sealed_tokens: '' })
-    .where('workspace_id', '=', server.workspaceId)
-    .where('server_id', '=', server.id)
+    .where(of, '=', id)
+    .where(isOf(workspaceId))
     .where('revoked_at', 'is', null)
-    .execute();
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
 }
