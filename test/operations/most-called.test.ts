@@ -43,6 +43,23 @@ for (const engine of engines) {
       assert.equal(rankedFrom, undefined);
     });
 
+    it('are ordered and limited by the database, so that the event loop gets few rows', async () => {
+      const received: number[] = [];
+      const counted = database.reports.withPlugin({
+        transformQuery: ({ node }) => node,
+        transformResult: async ({ result }) => {
+          received.push(result.rows.length);
+          return result;
+        },
+      });
+      const { servers, tools } = await mostCalled(counted, scope, 1);
+      assert.deepEqual(
+        [...servers, ...tools].map(({ slug }) => slug),
+        ['always', 'always'],
+      );
+      assert.ok(received.length > 0 && Math.max(...received) <= 2, String(received));
+    });
+
     it('begin later where a tool is asked for in all servers, and count every call since then', async () => {
       const ofTool = { ...scope, tool: 'get' };
       assert.equal(await countedFrom(database.reports, ofTool, hourMs, 100), begin);

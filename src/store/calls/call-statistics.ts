@@ -183,31 +183,39 @@ async function ranking(
   scope: CallScope,
   { parts, most, atOnce }: Ranking,
 ): Promise<{ ranks: Named[]; from: number | undefined }> {
-  const tools = new Map<string, Rank>();
+  const compared: RawBuilder<unknown>[] = [];
   let left = atOnce;
   let from: number | undefined;
   for (const part of parts.toReversed()) {
     const newest = countsOfTools(db, scope, part).select(['slug', 'tool', 'calls', 'at']).orderBy('at', 'desc');
-    const { rows } = await sql<Rank & { counts: number; first: number }>`
-      select slug, tool, cast(sum(calls) as bigint) as calls, count(*) as counts, min(at) as first
-      from ${newest.limit(left)} as newest group by slug, tool`.execute(db);
-    for (const { slug, tool, calls, counts } of rows) {
-      const sum = tools.get(`${slug}\n${tool}`) ?? { slug, tool, calls: 0 };
-      tools.set(`${slug}\n${tool}`, { ...sum, calls: sum.calls + calls });
-      left -= counts;
-    }
+    const counts = newest.limit(left);
+    compared.push(sql`select slug, tool, calls from ${counts} as newest`);
+    const { rows } = await sql<{ counts: number; first: number | null }>`
+      select count(*) as counts, min(at) as first from ${counts} as newest`.execute(db);
+    left -= rows[0]?.counts ?? 0;
     if (left > 0) continue;
-    from = rows.reduce((first, row) => Math.min(first, row.first), part.until);
+    from = rows[0]?.first ?? part.until;
     break;
   }
-  const servers = new Map<string, Rank>();
-  for (const { slug, calls } of tools.values())
-    servers.set(slug, { slug, tool: '', calls: calls + (servers.get(slug)?.calls ?? 0) });
-  return { ranks: [...mostOf(servers.values(), most), ...mostOf(tools.values(), most)], from };
+  return { ranks: await mostOf(db, compared, most), from };
 }
 
-function mostOf<Each extends Rank>(ranks: Iterable<Each>, most: number): Each[] {
-  return [...ranks].sort(byCalls).slice(0, most);
+/** Ordered and limited by the database, because a workspace may have tens of thousands of tools. */
+async function mostOf(db: Db, compared: readonly RawBuilder<unknown>[], most: number): Promise<Named[]> {
+  if (compared.length === 0) return [];
+  const { rows } = await sql<Named>`
+    with each_tool as (
+      select slug, tool, cast(sum(calls) as bigint) as calls
+      from (${sql.join(compared, sql` union all `)}) as compared group by slug, tool
+    ), each_server as (
+      select slug, '' as tool, cast(sum(calls) as bigint) as calls from each_tool group by slug
+    )
+    select slug, tool from (select * from each_server order by calls desc, slug limit ${most}) as most_servers
+    union all
+    select slug, tool from (select * from each_tool order by calls desc, slug, tool limit ${most}) as most_tools`.execute(
+    db,
+  );
+  return rows;
 }
 
 function byCalls(a: Rank, b: Rank): number {
