@@ -92,7 +92,7 @@ function withoutRaw(url: unknown): string {
   if (host === '') return '';
   const protocol = asText(field(url, 'protocol'));
   const port = asText(field(url, 'port'));
-  const address = `${protocol === '' ? '' : `${protocol.replace(/:?\/*$/, '')}://`}${host}${port === '' ? '' : `:${port}`}`;
+  const address = `${protocol === '' ? '' : `${protocol.replace(/(?<!\/)\/+$/, '').replace(/:$/, '')}://`}${host}${port === '' ? '' : `:${port}`}`;
   const pairs = listOf(field(url, 'query')).map(
     (pair) => `${encodeURIComponent(asText(field(pair, 'key')))}=${encodeURIComponent(asText(field(pair, 'value')))}`,
   );

@@ -40,7 +40,9 @@ function readScheme(name: string, scheme: JsonFields): ApiScheme {
 
 function isAws(name: string, scheme: JsonFields): boolean {
   const type = asText(scheme['x-amazon-apigateway-authtype']).toLowerCase();
-  return type === 'awssigv4' || (name === 'hmac' && /signature.*v4/i.test(asText(scheme.description)));
+  return (
+    type === 'awssigv4' || (name === 'hmac' && /^(?:(?!signature).)*signature.*v4/im.test(asText(scheme.description)))
+  );
 }
 
 function httpScheme(base: ApiScheme, scheme: string): ApiScheme {

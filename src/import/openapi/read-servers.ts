@@ -34,8 +34,8 @@ function readVariable(name: string, value: unknown): ServerVariable {
 export function readSwaggerServers(root: JsonFields): ApiServer[] {
   const host = asText(root.host)
     .replace(/^[a-z]+:\/\//i, '')
-    .replace(/\/+$/, '');
-  const base = asText(root.basePath).replace(/\/+$/, '');
+    .replace(/(?<!\/)\/+$/, '');
+  const base = asText(root.basePath).replace(/(?<!\/)\/+$/, '');
   const schemes = asTexts(root.schemes);
   const scheme = schemes.includes('http') && !schemes.includes('https') ? 'http' : 'https';
   const url = host === '' ? base || '/' : `${scheme}://${host}${base}`;

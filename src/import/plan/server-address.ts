@@ -116,7 +116,9 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
     if (/^https?$|\/|^$/.test(value) || !secretNamePattern.test(name)) {
       base = base.replaceAll(
         `{${variable.name}}`,
-        value === 'http' ? 'https' : value.replaceAll(/^\/+|\/+$/g, (edge) => (value.includes('://') ? edge : '')),
+        value === 'http'
+          ? 'https'
+          : value.replaceAll(/^\/+|(?<!\/)\/+$/g, (edge) => (value.includes('://') ? edge : '')),
       );
       continue;
     }
@@ -171,6 +173,6 @@ function secure(url: string, findings: Finding[]): string {
 function withoutEnd(url: string): string {
   return url
     .replace(/[?#].*$/s, '')
-    .replace(/\/+$/, '')
+    .replace(/(?<!\/)\/+$/, '')
     .replace(/([^:/])\/{2,}/g, '$1/');
 }

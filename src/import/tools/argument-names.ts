@@ -28,7 +28,7 @@ function plainName(wireName: string): string {
     .replaceAll('>', '_gt')
     .replaceAll('<', '_lt')
     .replaceAll(/[^A-Za-z0-9_.-]+/g, '_')
-    .replaceAll(/^[_.-]+|[_.-]+$/g, (edge) =>
+    .replaceAll(/^[_.-]+|(?<![_.-])[_.-]+$/g, (edge) =>
       /^_+$/.test(edge) && wireName.includes(edge) && /^\w+$/.test(wireName) ? edge : '',
     );
   const started = /^[A-Za-z_]/.test(words) ? words : `_${words}`;

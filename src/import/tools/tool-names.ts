@@ -26,7 +26,7 @@ function wordsOf(text: string): string[] {
     .normalize('NFKD')
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
-    .replaceAll(/([A-Z]+)([A-Z][a-z])/g, '$1 $2')
+    .replaceAll(/([A-Z])([A-Z][a-z])/g, '$1 $2')
     .toLowerCase()
     .split(/[^a-z0-9]+/)
     .filter((word) => word !== '');

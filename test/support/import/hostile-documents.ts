@@ -46,6 +46,17 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     gives: /aliases repeat too much/,
   },
   { what: 'an alias of what surrounds it', text: () => 'paths: &p\n  /a: *p', gives: /nested deeper/ },
+  {
+    what: 'runs of one character that names and addresses lose at their ends',
+    text: () => {
+      const parameters = [{ name: `a${'.'.repeat(300_000)}a`, in: 'query', schema: { type: 'string' } }];
+      const get = { operationId: `${'A'.repeat(300_000)}1`, summary: 'Has long names', parameters };
+      return JSON.stringify(
+        openApi({ '/a': { get } }, { servers: [{ url: `https://a.example${'/'.repeat(300_000)}v` }] }),
+      );
+    },
+    gives: 1,
+  },
   { what: 'a million brackets', text: () => '['.repeat(1_000_000), gives: /nested deeper/ },
   { what: 'deep JSON', text: () => `${'{"a":'.repeat(100_000)}1${'}'.repeat(100_000)}`, gives: /nested deeper/ },
   { what: 'deep YAML in brackets', text: () => `a: ${'['.repeat(1900)}${']'.repeat(1900)}`, gives: /nested deeper/ },
