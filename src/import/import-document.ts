@@ -3,6 +3,7 @@ import { documentHash } from './again/import-again.ts';
 import type { Finding } from './model.ts';
 import type { NeededSecret } from './plan/authentication-fields.ts';
 import type { ImportChoices, Question } from './plan/choices.ts';
+import { sizeProblem } from './plan/config-size.ts';
 import { type ImportPlan, planImport } from './plan/plan-import.ts';
 import { type Group, groupOf, type Proposal } from './plan/selection.ts';
 import { planBounds, type ReportKind } from './plan-outline.ts';
@@ -21,7 +22,10 @@ export type ImportLine = {
   deprecated?: true;
 };
 
-/** A plan as plain data. `config` is the configuration as JSON, missing while a question must be answered. */
+/**
+ * A plan as plain data. `config` is the configuration as JSON, missing while a question must be answered, and when it
+ * would be larger than a configuration may be; then `tooLarge` says so.
+ */
 export type PlannedImport = {
   title: string;
   format: string;
@@ -36,6 +40,7 @@ export type PlannedImport = {
   findings: Finding[];
   report: ImportLine[];
   config: string | undefined;
+  tooLarge: string | undefined;
   /** What was generated, for importing again, as JSON. */
   generated: string | undefined;
   documentHash: string;
@@ -45,9 +50,12 @@ export type PlannedImport = {
  * Reads a document and plans its import. Takes seconds for the largest documents, so the service runs it on a thread.
  * @throws AppError invalid
  */
-export function importDocument(text: string, choices: ImportChoices, report: ReportKind): PlannedImport {
-  const plan = planImport(readDescription(text), choices);
-  const { title, format, counts, groups, proposal, questions, secrets, notes, unmatched, findings, config } = plan;
+export function importDocument(document: string, choices: ImportChoices, report: ReportKind): PlannedImport {
+  const plan = planImport(readDescription(document), choices);
+  const { title, format, counts, groups, proposal, questions, secrets, notes, unmatched, findings } = plan;
+  const text = plan.config && JSON.stringify(plan.config);
+  const tooLarge = text && sizeProblem(text);
+  const config = tooLarge === undefined ? plan.config : undefined;
   return {
     title,
     format,
@@ -57,13 +65,14 @@ export function importDocument(text: string, choices: ImportChoices, report: Rep
     chosen: { tools: plan.chosen.length, tokens: plan.tokens },
     questions: questions.slice(0, planBounds.entries),
     secrets: secrets.slice(0, planBounds.entries),
-    notes: notes.slice(0, planBounds.notes),
+    notes: [...(tooLarge === undefined ? [] : [tooLarge]), ...notes].slice(0, planBounds.notes),
     unmatched: unmatched.slice(0, planBounds.notes),
     findings: firstFindings(findings),
     report: linesOf(plan, report),
-    config: config && JSON.stringify(config),
+    config: config && text,
+    tooLarge,
     generated: config && JSON.stringify(generatedOf(config, plan.keys)),
-    documentHash: documentHash(text),
+    documentHash: documentHash(document),
   };
 }
 

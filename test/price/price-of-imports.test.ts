@@ -55,6 +55,52 @@ describe('the price of imports', () => {
     assert.deepEqual(priced.upstream.take(), []);
   });
 
+  it('[imp 1] a schema that many operations share makes no larger configuration than may be sent', async () => {
+    const values = Array.from({ length: 100 }, (_, index) => `${index}${'x'.repeat(100)}`);
+    const properties = Object.fromEntries(
+      Array.from({ length: 14 }, (_, index) => [`p${index}`, { type: 'string', enum: values }]),
+    );
+    const schema = { $ref: '#/components/schemas/Thing' };
+    const post = { summary: 'Makes a thing', requestBody: { content: { 'application/json': { schema } } } };
+    const shared = (count: number) =>
+      openApi(Object.fromEntries(Array.from({ length: count }, (_, index) => [`/p${index}`, { post }])), {
+        components: { schemas: { Thing: { type: 'object', properties } } },
+      });
+    const asked = { slug: 'shared', document: JSON.stringify(shared(100)), include: ['*'] };
+    const create = () => priced.rest('POST', '/import', { ...asked, mode: 'create' });
+    const refused = await priced.costsLittle('create of 14 MB', create);
+    assert.equal(refused.status, 400, refused.text.slice(0, 300));
+    assert.match(refused.text, /include: the configuration of the chosen operations is too large \(14.1 MB\)/);
+    const plan = await priced.rest('POST', '/import', asked);
+    assert.match(String(plan.body.notes), /too large .14.1 MB.; allowed: at most 4 MB/);
+    const few = { ...asked, include: ['/p1', '/p2'], mode: 'create' };
+    assert.equal((await priced.rest('POST', '/import', few)).status, 200);
+    const again = () => priced.rest('POST', '/servers/shared/import', { document: asked.document, add: ['*'] });
+    const added = await priced.costsLittle('again with 14 MB', again);
+    assert.equal(added.status, 400, added.text.slice(0, 300));
+    assert.match(added.text, /add: the configuration of the chosen operations is too large/);
+  });
+
+  it('[imp 1] a plan has no long texts of the document', async () => {
+    const long = 'x'.repeat(100_000);
+    const get = { summary: 'Gets a thing of some kind', security: [{ [long]: [] }, { short: [] }, { other: [] }] };
+    const paths = Array.from({ length: 60 }, (_, index) => [`/p${index}`, { get: { ...get, tags: [index + long] } }]);
+    const securitySchemes = {
+      [long]: { type: 'http', scheme: 'bearer' },
+      short: { type: 'http', scheme: 'basic' },
+      other: { type: 'apiKey', in: 'header', name: 'X-Key' },
+    };
+    const r = { default: 'a', enum: ['a', 'b', long] };
+    const s = { default: long };
+    const servers = [{ url: 'https://{r}.example.com/{s}', variables: { r, s } }];
+    const document = JSON.stringify(openApi(Object.fromEntries(paths), { servers, components: { securitySchemes } }));
+    const plan = await priced.rest('POST', '/import', { document });
+    assert.equal(plan.status, 200);
+    assert.doesNotMatch(plan.text, /x{1000}/);
+    assert.match(plan.text, /"value":"b"/);
+    assert.match(plan.text, /"value":"short"/);
+  });
+
   it('[imp 1] a document of 100 MB is refused before it is read', async () => {
     const { status } = await priced
       .rest('POST', '/import', `{"document":"${'x'.repeat(100 * 1024 * 1024)}"}`)

@@ -82,7 +82,7 @@ function choicesOf({ url }: ImportSource, options: Options): ImportChoices {
 }
 
 async function printPlan(planned: PlannedImport, options: Options): Promise<void> {
-  const { config: _, generated: _generated, documentHash: _hash, ...plan } = planned;
+  const { config: _, tooLarge: _size, generated: _generated, documentHash: _hash, ...plan } = planned;
   if (options.json) return printJson(plan);
   const { planText } = await import('./import-text.ts');
   print(planText(planned));
@@ -92,7 +92,8 @@ async function printPlan(planned: PlannedImport, options: Options): Promise<void
 async function write(plan: PlannedImport, from: string, options: Options): Promise<void> {
   const { importHead, importReportLines, questionLines } = await import('./import-text.ts');
   if (plan.config === undefined || plan.chosen.tools === 0) {
-    const why = plan.config === undefined ? 'a question must be answered' : 'no operation was chosen';
+    const open = plan.tooLarge ?? 'a question must be answered';
+    const why = plan.config === undefined ? open : 'no operation was chosen';
     const required = { ...plan, questions: plan.questions.filter(({ required }) => required) };
     throw new AppError(
       'invalid',

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
+import { invalid } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
 import { questionsOf } from '../plan/check-answers.ts';
 import type { ImportChoices } from '../plan/choices.ts';
+import { sizeProblem } from '../plan/config-size.ts';
 import { type ImportPlan, planImport } from '../plan/plan-import.ts';
 import { select } from '../plan/selection.ts';
 import type { OfferedKind } from '../plan-outline.ts';
@@ -41,15 +43,15 @@ export type ImportedServer = { config: string; generated: string | undefined; do
 
 /**
  * Reads a document again and merges what it gives today into a server that was imported from it.
- * @throws AppError invalid when the document cannot be read
+ * @throws AppError invalid when the document cannot be read, or gives too large a configuration
  */
 export function mergeImport(
-  text: string,
+  document: string,
   choices: ImportChoices,
   imported: ImportedServer,
   again: AgainChoices,
 ): ImportedAgain {
-  const description = readDescription(text);
+  const description = readDescription(document);
   const plan = planImport(description, { ...stillAsked(description, choices), include: ['*'], deprecated: true });
   const config = JSON.parse(imported.config) as JsonFields & { tools: AnyTool[] };
   const before = readGenerated(imported.generated);
@@ -64,17 +66,20 @@ export function mergeImport(
     adds: (operation) => wanted.has(operation),
     choose: (conflict) => choose(keyOf(conflict)),
   });
-  const hash = documentHash(text);
+  const hash = documentHash(document);
   const withTools = { ...withServerFields(config, server.fields), tools: merged.tools };
   const views = renamedViews({ before: config, after: withTools });
   const next = { ...withTools, ...(views && { views }) };
+  const text = JSON.stringify(next);
+  const tooLarge = sizeProblem(text);
+  if (tooLarge !== undefined) throw invalid([{ path: again.add.length > 0 ? 'add' : 'document', message: tooLarge }]);
   return {
     report: {
       ...reportOf({ tools: merged, server, plan, before }, again.offered),
       isSameDocument: hash === imported.documentHash,
       views: viewSentences({ before: config, after: next }, merged.gone),
     },
-    config: JSON.stringify(next),
+    config: text,
     generated: JSON.stringify({
       server: now.server,
       tools: keptTools(merged, before, now),

@@ -3,13 +3,16 @@ import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } 
 import type { References } from '../document/references.ts';
 import type { ApiRequirement, ApiScheme } from '../model.ts';
 
+/** A longer name is none that a person could answer. */
+const longestName = 200;
+
 /** Security schemes of OpenAPI 3 and security definitions of Swagger 2, by name. */
 export function readSchemes(root: JsonFields, references: References): Map<string, ApiScheme> {
   const described = field(field(root, 'components'), 'securitySchemes') ?? root.securityDefinitions;
   const schemes = new Map<string, ApiScheme>();
   for (const [name, value] of entriesOf(described)) {
     const scheme = references.follow(value).value;
-    if (isFields(scheme)) schemes.set(name, readScheme(name, scheme));
+    if (isFields(scheme) && name.length <= longestName) schemes.set(name, readScheme(name, scheme));
   }
   return schemes;
 }

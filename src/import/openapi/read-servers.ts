@@ -24,8 +24,8 @@ function readVariable(name: string, value: unknown): ServerVariable {
   const fallback = asText(field(value, 'default'));
   return {
     name,
-    fallback: fallback === '' ? undefined : fallback,
-    options: asTexts(field(value, 'enum')),
+    fallback: fallback === '' || fallback.length > mostUrl ? undefined : fallback,
+    options: asTexts(field(value, 'enum')).filter((option) => option.length <= mostUrl),
     description: asText(field(value, 'description')),
   };
 }

@@ -4,6 +4,9 @@ import type { ImportChoices } from './choices.ts';
 /** The bounds of the proposal: some clients cut off above 40 tools, and every conversation pays for the list. */
 export const proposed = { tools: 40, tokens: 10_000 } as const;
 
+/** Longest text of `include`, so a longer one cannot be proposed. */
+const longestSelector = 500;
+
 /** Name of the group of an operation: its first tag, or else the first word of its path. */
 export function groupOf({ operation }: MadeTool): string {
   const [tag] = operation.tags;
@@ -19,9 +22,13 @@ export function isRead({ operation }: MadeTool): boolean {
   return operation.method === 'GET' || operation.method === 'HEAD';
 }
 
+function nameOf({ operation }: MadeTool): string {
+  return `${operation.method} ${operation.path}`;
+}
+
 /** Texts by which an operation itself is named, and those of its groups. */
-function ownTexts({ operation, name }: MadeTool): string[] {
-  return [operation.operationId ?? '', name, operation.path, `${operation.method} ${operation.path}`];
+function ownTexts(made: MadeTool): string[] {
+  return [made.operation.operationId ?? '', made.name, made.operation.path, nameOf(made)];
 }
 
 function groupTexts(made: MadeTool): string[] {
@@ -100,13 +107,10 @@ export function propose(all: readonly MadeTool[], order: readonly string[]): Pro
     const found = wholeGroups(candidates, order);
     if (found) return { ...found, readOnly: candidates === reads };
   }
-  const first = firstThatFit(reads.length > 0 ? reads : usable);
-  return proposal(
-    first.map(({ operation }) => `${operation.method} ${operation.path}`),
-    false,
-    first,
-    'no group fits, so the first operations',
+  const first = firstThatFit(
+    (reads.length > 0 ? reads : usable).filter((made) => nameOf(made).length <= longestSelector),
   );
+  return proposal(first.map(nameOf), false, first, 'no group fits, so the first operations');
 }
 
 function firstThatFit(usable: readonly MadeTool[]): MadeTool[] {
@@ -132,7 +136,9 @@ function wholeGroups(usable: readonly MadeTool[], order: readonly string[]): Omi
     }
   }
   const groups = new Set(usable.map(groupOf));
-  const names = [...new Set([...order, ...groups])].filter((name) => groups.has(name) && !name.includes('*'));
+  const names = [...new Set([...order, ...groups])].filter(
+    (name) => groups.has(name) && !name.includes('*') && name.length <= longestSelector,
+  );
   const included: string[] = [];
   let chosen = new Set<MadeTool>();
   for (const name of names) {

@@ -88,8 +88,9 @@ async function planOf({ importing, actor }: Context, input: Input): Promise<Plan
   return importing.plan({ text: document, url, choices, report: input.report }, actor.workspaceId);
 }
 
-/** @throws AppError invalid while a question must be answered, and when nothing was chosen */
-function configOf({ plan: { config, questions, chosen, unmatched }, imported }: Prepared): object {
+/** @throws AppError invalid while a question must be answered, and when nothing or too much was chosen */
+function configOf({ plan: { config, tooLarge, questions, chosen, unmatched }, imported }: Prepared): object {
+  if (tooLarge !== undefined) throw invalid([{ path: 'include', message: tooLarge }], 'The server was not created');
   const open = questions.filter(({ required }) => required);
   if (config === undefined) {
     const problems = open.map(({ name, question }) => ({ path: `answers.${name}`, message: `required: ${question}` }));
@@ -102,7 +103,14 @@ function configOf({ plan: { config, questions, chosen, unmatched }, imported }: 
   return { ...(JSON.parse(config) as object), imported };
 }
 
-function shownPlan({ config: _, generated: _generated, documentHash: _hash, proposal, ...plan }: PlannedImport) {
+function shownPlan({
+  config: _,
+  tooLarge: _size,
+  generated: _generated,
+  documentHash: _hash,
+  proposal,
+  ...plan
+}: PlannedImport) {
   const { readOnly, ...rest } = proposal;
   return { ...plan, proposal: { ...rest, read_only: readOnly } };
 }
