@@ -148,6 +148,23 @@ for (const engine of engines) {
       assert.deepEqual([offered?.operation, offered?.removed], ['GET /owners', true]);
     });
 
+    it('[imp 5] goes on with its credential when the description has another one for more operations', async () => {
+      const securitySchemes = {
+        key: { type: 'apiKey', in: 'header', name: 'X-Key' },
+        login: { type: 'http', scheme: 'bearer' },
+      };
+      const withKey = { '/pets': list({ security: [{ key: [] }] }) };
+      const owners = (name: string) => ({
+        get: { operationId: name, summary: 'List the owners of pets', security: [{ login: [] }] },
+      });
+      const slug = await imported(documentOf(withKey, { components: { securitySchemes } }));
+      const more = { ...withKey, '/owners': owners('listOwners'), '/keepers': owners('listKeepers') };
+      const document = documentOf(more, { components: { securitySchemes } });
+      const { body, text: answered } = await again(slug, { mode: 'apply', document });
+      assert.deepEqual([body.gone, body.offered], [[], []], answered);
+      assert.equal((await toolOf(slug, 'list_pets'))?.disabled, undefined);
+    });
+
     it('[imp 5] tells new operations from those that nobody wanted, and lists all of them on request', async () => {
       const slug = await imported(first, { include: ['listPets'] });
       const owners = { get: { operationId: 'listOwners', summary: 'List owners', tags: ['owners'] } };

@@ -52,8 +52,10 @@ export function mergeImport(
   again: AgainChoices,
 ): ImportedAgain {
   const description = readDescription(document);
-  const plan = planImport(description, { ...stillAsked(description, choices), include: ['*'], deprecated: true });
   const config = JSON.parse(imported.config) as JsonFields & { tools: AnyTool[] };
+  const present = new Set(config.tools.flatMap(({ imported_from: operation }) => operation ?? []));
+  const asked = { ...stillAsked(description, choices), include: ['*'], deprecated: true, present };
+  const plan = planImport(description, asked);
   const before = readGenerated(imported.generated);
   const now = nowOf(plan, config, before);
   const wanted = new Set(

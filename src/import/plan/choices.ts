@@ -13,6 +13,8 @@ export type ImportChoices = {
   answers?: Readonly<Record<string, string>> | undefined;
   /** The address that the document was read from; relative servers are below it. */
   documentUrl?: string | undefined;
+  /** Keys of the operations that have a tool by now: the server goes on with the credential of most of them. */
+  present?: ReadonlySet<string> | undefined;
   name?: string | undefined;
   slug?: string | undefined;
 };

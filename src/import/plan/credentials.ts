@@ -14,18 +14,22 @@ export type ServerCredential = {
   questions: Question[];
 };
 
-/** Credentials that are needed at once, and how many operations they are enough for. */
-type Option = { id: string; schemes: readonly ApiScheme[]; covers: number };
+/** Credentials that are needed at once, and how many operations they are enough for, with or without a tool by now. */
+type Option = { id: string; schemes: readonly ApiScheme[]; covers: number; coversPresent: number };
 
 const byHand = ['bearer', 'basic', 'none'];
 
-/** Chooses the credential that is enough for most operations, unless `credential` is answered. */
+/**
+ * Chooses the credential that is enough for most operations, unless `credential` is answered: of those that have a tool
+ * by now, and then of all.
+ */
 export function chooseCredential(
   description: ApiDescription,
   operations: readonly ApiOperation[],
   choices: ImportChoices,
+  present: readonly ApiOperation[],
 ): ServerCredential {
-  const options = optionsOf(description);
+  const options = optionsOf(description, present);
   const answers = choices.answers ?? {};
   const given = answers.credential;
   const described = options.find(({ id }) => id === given) ?? (given === undefined ? options[0] : undefined);
@@ -46,11 +50,11 @@ export function isCredentialAnswer(description: ApiDescription, given: string): 
   return (
     byHand.includes(given) ||
     /^(?:header|query):[\w.~-]{1,64}$/.test(given) ||
-    optionsOf(description).some(({ id }) => id === given)
+    optionsOf(description, []).some(({ id }) => id === given)
   );
 }
 
-function optionsOf({ operations, schemes }: ApiDescription): Option[] {
+function optionsOf({ operations, schemes }: ApiDescription, present: readonly ApiOperation[]): Option[] {
   const found = new Map<string, Option>();
   for (const operation of operations) {
     for (const requirement of operation.security) {
@@ -61,9 +65,17 @@ function optionsOf({ operations, schemes }: ApiDescription): Option[] {
   const options = [...found.values()];
   for (const option of options) {
     const chosen = new Set(option.schemes.map(({ name }) => name));
-    option.covers = operations.filter((operation) => missing(operation, chosen, schemes) === undefined).length;
+    const isEnough = (operation: ApiOperation) => missing(operation, chosen, schemes) === undefined;
+    option.covers = operations.filter(isEnough).length;
+    option.coversPresent = present.filter(isEnough).length;
   }
-  return options.toSorted((a, b) => b.covers - a.covers || a.schemes.length - b.schemes.length || rank(a) - rank(b));
+  return options.toSorted(
+    (a, b) =>
+      b.coversPresent - a.coversPresent ||
+      b.covers - a.covers ||
+      a.schemes.length - b.schemes.length ||
+      rank(a) - rank(b),
+  );
 }
 
 const ranks: readonly ApiScheme['kind'][] = ['bearer', 'key', 'basic', 'oauth2', 'aws', 'unsupported'];
@@ -80,7 +92,9 @@ function optionOf(requirement: ApiRequirement, schemes: ApiDescription['schemes'
   if (named.length === 0 || named.some((scheme) => scheme === undefined || scheme.kind === 'unsupported'))
     return undefined;
   const all = onePerTarget(named.filter((scheme) => scheme !== undefined));
-  return all.length > 4 ? undefined : { id: all.map(({ name }) => name).join('+'), schemes: all, covers: 0 };
+  return all.length > 4
+    ? undefined
+    : { id: all.map(({ name }) => name).join('+'), schemes: all, covers: 0, coversPresent: 0 };
 }
 
 /** Two schemes of one requirement that go to the same header or parameter are two names for one credential. */

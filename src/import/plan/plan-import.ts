@@ -55,9 +55,10 @@ export type ImportedConfig = {
 export function planImport(description: ApiDescription, choices: ImportChoices): ImportPlan {
   checkAnswers(description, choices);
   const address = serverAddress(description, choices);
-  const credential = chooseCredential(description, description.operations, choices);
   const names = toolNames(description.operations);
   const keys = operationKeys(description.operations);
+  const present = description.operations.filter((_, index) => choices.present?.has(keys[index] as string));
+  const credential = chooseCredential(description, description.operations, choices, present);
   const source = { root: description.root, credential: credential.names };
   const all = description.operations.map((operation, index): MadeTool => {
     const missing = credential.missingFor(operation);
@@ -77,6 +78,7 @@ export function planImport(description: ApiDescription, choices: ImportChoices):
     description,
     chosen.map(({ operation }) => operation),
     choices,
+    present,
   );
   const questions = [...address.questions, ...credential.questions];
   const config = questions.some(({ required }) => required)
