@@ -174,4 +174,43 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
     ]);
     assert.doesNotMatch(JSON.stringify(planOf(JSON.stringify(har))), /session=abc|csrf"/);
   });
+
+  it('[imp 1] no value of a request that may be a credential becomes a part of a tool', () => {
+    const entries = [
+      {
+        method: 'POST',
+        url: 'https://kim:zq-1@api.example.com/v1/login?client_secret=zq-2&sig=zq-3&page=7',
+        headers: [
+          { name: 'X-JWT', value: 'zq-4' },
+          { name: 'X-CSRF', value: 'zq-5' },
+          { name: 'X-Trace', value: 'zq6zq6zq6zq6zq6zq6zq6zq6' },
+        ],
+        postData: { mimeType: 'application/json', text: '{"user":"kim","password":"zq-7","more":{"apiKey":["zq-8"]}}' },
+      },
+      {
+        method: 'POST',
+        url: 'https://api.example.com/bot123456:zq9-zq/send',
+        headers: [],
+        postData: {
+          mimeType: 'application/x-www-form-urlencoded',
+          params: [
+            { name: 'refreshToken', value: 'zq-10' },
+            { name: 'pin', value: '4711' },
+            { name: 'size', value: '12' },
+          ],
+        },
+      },
+      { method: 'GET', url: 'https://api.example.com/hooks/T0/zq1zq2zq3zq4zq5zq6zq7zq8', headers: [] },
+    ].map((request) => ({ request, response: { content: { mimeType: 'application/json' } } }));
+    const plan = planOf(JSON.stringify({ log: { version: '1.2', entries } }), { include: ['*'] });
+    assert.doesNotMatch(JSON.stringify([plan.all, plan.config, plan.questions, plan.title]), /zq|4711/);
+    assert.match(JSON.stringify(plan.all), /Example: 7.*Example: 12/);
+    const curl = planOf('curl https://kim:zq-1@api.example.com/v1/orders', { include: ['*'] });
+    assert.doesNotMatch(JSON.stringify([curl.all, curl.config, curl.title]), /zq/);
+    assert.deepEqual(curl.config?.authentication, {
+      type: 'Basic',
+      user: '{{BASIC_USER}}',
+      password: '{{BASIC_PASSWORD}}',
+    });
+  });
 });

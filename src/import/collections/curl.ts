@@ -22,7 +22,7 @@ export function readCurl(text: string): ApiDescription {
 }
 
 function titleOf([first]: readonly DescribedRequest[]): string {
-  const host = /^(?:[a-z]+:\/\/)?([^/?#]+)/i.exec(first?.url ?? '')?.[1];
+  const host = /^(?:[a-z]+:\/\/)?(?:[^/?#]*@)?([^/?#@]+)/i.exec(first?.url ?? '')?.[1];
   return host === undefined || host.includes('{{') ? 'curl' : host;
 }
 

@@ -1,6 +1,7 @@
 import { foldedHeader } from '../../domain/http/parameter-names.ts';
 import type { ApiDescription, ApiInput, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
 import { bodyOfRequest, type RequestBody, schemaOfText } from './request-bodies.ts';
+import { isOpaqueSegment, isRevealingName, isRevealingValue } from './revealing.ts';
 
 /** A request as people have it: in a collection, in a command, in a recording. */
 export type DescribedRequest = {
@@ -24,7 +25,6 @@ const usual =
 const ofOneRequest = /idempot|request-?id|correlation-?id|^traceparent$|^tracestate$/;
 /** Values that stand for another one, such as `{{name}}` and `<string>`. */
 const isPlaceholder = /\{\{|^<.*>$/;
-const secret = /key|token|secret|auth|session|password|signature/;
 
 /** A description of requests; those of the same method and shape of path are one operation. No credential is kept. */
 export function describeRequests(
@@ -52,7 +52,7 @@ export function describeRequests(
 }
 
 function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>): ApiOperation {
-  const { origin, path, query } = partsOf(request.url);
+  const { origin, hasUser, path, query } = partsOf(request.url);
   const inputs: ApiInput[] = [];
   const segments = path.split('/').map((segment, index, all) => pathSegment(segment, all[index - 1] ?? '', inputs));
   const needed: string[] = [];
@@ -61,6 +61,7 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
     if (!needed.includes(scheme.name)) needed.push(scheme.name);
   };
   const { auth } = request;
+  if (hasUser) need(schemeOf('basic', undefined, ''));
   if (typeof auth === 'object') need(schemeOf('key', auth.in, auth.name));
   else if (auth) need(schemeOf(auth, undefined, ''));
   for (const [name, value] of query) {
@@ -98,8 +99,10 @@ function serverOf(origin: string) {
   };
 }
 
-function partsOf(url: string): { origin: string; path: string; query: [string, string][] } {
-  const [before = '', after = ''] = url.split('#')[0]?.split(/\?(.*)/s) ?? [];
+/** The parts of an address; a user and a password in it are left out. */
+function partsOf(url: string): { origin: string; hasUser: boolean; path: string; query: [string, string][] } {
+  const plain = url.replace(/^((?:[a-z][a-z0-9+.-]*:)?\/\/)?[^/?#]*@/i, '$1');
+  const [before = '', after = ''] = plain.split('#')[0]?.split(/\?(.*)/s) ?? [];
   const match = /^((?:[a-z][a-z0-9+.-]*:)?\/\/[^/]*|\{\{[^{}]*\}\}|[^/:]+\.[^/]+)?(.*)$/is.exec(before);
   const found = match?.[1] ?? '';
   const origin = found === '' || /^(?:[a-z]+:)?\/\/|^\{\{/i.test(found) ? found : `https://${found}`;
@@ -108,7 +111,7 @@ function partsOf(url: string): { origin: string; path: string; query: [string, s
     const [name, value] = equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)];
     return name === '' ? [] : [[decoded(name), decoded(value)]];
   });
-  return { origin, path: match?.[2] ?? '', query };
+  return { origin, hasUser: plain !== url, path: match?.[2] ?? '', query };
 }
 
 function decoded(text: string): string {
@@ -120,19 +123,20 @@ function decoded(text: string): string {
   }
 }
 
-/** `:id`, `{{id}}`, numbers and UUIDs are path parameters. */
+/** `:id`, `{{id}}`, numbers, UUIDs and what looks like a token are path parameters. */
 function pathSegment(segment: string, before: string, inputs: ApiInput[]): string {
   const named =
     /^:([A-Za-z_][\w-]*)$/.exec(segment)?.[1] ??
     /^\{\{\s*([\w.-]+)\s*\}\}$/.exec(segment)?.[1] ??
     /^\{([\w.-]+)\}$/.exec(segment)?.[1];
   const isValue = /^\d+$|^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$|^[0-9a-f]{24,64}$/i.test(segment);
-  if (named === undefined && !isValue) return segment;
+  const isOpaque = isOpaqueSegment(segment);
+  if (named === undefined && !isValue && !isOpaque) return segment;
   const plain = `${before.replaceAll(/\W+/g, '_').replace(/s$/, '') || 'item'}_id`;
   let name = named ?? plain;
   for (let count = 2; inputs.some((input) => input.location === 'path' && input.name === name); count++)
     name = `${named ?? plain}_${count}`;
-  inputs.push({ ...inputOf(name, 'path', named === undefined ? segment : ''), required: true });
+  inputs.push({ ...inputOf(name, 'path', named === undefined && !isOpaque ? segment : ''), required: true });
   return `{${name}}`;
 }
 
@@ -143,7 +147,7 @@ function inputOf(name: string, location: ApiInput['location'], value: string): A
     location,
     required: false,
     description: '',
-    schema: schemaOfText(example),
+    schema: schemaOfText(example, name),
     style: undefined,
     allowSlashes: false,
   };
@@ -166,7 +170,7 @@ function addHeader(name: string, value: string, inputs: ApiInput[], need: (schem
   }
   if (usual.test(name.toLowerCase())) return;
   if (ofOneRequest.test(folded)) inputs.push(inputOf(name, 'header', ''));
-  else if (secret.test(folded)) need(schemeOf('key', 'header', name));
+  else if (isRevealingName(name) || isRevealingValue(value)) need(schemeOf('key', 'header', name));
   else if (isPlaceholder.test(value) || value === '') inputs.push(inputOf(name, 'header', ''));
   else inputs.push({ ...inputOf(name, 'header', ''), required: true, schema: { type: 'string', enum: [value] } });
 }

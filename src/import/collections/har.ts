@@ -12,7 +12,7 @@ const staticFile = /\.(?:js|mjs|css|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|t
 /** Reads a recording of a browser (HAR 1.2): the requests for data, without those for pages, scripts and pictures. */
 export function readHar(root: JsonFields): ApiDescription {
   const requests = listOf(field(field(root, 'log'), 'entries')).flatMap((entry, index) => requestOf(entry, index));
-  const title = /^https?:\/\/([^/?#]+)/i.exec(requests[0]?.url ?? '')?.[1] ?? 'Recording';
+  const title = /^https?:\/\/(?:[^/?#]*@)?([^/?#@]+)/i.exec(requests[0]?.url ?? '')?.[1] ?? 'Recording';
   return describeRequests(requests, {
     format: 'HAR',
     version: asText(field(field(root, 'log'), 'version')),

@@ -1,5 +1,6 @@
 import { isFields } from '../document/lenient.ts';
 import type { ApiBody } from '../model.ts';
+import { isRevealingName, isRevealingValue } from './revealing.ts';
 
 /** The body of a request: text of a media type, or fields of which some are files. */
 export type RequestBody =
@@ -18,7 +19,7 @@ export function bodyOfRequest(body: RequestBody): ApiBody {
 function schemaOfFields(fields: readonly BodyField[]): object {
   const properties = fields.map(({ name, value, isFile }) => [
     name,
-    isFile ? { type: 'string', format: 'binary' } : schemaOfText(value),
+    isFile ? { type: 'string', format: 'binary' } : schemaOfText(value, name),
   ]);
   return { type: 'object', properties: Object.fromEntries(properties) };
 }
@@ -27,7 +28,7 @@ function schemaOfFields(fields: readonly BodyField[]): object {
 function schemaOfBody(text: string): object {
   for (const candidate of [text, text.replaceAll(/(?<!")\{\{[\w.-]+\}\}(?!")/g, 'null')]) {
     try {
-      return schemaOfValue(JSON.parse(candidate), 0);
+      return schemaOfValue(JSON.parse(candidate), '', 0);
     } catch {
       // Not JSON, so it is sent as the text that it is.
     }
@@ -37,23 +38,27 @@ function schemaOfBody(text: string): object {
 
 const deepest = 6;
 
-function schemaOfValue(value: unknown, depth: number): object {
+/** `name` is that of the field; an entry of a list has the name of the list. */
+function schemaOfValue(value: unknown, name: string, depth: number): object {
   if (value === null || depth > deepest) return {};
-  if (Array.isArray(value)) return { type: 'array', items: value.length > 0 ? schemaOfValue(value[0], depth + 1) : {} };
+  if (Array.isArray(value))
+    return { type: 'array', items: value.length > 0 ? schemaOfValue(value[0], name, depth + 1) : {} };
   if (isFields(value)) {
-    const properties = Object.entries(value).map(([name, inner]) => [name, schemaOfValue(inner, depth + 1)]);
+    const properties = Object.entries(value).map(([inner, one]) => [inner, schemaOfValue(one, inner, depth + 1)]);
     return { type: 'object', properties: Object.fromEntries(properties) };
   }
-  if (typeof value === 'number') return { type: Number.isInteger(value) ? 'integer' : 'number', example: value };
-  if (typeof value === 'boolean') return { type: 'boolean', example: value };
   const text = String(value);
-  return /\{\{/.test(text) ? { type: 'string' } : { type: 'string', example: text };
+  const example = isRevealingName(name) || isRevealingValue(text) ? {} : { example: value };
+  if (typeof value === 'number') return { type: Number.isInteger(value) ? 'integer' : 'number', ...example };
+  if (typeof value === 'boolean') return { type: 'boolean', example: value };
+  return /\{\{/.test(text) ? { type: 'string' } : { type: 'string', ...example };
 }
 
-/** The schema of a value in a URL or a form. */
-export function schemaOfText(text: string): object {
+/** The schema of a value of that name in a URL or a form. */
+export function schemaOfText(text: string, name: string): object {
   if (text === '') return { type: 'string' };
-  if (/^-?\d{1,15}$/.test(text)) return { type: 'integer', example: Number(text) };
+  const example = isRevealingName(name) || isRevealingValue(text) ? {} : { example: text };
+  if (/^-?\d{1,15}$/.test(text)) return { type: 'integer', ...('example' in example && { example: Number(text) }) };
   if (text === 'true' || text === 'false') return { type: 'boolean', example: text === 'true' };
-  return { type: 'string', example: text };
+  return { type: 'string', ...example };
 }
