@@ -79,6 +79,8 @@ export type ApiServer = { url: string; description: string; variables: readonly 
 
 export type ApiScheme = {
   name: string;
+  /** The only address that gets it, where it was found in a request; a description says itself where it belongs. */
+  address?: string | undefined;
   kind: 'bearer' | 'basic' | 'key' | 'oauth2' | 'aws' | 'unsupported';
   description: string;
   /** Location and name of a key. */

@@ -213,4 +213,37 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
       password: '{{BASIC_PASSWORD}}',
     });
   });
+
+  it('[imp 1] a credential goes to no other address than that of the requests that had it', () => {
+    const request = (url: string, token?: string) => ({
+      request: {
+        method: 'GET',
+        url,
+        headers: token === undefined ? [] : [{ name: 'Authorization', value: `Bearer ${token}` }],
+      },
+      response: { content: { mimeType: 'application/json' } },
+    });
+    const recording = (...entries: object[]) => JSON.stringify({ log: { version: '1.2', entries } });
+    const made = (text: string, choices = {}) => {
+      const plan = planOf(text, { include: ['*'], ...choices });
+      return { urls: plan.config?.tools.map(({ url }) => url), authentication: plan.config?.authentication, plan };
+    };
+    const things = request('https://api.example.com/things', 'a');
+    const tracker = request('https://stats.example.net/collect');
+    const both = recording(things, request('https://api.example.com/open'), tracker);
+    assert.deepEqual(made(both).urls, ['/things', '/open']);
+    assert.match(made(both).plan.all[2]?.notes.join() ?? '', /its address is not that of the credential/);
+    const other = recording(
+      things,
+      request('https://api.example.com/more', 'a'),
+      request('https://b.example.org/x', 'b'),
+    );
+    assert.deepEqual(made(other).urls, ['/things', '/more']);
+    const later = made(recording(tracker, things));
+    assert.deepEqual(later.urls, ['https://api.example.com/things']);
+    const byHand = { answers: { credential: 'header:X-Key' } };
+    assert.deepEqual(made(recording(request('https://api.example.com/open'), tracker), byHand).urls, ['/open']);
+    assert.deepEqual(made(both, { answers: { credential: 'none' } }).urls?.length, 3);
+    assert.deepEqual(made(both, { server: 'https://api.example.com' }).urls, ['/things', '/open', '/collect']);
+  });
 });

@@ -56,9 +56,12 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
   const inputs: ApiInput[] = [];
   const segments = path.split('/').map((segment, index, all) => pathSegment(segment, all[index - 1] ?? '', inputs));
   const needed: string[] = [];
-  const need = (scheme: ApiScheme) => {
-    schemes.set(scheme.name, scheme);
-    if (!needed.includes(scheme.name)) needed.push(scheme.name);
+  const need = (found: ApiScheme) => {
+    const server = serverOf(origin);
+    const isOfOther = (schemes.get(found.name)?.address ?? server.url) !== server.url;
+    const name = isOfOther ? `${found.name} of ${server.url.replace(/^[a-z]+:\/\//i, '')}` : found.name;
+    schemes.set(name, { ...found, name, address: server.url });
+    if (!needed.includes(name)) needed.push(name);
   };
   const { auth } = request;
   if (hasUser) need(schemeOf('basic', undefined, ''));

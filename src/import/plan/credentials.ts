@@ -33,14 +33,16 @@ export function chooseCredential(
   const answers = choices.answers ?? {};
   const given = answers.credential;
   const described = options.find(({ id }) => id === given) ?? (given === undefined ? options[0] : undefined);
-  const schemes = described?.schemes ?? handMade(given);
+  const schemes = described?.schemes ?? handMade(given, description);
   const chosen = new Set(schemes.map(({ name }) => name));
   const isByHand = given !== undefined && described === undefined;
   const scopes = scopesOf(operations, chosen);
   return {
     fields: authenticationOf(schemes, { scopes, answers, description }),
     names: namesOf(schemes),
-    missingFor: (operation) => (isByHand ? undefined : missing(operation, chosen, description.schemes)),
+    missingFor: (operation) =>
+      elsewhere(operation, schemes, description, choices) ??
+      (isByHand ? undefined : missing(operation, chosen, description.schemes)),
     questions: questionsOf(options, given, schemes, description),
   };
 }
@@ -54,7 +56,8 @@ export function isCredentialAnswer(description: ApiDescription, given: string): 
   );
 }
 
-function optionsOf({ operations, schemes }: ApiDescription, present: readonly ApiOperation[]): Option[] {
+function optionsOf(description: ApiDescription, present: readonly ApiOperation[]): Option[] {
+  const { operations, schemes } = description;
   const found = new Map<string, Option>();
   for (const operation of operations) {
     for (const requirement of operation.security) {
@@ -65,7 +68,9 @@ function optionsOf({ operations, schemes }: ApiDescription, present: readonly Ap
   const options = [...found.values()];
   for (const option of options) {
     const chosen = new Set(option.schemes.map(({ name }) => name));
-    const isEnough = (operation: ApiOperation) => missing(operation, chosen, schemes) === undefined;
+    const isEnough = (operation: ApiOperation) =>
+      missing(operation, chosen, schemes) === undefined &&
+      elsewhere(operation, option.schemes, description, {}) === undefined;
     option.covers = operations.filter(isEnough).length;
     option.coversPresent = present.filter(isEnough).length;
   }
@@ -108,6 +113,28 @@ function targetOf({ kind, in: location, parameter = '' }: ApiScheme): string {
   return `${location} ${location === 'header' ? foldedHeader(parameter) : foldedName(parameter)}`;
 }
 
+/**
+ * Why an operation does not get the credential: requests that people recorded go to any hosts, and the credential is for
+ * one of them. An address that replaces all of them is the person's word.
+ */
+function elsewhere(
+  operation: ApiOperation,
+  chosen: readonly ApiScheme[],
+  description: ApiDescription,
+  { server, answers }: ImportChoices,
+): string | undefined {
+  const address = chosen.find((scheme) => scheme.address !== undefined)?.address;
+  if (address === undefined || server !== undefined || answers?.server !== undefined) return undefined;
+  const own = (operation.servers ?? description.servers)[0]?.url;
+  if (own === undefined || isSameAddress(own, address)) return undefined;
+  return 'its address is not that of the credential; make a server of its own for it';
+}
+
+function isSameAddress(one: string, other: string): boolean {
+  const plain = (url: string) => url.toLowerCase().replace(/^http:/, 'https:');
+  return plain(one) === plain(other);
+}
+
 function missing(
   operation: ApiOperation,
   chosen: ReadonlySet<string>,
@@ -125,10 +152,11 @@ function missing(
 }
 
 /** A credential that the document does not describe: `bearer`, `basic`, `header:NAME` or `query:NAME`. */
-function handMade(given: string | undefined): ApiScheme[] {
+function handMade(given: string | undefined, { format, servers }: ApiDescription): ApiScheme[] {
   const [kind = '', parameter] = (given ?? '').split(':');
   const base = {
     name: 'token',
+    ...(format !== 'OpenAPI' && format !== 'Swagger' && { address: servers[0]?.url }),
     description: '',
     in: undefined,
     parameter: undefined,
