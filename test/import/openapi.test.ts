@@ -474,4 +474,43 @@ describe('the reader of API descriptions', () => {
       additionalProperties: false,
     });
   });
+
+  it('[imp 2] an operation with a server of its own is sent there, or skipped when its address is not known', () => {
+    const post = (url: string, variables = {}) => ({
+      servers: [{ url, variables }],
+      post: { summary: 'Makes a thing of some kind' },
+    });
+    const document = openApi({
+      '/token': post('/oauth'),
+      '/region': post('https://{region}.example.com'),
+      '/default': post('https://{region}.example.com', { region: { default: 'eu' } }),
+      '/bot': post('https://bots.example.com/bot{token}', { token: { default: 'x' } }),
+    });
+    const urls = (answers = {}) =>
+      configOf(planOf(document, { include: ['*'], documentUrl: 'https://docs.example.org/a.json', answers })).tools.map(
+        ({ url }) => url,
+      );
+    assert.deepEqual(urls(), ['https://api.example.com/oauth/token', 'https://eu.example.com/default']);
+    assert.deepEqual(urls({ region: 'us' }).slice(1, 3), [
+      'https://us.example.com/region',
+      'https://us.example.com/default',
+    ]);
+    assert.deepEqual(
+      outcomesOf(document).filter((line) => line.includes('skipped')),
+      [
+        'POST /region: skipped; the address of its own needs a value of "region"',
+        'POST /bot: skipped; a secret in an address of its own',
+      ],
+    );
+    const item = (url: string) => ({ name: `Ask ${url}`, request: { method: 'GET', url: { raw: url } } });
+    const collection = { info: { name: 'Two' }, item: [item('{{base}}/things'), item('{{login}}/token')] };
+    const plan = planOf(JSON.stringify(collection), {
+      include: ['*'],
+      answers: { base: 'https://api.example.com' },
+    });
+    assert.deepEqual(
+      configOf(plan).tools.map(({ url }) => url),
+      ['/things'],
+    );
+  });
 });

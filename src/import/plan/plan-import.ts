@@ -61,9 +61,9 @@ export function planImport(description: ApiDescription, choices: ImportChoices):
   const credential = chooseCredential(description, description.operations, choices, present);
   const source = { root: description.root, credential: credential.names };
   const all = description.operations.map((operation, index): MadeTool => {
-    const missing = credential.missingFor(operation);
-    const own = ownAddress(operation.servers, choices);
-    const made = makeTool(operation, names[index] as string, own ?? '', source);
+    const own = ownAddress(operation.servers, choices, address);
+    const made = makeTool(operation, names[index] as string, own && 'url' in own ? own.url : '', source);
+    const missing = credential.missingFor(operation) ?? (own && 'problem' in own ? own.problem : undefined);
     if (missing !== undefined) return { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
     return made.tool ? { ...made, tool: { ...made.tool, imported_from: keys[index] as string } } : made;
   });

@@ -32,16 +32,30 @@ export function serverAddress(description: ApiDescription, choices: ImportChoice
   return filled(address, { ...server, url }, choices.answers ?? {});
 }
 
-/** The address of an operation that has servers of its own; undefined when it is that of the others. */
-export function ownAddress(servers: readonly ApiServer[] | undefined, choices: ImportChoices): string | undefined {
-  const found = servers?.find(({ url }) => isAbsolute(url));
+/**
+ * The address of an operation that has servers of its own, or why it has none; undefined when it is that of the others.
+ * A relative one is on the host of the others, or else below the document.
+ */
+export function ownAddress(
+  servers: readonly ApiServer[] | undefined,
+  choices: ImportChoices,
+  others: Address,
+): { url: string } | { problem: string } | undefined {
+  const found = servers?.find(({ url }) => isAbsolute(url)) ?? servers?.[0];
   if (!found || choices.server !== undefined || choices.answers?.server !== undefined) return undefined;
-  const address = filled(
-    { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] },
-    found,
-    choices.answers ?? {},
-  );
-  return address.baseUrl?.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => address.variables[name]?.value ?? '');
+  const url = absolute(found.url, withValues(others) ?? choices.documentUrl);
+  if (url === undefined)
+    return others.baseUrl === undefined ? undefined : { problem: 'an address of its own that is relative' };
+  const nothing: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
+  const address = filled(nothing, { ...found, url }, choices.answers ?? {});
+  const open = address.questions.find(({ required }) => required);
+  if (open) return { problem: `the address of its own needs a value of ${JSON.stringify(open.name.slice(0, 60))}` };
+  if (address.secrets.length > 0) return { problem: 'a secret in an address of its own' };
+  return { url: withValues(address) ?? '' };
+}
+
+function withValues({ baseUrl, variables }: Address): string | undefined {
+  return baseUrl?.replaceAll(/\{\{(\w+)\}\}/g, (_, name: string) => variables[name]?.value ?? '');
 }
 
 function chosenServer(given: string, servers: readonly ApiServer[]): ApiServer {
