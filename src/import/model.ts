@@ -20,6 +20,8 @@ export type ApiInput = {
   style: InputStyle | undefined;
   /** Whether a path value may hold slashes. */
   allowSlashes: boolean;
+  /** Text before a path value, as the styles `matrix` and `label` want it. */
+  prefix?: string;
 };
 
 /** How one field of a form or multipart body is written. */

@@ -513,4 +513,37 @@ describe('the reader of API descriptions', () => {
       ['/things'],
     );
   });
+
+  it('[imp 2] writes values of a path in the styles matrix and label, and skips what it cannot write', () => {
+    const path = (style: string, schema: object = { type: 'string' }) => ({
+      get: { summary: 'Gets one thing', parameters: [{ name: 'id', in: 'path', required: true, style, schema }] },
+    });
+    const document = openApi({
+      '/a/{id}': path('matrix'),
+      '/b/{id}': path('label', { type: 'integer' }),
+      '/c/{id}': path('matrix', { type: 'array', items: { type: 'string' } }),
+      '/d': { get: { parameters: [{ name: 'q', in: 'querystring', required: true, content: {} }] } },
+    });
+    assert.deepEqual(
+      configOf(planOf(document)).tools.map(({ url }) => url),
+      ['/a/;id=:id', '/b/.:id'],
+    );
+    assert.deepEqual(outcomesOf(document).slice(2), [
+      'GET /c/{id}: skipped; "id": a list or an object of this style in the path',
+      'GET /d: skipped; an input in "querystring"',
+    ]);
+  });
+
+  it('[imp 2] names that are one in other letters refuse no import, and share no secret', () => {
+    const key = (name: string) => ({ type: 'apiKey', in: 'header', name });
+    const headers = ['X_Y', 'X-Y', 'x-y'].map((name) => ({ name, in: 'header', schema: { type: 'string' } }));
+    const get = { summary: 'Gets one thing', parameters: headers, security: [{ 'X-Key': [], x_key: [] }] };
+    const components = { securitySchemes: { 'X-Key': key('X-One'), x_key: key('X-Two') } };
+    const config = configOf(planOf(openApi({ '/a': { get } }, { components })));
+    assert.deepEqual(config.authentication, [
+      { type: 'ApiKey', header: 'X-One', token: '{{X_KEY}}' },
+      { type: 'ApiKey', header: 'X-Two', token: '{{X_KEY_2}}' },
+    ]);
+    assert.deepEqual(Object.keys(config.tools[0]?.input_schema ?? {}), ['X_Y']);
+  });
 });

@@ -87,7 +87,7 @@ function readOperation(
     security: readRequirements(operation.security) ?? readRequirements(root.security) ?? [],
     servers: reading.isSwagger ? undefined : (readServers(operation.servers) ?? readServers(item.servers)),
     answers: readAnswers(operation, root, reading),
-    unreadable: undefined,
+    unreadable: parameters.unreadable,
   };
 }
 

@@ -3,7 +3,13 @@ import type { References } from '../document/references.ts';
 import { type ApiInput, type Finding, type InputStyle, inputLocations } from '../model.ts';
 
 /** The parameters of an operation, and of Swagger 2 those that make its body. */
-export type Parameters = { inputs: ApiInput[]; bodyParameter: JsonFields | undefined; formParameters: JsonFields[] };
+export type Parameters = {
+  inputs: ApiInput[];
+  bodyParameter: JsonFields | undefined;
+  formParameters: JsonFields[];
+  /** Why nothing can be sent without an input that was left out. */
+  unreadable: string | undefined;
+};
 
 /** What the readers share about one document. `add` reports a finding. */
 export type DocumentReading = { references: References; isSwagger: boolean; add: (finding: Finding) => void };
@@ -23,11 +29,20 @@ export function readParameters(lists: readonly { at: string; value: unknown }[],
   }
   const all = [...byKey.values()];
   const at = lists.at(-1)?.at ?? '';
+  const unplaced = all.find((parameter) => parameter.required === true && !isPlaced(parameter, reading));
   return {
+    unreadable: unplaced && `an input in ${JSON.stringify(asText(unplaced.in).slice(0, 20))}`,
     inputs: all.flatMap((parameter) => readParameter(parameter, at, reading)),
     bodyParameter: reading.isSwagger ? all.find((parameter) => parameter.in === 'body') : undefined,
     formParameters: reading.isSwagger ? all.filter((parameter) => parameter.in === 'formData') : [],
   };
+}
+
+function isPlaced({ in: location }: JsonFields, { isSwagger }: DocumentReading): boolean {
+  return (
+    inputLocations.some((allowed) => allowed === location) ||
+    (isSwagger && /^(?:body|formData)$/.test(asText(location)))
+  );
 }
 
 function readParameter(parameter: JsonFields, at: string, reading: DocumentReading): ApiInput[] {
@@ -54,8 +69,15 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
       schema: withExample(schema, parameter),
       style,
       allowSlashes: parameter.allowReserved === true && location === 'path',
+      ...(location === 'path' && !content && pathPrefix(parameter, name)),
     },
   ];
+}
+
+/** `/{id}` is sent as `/;id=5` in the style `matrix`, and as `/.5` in the style `label` (RFC 6570, 3.2.5 and 3.2.7). */
+function pathPrefix({ style }: JsonFields, name: string): { prefix?: string } {
+  if (style === 'label') return { prefix: '.' };
+  return style === 'matrix' ? { prefix: `;${encodeURIComponent(name.toWellFormed())}=` } : {};
 }
 
 /** `name[]` means a list to receivers, also where the description has forgotten to say so. */

@@ -117,9 +117,12 @@ function placeholder({ name, description }: ApiScheme, suffix: string, what: str
     .join('_')
     .replace(/^(?=\d)/, '_')
     .slice(0, 60);
+  // Two schemes may have the same name in letters that a secret can have.
+  let own = base;
+  for (let count = 2; fields.secrets.some((secret) => secret.name === own); count++) own = `${base}_${count}`;
   const text = plainText(description, 200);
-  add(fields, base, text === '' ? what : `${what}: ${text}`);
-  return `{{${base}}}`;
+  add(fields, own, text === '' ? what : `${what}: ${text}`);
+  return `{{${own}}}`;
 }
 
 function add(fields: CredentialFields, name: string, description: string): void {

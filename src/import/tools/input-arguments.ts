@@ -16,7 +16,14 @@ export type CredentialNames = {
   isDescribed: boolean;
 };
 
-export type Making = { maker: SchemaMaker; names: ArgumentNames; report: Report; credential: CredentialNames };
+export type Making = {
+  maker: SchemaMaker;
+  names: ArgumentNames;
+  report: Report;
+  credential: CredentialNames;
+  /** Folded names of the headers so far: receivers take `X_Y` and `x-y` for one. */
+  seen: Set<string>;
+};
 
 /** Arguments in path, query and headers, static headers, and constants of the query. */
 export type InputParts = {
@@ -83,10 +90,19 @@ function addInput(described: ApiInput, parts: InputParts, making: Making): void 
     report.lose(`${short(input.name)}: values separated by tabs`, input.required);
     return;
   }
+  if (input.prefix !== undefined && isStructured(input, making)) {
+    report.lose(`${short(input.name)}: a list or an object of this style in the path`, true);
+    return;
+  }
   const constant = constantOf(input, making);
   if (constant !== undefined && input.location === 'header') parts.headers.push([input.name, constant]);
   else if (constant !== undefined && input.location === 'query') parts.query.push([input.name, constant]);
   else parts.arguments.push(argumentOf(input, making));
+}
+
+function isStructured({ schema }: ApiInput, { maker }: Making): boolean {
+  const { type } = maker.simple(schema);
+  return [type].flat().some((one) => one === 'array' || one === 'object');
 }
 
 /** Longest name on the wire. */
@@ -108,7 +124,7 @@ export function isListedCredential(name: string, description: string, { isDescri
 }
 
 /** Headers of the body, of the answer and of HTTP itself are set by the service (OpenAPI 3.1, 4.8.12). */
-function isSendable(input: ApiInput, parts: InputParts, { report, maker }: Making): boolean {
+function isSendable(input: ApiInput, parts: InputParts, { report, maker, seen }: Making): boolean {
   const folded = foldedHeader(input.name);
   if (folded === 'accept' || folded === 'content-type') {
     const { schema } = maker.flat(input.schema);
@@ -116,6 +132,11 @@ function isSendable(input: ApiInput, parts: InputParts, { report, maker }: Makin
     if (folded === 'accept' && isMediaType(given)) parts.headers.push(['Accept', given]);
     return false;
   }
+  if (seen.has(folded)) {
+    report.repairs.add(`the header ${short(input.name)} is described twice`);
+    return false;
+  }
+  seen.add(folded);
   if (folded !== 'user-agent' && headerNameProblem(input.name) === undefined) return true;
   report.repairs.add(`the header ${short(input.name)} is set by the service`);
   return false;
@@ -157,6 +178,7 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
     ...wireStyle(input.style, type),
     ...(input.allowSlashes && { allow_slashes: true }),
   };
+  const { prefix } = input;
   const name = names.take(isSpread ? input.name : withoutBrackets(input.name));
   return {
     name,
@@ -164,6 +186,7 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
     location: input.location as MadeArgument['location'],
     required: input.required,
     schema: { ...(type !== undefined && { type }), ...(text !== '' && { description: text }), ...rest },
+    ...(prefix !== undefined && { prefix }),
     wire: input.location === 'path' ? (input.allowSlashes ? { allow_slashes: true } : {}) : wire,
   };
 }

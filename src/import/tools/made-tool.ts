@@ -11,6 +11,8 @@ export type MadeArgument = {
   schema: JsonSchema;
   /** Keywords that say how it is sent, besides `in` and `wire_name`. */
   wire: { readonly [keyword: string]: unknown };
+  /** Text before it in the path. */
+  prefix?: string;
 };
 
 /** A tool as the configuration has it. The fields that a reader of the file looks for come first. */

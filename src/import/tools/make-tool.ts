@@ -37,7 +37,7 @@ type Made = { name: string; base: string; source: ToolSource; deepest: number };
 function makeWithDepth(operation: ApiOperation, { name, base, source, deepest }: Made): MadeTool {
   const report = new Report();
   const maker = new SchemaMaker(new References(source.root, mostFollowed), deepest);
-  const making: Making = { maker, names: new ArgumentNames(), report, credential: source.credential };
+  const making: Making = { maker, names: new ArgumentNames(), report, credential: source.credential, seen: new Set() };
   const tool = toolOf(operation, name, base, making);
   for (const what of maker.loosened) report.loosened.add(what);
   const { skipped, missing } = report;

@@ -65,7 +65,7 @@ class Tokens {
       const argument = index % 2 === 1 ? this.#byWireName.get(pathName(piece.slice(1, -1))) : undefined;
       if (argument) {
         this.used.add(argument.name);
-        filled += `:${argument.name}`;
+        filled += `${argument.prefix ?? ''}:${argument.name}`;
       } else {
         if (isBehindToken && /^\w/.test(piece)) this.isUnclear = true;
         filled += this.#literal(piece, filled, reserved);

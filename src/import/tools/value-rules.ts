@@ -75,6 +75,7 @@ function hasType(value: unknown, type: string): boolean {
   if (type === 'array') return Array.isArray(value);
   if (type === 'object') return isFields(value);
   if (type === 'integer') return Number.isInteger(value);
+  if (type === 'number') return Number.isFinite(value);
   return typeof value === type;
 }
 
