@@ -223,7 +223,10 @@ describe('how arguments reach the upstream', () => {
     for (const tool of [nested, posted])
       assert.match(await refused(tool, { o: deep(21) }), /^o: is nested deeper than 20 levels$/);
     const wide = { o: { ['k'.repeat(100_000)]: Array.from({ length: 20_000 }, () => 1) } };
-    assert.match(await refused(posted, wide), /^o: makes a form of more than 4194304 characters; send less$/);
+    assert.match(
+      await refused(posted, wide),
+      /^o: makes names of more than 393216 bytes together; send fewer or shorter ones$/,
+    );
     assert.match(await refused(nested, wide), /^o: makes a URL of more than 65536 characters; send less, or use/);
     const many = { o: { a: Array.from({ length: 20_001 }, () => 1) } };
     assert.match(await refused(posted, many), /^o: makes more than 10000 parameters; a form has at most as many$/);

@@ -4,17 +4,19 @@
  * twice. A name that any of them could read as one that the service sets itself must not be sent beside it.
  */
 
+import { percentDecoded } from './percent-encoding.ts';
+
 const maxDecodings = 5;
 
 /** Decodes percent-encoding as receivers do: UTF-8, two bytes for an ASCII character, `%uXXXX` of ASP, and `+`. */
 function decodedOnce(text: string): string {
-  return text
+  const rest = text
     .replaceAll('+', ' ')
     .replaceAll(/%c([01])%([89ab][0-9a-f])/gi, (_, high: string, low: string) =>
       String.fromCharCode((Number(high) << 6) | (Number.parseInt(low, 16) & 0x3f)),
     )
-    .replaceAll(/%u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
-    .replaceAll(/(?:%[0-9a-f]{2})+/gi, (bytes) => Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'));
+    .replaceAll(/%u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  return rest.includes('%') ? percentDecoded(rest).toString() : rest;
 }
 
 /** A text decoded until nothing changes, five times at most. */
@@ -53,66 +55,130 @@ export function foldedName(name: string): string {
   return underscored(plain(decoded(name)));
 }
 
-/** Every name that a receiver could read in a decoded, folded name. */
-function readings(name: string): Set<string> {
-  const found = new Set<string>();
-  // Semicolons separate pairs in old parsers; a name that is decoded twice can hold the other separators.
-  for (const piece of name.split(/[&;=?#]/)) {
-    const inner = piece.replaceAll(outerBlanks, '').replace(/^[[\]]+/, '');
-    // PHP writes a bracket that is not closed as `_`; `a[b]` and `a.b` are one path to others.
-    for (const text of [piece, inner, inner.replaceAll('[', '_').replaceAll(']', '')]) found.add(underscored(text));
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: PHP ends a name at a NUL
-    for (const { index } of inner.matchAll(/[.[\]\u0000]/g)) found.add(underscored(inner.slice(0, index)));
-  }
-  return found;
-}
+/** Names by their letters, so that a text of any length is compared with all of them at once. */
+type NameTree = { readonly next: Map<number, NameTree>; name?: string };
 
-/** Names that the service sets itself, as `isReadAs` compares them: folded, and by their letters and digits. */
-export type OwnedNames = { folded: ReadonlySet<string>; letters: readonly string[] };
+/** Names that the service sets itself, as receivers hold them. The tree may have more names than count. */
+export type OwnedNames = { folded: ReadonlySet<string>; tree: NameTree };
 
 export function ownedNames(names: readonly string[]): OwnedNames {
-  const folded = new Set(names.map(foldedName).flatMap(asReceiversHold));
-  return { folded, letters: [...folded].map(lettersOf) };
+  const folded = new Set(names.flatMap(heldNames));
+  return { folded, tree: treeOf(folded) };
 }
 
-/** PHP holds `a[b]` as a part of `a`, so `a` would replace it; others hold it as `a.b`, which readings write as `a_b`. */
-function asReceiversHold(name: string): string[] {
+/** For each of the names the others, and what `always` has. A name is folded once, however many others there are. */
+export function ownedBesides(
+  names: readonly string[],
+  always: OwnedNames,
+): (isOther: (index: number) => boolean) => OwnedNames {
+  const held = names.map(heldNames);
+  const tree = treeOf(always.folded.union(new Set(held.flat())));
+  return (isOther) => ({
+    folded: always.folded.union(new Set(held.filter((_, index) => isOther(index)).flat())),
+    tree,
+  });
+}
+
+/** PHP holds `a[b]` as a part of `a`, so `a` would replace it; others hold it as `a.b`, which they also write as `a_b`. */
+function heldNames(given: string): string[] {
+  const name = foldedName(given);
   const bracket = name.indexOf('[');
   if (bracket <= 0) return [name];
   return [name, name.slice(0, bracket), name.replaceAll('[', '_').replaceAll(']', '')];
 }
 
-function lettersOf(text: string): string {
-  return text.replaceAll(/[^a-z0-9]/g, '');
+function treeOf(names: ReadonlySet<string>): NameTree {
+  const tree: NameTree = { next: new Map() };
+  for (const name of names) {
+    let node = tree;
+    for (let at = 0; at < name.length; at++) {
+      const unit = name.charCodeAt(at);
+      const next: NameTree = node.next.get(unit) ?? { next: new Map() };
+      node.next.set(unit, next);
+      node = next;
+    }
+    node.name = name;
+  }
+  return tree;
 }
 
-/** Whether a decoded, folded text contains the letters of an owned name; hardly any text does. */
-function hasLettersOf(text: string, owned: OwnedNames): boolean {
-  const letters = lettersOf(text);
-  return owned.letters.some((own) => letters.includes(own));
+const nul = 0;
+const space = 0x20;
+const dot = 0x2e;
+const opening = 0x5b;
+const closing = 0x5d;
+const underscore = 0x5f;
+
+const isControl = (unit: number) => unit < space || (unit >= 0x7f && unit < 0xa0);
+const isBlank = (unit: number) =>
+  unit <= space || unit === 0x7f || (unit > 0x7f && /\s/.test(String.fromCharCode(unit)));
+
+/**
+ * Whether a receiver could read an owned name at the beginning of a decoded, folded text: in all of it, with `beginnings`
+ * also in what stands before a `.`, a bracket or a NUL. With `joined` a bracket is written as `_` or not at all.
+ */
+function beginsOwned(text: string, { folded, tree }: OwnedNames, as: 'whole' | 'beginnings' | 'joined'): boolean {
+  const isOwned = (node: NameTree | undefined) => node?.name !== undefined && folded.has(node.name);
+  // The place of all that was read, and that without the blanks at its end, which receivers leave out.
+  let read: NameTree | undefined = tree;
+  let trimmed: NameTree | undefined = tree;
+  let isBegun = false;
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (as === 'beginnings' && (unit === dot || unit === opening || unit === closing || unit === nul))
+      if (isOwned(trimmed)) return true;
+    if (as === 'joined' && unit === closing) continue;
+    if (isBlank(unit) && (!isBegun || isControl(unit))) continue;
+    const isSign = unit === dot || isBlank(unit) || (as === 'joined' && unit === opening);
+    if (!isControl(unit)) read = read?.next.get(isSign ? underscore : unit);
+    if (isBlank(unit)) continue;
+    isBegun = true;
+    trimmed = read;
+    if (!trimmed) return false;
+  }
+  return isOwned(trimmed);
 }
 
-/** No receiver needs a longer name; a longer one with the letters of an owned name counts as that name. */
-const maxOddName = 300;
+/** Whether a receiver could read an owned name in a decoded, folded text. That takes a few steps for each character. */
+function holdsOwned(text: string, owned: OwnedNames): boolean {
+  // Semicolons separate pairs in old parsers; a name that is decoded twice can hold the other separators.
+  return text.split(/[&;=?#]/).some((piece) => {
+    const inner = withoutBeginning(piece);
+    // PHP writes a bracket that is not closed as `_`; `a[b]` and `a.b` are one path to others.
+    return (
+      beginsOwned(inner, owned, 'beginnings') ||
+      (inner.length < piece.length && beginsOwned(piece, owned, 'whole')) ||
+      (/[[\]]/.test(inner) && beginsOwned(inner, owned, 'joined'))
+    );
+  });
+}
+
+/** Without the brackets at the beginning, and the blanks before them. */
+function withoutBeginning(piece: string): string {
+  let from = 0;
+  while (from < piece.length && isBlank(piece.charCodeAt(from))) from++;
+  while (piece.charCodeAt(from) === opening || piece.charCodeAt(from) === closing) from++;
+  return piece.slice(from);
+}
+
+/** Whether some receiver could read one of these names, which need not be encoded, as one of `owned`. */
+export function areReadAs(names: readonly string[], owned: OwnedNames): boolean {
+  // All at once, because each pass over a text has a price of its own.
+  return owned.folded.size > 0 && holdsOwned(plain(decoded(names.join('&'))), owned);
+}
 
 /** Whether some receiver could read `name` as one of `owned`. */
 export function isReadAs(name: string, owned: OwnedNames): boolean {
   if (/^[A-Za-z0-9_-]*$/.test(name)) return owned.folded.has(name.toLowerCase());
-  const text = plain(decoded(name));
-  if (!hasLettersOf(text, owned)) return false;
-  if (name.length > maxOddName) return true;
-  for (const reading of readings(text)) if (owned.folded.has(reading)) return true;
-  return false;
+  return areReadAs([name], owned);
 }
 
 /** Encoded names in a query string that some receiver could read as one of `owned`. */
 export function ownedInQuery(query: string, owned: OwnedNames): string[] {
-  // Once for all pairs, so that a query of thousands of odd names costs no more than one.
-  if (!hasLettersOf(plain(decoded(query)), owned)) return [];
-  return query
-    .split(/[&;]/)
-    .map((pair) => pair.replace(/=.*$/s, ''))
-    .filter((name) => name !== '' && isReadAs(name, owned));
+  if (!areReadAs([query], owned)) return [];
+  const names = query.split(/[&;]/).map((pair) => pair.replace(/=.*$/s, ''));
+  const read = new Map([...new Set(names)].map((name) => [name, isReadAs(name, owned)]));
+  return names.filter((name) => name !== '' && read.get(name));
 }
 
 /** A query string without its `?` and without the pairs that could be read as one of `owned`. */

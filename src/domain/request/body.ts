@@ -1,10 +1,9 @@
 import type { BodyTemplate } from '../config/sending/body-template.ts';
 import { type BodyKind, encodingOf } from '../config/sending/destinations.ts';
-import { encode } from '../http/percent-encoding.ts';
-import { type ArrayFormat, encodeText } from '../http/values.ts';
+import type { ArrayFormat } from '../http/values.ts';
 import { fileContent, fileNameOf, mediaTypeOfArgument } from './files.ts';
 import { fillBodyTemplate } from './fill-body-template.ts';
-import { addPairs, type Pairs, pairsOf, refusedArgument, styledText } from './pairs.ts';
+import { addPairs, encodedPairs, type Pairs, pairsOf, refusedArgument, styledText } from './pairs.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
 import type { FormPart, UpstreamBody } from './upstream-request.ts';
 
@@ -86,8 +85,7 @@ function formContent(plan: BodyPlan, args: Arguments): Content {
     const value = own(args, argument.name);
     if (value !== undefined) addPairs(pairs, argument, value);
   }
-  const body = pairs.list.map(([name, text]) => `${encode(name)}=${encodeText(text)}`).join('&');
-  return { body, contentType: 'application/x-www-form-urlencoded' };
+  return { body: encodedPairs(pairs).join('&'), contentType: 'application/x-www-form-urlencoded' };
 }
 
 function multipartFields(plan: BodyPlan, args: Arguments): FormPart[] {
@@ -114,8 +112,7 @@ function isPlain({ isBase64, fileName, mediaType }: SentArgument): boolean {
 function addPlainFields(fields: FormPart[], pairs: Pairs, argument: SentArgument, value: unknown): void {
   const before = pairs.list.length;
   addPairs(pairs, argument, value);
-  for (const [name, text] of pairs.list.slice(before))
-    fields.push([name, typeof text === 'object' ? text.join(',') : text]);
+  for (const [name, text] of pairs.list.slice(before)) fields.push([name, text]);
 }
 
 const mostFiles = 100;

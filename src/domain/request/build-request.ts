@@ -1,11 +1,10 @@
 import { plainFailure } from '../../errors.ts';
-import { encode } from '../http/percent-encoding.ts';
 import { fillPlaceholders, fillPlaceholdersIn } from '../http/placeholders.ts';
 import { checked, renderUrl } from '../http/url-template.ts';
-import { encodeText, hasControlCharacter, type WireText, wireText } from '../http/values.ts';
+import { hasControlCharacter, type WireText, wireText } from '../http/values.ts';
 import { argumentHeaders, headerText } from './argument-headers.ts';
 import { contentOf } from './body.ts';
-import { addPairs, isSeparated, joinedText, type Pairs, pairsOf } from './pairs.ts';
+import { addPairs, encodedPairs, isSeparated, joinedText, type Pairs, pairsOf } from './pairs.ts';
 import type { RequestTemplate } from './request-template.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
 import { addCredentials, type Tokens } from './sent-credentials.ts';
@@ -40,7 +39,7 @@ export function buildRequest(template: RequestTemplate, given: Arguments, creden
       addPairs(pairs, argument, value);
     }
   }
-  if (pairs) for (const [name, text] of pairs.list) query.push(`${encode(name)}=${encodeText(text)}`);
+  if (pairs) query.push(...encodedPairs(pairs));
   const { body, contentType } = contentOf(template.body, args, credentials.secret);
   if (contentType !== undefined && template.body.contentType === undefined) headers.push('Content-Type', contentType);
   if (template.credentials.length > 0) addCredentials(template.credentials, credentials.tokens, headers, query);

@@ -1,6 +1,7 @@
 import type { TextOrArgument } from '../config/sending/wire-fields.ts';
 import { GivenFile } from '../files/kept-files.ts';
 import { mediaTypePattern } from '../http/media-type.ts';
+import { percentDecoded } from '../http/percent-encoding.ts';
 import { hasControlCharacter, valueText } from '../http/values.ts';
 import { refusedArgument } from './pairs.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
@@ -34,15 +35,6 @@ function base64Bytes(argument: SentArgument, given: string): Buffer {
   const isWhole = (text.length - padding) % 4 !== 1 && (padding === 0 || text.length % 4 === 0);
   if (!isWhole || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw refusedArgument(argument, notBase64);
   return Buffer.from(text, 'base64');
-}
-
-function percentDecoded(text: string): Buffer {
-  const bytes = Buffer.from(text).toString('latin1');
-  if (!bytes.includes('%')) return Buffer.from(bytes, 'latin1');
-  const decoded = bytes.replaceAll(/%([0-9a-f]{2})/gi, (_, hex: string) =>
-    String.fromCharCode(Number.parseInt(hex, 16)),
-  );
-  return Buffer.from(decoded, 'latin1');
 }
 
 /** The file name of an argument, from a constant or from another argument. @throws ToolFailure invalid_arguments */

@@ -1,8 +1,9 @@
 import { plainFailure, type ToolFailure } from '../../errors.ts';
-import { ownedInQuery } from '../http/parameter-names.ts';
-import { encode } from '../http/percent-encoding.ts';
+import { areReadAs } from '../http/parameter-names.ts';
+import { encode, quotedName } from '../http/percent-encoding.ts';
 import {
   type ArrayFormat,
+  encodeText,
   hasControlCharacter,
   lengthOf,
   mostPairs,
@@ -14,8 +15,11 @@ import {
 import { isRawNumber } from '../json/json.ts';
 import type { SentArgument } from './sent-argument.ts';
 
-/** A parameter of a query or a form. */
-export type Pair = readonly [name: string, text: WireText];
+/** A parameter of a query or a form. Its text is percent-encoded unless the form is multipart. */
+export type Pair = readonly [name: string, text: string];
+
+/** A name as it is written, and how many bytes that takes. */
+type WrittenName = { text: string; bytes: number };
 
 /** The parameters of one query or form. */
 export type Pairs = {
@@ -25,17 +29,39 @@ export type Pairs = {
   readonly arrayFormat: ArrayFormat;
   /** Whether texts are percent-encoded, so that a comma in one of them differs from one that joins them. */
   readonly isEncoded: boolean;
-  /** How many more characters it may get. */
+  /** Each name of the list, which may be that of thousands of pairs. */
+  readonly names: Map<string, WrittenName>;
+  /** Those of the argument that is being added. */
+  readonly ofArgument: Set<string>;
+  /** How many more bytes it may get, and how many of them may be those of other names. */
   left: number;
+  leftForNames: number;
 };
 
-/** Most characters of the names and texts of a form. */
+/** Most bytes of a form, without what multipart puts between its parts. */
 const mostOfForm = 4 * 1024 * 1024;
+/** Most bytes of the names of a form, of which each counts once for each argument. */
+const mostOfNames = 384 * 1024;
 /** How deeply objects and arrays may lie inside one another where names show the nesting. */
 const deepest = 20;
 
 export function pairsOf(where: Pairs['where'], arrayFormat: ArrayFormat, isEncoded = true): Pairs {
-  return { list: [], where, arrayFormat, isEncoded, left: where === 'a URL' ? mostUrlLength : mostOfForm };
+  const left = where === 'a URL' ? mostUrlLength : mostOfForm;
+  return {
+    list: [],
+    where,
+    arrayFormat,
+    isEncoded,
+    names: new Map(),
+    ofArgument: new Set(),
+    left,
+    leftForNames: mostOfNames,
+  };
+}
+
+/** The parameters as a query or a form has them. */
+export function encodedPairs({ list, names }: Pairs): string[] {
+  return list.map(([name, text]) => `${names.get(name)?.text}=${text}`);
 }
 
 /**
@@ -44,7 +70,7 @@ export function pairsOf(where: Pairs['where'], arrayFormat: ArrayFormat, isEncod
  */
 export function addPairs(to: Pairs, argument: SentArgument, value: unknown): void {
   const { wireName, style, name } = argument;
-  const before = to.list.length;
+  to.ofArgument.clear();
   if (value === null) return;
   if (style === 'json') add(to, argument, wireName, JSON.stringify(value));
   else if (!isContainer(value)) add(to, argument, wireName, wireText(name, value));
@@ -52,7 +78,7 @@ export function addPairs(to: Pairs, argument: SentArgument, value: unknown): voi
   else if (isSeparated(style)) add(to, argument, wireName, joinedText(argument, value, to.isEncoded));
   else if (style === 'repeat') addRepeated(to, argument, value);
   else addNested({ to, argument, style }, wireName, value, 0);
-  refuseReserved(to.list, before, argument);
+  refuseReserved(to, argument);
 }
 
 function isContainer(value: unknown): value is object {
@@ -71,13 +97,44 @@ function add(to: Pairs, argument: SentArgument, name: string, text: WireText | u
   if (text === undefined) return;
   if (to.list.length >= mostPairs)
     throw refusedArgument(argument, `makes more than ${mostPairs} parameters; ${to.where} has at most as many`);
-  to.left -= name.length + (typeof text === 'string' ? text.length : lengthOf(text)) + 2;
+  // Before anything is encoded, which makes no text shorter.
+  if (name.length + lengthOf(text) > to.left) throw refusedArgument(argument, tooLong(to.where));
+  const written = to.isEncoded ? encodeText(text) : joined(text);
+  to.left -= writtenName(to, argument, name).bytes + bytesOf(written, to) + 2;
   if (to.left < 0) throw refusedArgument(argument, tooLong(to.where));
-  to.list.push([name, text]);
+  to.list.push([name, written]);
+}
+
+function joined(text: WireText): string {
+  return typeof text === 'string' ? text : text.join(',');
+}
+
+/** @throws ToolFailure invalid_arguments when the names of the form are too long together */
+function writtenName(to: Pairs, argument: SentArgument, name: string): WrittenName {
+  const known = to.names.get(name);
+  if (known && to.ofArgument.has(name)) return known;
+  const refused = `makes names of more than ${mostOfNames} bytes together; send fewer or shorter ones`;
+  if (name.length > to.leftForNames) throw refusedArgument(argument, refused);
+  const written = known ?? newName(name, to);
+  to.leftForNames -= written.bytes;
+  if (to.leftForNames < 0) throw refusedArgument(argument, refused);
+  to.names.set(name, written);
+  to.ofArgument.add(name);
+  return written;
+}
+
+function newName(name: string, to: Pairs): WrittenName {
+  const text = to.isEncoded ? encode(name) : quotedName(name);
+  return { text, bytes: bytesOf(text, to) };
+}
+
+/** What is percent-encoded is ASCII. */
+function bytesOf(text: string, { isEncoded }: Pairs): number {
+  return isEncoded ? text.length : Buffer.byteLength(text);
 }
 
 function tooLong(where: Pairs['where']): string {
-  if (where === 'a form') return `makes a form of more than ${mostOfForm} characters; send less`;
+  if (where === 'a form') return `makes a form of more than ${mostOfForm} bytes; send less`;
   return `makes a URL of more than ${mostUrlLength} characters; send less, or use a tool that takes it in a body`;
 }
 
@@ -163,11 +220,9 @@ function checkedKey(argument: SentArgument, key: string): string {
 }
 
 /** @throws ToolFailure invalid_arguments when a receiver could read one of the names as that of another parameter */
-function refuseReserved(list: readonly Pair[], from: number, argument: SentArgument): void {
+function refuseReserved({ ofArgument }: Pairs, argument: SentArgument): void {
   const { reserved } = argument;
-  if (!reserved || reserved.letters.length === 0) return;
-  const names = list.slice(from).map(([name]) => encode(name));
-  if (ownedInQuery(names.join('&'), reserved).length === 0) return;
+  if (!reserved || !areReadAs([...ofArgument], reserved)) return;
   throw refusedArgument(argument, 'a property has the name of another parameter of the request; leave it out');
 }
 

@@ -16,7 +16,7 @@ import {
 } from '../config/sending/destinations.ts';
 import type { Tool } from '../config/tool.ts';
 import { sentHeaderName } from '../http/headers.ts';
-import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery, ownedNames } from '../http/parameter-names.ts';
+import { foldedHeader, isReadAs, type OwnedNames, ownedBesides, ownedInQuery } from '../http/parameter-names.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { keepingSlashes, parseUrlTemplate, type QueryPair, type UrlTemplate } from '../http/url-template.ts';
 import type { ArrayFormat } from '../http/values.ts';
@@ -60,9 +60,9 @@ export function compileRequest(
   const url = { ...template, query: template.query.filter((pair) => !holdsCredential(pair, credential)) };
   const constants = constantsOf(tool.input_schema);
   const fixed = new Set(constants.map(({ name }) => name));
-  const sent = sentArguments(tool, declared, { inUrl: template.names, inBody: bodyTemplate?.names ?? [] })
-    .filter((one) => !isCredential(one, kind, credential))
-    .map((one, _, all) => withReserved(one, all, { query: url.query, fixed }, credential));
+  const inTemplates = { inUrl: template.names, inBody: bodyTemplate?.names ?? [] };
+  const all = sentArguments(tool, declared, inTemplates).filter((one) => !isCredential(one, kind, credential));
+  const sent = withReserved(all, { query: url.query, fixed }, credential);
   const ofBody = sent.filter(({ location }) => location === 'body');
   const arrayFormat = tool.array_format ?? 'repeat';
   return {
@@ -136,24 +136,24 @@ function sentArgument({ name, wire }: Argument, location: SentArgument['location
  * and only what callers must not set is compared with them.
  */
 function withReserved(
-  one: SentArgument,
   all: readonly SentArgument[],
   { query, fixed }: Pick<UrlTemplate, 'query'> & { fixed: ReadonlySet<string> },
   credential: OwnedNames,
-): SentArgument {
-  const { style } = one;
-  const isNested = style === 'brackets' || style === 'indices' || style === 'deep';
-  if (!isNested && style !== 'repeat') return one;
-  const beside = all.filter((other) => other !== one && (!isNested || fixed.has(other.name)));
-  const others = ownedNames([
-    ...beside.map(({ wireName }) => wireName),
-    ...(isNested ? [] : query.map(({ name }) => name)),
-  ]);
-  const reserved = {
-    folded: credential.folded.union(others.folded),
-    letters: [...credential.letters, ...others.letters],
-  };
-  return { ...one, reserved };
+): readonly SentArgument[] {
+  if (!all.some(isSpread)) return all;
+  const names = [...all.map(({ wireName }) => wireName), ...query.map(({ name }) => name)];
+  const besides = ownedBesides(names, credential);
+  return all.map((one, index) => {
+    if (!isSpread(one)) return one;
+    const isRepeated = one.style === 'repeat';
+    const isOther = (other: number) => isRepeated || fixed.has(all[other]?.name ?? '');
+    return { ...one, reserved: besides((other) => other !== index && isOther(other)) };
+  });
+}
+
+/** Whether the properties of an object have names of their own in a request. */
+function isSpread({ style }: SentArgument): boolean {
+  return style === 'repeat' || style === 'brackets' || style === 'indices' || style === 'deep';
 }
 
 /** A configuration that was stored before its names were compared may hold such a pair. */

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { quotedName } from '../../domain/http/percent-encoding.ts';
 import type { FormPart } from '../../domain/request/upstream-request.ts';
 
 const lineFeed = 0x0a;
@@ -7,7 +8,7 @@ const lineEnd = Buffer.from('\r\n');
 
 /** A body of `multipart/form-data` (RFC 7578) with the boundary that its Content-Type must name. */
 export function multipartBody(parts: readonly FormPart[]): { contentType: string; body: Buffer } {
-  const heads = parts.map(headOf);
+  const heads = headsOf(parts);
   const values = parts.map(bytesOf);
   // No value can contain the hash of all of them, so the boundary occurs in none.
   const digest = createHash('sha256');
@@ -19,22 +20,27 @@ export function multipartBody(parts: readonly FormPart[]): { contentType: string
   return { contentType: `multipart/form-data; boundary=${boundary}`, body };
 }
 
+/** The headers of each part. Thousands of plain fields may have one name, which is written once. */
+function headsOf(parts: readonly FormPart[]): Buffer[] {
+  const ofNames = new Map<string, Buffer>();
+  return parts.map((part) => {
+    const head = (part[2] === undefined ? ofNames.get(part[0]) : undefined) ?? headOf(part);
+    if (part[2] === undefined) ofNames.set(part[0], head);
+    return head;
+  });
+}
+
 /** The headers of a part. */
 function headOf([name, , { fileName, mediaType } = {}]: FormPart): Buffer {
-  const file = fileName === undefined ? '' : `; filename="${quoted(fileName)}"`;
+  const file = fileName === undefined ? '' : `; filename="${quotedName(fileName)}"`;
   const type = mediaType === undefined ? '' : `Content-Type: ${mediaType}\r\n`;
-  return Buffer.from(`Content-Disposition: form-data; name="${quoted(name)}"${file}\r\n${type}\r\n`);
+  return Buffer.from(`Content-Disposition: form-data; name="${quotedName(name)}"${file}\r\n${type}\r\n`);
 }
 
 /** Only lines of a plain text field are rewritten; a file is sent as it is. */
 function bytesOf([, value, of]: FormPart): Buffer {
   if (typeof value !== 'string') return value;
   return of?.fileName === undefined ? withLineEnds(Buffer.from(value)) : Buffer.from(value);
-}
-
-/** HTML, "multipart/form-data encoding algorithm". */
-function quoted(name: string): string {
-  return name.replaceAll(/["\r\n]/g, (character) => encodeURIComponent(character));
 }
 
 /** Lines of a text field end in CRLF. */
