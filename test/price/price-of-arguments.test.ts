@@ -213,4 +213,13 @@ describe('the cost of arguments', () => {
         await call(`texts of ${sign} in ${body}`, slug, `{"a":${list(text(sign, 99), most, 10_000)}}`);
     }
   });
+
+  it('[find A2] a text of which every character is escaped or encoded', async () => {
+    const header = await serve({ input_schema: { a: { type: 'string', style: 'json', in: 'header' } } });
+    await call('JSON in a header', header, `{"a":${text('é')}}`);
+    const file = await serve({ input_schema: { a: { type: 'string', content: 'base64' } }, body: 'multipart' });
+    for (const piece of ['%41', '%', '%4'])
+      await call(`${piece} in a data URL`, file, `{"a":"data:text/plain,${text(piece, most - 100).slice(1)}}`);
+    await call('%41 in Base64', file, `{"a":"data:text/plain;base64,${text('%41', most - 100).slice(1)}}`);
+  });
 });

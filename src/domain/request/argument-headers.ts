@@ -13,7 +13,7 @@ export function argumentHeaders(argument: SentArgument, value: unknown): string[
     refuseLonger(name, lines.join('').length, mostHeaderLength, 'a header');
     return lines;
   }
-  if (style === 'json') return line(argument, value === null ? undefined : asciiJson(value));
+  if (style === 'json') return line(argument, value === null ? undefined : asciiJson(name, value));
   return line(argument, isSeparated(style) && value !== null ? styledText(argument, value) : valueText(name, value));
 }
 
@@ -24,12 +24,12 @@ function line({ name, wireName }: SentArgument, text: string | undefined): strin
   return [wireName, headerText(wireName, text)];
 }
 
-/** JSON in ASCII, as a header needs it: other characters are escaped. */
-function asciiJson(value: unknown): string {
-  return JSON.stringify(value).replaceAll(
-    /[\u007f-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
+/** JSON in ASCII, as a header needs it: other characters are escaped. @throws ToolFailure invalid_arguments */
+function asciiJson(name: string, value: unknown): string {
+  const json = JSON.stringify(value);
+  // Before anything is escaped, which makes no text shorter.
+  refuseLonger(name, json.length, mostHeaderLength, 'a header');
+  return json.replaceAll(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
 /** @throws ToolFailure invalid_arguments */
