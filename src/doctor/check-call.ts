@@ -1,3 +1,4 @@
+import { newGuesses } from '../domain/problems/did-you-mean.ts';
 import { nearest } from '../domain/problems/near-names.ts';
 import { type Fields, objectOf, ok, problem, type Verdict, warning } from './check.ts';
 import type { CallToTry } from './examination.ts';
@@ -15,7 +16,7 @@ export async function checkCall(
   const tool = tools.find(({ name }) => name === call.tool);
   if (!tool) {
     const names = tools.map(({ name }) => String(name));
-    return problem(`There is no such tool${nearest(call.tool, names)}.`, []);
+    return problem(`There is no such tool${nearest(call.tool, names, newGuesses())}.`, []);
   }
   const isReading = objectOf(tool.annotations).readOnlyHint === true;
   if (!isReading && !(await call.mayChange()))

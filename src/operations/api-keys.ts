@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { formatApiKey } from '../domain/credentials/api-key.ts';
 import { covers, keyScopes } from '../domain/credentials/scopes.ts';
+import { newGuesses } from '../domain/problems/did-you-mean.ts';
 import { nearestOrAll } from '../domain/problems/near-names.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
 import { type ApiKey, findApiKeys, insertApiKey, endApiKey as revoke } from '../store/api-keys.ts';
@@ -175,8 +176,9 @@ async function refuseUnknownServers(context: Context, slugs: readonly string[]):
   const unknown = [...slugs.entries()].filter(([, slug]) => !found.has(slug));
   if (unknown.length === 0) return;
   const problems: Problem[] = [];
+  const guesses = newGuesses();
   for (const [index, slug] of unknown) {
-    const instead = problems.length < mostHints ? await insteadOf(context, slug) : '';
+    const instead = problems.length < mostHints ? await insteadOf(context, slug, guesses) : '';
     problems.push({
       path: `servers[${index}]`,
       message: `there is no server ${JSON.stringify(slug)} in this workspace${instead}`,
@@ -198,6 +200,7 @@ async function refuseUnknownViews(
   }
   const named = new Map<string, ReadonlySet<string>>();
   const problems: Problem[] = [];
+  const guesses = newGuesses();
   for (const [index, wanted] of views.entries()) {
     const [slug = '', view = '', ...rest] = wanted.split('/');
     const known = named.get(slug) ?? (await viewsOf(context, slug));
@@ -206,6 +209,7 @@ async function refuseUnknownViews(
     const near = nearestOrAll(
       wanted,
       [...known].map((name) => `${slug}/${name}`),
+      guesses,
       { none: '', all: '; it has: ' },
     );
     problems.push({

@@ -45,9 +45,11 @@ async function propertiesOf(client: RestClient, slug: string, tool: string): Pro
     return (toJsonSchema(found.input_schema ?? {}).properties ?? {}) as { [name: string]: unknown };
   }
   const { nearestOrAll } = await import('../../domain/problems/near-names.ts');
+  const { newGuesses } = await import('../../domain/problems/did-you-mean.ts');
   const advice = nearestOrAll(
     tool,
     config.tools.map(({ name }) => name),
+    newGuesses(),
   );
   throw new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${advice}`);
 }

@@ -115,7 +115,7 @@ function checkLiterals(
   ofProperties: ProblemList,
   properties = propertiesOf(schema),
 ): void {
-  for (const problem of unknownRequired(schema)) problems.add(() => problem);
+  for (const problem of unknownRequired(schema, problems.guesses)) problems.add(() => problem);
   for (const problem of unfilledPlaceholders(properties)) ofProperties.add(() => problem);
 }
 

@@ -5,6 +5,7 @@ import { crowdedProblem, hasMalformedPlaceholder } from '../http/placeholders.ts
 import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
 import { isDeeperThan } from '../json/json.ts';
 import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
+import type { Guesses } from '../problems/did-you-mean.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema } from '../schema/schema-rules.ts';
@@ -61,8 +62,8 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   if (headers.success) checkHeaders(headers.data, surroundings, below('headers'));
   const sent = headersOfTool({ method: raw.method as Tool['method'], headers: headers.data ?? {} }, wide);
   const tool = bodyFieldsOf(raw, sent);
-  addAll(bodyProblems(tool, declared, template?.names ?? []));
-  if (hasSoundSchema) addAll(sendingProblems(tool, declared, template, authentication));
+  addAll(bodyProblems(tool, declared, template?.names ?? [], problems.guesses));
+  if (hasSoundSchema) addAll(sendingProblems(tool, declared, template, authentication, problems.guesses));
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
     checkSchema(raw.output_schema as JsonSchema, below('output_schema'));
   }
@@ -172,6 +173,7 @@ function sendingProblems(
   declared: readonly Argument[],
   template: UrlTemplate | undefined,
   authentication: Authentications | undefined,
+  guesses: Guesses,
 ): Problem[] {
   const names = declared.map(({ name }) => name);
   const hasTemplate = tool.body_template !== undefined && !isDeeperThan(tool.body_template, deepestTemplate);
@@ -181,7 +183,7 @@ function sendingProblems(
   const ofBody = declared.filter(({ name }) => destinations.get(name) === 'body');
   const ofWhole = [contentTypeProblem(tool, ofBody), emptyFormProblem(tool, ofBody)];
   return [
-    ...argumentProblems({ tool, declared, destinations, template, credentials }),
+    ...argumentProblems({ tool, declared, destinations, template, credentials, guesses }),
     ...ofWhole.filter((problem) => problem !== undefined),
   ];
 }

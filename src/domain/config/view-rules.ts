@@ -2,6 +2,7 @@ import type { Problem } from '../../errors.ts';
 import { foldedHeader, isReadAs } from '../http/parameter-names.ts';
 import { crowdedProblem, fillPlaceholdersIn, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
+import type { Guesses } from '../problems/did-you-mean.ts';
 import { nearestOrAll } from '../problems/near-names.ts';
 import type { ProblemList } from '../problems/problems.ts';
 import type { Fault } from '../schema/check-run.ts';
@@ -41,7 +42,7 @@ export function checkViews(config: ViewContext, problems: ProblemList, isChecked
   let listed = 0;
   for (const [name, view] of Object.entries(views)) {
     const below = problems.within((path) => (path ? `views.${name}.${path}` : `views.${name}`));
-    const fault = viewNameProblem(name);
+    const fault = viewNameProblem(name, below.guesses);
     if (fault !== undefined) below.add(() => ({ path: '', message: fault }));
     const before = problems.count;
     checkNames(view, tools, below);
@@ -77,13 +78,14 @@ function checkNames(view: View, { byName, byTag }: ToolsByName, problems: Proble
   for (const [index, entry] of (view.tools ?? []).entries()) {
     const { name } = viewToolOf(entry);
     const path = typeof entry === 'string' ? `tools[${index}]` : `tools[${index}].name`;
-    if (!byName.has(name)) problems.add(() => ({ path, message: unknownTool(name, byName) }));
+    if (!byName.has(name)) problems.add(() => ({ path, message: unknownTool(name, byName, problems.guesses) }));
     else if (seen.has(name)) problems.add(() => ({ path, message: `"${name}" is named twice; leave one out` }));
     seen.add(name);
   }
   for (const [index, tag] of (view.tags ?? []).entries()) {
     if (byTag.has(tag)) continue;
-    const near = () => nearestOrAll(tag, [...byTag.keys()], { none: '; no tool has a tag', all: '; tags: ' });
+    const near = () =>
+      nearestOrAll(tag, [...byTag.keys()], problems.guesses, { none: '; no tool has a tag', all: '; tags: ' });
     problems.add(() => ({
       path: `tags[${index}]`,
       message: `no tool has the tag ${JSON.stringify(tag)}${near()}`,
@@ -91,8 +93,8 @@ function checkNames(view: View, { byName, byTag }: ToolsByName, problems: Proble
   }
 }
 
-function unknownTool(name: string, byName: ReadonlyMap<string, Tool>): string {
-  return `the server has no tool ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, [...byName.keys()])}`;
+function unknownTool(name: string, byName: ReadonlyMap<string, Tool>, guesses: Guesses): string {
+  return `the server has no tool ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, [...byName.keys()], guesses)}`;
 }
 
 type ArgumentContext = { tools: ToolsByName; check: FixedArgumentCheck; isChecked: (tool: Tool) => boolean };
@@ -159,13 +161,16 @@ function createFixedArgumentCheck(context: ViewContext, values: number): FixedAr
     prepared.set(tool, of);
     const known: [name: string, value: unknown][] = [];
     for (const [name, value] of Object.entries(fixed)) {
-      const fault = () => faultOfName(name, tool, of, context) ?? faultOfText(value, context);
-      const message = fault();
+      if (!of.declared.has(name)) {
+        problems.add(() => ({ path: name, message: unknownArgument(name, of, problems.guesses) }));
+        continue;
+      }
+      const message = faultOfName(name, tool, of, context) ?? faultOfText(value, context);
       if (message === undefined) known.push([name, filled(value, context)]);
       else problems.add(() => ({ path: name, message }));
     }
     if (known.length === 0) return;
-    for (const fault of faultsOf(of.schema, Object.fromEntries(known), steps)) {
+    for (const fault of faultsOf(of.schema, Object.fromEntries(known), steps, problems.guesses)) {
       const [path, ...message] = fault.split(': ');
       problems.add(() => ({ path: path as string, message: message.join(': ') }));
     }
@@ -198,12 +203,14 @@ function whyWhole(schema: JsonSchema): string | undefined {
   return `cannot be fixed, because the input_schema of the tool ${why}, which may be about this argument; give the tool a plain list of properties`;
 }
 
+function unknownArgument(name: string, { declared }: Prepared, guesses: Guesses): string {
+  const names = [...declared.values()].filter(({ wire }) => wire.value === undefined).map((one) => one.name);
+  return `the tool has no argument ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, names, guesses)}`;
+}
+
 function faultOfName(name: string, tool: Tool, { declared, whyWhole: why }: Prepared, context: ViewContext) {
   const argument = declared.get(name);
-  if (!argument) {
-    const names = [...declared.values()].filter(({ wire }) => wire.value === undefined).map((one) => one.name);
-    return `the tool has no argument ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, names)}`;
-  }
+  if (!argument) return undefined;
   if (argument.wire.value !== undefined) return 'is a constant of the tool already, which a view does not change';
   if (why !== undefined) return why;
   return isCredential(argument, tool, declared, context)
@@ -241,10 +248,10 @@ function filled(value: unknown, { variables }: ViewContext): unknown {
 }
 
 /** Each as `path: message`. */
-function faultsOf(schema: CompiledSchema, values: object, steps: Steps): string[] {
+function faultsOf(schema: CompiledSchema, values: object, steps: Steps, guesses: Guesses): string[] {
   try {
     if (schema.fits(values, steps)) return [];
-    return [...new Set(schema.faults(values, steps, 'faults').map((fault: Fault) => faultText(fault)))];
+    return [...new Set(schema.faults(values, steps, 'faults').map((fault: Fault) => faultText(fault, guesses)))];
   } catch (error) {
     if (!(error instanceof TooMuchWork)) throw error;
     const first = Object.keys(values)[0] ?? '';

@@ -1,6 +1,6 @@
-import { didYouMean } from './problems.ts';
+import { didYouMean, type Guesses } from './did-you-mean.ts';
 
-/** Bounds the cost of a wrong name, however many right ones there are. */
+/** Most right names that a wrong one is compared with. */
 const mostCompared = 1000;
 /** Most names in one message. */
 export const mostNamed = 10;
@@ -10,9 +10,10 @@ const leastBeginning = 3;
  * The text after "there is no such …": the nearest of these names, or `otherwise`. The reader must be allowed to see all
  * of the names.
  */
-export function nearest(name: string, names: readonly string[], otherwise = ''): string {
+export function nearest(name: string, names: readonly string[], guesses: Guesses, otherwise = ''): string {
+  if (guesses.left <= 0) return otherwise;
   const compared = names.slice(0, mostCompared);
-  return didYouMean(name, compared) || beginsAlike(name, compared) || otherwise;
+  return didYouMean(name, compared, guesses) || beginsAlike(name, compared) || otherwise;
 }
 
 /** A name with the same beginning: someone who remembers the beginning leaves out more than a slip would. */
@@ -26,9 +27,10 @@ function beginsAlike(name: string, names: readonly string[]): string {
 export function nearestOrAll(
   name: string,
   names: readonly string[],
+  guesses: Guesses,
   { none, all } = { none: '; it has none', all: '; it has: ' },
 ): string {
-  return nearest(name, names, names.length === 0 ? none : all + listed(names));
+  return nearest(name, names, guesses, names.length === 0 ? none : all + listed(names));
 }
 
 export function listed(names: readonly string[]): string {

@@ -1,7 +1,7 @@
-import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import type { Problem } from '../../errors.ts';
 import { valueAt } from '../json/value-at.ts';
+import { didYouMean, type Guesses, newGuesses } from './did-you-mean.ts';
 
 type Issue = z.core.$ZodIssue;
 
@@ -15,6 +15,12 @@ const longestMessage = 2000;
 export class ProblemList {
   readonly #problems = new Map<string, Problem>();
   #count = 0;
+  /** What the guesses in all of its messages share. */
+  readonly guesses: Guesses;
+
+  constructor(guesses = newGuesses()) {
+    this.guesses = guesses;
+  }
 
   /** How many were added. */
   get count(): number {
@@ -49,7 +55,7 @@ class InnerList extends ProblemList {
   readonly #changePath: (path: string) => string;
 
   constructor(outer: ProblemList, changePath: (path: string) => string) {
-    super();
+    super(outer.guesses);
     this.#outer = outer;
     this.#changePath = changePath;
   }
@@ -74,26 +80,6 @@ export function pathText(path: readonly PropertyKey[]): string {
     else text += text ? `.${String(part)}` : String(part);
   }
   return text;
-}
-
-const longestGuess = 100;
-const mostGuesses = 1000;
-
-/** "; did you mean `method`?" when one of the allowed words is close, else nothing. Takes 1,000 words at most into account. */
-export function didYouMean(word: string, allowed: readonly string[]): string {
-  if (word.length > longestGuess) return '';
-  const wanted = word.toLowerCase();
-  let best: string | undefined;
-  let least = Number.POSITIVE_INFINITY;
-  for (const guess of allowed.slice(0, mostGuesses)) {
-    const most = Math.floor((guess.length + 1) / 3);
-    if (Math.abs(guess.length - word.length) > most || guess.length > longestGuess) continue;
-    const far = distance(wanted, guess.toLowerCase());
-    if (far > most || far >= least) continue;
-    best = guess;
-    least = far;
-  }
-  return best === undefined ? '' : `; did you mean \`${best}\`?`;
 }
 
 /** `['user', 'name']` → `user.name`, shortened, because an input may have names of any length. */
@@ -183,7 +169,9 @@ export function addIssues(
     }
     if (issue.code !== 'unrecognized_keys') {
       if (!isOfWrongType(issue, issues[index - 1])) problems.add(() => issueProblem(issue, input));
-    } else for (const key of issue.keys) problems.add(() => unknownField(issue.path, key, keysAt));
+    } else
+      for (const key of issue.keys)
+        problems.add(() => unknownField(issue.path, key, keysAt(pathText(issue.path)), problems.guesses));
   }
 }
 
@@ -216,10 +204,14 @@ export function problemsOf(
   return problems.all();
 }
 
-function unknownField(path: readonly PropertyKey[], key: string, keysAt: (path: string) => readonly string[]): Problem {
-  const allowed = keysAt(pathText(path));
+function unknownField(
+  path: readonly PropertyKey[],
+  key: string,
+  allowed: readonly string[],
+  guesses: Guesses,
+): Problem {
   const known = allowed.length > 0 ? `; allowed: ${allowed.join(', ')}` : '';
-  return { path: pathText([...path, key]), message: `unknown field${didYouMean(key, allowed) || known}` };
+  return { path: pathText([...path, key]), message: `unknown field${didYouMean(key, allowed, guesses) || known}` };
 }
 
 function issueProblem(issue: Issue, input: unknown): Problem {

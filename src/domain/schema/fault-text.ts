@@ -1,4 +1,5 @@
-import { didYouMean, dotted, shown } from '../problems/problems.ts';
+import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
+import { dotted, shown } from '../problems/problems.ts';
 import type { Fault } from './check-run.ts';
 
 const maxValuesShown = 50;
@@ -6,13 +7,13 @@ export const maxNamesShown = 30;
 const longestValue = 100;
 
 /** A sentence with the location, the value found and the values allowed. */
-export function faultText({ keyword, limit, path, found, names }: Fault): string {
+export function faultText({ keyword, limit, path, found, names }: Fault, guesses: Guesses): string {
   const where = dotted(path) || 'arguments';
   switch (keyword) {
     case 'required':
       return `${where}: is missing`;
     case 'unknown':
-      return unknownText(path, names ?? []);
+      return unknownText(path, names ?? [], guesses);
     case 'false':
       return `${where}: nothing is allowed here`;
     case 'enum':
@@ -31,11 +32,11 @@ export function faultText({ keyword, limit, path, found, names }: Fault): string
 }
 
 /** An undeclared argument or property, with the names that are `allowed`. */
-export function unknownText(path: readonly string[], allowed: readonly string[]): string {
+export function unknownText(path: readonly string[], allowed: readonly string[], guesses: Guesses): string {
   const kind = path.length > 1 ? 'property' : 'argument';
   const none = path.length > 1 ? '; no property is allowed here' : '; the tool takes no arguments';
   const known = allowed.length > 0 ? `; allowed: ${namesText(allowed, maxNamesShown)}` : none;
-  return `${dotted(path)}: unknown ${kind}${didYouMean(path.at(-1) ?? '', allowed) || known}`;
+  return `${dotted(path)}: unknown ${kind}${didYouMean(path.at(-1) ?? '', allowed, guesses) || known}`;
 }
 
 export function dependentText([name = '', ...missing]: readonly string[]): string {

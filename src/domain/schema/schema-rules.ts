@@ -1,6 +1,7 @@
 import type { Problem } from '../../errors.ts';
 import { isDeeperThan } from '../json/json.ts';
-import { didYouMean, type ProblemList, shown } from '../problems/problems.ts';
+import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
+import { type ProblemList, shown } from '../problems/problems.ts';
 import { checkHeaderAnnotations } from './header-annotations.ts';
 import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
 import { parsePattern } from './pattern-syntax.ts';
@@ -99,7 +100,7 @@ function checkKeywords(part: SchemaPart, problems: ProblemList): void {
   for (const keyword of Object.keys(part.schema)) {
     const form = forms.get(keyword);
     if (form?.fits(part.schema[keyword])) continue;
-    problems.add(() => keywordProblem(part, keyword, form));
+    problems.add(() => keywordProblem(part, keyword, form, problems.guesses));
   }
 }
 
@@ -114,11 +115,11 @@ function patternFault(pattern: string): string {
   return 'fault' in read ? `found ${shown(pattern)}, which ${read.fault}` : '';
 }
 
-function keywordProblem(part: SchemaPart, keyword: string, form: Form | undefined): Problem {
+function keywordProblem(part: SchemaPart, keyword: string, form: Form | undefined, guesses: Guesses): Problem {
   const holder = pathOf(part);
   const path = holder ? `${holder}.${keyword}` : keyword;
   if (!form) {
-    const advice = instead.get(keyword) ?? didYouMean(keyword, [...forms.keys()]);
+    const advice = instead.get(keyword) ?? didYouMean(keyword, [...forms.keys()], guesses);
     return { path, message: `this keyword is not supported${advice}` };
   }
   const pattern = part.schema[keyword];

@@ -1,7 +1,7 @@
 import { argumentsOf } from '../config/input-schema.ts';
 import { annotationsOf, type Tool } from '../config/tool.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
-import { didYouMean } from '../problems/problems.ts';
+import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
 
 type Remark = { path: string; message: string };
 
@@ -45,7 +45,7 @@ function hasIdempotencyKey({ headers, input_schema }: Tool): boolean {
 }
 
 /** Warnings about `response_fields` that leave out what `output_schema` describes, or name what it does not have. */
-export function answerWarnings(tool: Tool, at: string): Remark[] {
+export function answerWarnings(tool: Tool, at: string, guesses: Guesses): Remark[] {
   const { response_fields: fields, output_schema: schema } = tool;
   if (!fields || !schema || typeof schema.properties !== 'object' || schema.properties === null) return [];
   const known = Object.keys(schema.properties);
@@ -58,7 +58,7 @@ export function answerWarnings(tool: Tool, at: string): Remark[] {
     const path = `${at}.response_fields[${index}]`;
     remarks.push({
       path,
-      message: `output_schema has no property ${first}, so this matches nothing that it describes${didYouMean(first, known)}`,
+      message: `output_schema has no property ${first}, so this matches nothing that it describes${didYouMean(first, known, guesses)}`,
     });
   }
   const kept = new Set(fields.map((field) => field.split('.')[0]));

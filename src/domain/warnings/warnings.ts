@@ -10,6 +10,7 @@ import { foldedHeader } from '../http/parameter-names.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { tokensOfLength } from '../pieces/tokens.ts';
+import { newGuesses } from '../problems/did-you-mean.ts';
 import type { ToolDefinition } from '../search/own-tools.ts';
 import { nextTurn } from '../work/next-turn.ts';
 import { clientWarnings } from './client-warnings.ts';
@@ -58,13 +59,14 @@ function lengthOf(list: readonly ToolDefinition[]): number {
 /** Lints a configuration. `storedSecrets` are the names of the secrets that have a value. */
 export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
   const listed = new Set(listedTools(config));
+  const guesses = newGuesses();
   const warnings: Warning[] = config.tools.flatMap((tool, index) => [
     ...toolWarnings(tool, `tools[${index}]`, config),
     ...secretWarnings(tool.disabled ? [] : secretUsesOfTool(tool, config), `tools[${index}].`, storedSecrets),
     ...replacedArguments(tool, `tools[${index}]`, config.authentication),
     ...(listed.has(tool) ? clientWarnings(tool, `tools[${index}]`, config.slug) : []),
     ...hintWarnings(tool, `tools[${index}]`),
-    ...answerWarnings(tool, `tools[${index}]`),
+    ...answerWarnings(tool, `tools[${index}]`, guesses),
     ...bracesInHeaders(tool.headers, `tools[${index}].headers`),
   ]);
   warnings.push(...warningsOfList(config), ...loginWarnings(config));

@@ -1,4 +1,5 @@
 import { isRawNumber } from '../../domain/json/json.ts';
+import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { dotted } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { Fault } from '../../domain/schema/check-run.ts';
@@ -58,12 +59,13 @@ type Found = {
 
 function misfit(compiled: CompiledSchema, args: Arguments, found: Found, steps: Steps): ToolFailure {
   const { unknown, declared, wanted, schema } = found;
-  const shownUnknown = unknown.slice(0, maxProblems).map((name) => unknownText([name], declared));
+  const guesses = newGuesses();
+  const shownUnknown = unknown.slice(0, maxProblems).map((name) => unknownText([name], declared, guesses));
   // A closed schema reports unknown arguments too.
   const faults = compiled
     .faults(args, steps, wanted)
     .filter(({ keyword, path }) => keyword !== 'unknown' || path.length > 1);
-  const texts = [...new Set([...shownUnknown, ...faults.map(faultText)])];
+  const texts = [...new Set([...shownUnknown, ...faults.map((fault) => faultText(fault, guesses))])];
   const more = texts.length - shownUnknown.length + unknown.length - maxProblems;
   const shown = texts.slice(0, maxProblems);
   const message = `The arguments do not fit: ${shown.join('; ')}${more > 0 ? `; and ${more} more` : ''}`;

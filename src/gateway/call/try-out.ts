@@ -2,6 +2,7 @@ import { parseJson } from '../../domain/json/json.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
 import { type ContentBlock, newestLegacyRevision, type ToolResult } from '../../domain/mcp.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
+import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
@@ -148,14 +149,14 @@ async function findTool(servers: HostedServers, { slug, view, tool }: WantedTool
     const name = JSON.stringify(tool);
     const why = isDisabled
       ? `the tool ${name} is disabled; enable it first`
-      : `the ${view === undefined ? 'server' : 'view'} has no tool ${name}${nearestOrAll(tool, server?.toolNames ?? [])}`;
+      : `the ${view === undefined ? 'server' : 'view'} has no tool ${name}${nearestOrAll(tool, server?.toolNames ?? [], newGuesses())}`;
     throw new AppError('notFound', why);
   }
   return { server, tool: found };
 }
 
 function unknownView({ config }: HostedServer, view: string): AppError {
-  const near = nearestOrAll(view, Object.keys(config.views ?? {}));
+  const near = nearestOrAll(view, Object.keys(config.views ?? {}), newGuesses());
   return new AppError('notFound', `the server has no view ${JSON.stringify(view)}${near}`);
 }
 

@@ -1,5 +1,6 @@
 import { annotationsOf, type Tool } from '../../domain/config/tool.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
+import { type Guesses, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { nearest } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { mostDescribed, mostResults, searchToolNames } from '../../domain/search/own-tools.ts';
@@ -32,6 +33,7 @@ function knownTag({ tags }: ToolCatalogue, tag: string): string {
   const near = nearest(
     tag,
     known,
+    newGuesses(),
     tags.size === 0 ? '; the tools of this server have no tags' : `; tags: ${listedTags(tags)}`,
   );
   const message = `tag: no tool has the tag ${JSON.stringify(tag.slice(0, 60))}${near}`;
@@ -112,11 +114,12 @@ export function describeResult(catalogue: ToolCatalogue, args: Arguments): ToolR
   const described: string[] = [];
   const notes: string[] = [];
   const left: string[] = [];
+  const guesses = newGuesses();
   let length = 0;
   for (const name of names) {
     const tool = catalogue.find(name);
     const text = tool && JSON.stringify({ ...catalogue.define(tool), ...(tool.tags && { tags: tool.tags }) });
-    if (text === undefined) notes.push(unknownToolText(catalogue, name));
+    if (text === undefined) notes.push(unknownToolText(catalogue, name, guesses));
     else if (described.length > 0 && length + text.length > longestDescriptions) left.push(name);
     else {
       described.push(text);
@@ -131,8 +134,8 @@ export function describeResult(catalogue: ToolCatalogue, args: Arguments): ToolR
 }
 
 /** A sentence about a name that no tool has. */
-export function unknownToolText(catalogue: ToolCatalogue, name: string): string {
+export function unknownToolText(catalogue: ToolCatalogue, name: string, guesses: Guesses): string {
   const names = catalogue.tools.map((tool) => tool.name);
-  const near = nearest(name, names, `; find its name with ${searchToolNames.search}`);
+  const near = nearest(name, names, guesses, `; find its name with ${searchToolNames.search}`);
   return `There is no tool ${JSON.stringify(name.slice(0, 100))}${near}`;
 }

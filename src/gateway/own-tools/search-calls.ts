@@ -1,4 +1,5 @@
 import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
+import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { shown } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { describeInput, searchInput, searchToolNames } from '../../domain/search/own-tools.ts';
@@ -48,7 +49,7 @@ function calledTool(server: HostedServer, given: Arguments): Pick<ToolCall, 'nam
   if (!server.tool(name)) {
     return new ToolFailure(
       'invalid_arguments',
-      unknownToolText(server.catalogue as ToolCatalogue, name),
+      unknownToolText(server.catalogue as ToolCatalogue, name, newGuesses()),
       [],
       'name: the server has no such tool',
     );

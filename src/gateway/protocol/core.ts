@@ -8,6 +8,7 @@ import {
   revisions,
   type ToolCall,
 } from '../../domain/mcp.ts';
+import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
@@ -268,7 +269,7 @@ function toolCall(
 }
 
 function unknownTool(server: McpServer, name: string): string {
-  return `there is no tool ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, server.toolNames)}`;
+  return `there is no tool ${JSON.stringify(name.slice(0, 100))}${nearestOrAll(name, server.toolNames, newGuesses())}`;
 }
 
 function checkCall(server: McpServer, params: JsonObject): Called {

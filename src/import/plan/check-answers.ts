@@ -1,4 +1,4 @@
-import { didYouMean } from '../../domain/problems/problems.ts';
+import { didYouMean, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { invalid, type Problem } from '../../errors.ts';
 import type { ApiDescription } from '../model.ts';
 import type { ImportChoices } from './choices.ts';
@@ -18,12 +18,13 @@ export function questionsOf(description: ApiDescription): string[] {
 export function checkAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
   const known = questionsOf(description);
   const problems: Problem[] = [];
+  const guesses = newGuesses();
   for (const [name, value] of Object.entries(answers)) {
     const path = `answers.${name.slice(0, 64)}`;
     if (!known.includes(name)) {
       problems.push({
         path,
-        message: `the document asks no such question${didYouMean(name, known) || `; allowed: ${known.slice(0, 20).join(', ')}`}`,
+        message: `the document asks no such question${didYouMean(name, known, guesses) || `; allowed: ${known.slice(0, 20).join(', ')}`}`,
       });
     } else if (name === 'credential' && !isCredentialAnswer(description, value)) {
       const described = [...description.schemes.keys()].slice(0, 10);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { viewConfig } from '../../domain/config/view.ts';
+import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import { AppError } from '../../errors.ts';
 import { findGrants } from '../../store/logins/grants.ts';
@@ -60,7 +61,7 @@ function configOf(config: ServerConfig, name: string | undefined): ServerConfig 
   const { views = {} } = config;
   const view = Object.hasOwn(views, name) ? views[name] : undefined;
   if (view) return viewConfig(config, view);
-  const near = nearestOrAll(name, Object.keys(views));
+  const near = nearestOrAll(name, Object.keys(views), newGuesses());
   throw new AppError('notFound', `the server has no view ${JSON.stringify(name)}${near}`);
 }
 

@@ -4,6 +4,7 @@ import { type ViewTool, viewToolOf } from '../../domain/config/view.ts';
 import { checkViews } from '../../domain/config/view-rules.ts';
 import { LongInput } from '../../domain/json/long-input.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
+import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
 import { viewWarnings } from '../../domain/warnings/view-warnings.ts';
@@ -32,7 +33,7 @@ export function indexOfTool({ config }: StoredServer, name: string): number {
   const index = config.tools.findIndex((tool) => tool.name === name);
   if (index >= 0) return index;
   const names = config.tools.map((tool) => tool.name);
-  throw new AppError('notFound', `the server has no such tool${nearestOrAll(name, names)}`);
+  throw new AppError('notFound', `the server has no such tool${nearestOrAll(name, names, newGuesses())}`);
 }
 
 /** Checks a large tool before the transaction that stores it. */

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { originsOfSecrets, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
+import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
@@ -96,7 +97,7 @@ const deleteSecret = operation({
 
 async function unknownSecret({ db }: Context, server: StoredServer, name: string): Promise<AppError> {
   const names = (await findSecrets(db, server)).map((secret) => secret.name).filter((stored) => isSecretName(stored));
-  return new AppError('notFound', `the server has no secret ${name}${nearestOrAll(name, names)}`);
+  return new AppError('notFound', `the server has no secret ${name}${nearestOrAll(name, names, newGuesses())}`);
 }
 
 /** Whether a stored value is a secret. Credentials of a configuration are stored with it, under names no secret can have. */

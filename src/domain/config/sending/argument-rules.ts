@@ -3,7 +3,8 @@ import { headerNameProblem } from '../../http/headers.ts';
 import { mediaTypePattern } from '../../http/media-type.ts';
 import { foldedHeader } from '../../http/parameter-names.ts';
 import { argumentsIn, type UrlTemplate } from '../../http/url-template.ts';
-import { didYouMean, shown } from '../../problems/problems.ts';
+import { didYouMean, type Guesses } from '../../problems/did-you-mean.ts';
+import { shown } from '../../problems/problems.ts';
 import type { Argument } from './argument.ts';
 import { type BodyFields, bodyKindOf, type Destination } from './destinations.ts';
 import type { TextOrArgument } from './wire-fields.ts';
@@ -17,6 +18,7 @@ export type ArgumentContext = {
   template: UrlTemplate | undefined;
   /** The headers of the credentials, folded. */
   credentials: ReadonlySet<string>;
+  guesses: Guesses;
 };
 
 /** What is wrong with how the arguments of a tool are sent; paths are relative to the tool. */
@@ -95,7 +97,7 @@ function styleProblems(argument: Argument, { tool, destinations }: ArgumentConte
   return [];
 }
 
-function fileProblems(argument: Argument, { tool, declared, destinations }: ArgumentContext): Problem[] {
+function fileProblems(argument: Argument, { tool, declared, destinations, guesses }: ArgumentContext): Problem[] {
   const { content, file_name, media_type } = argument.wire;
   const isBody = bodyKindOf(tool) === 'argument' && tool.body === argument.name;
   const isPart = bodyKindOf(tool) === 'multipart' && destinations.get(argument.name) === 'body';
@@ -125,7 +127,7 @@ function fileProblems(argument: Argument, { tool, declared, destinations }: Argu
     ['file_name', file_name],
     ['media_type', media_type],
   ] as const) {
-    const message = referenceProblem(argument, text, declared);
+    const message = referenceProblem(argument, text, declared, guesses);
     if (message) add(`${field}.argument`, message);
   }
   return problems;
@@ -135,11 +137,12 @@ function referenceProblem(
   { name }: Argument,
   text: TextOrArgument | undefined,
   declared: readonly Argument[],
+  guesses: Guesses,
 ): string | undefined {
   if (typeof text !== 'object') return undefined;
   const names = declared.map((argument) => argument.name).filter((other) => other !== name);
   if (names.includes(text.argument)) return undefined;
-  return `found ${shown(text.argument)}; allowed: the name of another argument${didYouMean(text.argument, names)}`;
+  return `found ${shown(text.argument)}; allowed: the name of another argument${didYouMean(text.argument, names, guesses)}`;
 }
 
 function constantProblems(argument: Argument): Problem[] {

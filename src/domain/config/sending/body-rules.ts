@@ -2,7 +2,8 @@ import type { Problem } from '../../../errors.ts';
 import { mediaTypeOf } from '../../http/media-type.ts';
 import { foldedHeader } from '../../http/parameter-names.ts';
 import { isDeeperThan } from '../../json/json.ts';
-import { didYouMean, shown } from '../../problems/problems.ts';
+import { didYouMean, type Guesses } from '../../problems/did-you-mean.ts';
+import { shown } from '../../problems/problems.ts';
 import type { Argument } from './argument.ts';
 import { parseBodyTemplate } from './body-template.ts';
 import { type BodyFields, bodyEncodings, contentTypeOfTool, encodingOf, isEncoding } from './destinations.ts';
@@ -11,21 +12,31 @@ export const deepestTemplate = 32;
 const mostTokens = 1000;
 
 /** The problems of `body` and `body_template`. `inUrl` are the arguments in the URL. */
-export function bodyProblems(tool: BodyFields, declared: readonly Argument[], inUrl: readonly string[]): Problem[] {
+export function bodyProblems(
+  tool: BodyFields,
+  declared: readonly Argument[],
+  inUrl: readonly string[],
+  guesses: Guesses,
+): Problem[] {
   const names = declared.map((argument) => argument.name);
   if (tool.method === 'HEAD' && (tool.body !== undefined || tool.body_template !== undefined)) {
     const path = tool.body === undefined ? 'body_template' : 'body';
     return [{ path, message: 'a HEAD request has no body; leave it out' }];
   }
-  return [...encodingProblems(tool, names, inUrl), ...templateProblemsOf(tool, names)];
+  return [...encodingProblems(tool, names, inUrl, guesses), ...templateProblemsOf(tool, names, guesses)];
 }
 
-function encodingProblems(tool: BodyFields, names: readonly string[], inUrl: readonly string[]): Problem[] {
+function encodingProblems(
+  tool: BodyFields,
+  names: readonly string[],
+  inUrl: readonly string[],
+  guesses: Guesses,
+): Problem[] {
   const { body } = tool;
   if (body === undefined || body === '') return [];
   const problem = (message: string) => [{ path: 'body', message }];
   if (!isEncoding(body) && !names.includes(body)) {
-    const guess = didYouMean(body, [...bodyEncodings, ...names]);
+    const guess = didYouMean(body, [...bodyEncodings, ...names], guesses);
     return problem(
       `found ${JSON.stringify(body.slice(0, 64))}; allowed: json, form, multipart or the name of an argument${guess}`,
     );
@@ -45,7 +56,11 @@ function encodingProblems(tool: BodyFields, names: readonly string[], inUrl: rea
   return [];
 }
 
-function templateProblemsOf({ body_template: template }: BodyFields, names: readonly string[]): Problem[] {
+function templateProblemsOf(
+  { body_template: template }: BodyFields,
+  names: readonly string[],
+  guesses: Guesses,
+): Problem[] {
   if (template === undefined) return [];
   const problem = (message: string) => [{ path: 'body_template', message }];
   if (isDeeperThan(template, deepestTemplate)) return problem(`nested deeper than ${deepestTemplate} levels`);
@@ -55,7 +70,7 @@ function templateProblemsOf({ body_template: template }: BodyFields, names: read
   const unknown = wholeTexts(template).find((text) => /^:[A-Za-z_]\w*$/.test(text) && !names.includes(text.slice(1)));
   if (unknown === undefined) return [];
   return problem(
-    `${shown(unknown)} looks like a token, but input_schema has no such argument${didYouMean(unknown.slice(1), names)}`,
+    `${shown(unknown)} looks like a token, but input_schema has no such argument${didYouMean(unknown.slice(1), names, guesses)}`,
   );
 }
 

@@ -1,6 +1,7 @@
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
+import { newGuesses } from '../../../../../src/domain/problems/did-you-mean.ts';
 import { viewNameProblem } from '../../../../../src/domain/view-name.ts';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
@@ -57,7 +58,7 @@ export function ViewsSection() {
 function NewView({ taken, onAdd }: { taken: readonly string[]; onAdd: (name: string) => void }) {
   const [name, setName] = useState('');
   const [isAsked, setAsked] = useState(false);
-  const problem = taken.includes(name) ? 'is the name of a view already' : viewNameProblem(name);
+  const problem = taken.includes(name) ? 'is the name of a view already' : viewNameProblem(name, newGuesses());
   const add = () => {
     setAsked(problem !== undefined);
     if (problem !== undefined) return;

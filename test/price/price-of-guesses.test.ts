@@ -1,0 +1,101 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { toolAt } from '../support/configs.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+
+const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
+  Array.from({ length: count }, (_, i) => make(i));
+/** Names of one length that differ in two letters at least, so that each is a possible guess. */
+const alike = (length: number, count: number, sign: string): string[] =>
+  times(count, (i) => `${sign.repeat(length - 4)}${String(i).padStart(4, '0')}`);
+const record = (names: readonly string[], value: unknown): Json =>
+  Object.fromEntries(names.map((name) => [name, value]));
+
+describe('the cost of guessing what was meant', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
+    priced.upstream.on('*', () => ({ body: { ok: true } }));
+  });
+  after(() => priced.stop());
+
+  const tool = (more: Json) => toolAt(`${priced.upstream.url}/things`, { name: 'run', method: 'POST', ...more });
+  const config = (slug: string, more: Json, server: Json = {}) => ({
+    name: 'Guesses',
+    slug,
+    tools: [tool(more)],
+    ...server,
+  });
+  const check = async (what: string, checked: Json): Promise<string> => {
+    const { status, text } = await priced.costsLittle(what, () => priced.rest('POST', '/check', checked));
+    assert.equal(status, 200, text.slice(0, 300));
+    assert.ok(text.length < 100_000, `${what}: an answer of ${text.length}`);
+    return text;
+  };
+
+  it('[find A2] 100 unknown names in an object of 1,500 properties', async () => {
+    const filter = { type: 'object', properties: record(alike(95, 1500, 'p'), {}), additionalProperties: false };
+    const input_schema = { type: 'object', properties: { filter } };
+    const made = await priced.rest('POST', '/servers', config('guesses', { input_schema }));
+    assert.equal(made.status, 201, made.text);
+    const args = JSON.stringify({ filter: record(alike(95, 100, 'q'), 1) });
+    const { body } = await priced.costsLittle('unknown names', () => priced.call('guesses', 'run', args));
+    const { content } = body.result as ToolReply;
+    assert.match(content[0]?.text ?? '', /unknown property; allowed: .*; and 90 more$/);
+    const one = await priced.call('guesses', 'run', JSON.stringify({ filter: record([`${'p'.repeat(91)}x001`], 1) }));
+    assert.match(one.text, /did you mean `p+0001`/);
+  });
+
+  it('[find A1] required names that no property has', async () => {
+    const properties = record(alike(70, 350, 'p'), {});
+    const filter = { type: 'object', properties, required: alike(70, 380, 'q'), additionalProperties: false };
+    const input_schema = { type: 'object', properties: { filter } };
+    const text = await check('required', config('guessed', { input_schema }));
+    assert.match(text, /names no property; declare it/);
+    assert.match(text, /and 360 more/);
+  });
+
+  it('[find A1] response_fields that output_schema does not have', async () => {
+    const output_schema = { type: 'object', properties: record(alike(90, 480, 'p'), {}) };
+    const text = await check(
+      'response_fields',
+      config('guessed', { output_schema, response_fields: alike(90, 100, 'q') }),
+    );
+    assert.match(text, /output_schema has no property/);
+  });
+
+  it('[find A1] fixed arguments of a view that its tool does not have', async () => {
+    const input_schema = record(alike(60, 100, 'p'), { type: 'string' });
+    const views = { some: { tools: [{ name: 'run', arguments: record(alike(60, 560, 'q'), 1) }] } };
+    const text = await check('fixed arguments', config('guessed', { input_schema }, { views }));
+    assert.match(text, /the tool has no argument/);
+  });
+
+  it('[find A1] tools and tags of a view that its server does not have', async () => {
+    const tools = alike(40, 150, 'p').map((name) => tool({ name, tags: [name] }));
+    const views = { some: { tools: alike(40, 200, 'q'), tags: alike(40, 50, 'q') } };
+    const text = await check('tools', { ...config('guessed', {}, { views }), tools });
+    assert.match(text, /the server has no tool/);
+  });
+
+  it('[find A1] files whose names are in arguments that do not exist', async () => {
+    const names = alike(60, 100, 'p');
+    const file = (i: number) => ({
+      type: 'string',
+      content: 'base64',
+      file_name: { argument: alike(60, 101, 'q')[i] },
+    });
+    const input_schema = Object.fromEntries(names.map((name, i) => [name, file(i)]));
+    const text = await check('file names', config('guessed', { input_schema, body: 'multipart' }));
+    assert.match(text, /the name of another argument/);
+  });
+
+  it('[find A1] fields and keywords that nothing has', async () => {
+    await check('fields', { ...config('guessed', {}), ...record(alike(30, 1000, 'p'), 1) });
+    await check(
+      'keywords',
+      config('guessed', { input_schema: { type: 'object', properties: { a: record(alike(30, 1000, 'p'), 1) } } }),
+    );
+  });
+});
