@@ -1,11 +1,15 @@
+import { dotted } from '../problems/problems.ts';
 import { nextTurn } from '../work/next-turn.ts';
 
-/** A difference between two configurations. A side on which the field does not exist is undefined. */
+/**
+ * A difference between two configurations. A side on which the field does not exist is undefined. The path is shortened,
+ * because a configuration may have names of any length, and thousands of fields below each.
+ */
 export type FieldChange = { path: string; before?: unknown; after?: unknown };
 
 type Fields = { readonly [name: string]: unknown };
-/** The path of a field and the object that has it; undefined is the whole configuration. */
-type Location = { path: string; within: Location } | undefined;
+/** A field by its name in the object around it; undefined is the whole configuration. */
+type Location = { key: string; path: string; within: Location } | undefined;
 type Found = FieldChange & { location: Location };
 
 /**
@@ -23,44 +27,81 @@ export async function changesBetween(before: unknown, after: unknown): Promise<F
 export async function undonePaths(base: unknown, current: unknown, next: unknown): Promise<string[]> {
   const changes = await differences(current, next);
   if (base === undefined) return changes.map(({ path }) => path);
-  const elsewhere = (await differences(base, current)).map(({ location }) => outward(location));
-  await nextTurn();
-  const changed = new Set(elsewhere.map(([path]) => path));
-  const around = new Set(elsewhere.flat());
-  await nextTurn();
-  return changes
-    .filter(({ location, path }) => around.has(path) || outward(location).some((outer) => changed.has(outer)))
-    .map(({ path }) => path);
+  const elsewhere = newPlace();
+  const turns = countTurns();
+  for (const { location } of await differences(base, current)) {
+    if (turns.isDue()) await nextTurn();
+    addChange(elsewhere, location);
+  }
+  const undone: string[] = [];
+  for (const { location, path } of changes) {
+    if (turns.isDue()) await nextTurn();
+    if (touches(elsewhere, location)) undone.push(path);
+  }
+  return undone;
 }
 
-/** The path of a field and of every object around it. */
-function outward(location: Location): string[] {
-  const paths: string[] = [];
-  for (let one = location; one !== undefined; one = one.within) paths.push(one.path);
-  return [...paths, ''];
+/** A field that was changed, or that has changed fields below it. */
+type Place = { inner: Map<string, Place>; isChanged: boolean };
+
+function newPlace(): Place {
+  return { inner: new Map(), isChanged: false };
 }
 
-/** Number of tools that are compared in one turn of the event loop. */
-const toolsAtOnce = 50;
+function addChange(root: Place, location: Location): void {
+  let place = root;
+  for (const key of keysOf(location)) {
+    const inner = place.inner.get(key) ?? newPlace();
+    place.inner.set(key, inner);
+    place = inner;
+  }
+  place.isChanged = true;
+}
+
+/** Whether a field, one around it or one below it was changed. */
+function touches(root: Place, location: Location): boolean {
+  let place: Place | undefined = root;
+  for (const key of keysOf(location)) {
+    if (place.isChanged) return true;
+    place = place.inner.get(key);
+    if (!place) return false;
+  }
+  return place.isChanged || place.inner.size > 0;
+}
+
+/** The names from the outside to a field. */
+function keysOf(location: Location): string[] {
+  const keys: string[] = [];
+  for (let one = location; one !== undefined; one = one.within) keys.push(one.key);
+  return keys.reverse();
+}
+
+/** How many fields are compared in one turn of the event loop. */
+const fieldsAtOnce = 1000;
+
+function countTurns(): { isDue: () => boolean } {
+  let count = 0;
+  return { isDue: () => ++count % fieldsAtOnce === 0 };
+}
 
 async function differences(before: unknown, after: unknown): Promise<Found[]> {
   const found: Found[] = [];
+  const turns = countTurns();
+  for (const _ of compareConfigs(before, after, found)) if (turns.isDue()) await nextTurn();
+  return found;
+}
+
+/** A comparison that can be continued in another turn after each field. */
+type Comparison = Generator<undefined, void>;
+
+function* compareConfigs(before: unknown, after: unknown, found: Found[]): Comparison {
   const [old, next] = [toolsOf(before), toolsOf(after)];
   if (!old.tools || !next.tools) {
-    compare(before, after, undefined, found);
-    return found;
+    yield* compare(before, after, undefined, found);
+    return;
   }
-  compare(old.others, next.others, undefined, found);
-  const within = { path: 'tools', within: undefined };
-  const count = found.length;
-  for (const [index, key] of allNames(old.tools, next.tools).entries()) {
-    if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
-    compare(valueIn(old.tools, key), valueIn(next.tools, key), { path: `tools${key}`, within }, found);
-  }
-  if (found.length === count && isMoved(old.tools, next.tools)) {
-    found.push(changeAt(within, Object.keys(old.tools), Object.keys(next.tools)));
-  }
-  return found;
+  yield* compare(old.others, next.others, undefined, found);
+  yield* compareFields(old.tools, next.tools, below(undefined, 'tools'), found);
 }
 
 /** A configuration without its tools, and the tools by name where every one has a name of its own. */
@@ -69,21 +110,41 @@ function toolsOf(config: unknown): { others: Fields; tools: Fields | undefined }
   return { others, tools: Array.isArray(tools) ? fieldsOf(tools) : undefined };
 }
 
-function compare(before: unknown, after: unknown, location: Location, found: Found[]): void {
+function* compare(before: unknown, after: unknown, location: Location, found: Found[]): Comparison {
+  yield;
   if (before === after) return;
   const [old, next] = [fieldsOf(before), fieldsOf(after)];
-  if (!old || !next) {
-    if (JSON.stringify(before) !== JSON.stringify(after)) found.push(changeAt(location, before, after));
-    return;
-  }
+  if (old && next) yield* compareFields(old, next, location, found);
+  else if (!(yield* isSame(before, after))) found.push(changeAt(location, before, after));
+}
+
+function* compareFields(old: Fields, next: Fields, location: Location, found: Found[]): Comparison {
   const count = found.length;
   for (const key of allNames(old, next)) {
-    const path = location === undefined ? key : key.startsWith('[') ? location.path + key : `${location.path}.${key}`;
-    compare(valueIn(old, key), valueIn(next, key), { path, within: location }, found);
+    yield* compare(valueIn(old, key), valueIn(next, key), below(location, key), found);
   }
   if (found.length === count && isMoved(old, next)) {
     found.push(changeAt(location, Object.keys(old), Object.keys(next)));
   }
+}
+
+/** Whether two values are the same JSON. */
+function* isSame(before: unknown, after: unknown): Generator<undefined, boolean> {
+  yield;
+  if (before === after) return true;
+  if (typeof before !== 'object' || typeof after !== 'object' || !before || !after) return false;
+  if (Array.isArray(before) !== Array.isArray(after)) return false;
+  const [old, next] = [before as Fields, after as Fields];
+  const keys = Object.keys(old);
+  if (keys.length !== Object.keys(next).length || isMoved(old, next)) return false;
+  for (const key of keys) if (!(yield* isSame(old[key], next[key]))) return false;
+  return true;
+}
+
+/** The location of a field of an object, or of an entry of a list whose name is in brackets. */
+function below(within: Location, key: string): Location {
+  const path = within === undefined ? [key] : key.startsWith('[') ? [within.path + key] : [within.path, key];
+  return { key, path: dotted(path), within };
 }
 
 /** The names of both, those that are gone last. */
