@@ -7,8 +7,17 @@ import type { Tables } from './schema.ts';
 /** Who changed what, when. `detail` is JSON without any secret. */
 export type AuditEvent = Selectable<Tables['audit_events']>;
 
+/** Longest detail of an event. Texts of an input in it are bounded where they enter; this holds for those that are not. */
+const mostOfDetail = 32 * 1024;
+/** The detail of an event that has a longer one. */
+const leftOut = '{"left_out":true}';
+
 export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
-  await db.insertInto('audit_events').values(event).execute();
+  const detail = event.detail.length > mostOfDetail ? leftOut : event.detail;
+  await db
+    .insertInto('audit_events')
+    .values({ ...event, detail })
+    .execute();
 }
 
 /** Deletes events from before `before`. No workspace: retention is the same for all. */
@@ -40,17 +49,35 @@ export async function namesOfActors(
   return new Map(named.filter((entry): entry is [string, string] => entry[1] !== null));
 }
 
+/** Most characters of details in one page of events; a page ends early above it. */
+const mostOfPage = 500_000;
+
 export async function findAuditEvents(
   db: Db,
   workspaceId: string,
   page: Page,
 ): Promise<{ rows: AuditEvent[]; next: string | undefined }> {
-  const query = db.selectFrom('audit_events').selectAll().where('workspace_id', '=', workspaceId);
+  const query = db.selectFrom('audit_events').select(['id', 'workspace_id', 'at', 'actor_kind', 'actor_id']);
   const rows = await query
+    .select(['operation', 'target', 'request_id', detailOf.as('detail')])
+    .where('workspace_id', '=', workspaceId)
     .where(olderThan('at', page.after))
     .orderBy('at', 'desc')
     .orderBy('id', 'desc')
     .limit(page.limit + 1)
     .execute();
-  return pageOf(rows, page.limit, (row) => ({ at: row.at, id: row.id }));
+  return pageOf(rows, Math.min(page.limit, fitting(rows)), (row) => ({ at: row.at, id: row.id }));
+}
+
+/** The detail of a row, or a mark in place of one that an older version stored without a limit. */
+const detailOf = sql<string>`case when octet_length(detail) <= ${mostOfDetail * 3} then detail else ${leftOut} end`;
+
+/** How many of the first rows fit into a page. */
+function fitting(rows: readonly AuditEvent[]): number {
+  let left = mostOfPage;
+  const first = rows.findIndex(({ detail }) => {
+    left -= detail.length;
+    return left < 0;
+  });
+  return first < 0 ? rows.length : Math.max(1, first);
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { insertAuditEvent } from '../../src/store/audit-events.ts';
 import { saveInvitation } from '../../src/store/people/members.ts';
 import { saveMember, saveUser } from '../../src/store/people/users.ts';
 import { deleteServer, insertServer } from '../../src/store/servers/servers.ts';
@@ -89,6 +90,40 @@ for (const engine of engines) {
         query = `?cursor=${body.next_cursor}`;
       }
       assert.deepEqual(found, [8, 7, 6, 5, 4, 3, 2, 1]);
+    });
+
+    it('[find A4] of the audit end early where events are large, and leave out what is too large', async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const auditor = await world.toolhost.key({ workspace: 'audited' });
+      const event = (n: number, length: number) => ({
+        id: `aud_${String(n).padStart(3, '0')}`,
+        workspace_id: 'audited',
+        at: 1000 + n,
+        actor_kind: 'operator',
+        actor_id: 'operator',
+        operation: 'deleteSecret',
+        target: null,
+        detail: JSON.stringify({ name: 'n'.repeat(length) }),
+        request_id: 'of-this-test',
+      });
+      for (let n = 0; n < 40; n += 1) await insertAuditEvent(db, event(n, 30_000));
+      await insertAuditEvent(db, event(40, 2_000_000));
+      // As an older version stored it.
+      await db.insertInto('audit_events').values(event(41, 2_000_000)).execute();
+      const found: Json[] = [];
+      for (let query = '?limit=200'; ; ) {
+        const { body, text } = await world.toolhost.rest('GET', `/audit${query}`, { key: auditor });
+        assert.ok(text.length < 600_000, String(text.length));
+        found.push(...(body.events as Json[]));
+        if (body.next_cursor === undefined) break;
+        query = `?limit=200&cursor=${body.next_cursor}`;
+      }
+      const own = found.filter(({ request_id }) => request_id === 'of-this-test');
+      assert.equal(own.length, 42);
+      assert.deepEqual(
+        own.slice(0, 2).map(({ detail }) => detail),
+        [{ left_out: true }, { left_out: true }],
+      );
     });
 
     it('[find A4] of people have members first, then invitations, in pages of any size', async () => {
