@@ -84,6 +84,36 @@ for (const engine of engines) {
       assert.equal((await toolOf(slug, 'list_pets'))?.description, 'List the pets of the shop');
     });
 
+    it('[imp 5] keeps the answers to questions of the document, and no more than one import may have', async () => {
+      const server = (names: readonly string[]) => ({
+        url: `https://pets.example.com/${names.map((name) => `{${name}}`).join('/')}`,
+        variables: Object.fromEntries(names.map((name) => [name, { default: 'a' }])),
+      });
+      const document = (summary: string, ...servers: (readonly string[])[]) =>
+        documentOf({ '/pets': list({ summary }) }, { servers: servers.map(server) });
+      const slug = await imported(document('List all the pets there are', ['shop']), { answers: { shop: 'first' } });
+      const { db } = toolhost.running.app.runner;
+      const stored = async () => {
+        const { id } = (await configOf(slug)).imported as { id: string };
+        const row = await db.selectFrom('imports').select('choices').where('id', '=', id).executeTakeFirstOrThrow();
+        return (JSON.parse(row.choices) as { answers: Json }).answers;
+      };
+      const apply = (body: string, answers: Json) => again(slug, { mode: 'apply', document: body, answers });
+      assert.equal((await apply(document('List the pets of a shop', ['shop']), { other: 'x' })).status, 200);
+      assert.deepEqual(await stored(), { shop: 'first' });
+      const [some, others] = ['s', 't'].map((sign) => Array.from({ length: 65 }, (_, n) => `${sign}${n}`)) as [
+        string[],
+        string[],
+      ];
+      const given = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, 'b']));
+      const taken = await apply(document('List the pets of many shops', some, others), given(some));
+      assert.equal(taken.status, 200, taken.text);
+      assert.equal(Object.keys(await stored()).length, 65);
+      const refused = await apply(document('List the pets of more shops', some, others), given(others));
+      assert.equal(refused.status, 400);
+      assert.match(refused.text, /found 130 with those of the last import; allowed: at most 100 answers/);
+    });
+
     it('[imp 5] shows a conflict, in which the edit stays unless the document is taken', async () => {
       const slug = await imported();
       await edit(slug, 'get_pet', { description: 'Mine, and long enough to say something.' });

@@ -125,6 +125,32 @@ describe('the price of imports', () => {
     assert.equal((compared.body.imported as { changed: boolean }).changed, true, compared.text.slice(0, 300));
   });
 
+  it('[imp 1] answers of an import do not add up from one to the next', async () => {
+    const document = (summary: string) =>
+      JSON.stringify(
+        openApi(
+          { '/things': { get: { operationId: 'listThings', summary } } },
+          { servers: [{ url: 'https://a.example' }] },
+        ),
+      );
+    const made = { mode: 'create', document: document('List the things'), slug: 'answered', include: ['*'] };
+    assert.equal((await priced.rest('POST', '/import', made)).status, 200);
+    const answers = (turn: number, count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, i) => [`answer ${turn} ${i}`, 'x'.repeat(4096)]));
+    const again = (what: string, body: object) =>
+      priced.costsLittle(what, () => priced.rest('POST', '/servers/answered/import', JSON.stringify(body)));
+    for (const turn of [1, 2, 3]) {
+      const asked = { mode: 'apply', document: document(`List the things of turn ${turn}`) };
+      const refused = await again('too many answers', { ...asked, answers: answers(turn, 240) });
+      assert.equal(refused.status, 400);
+      assert.match(refused.text, /at most 100 answers/);
+      const taken = await again('100 answers', { ...asked, answers: answers(turn, 100) });
+      assert.equal(taken.status, 200, taken.text.slice(0, 300));
+    }
+    const plan = await again('a plan after that', { document: document('List them all') });
+    assert.equal(plan.status, 200, plan.text.slice(0, 300));
+  });
+
   it('[imp 1] the description of GitHub costs calls nothing', async () => {
     const document = (await readCorpus()).find(({ name }) => name.startsWith('github.com'))?.text;
     const body = JSON.stringify({ document, include: ['*'] });

@@ -7,7 +7,7 @@ import type { ImportChoices } from '../plan/choices.ts';
 import { sizeProblem } from '../plan/config-size.ts';
 import { type ImportPlan, planImport } from '../plan/plan-import.ts';
 import { select } from '../plan/selection.ts';
-import type { OfferedKind } from '../plan-outline.ts';
+import { type OfferedKind, planBounds } from '../plan-outline.ts';
 import { readDescription } from '../read-description.ts';
 import { type AgainReport, keyOf, type MergedServer, reportOf } from './again-report.ts';
 import {
@@ -31,8 +31,14 @@ export type AgainChoices = {
   offered: OfferedKind;
 };
 
-/** The result as plain data. `config` and `generated` are JSON. */
-export type ImportedAgain = { report: AgainReport; config: string; generated: string; documentHash: string };
+/** The result as plain data. `config` and `generated` are JSON; `answers` are those that the document asks for. */
+export type ImportedAgain = {
+  report: AgainReport;
+  config: string;
+  generated: string;
+  documentHash: string;
+  answers: Readonly<Record<string, string>>;
+};
 
 export function documentHash(text: string): string {
   return createHash('sha256').update(text).digest('base64url');
@@ -43,7 +49,7 @@ export type ImportedServer = { config: string; generated: string | undefined; do
 
 /**
  * Reads a document again and merges what it gives today into a server that was imported from it.
- * @throws AppError invalid when the document cannot be read, or gives too large a configuration
+ * @throws AppError invalid when the document cannot be read, has too many answers, or gives too large a configuration
  */
 export function mergeImport(
   document: string,
@@ -52,9 +58,10 @@ export function mergeImport(
   again: AgainChoices,
 ): ImportedAgain {
   const description = readDescription(document);
+  const answers = stillAsked(description, choices.answers ?? {});
   const config = JSON.parse(imported.config) as JsonFields & { tools: AnyTool[] };
   const present = new Set(config.tools.flatMap(({ imported_from: operation }) => operation ?? []));
-  const asked = { ...stillAsked(description, choices), include: ['*'], deprecated: true, present };
+  const asked = { ...choices, answers, include: ['*'], deprecated: true, present };
   const plan = planImport(description, asked);
   const before = readGenerated(imported.generated);
   const now = nowOf(plan, config, before);
@@ -88,14 +95,23 @@ export function mergeImport(
       known: plan.keys.map(operationDigest),
     } satisfies Generated),
     documentHash: hash,
+    answers,
   };
 }
 
-/** A question that was answered at the last import may not be in the document any more. */
-function stillAsked(description: ApiDescription, choices: ImportChoices): ImportChoices {
+/**
+ * A question that was answered at the last import may not be in the document any more. Answers are stored with each
+ * import, so those of all imports together must not be more than one may have. @throws AppError invalid
+ */
+function stillAsked(
+  description: ApiDescription,
+  answers: NonNullable<ImportChoices['answers']>,
+): NonNullable<ImportChoices['answers']> {
   const known = new Set(questionsOf(description));
-  const answers = Object.entries(choices.answers ?? {}).filter(([name]) => known.has(name));
-  return { ...choices, answers: Object.fromEntries(answers) };
+  const kept = Object.entries(answers).filter(([name]) => known.has(name));
+  if (kept.length <= planBounds.entries) return Object.fromEntries(kept);
+  const message = `found ${kept.length} with those of the last import; allowed: at most ${planBounds.entries} answers`;
+  throw invalid([{ path: 'answers', message }]);
 }
 
 /** What the document gives today. While a question is open the fields of the server stay as they were generated. */

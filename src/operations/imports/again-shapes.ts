@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { offeredKinds, planBounds } from '../../import/plan-outline.ts';
-import { mostDocumentCharacters } from './import-shapes.ts';
+import { answersInput, mostDocumentCharacters } from './import-shapes.ts';
 
 const selectors = z.array(z.string().min(1).max(500)).max(1000);
 const text = z.string().optional();
@@ -32,10 +32,11 @@ export const againInput = {
     .optional()
     .describe('Conflicts in which the document is right, by their key; ["*"]: all. In the others your edit stays.'),
   server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
-  answers: z
-    .record(z.string().min(1).max(200), z.string().max(4096))
+  answers: answersInput
     .optional()
-    .describe('Answers to questions, besides those of the last import.'),
+    .describe(
+      'Answers to questions, besides those of the last import. Those that the description does not ask are left out.',
+    ),
   offered: z
     .enum(offeredKinds)
     .default('new')

@@ -100,7 +100,7 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
     ...result,
     version: server.version,
     url,
-    choices,
+    choices: { ...choices, answers: result.answers },
     next: newImport(context, url),
     isSame: isSameDocument && changes === 0,
   };

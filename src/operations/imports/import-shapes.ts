@@ -7,6 +7,14 @@ export const mostDocumentCharacters = 16 * 1024 * 1024;
 
 const selectors = z.array(z.string().min(1).max(500)).max(1000);
 
+/** Answers by the names of their questions. */
+export const answersInput = z
+  .record(z.string().min(1).max(200), z.string().max(4096))
+  .refine(
+    (answers) => Object.keys(answers).length <= planBounds.entries,
+    `allowed: at most ${planBounds.entries} answers`,
+  );
+
 export const importInput = z.strictObject({
   mode: z
     .enum(['plan', 'create'])
@@ -37,12 +45,7 @@ export const importInput = z.strictObject({
   read_only: z.boolean().optional().describe('true imports only GET and HEAD.'),
   deprecated: z.boolean().optional().describe('true imports deprecated operations too.'),
   server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
-  answers: z
-    .record(z.string().min(1).max(200), z.string().max(4096))
-    .refine(
-      (answers) => Object.keys(answers).length <= planBounds.entries,
-      `allowed: at most ${planBounds.entries} answers`,
-    )
+  answers: answersInput
     .optional()
     .describe('Answers to the questions of the plan, by name. No secrets except client_secret.'),
   name: z.string().min(1).max(100).optional().describe('Name of the new server; the title of the API when absent.'),
