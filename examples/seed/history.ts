@@ -6,6 +6,7 @@ import { newId } from '../../src/domain/ids.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { type Actor, type Input, type Output, operations } from '../../src/operations/index.ts';
 import { type Runner, runOperation } from '../../src/operations/run-operation.ts';
+import { insertSession } from '../../src/store/people/sessions.ts';
 import { saveMember, saveUser } from '../../src/store/people/users.ts';
 import { findServer } from '../../src/store/servers/servers.ts';
 import { firstVersion, servers } from './servers.ts';
@@ -66,8 +67,12 @@ async function signInPeople(past: Past): Promise<People> {
     const at = parts.now() + joined * 60_000;
     const person = { issuer: 'https://login.example.com', subject, email: `${subject}@example.com`, name };
     const { id } = await saveUser(db, { id: newId(parts.random, 'usr'), ...person, at });
-    await saveMember(db, { workspaceId: localWorkspace.id, userId: id, role, at });
-    return { kind: 'user', id, workspaceId: localWorkspace.id, scopes: ['manage', 'call'], servers: undefined, role };
+    const workspaceId = localWorkspace.id;
+    await saveMember(db, { workspaceId, userId: id, role, at });
+    // Nobody has its cookie. It ends with the seed, and upkeep deletes it.
+    const sessionHash = newId(parts.random, 'seed');
+    await insertSession(db, { hash: sessionHash, userId: id, workspaceId, at, expiresAt: past.now });
+    return { kind: 'user', id, workspaceId, scopes: ['manage', 'call'], servers: undefined, role, sessionHash };
   };
   return {
     ada: await join('Ada Lindqvist', 'owner'),
