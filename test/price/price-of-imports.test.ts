@@ -151,6 +151,27 @@ describe('the price of imports', () => {
     assert.equal(plan.status, 200, plan.text.slice(0, 300));
   });
 
+  it('[imp 1] selectors of many stars are compared as quickly as others', async () => {
+    const operation = (name: string) => ({ get: { operationId: name, summary: 'Get the thing of this name' } });
+    const names = Array.from({ length: 20 }, (_, i) => `${'a'.repeat(120)}${i}`);
+    const document = JSON.stringify(
+      openApi(Object.fromEntries(names.map((name) => [`/${name}`, operation(name)])), {
+        servers: [{ url: 'https://things.example.com' }],
+      }),
+    );
+    const hard = 'a*'.repeat(100);
+    const include = [`${hard}b`, `${hard}19`, '*A7', 'a*a*11', '**', `/${hard}3`];
+    const plan = await priced.rest('POST', '/import', {
+      document,
+      include: [`${hard}b`, `${hard}19`, '*A7', `/${hard}3`],
+    });
+    assert.equal(plan.status, 200, plan.text.slice(0, 300));
+    assert.deepEqual((plan.body.chosen as { tools: number }).tools, 4);
+    assert.deepEqual(plan.body.unmatched, [`${hard}b`]);
+    const all = await priced.rest('POST', '/import', { document, include });
+    assert.equal((all.body.chosen as { tools: number }).tools, 20);
+  });
+
   it('[imp 1] the description of GitHub costs calls nothing', async () => {
     const document = (await readCorpus()).find(({ name }) => name.startsWith('github.com'))?.text;
     const body = JSON.stringify({ document, include: ['*'] });

@@ -35,46 +35,73 @@ function groupTexts(made: MadeTool): string[] {
   return [...made.operation.tags, groupOf(made)];
 }
 
-/** Whether an operation fits one of the selectors. */
-function fits(made: MadeTool, selectors: readonly Selector[]): boolean {
-  const texts = [...groupTexts(made), ...ownTexts(made)];
-  return selectors.some((selector) => texts.some((text) => isMatch(selector, text)));
-}
-
-function isMatch({ isOne, exact, pattern }: Selector, text: string): boolean {
-  return isOne ? exact === text.toLowerCase() : pattern.test(text);
-}
-
-/** Whether an operation is named without `*`, so that it is wanted even if it is deprecated. */
-function isNamedItself(made: MadeTool, selectors: readonly Selector[]): boolean {
-  return selectors.some((selector) => selector.isOne && ownTexts(made).some((text) => isMatch(selector, text)));
-}
-
-export type Selector = { text: string; exact: string; isOne: boolean; pattern: RegExp };
+/** Selectors without `*`, and those with it by the texts around the stars; all in lower case. */
+type Selectors = { exact: ReadonlySet<string>; patterns: readonly (readonly string[])[] };
 
 /** `*` stands for any text; upper and lower case are the same. */
-export function selectorOf(given: string): Selector {
-  const text = given.trim();
-  const parts = text.split(/\*+/).map((part) => part.replaceAll(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
-  const pattern = new RegExp(`^${parts.join('[\\s\\S]*?')}$`, 'i');
-  return { text, exact: text.toLowerCase(), isOne: parts.length === 1, pattern };
+function selectorsOf(given: readonly string[]): Selectors {
+  const parts = given.map((text) => partsOf(folded(text)));
+  return {
+    exact: new Set(parts.flatMap((one) => (one.length === 1 ? one : []))),
+    patterns: parts.filter((one) => one.length > 1),
+  };
 }
+
+function partsOf(selector: string): string[] {
+  return selector.split(/\*+/);
+}
+
+function folded(text: string): string {
+  return text.trim().toLowerCase();
+}
+
+/** Whether one of the texts fits one of the selectors. */
+function fits(texts: readonly string[], { exact, patterns }: Selectors): boolean {
+  return texts.some((text) => exact.has(text) || patterns.some((parts) => isMatch(text, parts)));
+}
+
+/** Whether a text has these parts one after the other, the first at its beginning and the last at its end. */
+function isMatch(text: string, parts: readonly string[]): boolean {
+  const [first = '', last = ''] = [parts[0], parts.at(-1)];
+  const end = text.length - last.length;
+  if (!text.startsWith(first) || !text.endsWith(last)) return false;
+  // The first place of each part leaves most to the others, so no other place has to be tried.
+  let from = first.length;
+  for (const part of parts.slice(1, -1)) {
+    const at = text.indexOf(part, from);
+    if (at < 0) return false;
+    from = at + part.length;
+  }
+  return from <= end;
+}
+
+const lowered = (texts: readonly string[]) => texts.map((text) => text.toLowerCase());
 
 export type Selection = { chosen: MadeTool[]; unmatched: string[] };
 
 /** The operations that the choices name; without `include` all of them. Skipped ones are left out. */
 export function select(all: readonly MadeTool[], choices: ImportChoices): Selection {
-  const include = choices.include?.map(selectorOf);
-  const exclude = (choices.exclude ?? []).map(selectorOf);
+  const include = choices.include && selectorsOf(choices.include);
+  const exclude = choices.exclude && selectorsOf(choices.exclude);
+  const own = new Map(all.map((made) => [made, lowered(ownTexts(made))]));
+  const texts = new Map(all.map((made) => [made, [...lowered(groupTexts(made)), ...(own.get(made) ?? [])]]));
+  /** Whether an operation is named without `*`, so that it is wanted even if it is deprecated. */
+  const isNamedItself = (made: MadeTool) => own.get(made)?.some((text) => include?.exact.has(text)) === true;
   const chosen = all.filter((made) => {
-    if (!made.tool || (choices.readOnly && !isRead(made)) || (exclude.length > 0 && fits(made, exclude))) return false;
-    if (include !== undefined && !fits(made, include)) return false;
-    return !made.operation.isDeprecated || choices.deprecated === true || isNamedItself(made, include ?? []);
+    const named = texts.get(made) ?? [];
+    if (!made.tool || (choices.readOnly && !isRead(made)) || (exclude && fits(named, exclude))) return false;
+    if (include && !fits(named, include)) return false;
+    return !made.operation.isDeprecated || choices.deprecated === true || isNamedItself(made);
   });
-  const unmatched = (include ?? [])
-    .filter((selector) => !all.some((made) => fits(made, [selector])))
-    .map(({ text }) => text);
-  return { chosen, unmatched };
+  const known = new Set([...texts.values()].flat());
+  const unmatched = (choices.include ?? []).filter((selector) => !isKnown(folded(selector), known));
+  return { chosen, unmatched: unmatched.map((selector) => selector.trim()) };
+}
+
+/** Whether a selector fits one of these texts. */
+function isKnown(selector: string, texts: ReadonlySet<string>): boolean {
+  const parts = partsOf(selector);
+  return parts.length === 1 ? texts.has(selector) : texts.values().some((text) => isMatch(text, parts));
 }
 
 export type Group = { name: string; operations: number; reads: number; tokens: number; skipped: number };
@@ -142,7 +169,7 @@ function wholeGroups(usable: readonly MadeTool[], order: readonly string[]): Omi
   const included: string[] = [];
   let chosen = new Set<MadeTool>();
   for (const name of names) {
-    const next = chosen.union(new Set(byText.get(selectorOf(name).exact) ?? []));
+    const next = chosen.union(new Set(byText.get(folded(name)) ?? []));
     if (!isSmall([...next])) continue;
     included.push(name);
     chosen = next;
