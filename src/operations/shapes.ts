@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { accessKinds } from '../domain/config/access.ts';
-import { mostProblems } from '../domain/problems/problems.ts';
+import { mostProblems, shortProblem } from '../domain/problems/problems.ts';
 
 import type { Problem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
@@ -42,8 +42,8 @@ export const warningsShape = z
 
 /** The first warnings; the last entry gives the number of the others. */
 export function firstWarnings(warnings: readonly Problem[]): Problem[] {
-  if (warnings.length <= mostWarnings) return [...warnings];
-  const shown = warnings.slice(0, mostWarnings - 1);
+  if (warnings.length <= mostWarnings) return warnings.map(shortProblem);
+  const shown = warnings.slice(0, mostWarnings - 1).map(shortProblem);
   return [...shown, { path: '', message: `and ${warnings.length - shown.length} more warnings` }];
 }
 

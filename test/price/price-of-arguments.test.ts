@@ -222,4 +222,20 @@ describe('the cost of arguments', () => {
       await call(`${piece} in a data URL`, file, `{"a":"data:text/plain,${text(piece, most - 100).slice(1)}}`);
     await call('%41 in Base64', file, `{"a":"data:text/plain;base64,${text('%41', most - 100).slice(1)}}`);
   });
+
+  it('[find A2] faults below names of 50,000 characters', async () => {
+    const levels = 20;
+    const schema = times(levels, () => 0).reduce<Json>((inner) => ({ type: 'object', additionalProperties: inner }), {
+      type: 'string',
+    });
+    const slug = await serve({ input_schema: { type: 'object', properties: { a: schema } } });
+    const name = `"${'k'.repeat(50_000)}"`;
+    const inner = `{${times(600, (i) => `"n${i}":1`).join(',')}}`;
+    const result = await call(
+      'deep faults',
+      slug,
+      `{"a":${`{${name}:`.repeat(levels - 1)}${inner}${'}'.repeat(levels - 1)}}`,
+    );
+    assert.match(result?.content[0]?.text ?? '', /a\.k+…: found 1; allowed: string/);
+  });
 });

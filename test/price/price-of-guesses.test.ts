@@ -91,6 +91,13 @@ describe('the cost of guessing what was meant', () => {
     assert.match(text, /the name of another argument/);
   });
 
+  it('[find A1] remarks about names of any length are short', async () => {
+    const required = times(3, (i) => `${'r'.repeat(200_000)}${i}`);
+    const output_schema = { type: 'object', properties: { a: {} }, required };
+    const text = await check('long names', config('guessed', { output_schema, response_fields: ['a'] }));
+    assert.match(text, /leave out r+…/);
+  });
+
   it('[find A1] fields and keywords that nothing has', async () => {
     await check('fields', { ...config('guessed', {}), ...record(alike(30, 1000, 'p'), 1) });
     await check(

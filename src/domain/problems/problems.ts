@@ -30,8 +30,7 @@ export class ProblemList {
   add(make: () => Problem): void {
     this.#count++;
     if (this.#problems.size >= mostProblems) return;
-    const made = make();
-    const problem = { path: shortened(made.path), message: shortened(made.message, longestMessage) };
+    const problem = shortProblem(make());
     const key = `${problem.path}\0${problem.message}`;
     if (this.#problems.has(key)) this.#count--;
     else this.#problems.set(key, problem);
@@ -84,7 +83,17 @@ export function pathText(path: readonly PropertyKey[]): string {
 
 /** `['user', 'name']` → `user.name`, shortened, because an input may have names of any length. */
 export function dotted(path: readonly string[]): string {
-  return shortened(path.join('.'));
+  let text = '';
+  for (const [index, part] of path.entries()) {
+    if (text.length > longestPath) break;
+    text += (index === 0 ? '' : '.') + part.slice(0, longestPath + 1);
+  }
+  return shortened(text);
+}
+
+/** The same with texts that fit into a list, because an input may have names of any length. */
+export function shortProblem({ path, message }: Problem): Problem {
+  return { path: shortened(path), message: shortened(message, longestMessage) };
 }
 
 function shortened(text: string, longest = longestPath): string {
