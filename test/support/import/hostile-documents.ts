@@ -51,9 +51,7 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
     text: () => {
       const parameters = [{ name: `a${'.'.repeat(300_000)}a`, in: 'query', schema: { type: 'string' } }];
       const get = { operationId: `${'A'.repeat(300_000)}1`, summary: 'Has long names', parameters };
-      return JSON.stringify(
-        openApi({ '/a': { get } }, { servers: [{ url: `https://a.example${'/'.repeat(300_000)}v` }] }),
-      );
+      return JSON.stringify(openApi({ '/a': { get } }, { servers: [{ url: `https://a.example${'/'.repeat(900)}v` }] }));
     },
     gives: 1,
   },
