@@ -246,4 +246,43 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
     assert.deepEqual(made(both, { answers: { credential: 'none' } }).urls?.length, 3);
     assert.deepEqual(made(both, { server: 'https://api.example.com' }).urls, ['/things', '/open', '/collect']);
   });
+
+  it('[imp 1] words of an API, versions and dates stay what they are', () => {
+    const curls = (...urls: string[]) => planOf(urls.map((url) => `curl ${url}`).join('\n'), { include: ['*'] });
+    const { config } = curls(
+      "'https://api.example.com/rpc/getCustomerSubscriptionDetails?customer=5'",
+      'https://api.example.com/rpc/listAllAvailableProductCategories',
+      'https://api.example.com/reports/sales_report_2024_q1_v2',
+    );
+    assert.deepEqual(
+      config?.tools.map(({ url }) => url.replace(/\?.*/, '')),
+      [
+        '/rpc/getCustomerSubscriptionDetails',
+        '/rpc/listAllAvailableProductCategories',
+        '/reports/sales_report_2024_q1_v2',
+      ],
+    );
+    const dated = curls(
+      "https://api.example.com/a -H 'anthropic-beta: prompt-caching-2024-07-31' -H 'X-Amz-Target: DynamoDB_20120810.ListTables'",
+    );
+    assert.match(JSON.stringify(dated.config), /prompt-caching-2024-07-31.*DynamoDB_20120810\.ListTables/);
+  });
+
+  it('[imp 1] values of tracing are left out, and the header need not be given', () => {
+    const trace =
+      "-H 'X-B3-TraceId: 80f198ee56343ba864fe8b2a57d3eff7' -H 'X-Client-Version: 9fceb02d0ae598e95dc970b74767f193'";
+    const plan = planOf(`curl https://api.example.com/a -H 'Authorization: Bearer t' ${trace}`, { include: ['*'] });
+    assert.deepEqual(
+      [plan.config?.tools.length, plan.config?.authentication],
+      [1, { type: 'Bearer', token: '{{BEARER_TOKEN}}' }],
+    );
+    assert.doesNotMatch(JSON.stringify([plan.all, plan.config]), /80f198ee|9fceb02d/);
+  });
+
+  it('[imp 1] a credential is the same over http and https, and in any case of the host', () => {
+    const key = "-H 'X-Api-Key: k'";
+    const text = `curl http://api.example.com/a ${key}\ncurl https://API.example.com/b ${key}`;
+    const { config } = planOf(text, { include: ['*'] });
+    assert.deepEqual([config?.tools.length, JSON.stringify(config).match(/"type":"ApiKey"/g)?.length], [2, 1]);
+  });
 });

@@ -1,5 +1,6 @@
 import { foldedHeader } from '../../domain/http/parameter-names.ts';
 import type { ApiDescription, ApiInput, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
+import { isSameAddress } from '../plan/server-address.ts';
 import { bodyOfRequest, type RequestBody, schemaOfText } from './request-bodies.ts';
 import { isOpaqueSegment, isRevealingName, isRevealingValue } from './revealing.ts';
 
@@ -58,7 +59,7 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
   const needed: string[] = [];
   const need = (found: ApiScheme) => {
     const server = serverOf(origin);
-    const isOfOther = (schemes.get(found.name)?.address ?? server.url) !== server.url;
+    const isOfOther = !isSameAddress(schemes.get(found.name)?.address ?? server.url, server.url);
     const name = isOfOther ? `${found.name} of ${server.url.replace(/^[a-z]+:\/\//i, '')}` : found.name;
     schemes.set(name, { ...found, name, address: server.url });
     if (!needed.includes(name)) needed.push(name);
@@ -156,7 +157,10 @@ function inputOf(name: string, location: ApiInput['location'], value: string): A
   };
 }
 
-/** A header with one value is sent as it is; one that holds a credential becomes a secret. */
+/**
+ * A header with one value is sent as it is; one that holds a credential becomes a secret. Of a value that may be one, as a
+ * trace id may, nothing is kept: the header becomes an argument.
+ */
 function addHeader(name: string, value: string, inputs: ApiInput[], need: (scheme: ApiScheme) => void): void {
   const folded = foldedHeader(name);
   if (folded === 'authorization') {
@@ -173,8 +177,9 @@ function addHeader(name: string, value: string, inputs: ApiInput[], need: (schem
   }
   if (usual.test(name.toLowerCase())) return;
   if (ofOneRequest.test(folded)) inputs.push(inputOf(name, 'header', ''));
-  else if (isRevealingName(name) || isRevealingValue(value)) need(schemeOf('key', 'header', name));
-  else if (isPlaceholder.test(value) || value === '') inputs.push(inputOf(name, 'header', ''));
+  else if (isRevealingName(name)) need(schemeOf('key', 'header', name));
+  else if (isPlaceholder.test(value) || value === '' || isRevealingValue(value))
+    inputs.push(inputOf(name, 'header', ''));
   else inputs.push({ ...inputOf(name, 'header', ''), required: true, schema: { type: 'string', enum: [value] } });
 }
 

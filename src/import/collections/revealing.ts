@@ -11,10 +11,16 @@ export function isRevealingName(name: string): boolean {
   return revealingName.test(foldedHeader(name.replaceAll(/([a-z0-9])([A-Z])/g, '$1-$2')));
 }
 
-/** Whether a value looks made up by a program: long, with digits and letters, and neither a date nor a text. */
+/**
+ * Whether a value looks made up by a program: long, and with digits among the letters. Words, dates and versions, as in
+ * DynamoDB_20120810.ListTables, do not.
+ */
 export function isRevealingValue(value: string): boolean {
-  if (/^\d{4}-\d\d-\d\d/.test(value)) return false;
-  return value.length >= 20 && /^[\w.~+/=:-]+$/.test(value) && /\d/.test(value) && /[A-Za-z]/.test(value);
+  return value.length >= 20 && /^[\w.~+/=:-]+$/.test(value) && value.split(/[-_./:]/).some(isMixed);
+}
+
+function isMixed(piece: string): boolean {
+  return /\d/.test(piece) && /[A-Za-z]/.test(piece) && !/^v\d+$/i.test(piece) && !/^\d+T\d+Z?$/.test(piece);
 }
 
 /** Whether a segment of a path is an id or a token rather than a word of the API. */
@@ -22,11 +28,11 @@ export function isOpaqueSegment(segment: string): boolean {
   return (
     /^bot\d+:/.test(segment) ||
     segment
-      .split(/[-.~:]/)
+      .split(/[-.~:_]/)
       .some(
         (piece) =>
-          /^[A-Za-z0-9]{24,}$/.test(piece) ||
-          (/^\w{16,}$/.test(piece) && /\d.*\d/.test(piece) && /[A-Za-z]/.test(piece)),
+          (piece.length >= 24 && /\d/.test(piece)) ||
+          (piece.length >= 16 && /\d.*\d/.test(piece) && /[A-Za-z]/.test(piece)),
       )
   );
 }

@@ -4,6 +4,7 @@ import { type CredentialNames, short } from '../tools/input-arguments.ts';
 import { plainText } from '../tools/texts.ts';
 import { authenticationOf, type CredentialFields } from './authentication-fields.ts';
 import type { ImportChoices, Question } from './choices.ts';
+import { isSameAddress } from './server-address.ts';
 
 /** The credential of a server, which operations it is enough for, and what has to be answered or stored. */
 export type ServerCredential = {
@@ -128,11 +129,6 @@ function elsewhere(
   const own = (operation.servers ?? description.servers)[0]?.url;
   if (own === undefined || isSameAddress(own, address)) return undefined;
   return 'its address is not that of the credential; make a server of its own for it';
-}
-
-function isSameAddress(one: string, other: string): boolean {
-  const plain = (url: string) => url.toLowerCase().replace(/^http:/, 'https:');
-  return plain(one) === plain(other);
 }
 
 function missing(

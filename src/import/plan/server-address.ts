@@ -20,6 +20,12 @@ export type Address = {
 const placeholderValue =
   /your|example|[<>{}]|xxx|my[-_]|^(?:domain|subdomain|tenant|company|customer|account|host(?:name)?|localhost|site|instance|organi[sz]ation|region)$/i;
 
+/** Whether two addresses are one: an import sends to https where a document says http. */
+export function isSameAddress(one: string, other: string): boolean {
+  const plain = (url: string) => url.toLowerCase().replace(/^http:/, 'https:');
+  return plain(one) === plain(other);
+}
+
 export function serverAddress(description: ApiDescription, choices: ImportChoices): Address {
   const { servers } = description;
   const address: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
@@ -49,7 +55,10 @@ export function ownAddress(
   const nothing: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
   const address = filled(nothing, { ...found, url }, choices.answers ?? {});
   const open = address.questions.find(({ required }) => required);
-  if (open) return { problem: `the address of its own needs a value of ${JSON.stringify(open.name.slice(0, 60))}` };
+  if (open) {
+    const name = JSON.stringify(open.name.slice(0, 60));
+    return { problem: `the address of its own needs a value of ${name}; give it in answers` };
+  }
   if (address.secrets.length > 0) return { problem: 'a secret in an address of its own' };
   return { url: withValues(address) ?? '' };
 }
