@@ -127,6 +127,22 @@ describe('our own credentials, in any disguise', () => {
   beforeEach(() => void upstream.take());
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
+  it('[sec D] a key is found in its plain form behind however many other texts of a configuration', async () => {
+    const headers = (index: number) =>
+      index < 300 ? { 'X-Query': `{ things(first: ${index}) }`.padEnd(1200, ';a') } : {};
+    const tools = Array.from({ length: 301 }, (_, index) => ({
+      ...toolAt(`${upstream.url}/thing`, { headers: headers(index) }),
+      name: `get_${index}`,
+    }));
+    Object.assign(tools[300] ?? {}, { headers: { 'X-Key': `Token ${key}` } });
+    const { status, text } = await toolhost.rest('POST', '/servers', {
+      key,
+      body: { name: 'Many', slug: 'many', tools },
+    });
+    assert.equal(status, 400);
+    assert.match(text, /tools\[300\]\.headers\.X-Key/);
+  });
+
   const refused = async (slug: string, headers: Record<string, string>) => {
     const { status, text } = await toolhost.post(slug, call, { headers });
     assert.equal(status, 401, `${JSON.stringify(headers)} ${text}`);

@@ -39,10 +39,16 @@ export function holdsOurCredential(credential: string): boolean {
   return looksLikeOurs(credential) || isWrapped(credential, { left: mostCharacters });
 }
 
-/** The same for many texts, which are searched one after the other until together they were too much work. */
+/**
+ * The same for many texts. They are decoded one after the other until together they were too much work; from then on a
+ * credential is found in its plain form only.
+ */
 export function findOurCredential(): (text: string) => boolean {
   const work: Work = { left: mostCharacters };
-  return (text) => looksLikeOurs(text) || (isWrapped(text, work) && work.left >= 0);
+  return (text) => {
+    if (looksLikeOurs(text) || (isWrapped(text, work) && work.left >= 0)) return true;
+    return work.left < 0 && text.length >= shortest && look(Buffer.from(text, 'latin1'), isOurs);
+  };
 }
 
 /** Whether a text contains an API key in its plain form; quick for a text of any length without one. */
