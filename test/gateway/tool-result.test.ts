@@ -192,7 +192,7 @@ describe('the tool result: kinds of content', () => {
     assert.equal(textOf(await one.call(echo)), `${accepted}\nLocation: /token/[redacted]/x`);
     assert.match(
       errorOf(await resultOf(empty(202, '/jobs/7'), { method: 'POST', response_transform: 'id' })),
-      /HTTP 202 Accepted came without a body\nLocation: \/jobs\/7$/,
+      /HTTP 202 Accepted came without a body; the request itself was carried out\nLocation: \/jobs\/7$/,
     );
   });
 
@@ -201,13 +201,16 @@ describe('the tool result: kinds of content', () => {
     const message = 'response_transform needs a JSON answer; ';
     assert.equal(
       errorOf(await resultOf(typed('text/html', '<p>'), tool)),
-      `${message}the upstream answered with text/html`,
+      `${message}the upstream answered with text/html; the request itself was carried out`,
     );
     assert.equal(
       errorOf(await resultOf(typed('image/png', PNG), tool)),
-      `${message}the upstream answered with image/png`,
+      `${message}the upstream answered with image/png; the request itself was carried out`,
     );
-    assert.equal(errorOf(await resultOf({ status: 204 }, tool)), `${message}HTTP 204 No Content came without a body`);
+    assert.equal(
+      errorOf(await resultOf({ status: 204 }, tool)),
+      `${message}HTTP 204 No Content came without a body; the request itself was carried out`,
+    );
     for (const whole of ['.', '']) {
       assert.equal(textOf(await resultOf(typed('text/html', '<p>'), { response_transform: whole })), '<p>');
     }

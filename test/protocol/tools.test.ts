@@ -133,10 +133,22 @@ describe('tools, as clients of both eras see them', () => {
     // Clients of the official SDKs throw at a success without structured content.
     const type = (name: string) => ({ 'content-type': name });
     for (const [answer, said] of [
-      [{ status: 204 }, /^output_schema needs a JSON answer; HTTP 204 No Content came without a body$/],
-      [{ status: 200, body: '' }, /^output_schema needs a JSON answer; HTTP 200 OK came without a body$/],
-      [{ headers: type('text/plain'), body: 'done' }, /^output_schema needs a JSON answer; .* with text\/plain$/],
-      [{ headers: type('image/png'), body: Buffer.from([0x89, 0xff]) }, /^output_schema needs .* image\/png$/],
+      [
+        { status: 204 },
+        /^output_schema needs a JSON answer; HTTP 204 No Content came without a body; the request itself was carried out$/,
+      ],
+      [
+        { status: 200, body: '' },
+        /^output_schema needs a JSON answer; HTTP 200 OK came without a body; the request itself was carried out$/,
+      ],
+      [
+        { headers: type('text/plain'), body: 'done' },
+        /^output_schema needs a JSON answer; .* with text\/plain; the request/,
+      ],
+      [
+        { headers: type('image/png'), body: Buffer.from([0x89, 0xff]) },
+        /^output_schema needs .* image\/png; the request/,
+      ],
       [{ headers: type('application/vnd.x.raw+json'), body: 'done' }, /not valid JSON/],
     ] as [Answer, RegExp][]) {
       upstream.on('GET /tool', () => answer);

@@ -8,7 +8,7 @@ import type { Answer } from '../../outbound/http-client.ts';
 import { type AnswerHead, contentTypeOf, headerLines, headersJson, headOf, shownHeaders } from './answer-head.ts';
 import type { CutResult } from './fit-answer.ts';
 import { readContent } from './read-content.ts';
-import { fieldForJson, headersProperty, type Reading } from './reading.ts';
+import { carriedOut, fieldForJson, headersProperty, type Reading } from './reading.ts';
 import { cut, redactedStart } from './redact.ts';
 import { locationPath, shownRedirectTarget } from './redirect-target.ts';
 import { isJson, isText } from './text-body.ts';
@@ -110,7 +110,7 @@ function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, sensiti
   if (field !== undefined) {
     throw new ToolFailure(
       'transform',
-      `${field} needs a JSON answer; ${status} came without a body${more}`,
+      `${field} needs a JSON answer; ${status} came without a body; ${carriedOut}${more}`,
       [],
       `${field} needs a JSON answer; HTTP ${answer.status} came without a body`,
     );

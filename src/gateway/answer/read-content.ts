@@ -14,7 +14,7 @@ import type { AnswerHead } from './answer-head.ts';
 import { AttachedFiles } from './attached-files.ts';
 import { type AnswerBlock, binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks.ts';
 import type { CutResult } from './fit-answer.ts';
-import { fieldForJson, type Reading } from './reading.ts';
+import { carriedOut, fieldForJson, type Reading } from './reading.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 import { withHeaderSlot, withHeaders } from './with-headers.ts';
 
@@ -43,7 +43,7 @@ export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mo
   if (field !== undefined) {
     throw new ToolFailure(
       'transform',
-      `${field} needs a JSON answer; the upstream answered with ${type || 'no media type'}`,
+      `${field} needs a JSON answer; the upstream answered with ${type || 'no media type'}; ${carriedOut}`,
       [],
       `${field} needs a JSON answer; the upstream answered with ${knownMediaType(contentType)}`,
     );

@@ -63,6 +63,9 @@ export function fieldForJson({ transform, output }: Reading): 'response_transfor
   return output && 'output_schema';
 }
 
+/** An agent must not repeat a change because its answer could not be read. */
+export const carriedOut = 'the request itself was carried out';
+
 /** `mostTokens` is the limit of the server for all its tools. */
 export function readingSource(tool: Tool, mostTokens: number | undefined): ReadingSource {
   const most = tool.max_answer_tokens ?? mostTokens;
