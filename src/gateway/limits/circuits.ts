@@ -133,14 +133,25 @@ function standingOf(who: CircuitCaller | undefined): Standing {
 }
 
 function removeOne(callers: Map<string, CallerCircuit>): void {
-  const sizes = new Map<string | undefined, number>();
-  for (const { party } of callers.values()) sizes.set(party, (sizes.get(party) ?? 0) + 1);
-  // Callers without a party are nobody's crowd.
-  const crowd = ({ party }: CallerCircuit) => (party === undefined ? 1 : (sizes.get(party) ?? 1));
-  const all = [...callers];
-  const unknown = all.find(([, { standing }]) => standing === 'unknown');
-  const [key] = unknown ?? all.reduce((most, one) => (crowd(one[1]) > crowd(most[1]) ? one : most));
-  callers.delete(key);
+  for (const [key, { standing }] of callers) if (standing === 'unknown') return void callers.delete(key);
+  const crowd = largestParty(callers);
+  for (const [key, { party }] of callers) if (crowd === undefined || party === crowd) return void callers.delete(key);
+}
+
+/** The party with the most callers, when it has several. Callers without a party belong to none. */
+function largestParty(callers: Map<string, CallerCircuit>): string | undefined {
+  const sizes = new Map<string, number>();
+  let largest: string | undefined;
+  let most = 1;
+  for (const { party } of callers.values()) {
+    if (party === undefined) continue;
+    const size = (sizes.get(party) ?? 0) + 1;
+    sizes.set(party, size);
+    if (size <= most) continue;
+    most = size;
+    largest = party;
+  }
+  return largest;
 }
 
 /**

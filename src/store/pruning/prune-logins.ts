@@ -76,8 +76,12 @@ export async function pruneEndedGrants(db: Db, before: number, most: number, pau
   await deleteEnded(sql`revoked_at < ${before}`);
   for (const server of await crowdedServers(db, 'is not', most)) {
     const isEnded = sql`${isOfServer(server)} and revoked_at is not null`;
-    const lastKept = sql`select revoked_at, id from grants where ${isEnded}
-      order by revoked_at desc, id desc limit 1 offset ${most - 1}`;
-    await deleteEnded(sql`${isEnded} and (revoked_at, id) < (${lastKept})`);
+    const { rows } = await sql<{ at: number; id: string }>`
+      select revoked_at as at, id from grants where ${isEnded} order by at desc, id desc limit 1 offset ${most}`.execute(
+      db,
+    );
+    // Read once: within each deletion it would sort all rows again, and other writes would wait for that.
+    const [first] = rows;
+    if (first) await deleteEnded(sql`${isEnded} and (revoked_at, id) <= (${first.at}, ${first.id})`);
   }
 }
