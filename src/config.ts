@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { readMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
+import { hostNameOf } from './outbound/host-name.ts';
 import { isLoopback, issuerProblem, parseOrigins, quotedSetting, webOrigin, webUrl } from './setting-addresses.ts';
 import type { Engine } from './store/db.ts';
 import type { PostgresLocation } from './store/engine/postgres-location.ts';
@@ -94,7 +95,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     dataDir: values.DATA_DIR,
     engine: values.DATABASE_URL ? 'postgres' : 'sqlite',
     managementSlug: values.MANAGEMENT_SLUG,
-    serverHosts: values.SERVER_HOSTS === '' ? undefined : values.SERVER_HOSTS.slice(1),
+    serverHosts: values.SERVER_HOSTS === '' ? undefined : `.${hostNameOf(values.SERVER_HOSTS.slice(2))}`,
     egressAllow,
     allowedOrigins,
     trustedProxies: values.TRUSTED_PROXIES,
@@ -177,7 +178,7 @@ function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOI
       'METRICS_TOKEN: is too short or has characters that a token cannot have; make one with: openssl rand -hex 32',
     );
   }
-  if (endpoint !== '' && !webUrl(endpoint)) {
+  if (endpoint !== '' && !webUrl(endpoint, 'with a password')) {
     problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: http:// or https:// URL, such as http://127.0.0.1:4318');
   }
   return problems;

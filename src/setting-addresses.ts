@@ -3,10 +3,11 @@ import { hostNameOf } from './outbound/host-name.ts';
 
 /** Settings that name an origin, a URL, a host or an address. */
 
-/** A URL of the web whose host can exist: no `*`, no user name and no password. */
-export function webUrl(text: string): URL | undefined {
+/** A URL of the web whose host can exist, without `*`. Only where it says so may it have a user name and a password. */
+export function webUrl(text: string, user: 'without a password' | 'with a password' = 'without a password') {
   const url = URL.parse(text);
-  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password) return undefined;
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  if (user === 'without a password' && (url.username || url.password)) return undefined;
   return isHost(url.hostname.replace(/^\[(.*)\]$/, '$1')) ? url : undefined;
 }
 

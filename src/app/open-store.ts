@@ -58,6 +58,6 @@ async function refuseTakenSlug(db: Db, slug: string): Promise<void> {
   if (!(await isSlugServed(db, slug))) return;
   throw new AppError(
     'conflict',
-    `MANAGEMENT_SLUG: a server has the slug ${slug}; set another, or give that server another slug first`,
+    `MANAGEMENT_SLUG: a server has the slug ${slug}, and a slug cannot be changed; set another`,
   );
 }

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -205,9 +207,28 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
       { ...production, BASE_URL: 'https://Tools.example.com:443/' },
       { SERVER_HOSTS: '*.Tools.localhost' },
       { MANAGEMENT_SLUG: 'admin-tools' },
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://123:word@otlp.example.com/otlp' },
     ]) {
       const toolhost = await startToolhost({ env });
       await toolhost.stop();
+    }
+  });
+});
+
+describe('SERVER_HOSTS', () => {
+  it('[sec E7] is taken in any spelling that a URL has for it', async () => {
+    for (const [given, host] of [
+      ['*.Bücher.localhost', 'projects.xn--bcher-kva.localhost'],
+      ['*.tools.localhost.', 'projects.tools.localhost'],
+    ] as const) {
+      const toolhost = await startToolhost({ env: { SERVER_HOSTS: given } });
+      await toolhost.createServer(serverAt('projects', 'https://api.example'));
+      const { port } = new URL(toolhost.url);
+      const request = httpRequest(`${toolhost.url}/mcp`, { headers: { host: `${host}:${port}` } }).end();
+      const [answer] = (await once(request, 'response')) as [IncomingMessage];
+      answer.resume();
+      await toolhost.stop();
+      assert.equal(answer.statusCode, 401, given);
     }
   });
 });
@@ -225,8 +246,7 @@ describe('MANAGEMENT_SLUG', () => {
   after(() => rmSync(dataDir, { recursive: true, force: true }));
 
   it('[sec E7] refuses the start when a server has that slug, with one process and with workers', async () => {
-    const sentence =
-      /MANAGEMENT_SLUG: a server has the slug taken; set another, or give that server another slug first/;
+    const sentence = /MANAGEMENT_SLUG: a server has the slug taken, and a slug cannot be changed; set another/;
     for (const WORKERS of ['1', '2']) {
       const env = { DATA_DIR: dataDir, PORT: '0', DEMO: '0', MANAGEMENT_SLUG: 'taken', WORKERS };
       const { code, stderr } = await command(['serve'], { env });
