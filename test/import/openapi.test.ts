@@ -498,7 +498,7 @@ describe('the reader of API descriptions', () => {
     assert.deepEqual(
       outcomesOf(document).filter((line) => line.includes('skipped')),
       [
-        'POST /region: skipped; the address of its own needs a value of "region"',
+        'POST /region: skipped; the address of its own needs a value of "region"; give it in answers',
         'POST /bot: skipped; a secret in an address of its own',
       ],
     );
