@@ -253,6 +253,7 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
       "'https://api.example.com/rpc/getCustomerSubscriptionDetails?customer=5'",
       'https://api.example.com/rpc/listAllAvailableProductCategories',
       'https://api.example.com/reports/sales_report_2024_q1_v2',
+      "'https://api.example.com/Products(ProductID=17,Code=23)'",
     );
     assert.deepEqual(
       config?.tools.map(({ url }) => url.replace(/\?.*/, '')),
@@ -260,6 +261,7 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
         '/rpc/getCustomerSubscriptionDetails',
         '/rpc/listAllAvailableProductCategories',
         '/reports/sales_report_2024_q1_v2',
+        '/Products(ProductID=17,Code=23)',
       ],
     );
     const dated = curls(

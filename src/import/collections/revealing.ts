@@ -25,14 +25,11 @@ function isMixed(piece: string): boolean {
 
 /** Whether a segment of a path is an id or a token rather than a word of the API. */
 export function isOpaqueSegment(segment: string): boolean {
-  return (
-    /^bot\d+:/.test(segment) ||
-    segment
-      .split(/[-.~:_]/)
-      .some(
-        (piece) =>
-          (piece.length >= 24 && /\d/.test(piece)) ||
-          (piece.length >= 16 && /\d.*\d/.test(piece) && /[A-Za-z]/.test(piece)),
-      )
-  );
+  return /^bot\d+:/.test(segment) || segment.split(/[-.~:_]/).some(isOpaque);
+}
+
+/** Long enough for a token, and with digits; a placeholder and a key in brackets, as in OData, have other characters. */
+function isOpaque(piece: string): boolean {
+  if (/^[A-Za-z0-9]{24,}$/.test(piece)) return /\d/.test(piece);
+  return /^[A-Za-z0-9]{16,}$/.test(piece) && /\d.*\d/.test(piece) && /[A-Za-z]/.test(piece);
 }
