@@ -7,6 +7,10 @@ const clientInfo = { name: 'toolhost-doctor', version: '1' };
 /** The server under examination, and the token to send, if any. */
 export type McpAddress = { web: WebClient; address: string; token: string | undefined };
 
+function authorizationOf(token: string | undefined): Record<string, string> {
+  return token === undefined ? {} : { authorization: `Bearer ${token}` };
+}
+
 /** Posts a message as clients of the Streamable HTTP transport do. */
 export function post(
   { web, address, token }: McpAddress,
@@ -18,7 +22,7 @@ export function post(
     headers: {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-      ...(token !== undefined && { authorization: `Bearer ${token}` }),
+      ...authorizationOf(token),
       ...headers,
     },
     body: JSON.stringify({ jsonrpc: '2.0', ...message }),
@@ -82,9 +86,8 @@ export async function checkUnknownMethod({ at, headers }: McpSession): Promise<V
 
 /** Clients open a GET for messages of the server; 405 says that there are none (MCP 2025-11-25, transports). */
 export async function checkGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
-  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const page = await web.ask(address, {
-    headers: { ...headers, ...authorization, accept: 'text/event-stream' },
+    headers: { ...headers, ...authorizationOf(token), accept: 'text/event-stream' },
     headOnly: true,
   });
   if (page.status === 405) return ok('GET is answered with 405: no messages of the server.');
@@ -95,10 +98,9 @@ export async function checkGet({ at: { web, address, token }, headers }: McpSess
 
 /** Clients that no longer need a session end it; 405 says that a server does not let them (MCP 2025-11-25, transports). */
 export async function endSession({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
-  const authorization = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const { status } = await web.ask(address, {
     method: 'DELETE',
-    headers: { ...headers, ...authorization },
+    headers: { ...headers, ...authorizationOf(token) },
     headOnly: true,
   });
   if (status === 405) return ok('DELETE is answered with 405: the server ends its sessions itself.', []);

@@ -79,8 +79,13 @@ const meta = {
 
 async function firstAnswers(server: McpServer): Promise<ConnectionProbe['answers']> {
   const ask = async (method: string, params: ProbeJson, headers: RequestHeaders): Promise<ProbeJson> => {
-    const of = { requestId: 'connection-check', bytesIn: 0, onGone: () => undefined, admitAgain: () => server };
-    const context = { headers, ...of };
+    const context = {
+      headers,
+      requestId: 'connection-check',
+      bytesIn: 0,
+      onGone: () => undefined,
+      admitAgain: () => server,
+    };
     const reply = await answer(server, { jsonrpc: '2.0', id: 1, method, params }, context);
     return JSON.parse(textOf(reply.body ?? '{}')) as ProbeJson;
   };

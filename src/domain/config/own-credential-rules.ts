@@ -48,7 +48,7 @@ export function ownCredentialProblems(config: Config): Problem[] {
     for (const [index, entry] of (view.tools ?? []).entries())
       texts.push(...textsIn(`views.${name}.tools[${index}].arguments`, viewToolOf(entry).arguments));
   }
-  // Every request is searched again when it is sent, so what is too much to search here is no problem yet.
+  // Of a large configuration only the first texts are decoded; a credential in its plain form is found in all of them.
   const isOurs = findOurCredential();
   return texts.flatMap(([path, unfilled = '']) =>
     isOurs(fillVariables(unfilled, config.variables)) ? [{ path, message }] : [],

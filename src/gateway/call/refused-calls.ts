@@ -1,6 +1,6 @@
 import type { CallRow } from '../../store/schema.ts';
 
-/** Most refused calls of one server in a minute that a process records: a sixth of those that it makes by default. */
+/** Most refused calls of one server that a process records in a minute. */
 const mostRefused = 600;
 const minuteMs = 60_000;
 
