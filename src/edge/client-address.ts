@@ -1,5 +1,6 @@
 import { isIP, isIPv4 } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { LRUCache } from 'lru-cache';
 import type { Visit } from '../domain/visit.ts';
 
 /**
@@ -10,13 +11,34 @@ import type { Visit } from '../domain/visit.ts';
  */
 export function clientNetwork({ headers, socket }: Visit, trustedProxies: number): string {
   const direct = socket.remoteAddress ?? '';
-  const entries = trustedProxies === 0 ? [] : String(headers['x-forwarded-for'] ?? '').split(',');
-  return networkOf(entries.at(-trustedProxies) ?? '') ?? networkOf(direct) ?? direct;
+  const forwarded = trustedProxies === 0 ? '' : entryOf(headers['x-forwarded-for'], trustedProxies);
+  return (forwarded && networkOf(forwarded)) || networkOf(direct) || direct;
 }
 
-/** A household or server usually has a whole /64 of IPv6 addresses, so a /64 counts as one. Undefined for no address. */
+function entryOf(header: string | string[] | undefined, fromRight: number): string {
+  return (
+    String(header ?? '')
+      .split(',')
+      .at(-fromRight)
+      ?.trim() ?? ''
+  );
+}
+
+/** Networks of the last addresses: most requests come from one that has just sent another. */
+const lastNetworks = new LRUCache<string, string>({ max: 1000 });
+
+/** Undefined for no address. */
 function networkOf(written: string): string | undefined {
-  const address = plainAddress(written.trim());
+  const known = lastNetworks.get(written);
+  if (known !== undefined) return known;
+  const network = readNetwork(written);
+  if (network !== undefined) lastNetworks.set(written, network);
+  return network;
+}
+
+/** A household or server usually has a whole /64 of IPv6 addresses, so a /64 counts as one. */
+function readNetwork(written: string): string | undefined {
+  const address = plainAddress(written);
   if (address === undefined || isIPv4(address)) return address;
   const parsed = ipaddr.process(address);
   return parsed.kind() === 'ipv4' ? parsed.toString() : (parsed as ipaddr.IPv6).parts.slice(0, 4).join(':');

@@ -34,7 +34,8 @@ export function createStrangers(options: StrangersOptions): Strangers & {
     ...(options.processCount && { processCount: options.processCount }),
   });
   const lookInQueue = createQueue();
-  let calmAt = Number.NEGATIVE_INFINITY;
+  /** Undefined as long as no address was above its limit. */
+  let calmAt: number | undefined;
   let limited = 0;
   /** Whether the address is still within its limit. */
   const take = (network: string) => {
@@ -50,7 +51,7 @@ export function createStrangers(options: StrangersOptions): Strangers & {
     );
   return {
     lookFor(visit) {
-      if (clock() >= calmAt) return lookUpDirectly;
+      if (calmAt === undefined || clock() >= calmAt) return lookUpDirectly;
       const network = networkOf(visit);
       return limit.waitMs(network) === 0 ? lookUpDirectly : lookInQueue(network, () => tooMany(network));
     },
