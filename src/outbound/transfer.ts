@@ -82,7 +82,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#lender = lender;
     this.#connection = connection;
     const { path, method, headers, body = null } = this.#exchange;
-    connection.dispatch({ path, method, headers: [...headers, ...this.#mark], body }, this);
+    connection.dispatch({ path, method, headers: headers.concat(this.#mark), body }, this);
   }
 
   /** Checks bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */

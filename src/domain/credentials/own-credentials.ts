@@ -16,6 +16,8 @@ const keyLength = 49;
 const tokenLength = 43;
 /** Length of an access token, `tha_…`; no shorter text holds a credential or decodes to one. */
 const shortest = 4 + tokenLength;
+/** The parts of an API key and what separates them. */
+const shortestKey = idLength + 1 + keyLength;
 const shortestBase64 = Math.ceil((shortest * 4) / 3);
 const shortestBase32 = Math.ceil((shortest * 8) / 5);
 /**
@@ -53,7 +55,7 @@ export function findOurCredential(): (text: string) => boolean {
 
 /** Whether a text contains an API key in its plain form; quick for a text of any length without one. */
 export function holdsApiKey(text: string): boolean {
-  return text.includes('thk_') && look(Buffer.from(text, 'latin1'), isIntactKey);
+  return text.length >= shortestKey && text.includes('thk_') && look(Buffer.from(text, 'latin1'), isIntactKey);
 }
 
 function isWrapped(credential: string, work: Work): boolean {

@@ -21,9 +21,10 @@ const escapeLength = 6;
  * are no JSON stay none.
  */
 export function wellFormedJson(bytes: Buffer): Buffer {
-  if (!bytes.includes('\\ud', 0, 'latin1') && !bytes.includes('\\uD', 0, 'latin1')) return bytes;
+  const first = bytes.indexOf(backslash);
+  if (first < 0 || !(bytes.includes('\\ud', first, 'latin1') || bytes.includes('\\uD', first, 'latin1'))) return bytes;
   let changed: Buffer | undefined;
-  for (let at = bytes.indexOf(backslash); at >= 0 && at < bytes.length; at++) {
+  for (let at = first; at < bytes.length; at++) {
     if (bytes[at] !== backslash) continue;
     const half = surrogateAt(bytes, at);
     if (half === 'high' && surrogateAt(bytes, at + escapeLength) === 'low') at += escapeLength;

@@ -17,30 +17,36 @@ export function tokenCaller(
   options: CallerOptions,
   look: Lookup,
 ): MaybePromise<Admitted> {
+  const known = options.tokenIds.find(server.id, bearer);
   // An accepted token has passed this check before.
-  if (!options.tokenIds.isRemembered(server.id, bearer) && holdsOurCredential(bearer))
-    throw ownCredential(server, options);
+  if (known === undefined && holdsOurCredential(bearer)) throw ownCredential(server, options);
+  const id = known ?? options.tokenIds.idOf(server.id, bearer);
   // A connection that has been closed by the time of the call has no address.
   const network = options.networkOf(visit);
-  const counted = countUnknown({ server, bearer, visit }, options, look);
-  return unlessOutdated(server, bearer, options, counted, () => callerOf(server, bearer, network, options, counted));
+  const counted = countUnknown(id, visit, options, look);
+  return unlessOutdated(server, bearer, options, counted, () =>
+    callerOf(server, { bearer, id, network }, options, counted),
+  );
 }
 
 /** Counts a bearer for its address that no login issued, unless the upstream has accepted it: anybody can make one up. */
-function countUnknown(
-  { server, bearer, visit }: { server: HostedServer; bearer: string; visit: Visit },
-  { known, tokenIds, onUnknown }: CallerOptions,
-  look: Lookup,
-): Lookup {
+function countUnknown(id: string, visit: Visit, { known, onUnknown }: CallerOptions, look: Lookup): Lookup {
   return async (find) => {
     const found = await look(find);
-    if (found === undefined && !known.find(tokenIds.idOf(server.id, bearer))) onUnknown(visit);
+    if (found === undefined && !known.find(id)) onUnknown(visit);
     return found;
   };
 }
 
-function callerOf(server: HostedServer, bearer: string, network: string, options: CallerOptions, look: Lookup): Caller {
-  const id = options.tokenIds.idOf(server.id, bearer);
+/** A token that came with a request. */
+type Presented = { bearer: string; id: string; network: string };
+
+function callerOf(
+  server: HostedServer,
+  { bearer, id, network }: Presented,
+  options: CallerOptions,
+  look: Lookup,
+): Caller {
   const { known } = options;
   const credential = known.find(id);
   const isPassthrough = server.access === 'passthrough';

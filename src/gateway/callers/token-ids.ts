@@ -3,8 +3,8 @@ import { hash } from 'node:crypto';
 /** The id of a caller who brings a token: the server, and a digest of the token. */
 export type TokenIds = {
   idOf(serverId: string, token: string): string;
-  /** Whether the token was accepted in the last minute, found without a digest. */
-  isRemembered(serverId: string, token: string): boolean;
+  /** The id of a token that was accepted in the last minute, found without a digest. */
+  find(serverId: string, token: string): string | undefined;
 };
 
 const mostRemembered = 1000;
@@ -41,7 +41,7 @@ export function createTokenIds(clock: () => number, isAccepted: (id: string) => 
   }
 
   return {
-    isRemembered: (serverId, token) => find(serverId, token) !== undefined,
+    find,
     idOf(serverId, token) {
       const known = find(serverId, token);
       if (known !== undefined) return known;
