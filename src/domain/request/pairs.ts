@@ -15,11 +15,8 @@ import {
 import { isRawNumber } from '../json/json.ts';
 import type { SentArgument } from './sent-argument.ts';
 
-/** A parameter of a query or a form. Its text is percent-encoded unless the form is multipart. */
-export type Pair = readonly [name: string, text: string];
-
-/** A name as it is written, and how many bytes that takes. */
-type WrittenName = { text: string; bytes: number };
+/** A parameter of a query or a form. The written name and the text are percent-encoded unless the form is multipart. */
+export type Pair = readonly [name: string, text: string, writtenName: string];
 
 /** The parameters of one query or form. */
 export type Pairs = {
@@ -29,10 +26,8 @@ export type Pairs = {
   readonly arrayFormat: ArrayFormat;
   /** Whether texts are percent-encoded, so that a comma in one of them differs from one that joins them. */
   readonly isEncoded: boolean;
-  /** Each name of the list, which may be that of thousands of pairs. */
-  readonly names: Map<string, WrittenName>;
-  /** Those of the argument that is being added. */
-  readonly ofArgument: Set<string>;
+  /** The names of the argument that is being added, and how they are written; thousands of pairs may share one. */
+  readonly names: Map<string, string>;
   /** How many more bytes it may get, and how many of them may be those of other names. */
   left: number;
   leftForNames: number;
@@ -42,6 +37,7 @@ export type Pairs = {
 const mostOfForm = 4 * 1024 * 1024;
 /** Most bytes of the names of a form, of which each counts once for each argument. */
 const mostOfNames = 384 * 1024;
+const tooLongNames = `makes names of more than ${mostOfNames} bytes together; send fewer or shorter ones`;
 /** How deeply objects and arrays may lie inside one another where names show the nesting. */
 const deepest = 20;
 
@@ -53,15 +49,14 @@ export function pairsOf(where: Pairs['where'], arrayFormat: ArrayFormat, isEncod
     arrayFormat,
     isEncoded,
     names: new Map(),
-    ofArgument: new Set(),
     left,
     leftForNames: mostOfNames,
   };
 }
 
 /** The parameters as a query or a form has them. */
-export function encodedPairs({ list, names }: Pairs): string[] {
-  return list.map(([name, text]) => `${names.get(name)?.text}=${text}`);
+export function encodedPairs({ list }: Pairs): string[] {
+  return list.map(([, text, writtenName]) => `${writtenName}=${text}`);
 }
 
 /**
@@ -70,7 +65,7 @@ export function encodedPairs({ list, names }: Pairs): string[] {
  */
 export function addPairs(to: Pairs, argument: SentArgument, value: unknown): void {
   const { wireName, style, name } = argument;
-  to.ofArgument.clear();
+  to.names.clear();
   if (value === null) return;
   if (style === 'json') add(to, argument, wireName, JSON.stringify(value));
   else if (!isContainer(value)) add(to, argument, wireName, wireText(name, value));
@@ -99,33 +94,25 @@ function add(to: Pairs, argument: SentArgument, name: string, text: WireText | u
     throw refusedArgument(argument, `makes more than ${mostPairs} parameters; ${to.where} has at most as many`);
   // Before anything is encoded, which makes no text shorter.
   if (name.length + lengthOf(text) > to.left) throw refusedArgument(argument, tooLong(to.where));
+  const writtenName = to.names.get(name) ?? nameOf(to, argument, name);
   const written = to.isEncoded ? encodeText(text) : joined(text);
-  to.left -= writtenName(to, argument, name).bytes + bytesOf(written, to) + 2;
+  to.left -= bytesOf(writtenName, to) + bytesOf(written, to) + 2;
   if (to.left < 0) throw refusedArgument(argument, tooLong(to.where));
-  to.list.push([name, written]);
+  to.list.push([name, written, writtenName]);
 }
 
 function joined(text: WireText): string {
   return typeof text === 'string' ? text : text.join(',');
 }
 
-/** @throws ToolFailure invalid_arguments when the names of the form are too long together */
-function writtenName(to: Pairs, argument: SentArgument, name: string): WrittenName {
-  const known = to.names.get(name);
-  if (known && to.ofArgument.has(name)) return known;
-  const refused = `makes names of more than ${mostOfNames} bytes together; send fewer or shorter ones`;
-  if (name.length > to.leftForNames) throw refusedArgument(argument, refused);
-  const written = known ?? newName(name, to);
-  to.leftForNames -= written.bytes;
-  if (to.leftForNames < 0) throw refusedArgument(argument, refused);
+/** A new name of an argument as it is written. @throws ToolFailure invalid_arguments when names are too long together */
+function nameOf(to: Pairs, argument: SentArgument, name: string): string {
+  if (name.length > to.leftForNames) throw refusedArgument(argument, tooLongNames);
+  const written = to.isEncoded ? encode(name) : quotedName(name);
+  to.leftForNames -= bytesOf(written, to);
+  if (to.leftForNames < 0) throw refusedArgument(argument, tooLongNames);
   to.names.set(name, written);
-  to.ofArgument.add(name);
   return written;
-}
-
-function newName(name: string, to: Pairs): WrittenName {
-  const text = to.isEncoded ? encode(name) : quotedName(name);
-  return { text, bytes: bytesOf(text, to) };
 }
 
 /** What is percent-encoded is ASCII. */
@@ -220,9 +207,9 @@ function checkedKey(argument: SentArgument, key: string): string {
 }
 
 /** @throws ToolFailure invalid_arguments when a receiver could read one of the names as that of another parameter */
-function refuseReserved({ ofArgument }: Pairs, argument: SentArgument): void {
+function refuseReserved({ names }: Pairs, argument: SentArgument): void {
   const { reserved } = argument;
-  if (!reserved || !areReadAs([...ofArgument], reserved)) return;
+  if (!reserved || !areReadAs([...names.keys()], reserved)) return;
   throw refusedArgument(argument, 'a property has the name of another parameter of the request; leave it out');
 }
 
