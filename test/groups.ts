@@ -15,7 +15,7 @@ type Ended = { files: readonly string[]; output: string; isPassed: boolean };
 
 /**
  * Runs test files in processes of several files each, as many at once as there are cores. What a group says is shown
- * when it has ended, that of groups with a failure once more and whole at the end. Gives the exit code.
+ * when it has ended, and its failures once more at the end. Gives the exit code.
  */
 export async function runInGroups(files: readonly string[], options: readonly string[]): Promise<number> {
   const count = Math.ceil(files.length / filesInGroup);
@@ -26,14 +26,14 @@ export async function runInGroups(files: readonly string[], options: readonly st
     for (let group = waiting.shift(); group; group = waiting.shift()) {
       const end = await runGroup(group, options);
       ended.push(end);
-      process.stdout.write(end.isPassed ? withoutSums(end.output) : failuresIn(end.output));
+      process.stdout.write(withoutSums(end.output));
       process.stdout.write(`group ${ended.length} of ${count} ${end.isPassed ? 'passed' : 'FAILED'}\n`);
     }
   };
   const startedAt = performance.now();
   await Promise.all(Array.from({ length: Math.min(availableParallelism(), mostAtOnce) }, work));
   const failed = ended.filter(({ isPassed }) => !isPassed);
-  for (const { output } of failed) process.stdout.write(withoutSums(output));
+  for (const { output } of failed) process.stdout.write(failuresIn(output));
   process.stdout.write(sumsOf(ended, performance.now() - startedAt));
   return failed.length === 0 ? 0 : 1;
 }
@@ -48,9 +48,10 @@ async function runGroup(files: readonly string[], options: readonly string[]): P
   return { files, output, isPassed: await isPassed };
 }
 
-/** The titles of what failed, to be seen at once. */
+/** What failed and why, which the reporter lists at its end; everything where a group broke off before. */
 function failuresIn(output: string): string {
-  return (output.match(/^ *✖ .+\n/gm) ?? []).join('');
+  const from = output.lastIndexOf('✖ failing tests:');
+  return from < 0 ? withoutSums(output) : output.slice(from);
 }
 
 const sumLine = /^ℹ (tests|suites|pass|fail|cancelled|skipped|todo|duration_ms) ([\d.]+)\n/gm;
