@@ -15,6 +15,7 @@ export const errorKinds = {
   conflict: { status: 409, title: 'Conflict' },
   tooLarge: { status: 413, title: 'Too large' },
   unsupported: { status: 415, title: 'Unsupported media type' },
+  encoded: { status: 415, title: 'Unsupported content coding' },
   misdirected: { status: 421, title: 'Misdirected request' },
   tooMany: { status: 429, title: 'Too many requests' },
   internal: { status: 500, title: 'Internal error' },
@@ -44,6 +45,14 @@ export class AppError extends Error {
 
   get status(): number {
     return errorKinds[this.kind].status;
+  }
+
+  /** Headers of an HTTP answer with this error (RFC 9110, 10.2.3 and 12.5.3). */
+  get headers(): Record<string, string> {
+    return {
+      ...(this.retryAfterS !== undefined && { 'Retry-After': String(this.retryAfterS) }),
+      ...(this.kind === 'encoded' && { 'Accept-Encoding': 'identity' }),
+    };
   }
 }
 

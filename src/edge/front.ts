@@ -141,8 +141,7 @@ function refuse(
   discardBody(request, drainOfRefused);
   const isForPerson = wantsPage(request.method, request.headers.accept);
   if (mcpAddress(path) !== undefined && error instanceof AppError && !isForPerson) {
-    if (error.retryAfterS !== undefined) response.setHeader('Retry-After', String(error.retryAfterS));
-    response.writeHead(error.status, { 'Content-Type': 'application/json' });
+    response.writeHead(error.status, { 'Content-Type': 'application/json', ...error.headers });
     const code = error.status === 429 ? 429 : -32600;
     response.end(JSON.stringify({ jsonrpc: '2.0', error: { code, message: error.message } }));
     return;

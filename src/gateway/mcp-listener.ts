@@ -10,7 +10,7 @@ import type { Incoming } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
 import {
   admittedMs,
-  checkBodyLength,
+  checkBodyHeaders,
   type Drain,
   discardBody,
   drainOfCaller,
@@ -80,7 +80,7 @@ export function createMcpListener(parts: McpListenerParts) {
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
       isAdmitted = true;
       const limits = server.bodyLimits ?? bodyLimits;
-      checkBodyLength(request, limits.bytes);
+      checkBodyHeaders(request, limits.bytes);
       isReading = true;
       body = await readBody(request, limits.bytes);
       const parsed = parseBody(body, limits, server.takesLongInput);
@@ -144,7 +144,7 @@ function refusalOf(thrown: unknown, request: IncomingMessage, strangers: Strange
 
 /** Reads the id and method from the first bytes of a refused request's body; the rest is discarded. */
 async function startOf(request: IncomingMessage, error: unknown, bounds: Drain): Promise<MessageStart | undefined> {
-  const isUnfit = error instanceof AppError && (error.kind === 'unsupported' || error.kind === 'tooLarge');
+  const isUnfit = error instanceof AppError && (error.status === 415 || error.status === 413);
   if (request.method !== 'POST' || isUnfit) {
     discardBody(request, bounds);
     return undefined;
@@ -219,11 +219,10 @@ function errorAnswer({ error, hints }: Failed, requestId: string, parts: McpList
     return { status, headers: ['WWW-Authenticate', challenge(error, hints)], code: status, message };
   }
   if (error instanceof AppError) {
-    const { status, message, retryAfterS } = error;
+    const { status, message } = error;
     const code = status < 500 && status !== 429 ? codes.invalidRequest : status;
-    const retry = retryAfterS === undefined ? [] : ['Retry-After', String(retryAfterS)];
     const allow = status === 405 ? ['Allow', 'POST'] : [];
-    return { status, headers: [...retry, ...allow], code, message };
+    return { status, headers: [...Object.entries(error.headers).flat(), ...allow], code, message };
   }
   parts.onUnexpected(error, requestId);
   return { status: 500, code: codes.internal, message: `internal error; request ${requestId}` };

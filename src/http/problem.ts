@@ -14,9 +14,8 @@ export function problemAnswer(
   const error = toAppError(thrown);
   if (!error) onUnexpected(thrown, requestId);
   const status = error?.status ?? 500;
-  const headers: Record<string, string> = { 'Content-Type': 'application/problem+json' };
+  const headers: Record<string, string> = { 'Content-Type': 'application/problem+json', ...error?.headers };
   if (status === 401) headers['WWW-Authenticate'] = 'Bearer';
-  if (error?.retryAfterS !== undefined) headers['Retry-After'] = String(error.retryAfterS);
   const message = error?.message ?? `internal error; request ${requestId}`;
   if (home !== undefined) {
     const pageHeaders = {

@@ -56,8 +56,14 @@ function tooLarge(limitBytes: number): string {
   return `the body is larger than ${limitBytes} bytes`;
 }
 
-/** Refuses a body by its announced length, before any of it is read. @throws AppError tooLarge */
-export function checkBodyLength({ headers }: IncomingMessage, limitBytes: number): void {
+function encoded(coding: string): string {
+  return `the body has the Content-Encoding ${JSON.stringify(coding.slice(0, 100))}, and bodies are not decoded here; send it uncompressed, without that header`;
+}
+
+/** Refuses a body by its headers, before any of it is read. @throws AppError encoded, tooLarge */
+export function checkBodyHeaders({ headers }: IncomingMessage, limitBytes: number): void {
+  const coding = headers['content-encoding'];
+  if (coding !== undefined && !/^(?:identity)?$/i.test(coding)) throw new AppError('encoded', encoded(coding));
   if (Number(headers['content-length'] ?? 0) > limitBytes) throw new AppError('tooLarge', tooLarge(limitBytes));
 }
 

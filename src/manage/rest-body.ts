@@ -22,7 +22,7 @@ const notJson = () => new AppError('unsupported', 'Content-Type must be applicat
 
 /**
  * The object in the body of a request. A large configuration is not parsed here, which would hold the event loop.
- * @throws AppError unsupported, invalid, tooLarge, tooMany
+ * @throws AppError unsupported, encoded, invalid, tooLarge, tooMany
  */
 export async function bodyOf(
   incoming: IncomingMessage,

@@ -4,7 +4,7 @@ import { formFields } from '../domain/http/form.ts';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
-import { checkBodyLength, readBody } from '../http/read-body.ts';
+import { checkBodyHeaders, readBody } from '../http/read-body.ts';
 import { routes } from '../routes.ts';
 import { registerClient } from './clients/client.ts';
 import { authorize } from './login/authorize.ts';
@@ -172,7 +172,7 @@ async function jsonOf(c: Context<Env>): Promise<unknown> {
 }
 
 async function bodyText(c: Context<Env>): Promise<string> {
-  checkBodyLength(c.env.incoming, maxBodyBytes);
+  checkBodyHeaders(c.env.incoming, maxBodyBytes);
   return (await readBody(c.env.incoming, maxBodyBytes)).toString('utf8');
 }
 
@@ -211,7 +211,13 @@ function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
   const shown = error instanceof OAuthError ? error : new OAuthError('invalid_request', error.message);
   // 400 for an unknown client, 403 for a form or login of another browser: 401 would make browsers ask for a password.
   const status = shown.code === 'access_denied' ? 403 : statusOf(error) === 401 ? 400 : statusOf(error);
+  addHeaders(c, error);
   return c.html(errorPage(shown, requestIdOf(c)), status as 400);
+}
+
+function addHeaders(c: Context<Env>, error: OAuthError | AppError): void {
+  if (error instanceof OAuthError) return;
+  for (const [name, value] of Object.entries(error.headers)) c.header(name, value);
 }
 
 function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
@@ -225,7 +231,7 @@ function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
       : error.kind === 'unavailable'
         ? 'temporarily_unavailable'
         : 'invalid_request';
-  if (error instanceof AppError && error.retryAfterS !== undefined) c.header('Retry-After', String(error.retryAfterS));
+  addHeaders(c, error);
   if (code === 'slow_down') c.header('Retry-After', '60');
   if (code === 'invalid_client') c.header('WWW-Authenticate', 'Bearer');
   return c.json({ error: code, error_description: error.message }, statusOf(error) as 400);

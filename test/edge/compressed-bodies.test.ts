@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { assertRefused, echoConfig, noId } from '../support/mcp.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { wire } from '../support/upstreams/wire.ts';
+
+const json = 'application/json';
+const form = 'application/x-www-form-urlencoded';
+
+describe('bodies that are compressed', () => {
+  let toolhost: TestToolhost;
+  let key: string;
+  before(async () => {
+    toolhost = await startToolhost();
+    key = await toolhost.key();
+    await toolhost.createServer(echoConfig('https://api.example'));
+  });
+  after(() => toolhost.stop());
+
+  /** The head of the answer to a request whose body never comes. */
+  async function answerToHead(path: string, type: string): Promise<string> {
+    const { host, port } = new URL(toolhost.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    const headers = [
+      `Host: ${host}`,
+      `Authorization: Bearer ${path === '/mcp/echo' ? 'token' : key}`,
+      `Content-Type: ${type}`,
+      'Content-Length: 30',
+      'Content-Encoding: gzip',
+    ];
+    socket.write(`POST ${path} HTTP/1.1\r\n${headers.join('\r\n')}\r\n\r\n`);
+    const [answer] = await once(socket, 'data');
+    socket.destroy();
+    return String(answer);
+  }
+
+  for (const [path, type] of [
+    ['/mcp/echo', json],
+    ['/mcp/manage', json],
+    ['/api/v1/servers', json],
+    ['/mcp/manage/register', json],
+    ['/mcp/manage/token', form],
+    ['/mcp/manage/revoke', form],
+    ['/mcp/manage/consent', form],
+  ] as const) {
+    it(`[mcp 30] POST ${path}: 415 before the body comes, which says what is accepted`, async () => {
+      const answer = await answerToHead(path, type);
+      assert.match(answer, /^HTTP\/1\.1 415 /);
+      assert.match(answer, /\r\naccept-encoding: identity\r\n/i);
+      assert.match(answer, /Content-Encoding .*gzip.*; send it uncompressed/);
+    });
+  }
+
+  it('[mcp 30] the connection can be used again, and other types of body get no Accept-Encoding', async () => {
+    const send = (headers: Record<string, string>) =>
+      wire(
+        `${toolhost.url}/mcp/echo`,
+        { method: 'POST', headers: { authorization: 'Bearer token', connection: 'keep-alive', ...headers } },
+        gzipSync('{"jsonrpc":"2.0","id":1,"method":"ping"}'),
+      );
+    const refused = await send({ 'content-type': json, 'content-encoding': 'GZIP' });
+    assert.deepEqual(
+      [refused.status, refused.headers['accept-encoding'], refused.headers.connection],
+      [415, 'identity', 'keep-alive'],
+    );
+    const text = await send({ 'content-type': 'text/plain', 'content-encoding': 'gzip' });
+    assert.deepEqual([text.status, text.headers['accept-encoding']], [415, undefined]);
+  });
+
+  it('[mcp 30] codings that change something are refused, "identity" and an empty one are not', async () => {
+    const post = (coding: string) =>
+      toolhost.post(
+        'echo',
+        { jsonrpc: '2.0', id: 1, method: 'ping' },
+        { token: 't', headers: { 'content-encoding': coding } },
+      );
+    for (const coding of ['br', 'deflate', 'gzip, identity', 'aws-chunked', 'x'.repeat(5000)]) {
+      const message = assertRefused(await post(coding), 415, -32600, noId);
+      assert.ok(message.includes(coding.slice(0, 100)) && message.length < 300);
+    }
+    for (const coding of ['identity', 'Identity', '']) assert.equal((await post(coding)).status, 200, coding);
+  });
+});
