@@ -30,6 +30,9 @@ export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRul
       'this service does not answer for that host name; its operator sets the address with BASE_URL',
     );
   }
+  if (!path.startsWith('/')) {
+    throw new AppError('invalid', 'the request target must be a path, or an address of this service without a user');
+  }
   if (!usualPath.test(path) && !isPlain(path)) {
     throw new AppError('invalid', 'the path is not in its plain form');
   }
@@ -53,7 +56,7 @@ const usualPath = /^(?:\/[\w-]+)+$/;
 
 /** Whether a path has only one interpretation. */
 function isPlain(path: string): boolean {
-  return path.startsWith('/') && !/\/\.{0,2}\/|\/\.{1,2}$|%2e|%2f|%5c|\\/i.test(path);
+  return !/\/\.{0,2}\/|\/\.{1,2}$|%2e|%2f|%5c|\\/i.test(path);
 }
 
 function checkHeadersOnce(rawHeaders: readonly string[]): void {

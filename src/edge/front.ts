@@ -13,7 +13,7 @@ import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/rea
 import { fileIdIn, mcpAddress, pathOnOwnHost, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 import { answerProbe, type ProbeParts } from './probes.ts';
-import { usualPortRemover } from './usual-port.ts';
+import { requestHostReader } from './request-host.ts';
 
 export type FrontParts = {
   config: Config & { baseUrl: string };
@@ -33,7 +33,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
   const { baseUrl, serverHosts: suffix } = parts.config;
   const serverHosts = suffix === undefined ? undefined : createServerHosts(suffix, baseUrl);
   const newRequestId = requestIds(parts.random);
-  const removeUsualPort = usualPortRemover(baseUrl);
+  const readHost = requestHostReader(baseUrl);
   const serveWeb = ({ request, response, headers }: Incoming) => {
     for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
     return parts.serveWeb(request, response);
@@ -44,7 +44,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
   };
   return (request, response) => {
     const requestId = newRequestId();
-    removeUsualPort(request);
+    readHost(request);
     const url = request.url ?? '/';
     const query = url.indexOf('?');
     const asked = query < 0 ? url : url.slice(0, query);
@@ -56,8 +56,8 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     // The MCP endpoints handle the bodies posted to them.
     if ((address === undefined || request.method !== 'POST') && hasBody(request)) boundUnread(request, response);
     try {
-      if (own && own.path === undefined) throw new AppError('notFound', 'this host has only its MCP server, at /mcp');
       checkEdge(request, path, rules, own !== undefined);
+      if (own && own.path === undefined) throw new AppError('notFound', 'this host has only its MCP server, at /mcp');
     } catch (error) {
       const status = error instanceof AppError ? error.status : 0;
       const shown = parts.strangers.onRefused(request, status) ?? error;

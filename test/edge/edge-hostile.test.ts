@@ -202,15 +202,7 @@ describe('hostile requests', { timeout: 60_000 }, () => {
     '/mcp/echo/..',
     '/mcp/echo%2fx',
   ];
-  for (const path of [
-    ...paths,
-    '/mcp/echo%5cx',
-    '/mcp\\echo',
-    '//mcp/echo',
-    '/mcp//echo',
-    'http://evil.example/mcp/echo',
-    '*',
-  ]) {
+  for (const path of [...paths, '/mcp/echo%5cx', '/mcp\\echo', '//mcp/echo', '/mcp//echo', '*']) {
     it(`[sec F4] the path ${path}: 400 and closed`, async () => {
       const method = path === '*' ? 'OPTIONS' : 'POST';
       const request = head(['Content-Length: 2']).replace('POST /mcp/echo', `${method} ${path}`);
