@@ -149,16 +149,43 @@ describe('revisions up to 2025-11-25', () => {
     assert.deepEqual([reply.status, reply.text], [202, '']);
   });
 
-  it('[mcp 17] an array that is empty, too long, or holds invalid messages: 400', async () => {
+  it('[mcp 17] invalid elements of an array get an error each, and the others their answers', async () => {
+    const reply = await post([
+      1,
+      request(2, 'ping'),
+      [request(3, 'ping')],
+      { ...request('four', 'ping'), jsonrpc: '1.0' },
+      request(null, 'ping'),
+      { jsonrpc: '2.0', method: 'notifications/initialized' },
+      {},
+      request(7, 'tools/list', { cursor: 'x' }),
+    ]);
+    assert.equal(reply.status, 200);
+    assert.deepEqual(
+      list(reply).map(({ id, error, result }) => [id, result ?? (error as Json).code]),
+      [
+        [null, -32600],
+        [2, {}],
+        [null, -32600],
+        ['four', -32600],
+        [null, -32600],
+        [null, -32600],
+        [7, -32602],
+      ],
+    );
+    for (const { id, error } of list(await post(Array.from({ length: 100 }, () => 0))))
+      assert.deepEqual([id, (error as Json).code], [null, -32600]);
+  });
+
+  it('[mcp 17] an array that is empty, too long, or holds what no array may: 400', async () => {
     const many = (count: number) => Array.from({ length: count }, (_, id) => request(id, 'ping'));
     const bad = [
       [],
       many(101),
       [request(1, 'initialize')],
+      [request(2, 'ping'), { method: 'initialize' }],
       [modernMessage('ping')],
-      [1],
-      [[]],
-      [request(null, 'ping')],
+      Array.from({ length: 5000 }, () => 0),
     ];
     for (const messages of bad) assertRefused(await post(messages), 400, -32600, noId);
     assert.equal(list(await post(many(100))).length, 100);

@@ -23,6 +23,7 @@ import {
   type Message,
   type RequestId,
   RpcError,
+  readableId,
   resultPieces,
   resultText,
   toMessage,
@@ -96,49 +97,53 @@ export function answer(server: McpServer, posted: unknown, context: MessageConte
   return whenKnown(answerLegacy(server, message, context), ok);
 }
 
-/** Arrays are messages only in 2025-03-26. */
+/** Arrays are messages only in 2025-03-26. Each element gets an answer of its own (JSON-RPC 2.0, 6). */
 async function answerBatch(server: McpServer, posted: readonly unknown[], context: MessageContext): Promise<Reply> {
   const version = headerValue(context.headers, 'mcp-protocol-version');
   const refused = (why: string) => new RpcError(400, codes.invalidRequest, why);
   if (version !== undefined && version !== '2025-03-26') throw refused('this revision has no batches');
-  if (posted.some(isModern)) throw refused('a modern request cannot be part of a batch');
   if (posted.length === 0 || posted.length > maxBatch) throw refused(`a batch has 1 to ${maxBatch} messages`);
-  const messages = posted.filter((item) => !isResponse(item)).map(toMessage);
-  if (messages.some((message) => message.method === 'initialize'))
+  if (posted.some(isModern)) throw refused('a modern request cannot be part of a batch');
+  if (posted.some((item) => isObject(item) && item.method === 'initialize'))
     throw refused('initialize cannot be part of a batch');
   const answers: string[] = [];
   let length = 0;
-  for (const [index, message] of messages.entries()) {
-    if (message.id === undefined) continue;
+  for (const [index, item] of posted.entries()) {
+    if (isResponse(item)) continue;
     // Each may take as long as a request, and a call that is refused gives nothing else a turn.
     if (answers.length > 0) await nextTurn();
-    const answer =
-      length > maxBatchLength
-        ? errorText(message.id, codes.invalidRequest, longBatch)
-        : await answerInBatch(server, message, { ...context, requestId: `${context.requestId}-${index}` }, answers);
+    const inBatch = { ...context, requestId: `${context.requestId}-${index}` };
+    const answer = await answerInBatch(server, item, inBatch, { count: answers.length, length });
+    if (answer === undefined) continue;
     length += answer.length;
     answers.push(answer);
   }
   return answers.length === 0 ? accepted : { status: 200, body: `[${answers.join(',')}]` };
 }
 
-/** `before` are the answers to the messages before this one; `admitted` is the server as it was for the first of them. */
+/**
+ * Undefined for a notification. `before` are the answers to the elements before this one; `admitted` is the server as it
+ * was for the first of them.
+ */
 async function answerInBatch(
   admitted: McpServer,
-  message: Message,
+  item: unknown,
   context: MessageContext,
-  before: readonly string[],
-): Promise<string> {
+  before: { count: number; length: number },
+): Promise<string | undefined> {
+  const failed = (code: number, message: string) => errorText(readableId(item) ?? null, code, message);
   try {
-    const server = before.length === 0 ? admitted : await context.admitAgain();
+    const message = toMessage(item);
+    if (message.id === undefined) return undefined;
+    if (before.length > maxBatchLength) return failed(codes.invalidRequest, longBatch);
+    const server = before.count === 0 ? admitted : await context.admitAgain();
     return textOf(await answerLegacy(server, message, context));
   } catch (error) {
-    if (error instanceof RpcError) return errorText(message.id, error.code, error.message);
+    if (error instanceof RpcError) return failed(error.code, error.message);
     // A refused call must not discard the answers of the others.
-    if (error instanceof AppError) return errorText(message.id, error.status, error.message);
+    if (error instanceof AppError) return failed(error.status, error.message);
     // Nor must a credential that ended in the middle: the next request tells the agent to log in again.
-    if (error instanceof Unauthenticated && before.length > 0)
-      return errorText(message.id, error.status, error.message);
+    if (error instanceof Unauthenticated && before.count > 0) return failed(error.status, error.message);
     throw error;
   }
 }

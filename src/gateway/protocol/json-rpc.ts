@@ -82,7 +82,7 @@ export function isResponse(value: unknown): boolean {
 
 /** @throws RpcError 400 −32600 when a value is no JSON-RPC request or notification */
 export function toMessage(value: unknown): Message {
-  if (!isObject(value)) throw new RpcError(400, codes.invalidRequest, 'the body is not a JSON-RPC message object');
+  if (!isObject(value)) throw new RpcError(400, codes.invalidRequest, 'a JSON-RPC message must be an object');
   if (value.jsonrpc !== '2.0') throw new RpcError(400, codes.invalidRequest, '"jsonrpc" must be "2.0"');
   if (typeof value.method !== 'string') throw new RpcError(400, codes.invalidRequest, '"method" must be a string');
   if ('id' in value && !isRequestId(value.id)) {
@@ -110,7 +110,8 @@ export function resultPieces(id: RequestId, result: string | Pieces): string | P
   return [`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${first}`, ...rest, `${last}}`];
 }
 
-export function errorText(id: RequestId | undefined, code: number, message: string, data?: object): string {
+/** The id is null where an element of a batch has none that can be echoed (JSON-RPC 2.0, 5.1). */
+export function errorText(id: RequestId | null | undefined, code: number, message: string, data?: object): string {
   return JSON.stringify({
     jsonrpc: '2.0',
     ...(id !== undefined && { id }),
