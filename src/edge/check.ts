@@ -23,6 +23,7 @@ const lengthsOfOnlyOnce = new Set([...onlyOnce.keys()].map((name) => name.length
 /** `isOwnHost` is whether the request came to the host of a server. @throws AppError misdirected, invalid, forbidden, loop */
 export function checkEdge(request: IncomingMessage, path: string, rules: EdgeRules, isOwnHost = false): void {
   checkHeadersOnce(request.rawHeaders);
+  checkTransferCoding(request);
   const host = request.headers.host?.toLowerCase();
   if (!isOwnHost && !rules.anyHost.has(path) && (host === undefined || !rules.hosts.has(host))) {
     throw new AppError(
@@ -68,6 +69,19 @@ function checkHeadersOnce(rawHeaders: readonly string[]): void {
     if ((seen & bit) !== 0) throw new AppError('invalid', `the header ${name.toLowerCase()} is sent twice`);
     seen |= bit;
   }
+}
+
+/**
+ * Node gives out a body with any list of codings that ends in `chunked` as if that were the only one. Proxies that know
+ * only HTTP/1.0 know none at all (RFC 9112, 6.1).
+ */
+function checkTransferCoding({ headers, httpVersion }: IncomingMessage): void {
+  const coding = headers['transfer-encoding'];
+  if (coding !== undefined && (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked'))
+    throw new AppError(
+      'invalid',
+      'the only Transfer-Encoding is "chunked", in HTTP/1.1; send the body without another one',
+    );
 }
 
 const exposed = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Request-Id, Retry-After, ETag';

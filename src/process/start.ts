@@ -60,6 +60,11 @@ export async function start(
   const log = createLog(config.logLevel);
   let app: App | undefined;
   let draining = false;
+  const handle = oneRequestATurn((request, response) => {
+    if (draining) response.setHeader('Connection', 'close');
+    if (app) app.handle(request, response);
+    else response.writeHead(503, { 'Retry-After': '1' }).end();
+  });
   const server = createServer(
     {
       headersTimeout: surroundings.headersMs,
@@ -69,12 +74,10 @@ export async function start(
       connectionsCheckingInterval: surroundings.headersMs / 5,
       noDelay: true,
     },
-    oneRequestATurn((request, response) => {
-      if (draining) response.setHeader('Connection', 'close');
-      if (app) app.handle(request, response);
-      else response.writeHead(503, { 'Retry-After': '1' }).end();
-    }),
+    handle,
   );
+  // An expectation that is not known may be ignored (RFC 9110, 10.1.1). Node would answer it past all limits.
+  server.on('checkExpectation', handle);
   closeSilentConnections(server, surroundings.silentMs);
   // A process listens once it can serve, so a proxy in front sends it no call before. A free port is known only by
   // listening, and a port in use is reported before the database is touched.

@@ -121,20 +121,29 @@ describe('hostile requests', { timeout: 60_000 }, () => {
     await alive();
   });
 
-  it('[sec F3] a body without an end is cut off', async () => {
-    const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
-    socket.on('error', () => undefined);
-    socket.resume();
-    socket.write(head(['Transfer-Encoding: chunked']));
-    const chunk = `100000\r\n${'x'.repeat(mebibyte)}\r\n`;
-    let sent = 0;
-    while (!socket.destroyed && sent < 200) {
-      sent++;
-      if (!socket.write(chunk))
-        await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
-    }
-    assert.ok(sent < 60, `${sent} MB`);
-    await alive();
+  for (const expectation of [[], ['Expect: 100-continue'], ['Expect: something-else']]) {
+    it(`[sec F3] a body without an end is cut off ${expectation}`, async () => {
+      const socket = connect(Number(new URL(toolhost.url).port), '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.resume();
+      socket.write(head([...expectation, 'Transfer-Encoding: chunked']));
+      const chunk = `100000\r\n${'x'.repeat(mebibyte)}\r\n`;
+      let sent = 0;
+      while (!socket.destroyed && sent < 200) {
+        sent++;
+        if (!socket.write(chunk))
+          await Promise.race([once(socket, 'drain'), once(socket, 'close')]).catch(() => undefined);
+      }
+      assert.ok(sent < 60, `${sent} MB`);
+      await alive();
+    });
+  }
+
+  it('an expectation that is not known is ignored', async () => {
+    const body = JSON.stringify(ping(7));
+    const headers = [`Content-Length: ${body.length}`, 'Expect: something-else', 'Connection: close'];
+    const answer = await untilClosed(toolhost.url, head(headers) + body);
+    assert.match(answer, /^HTTP\/1\.1 200 .*"id":7,"result"/s);
   });
 
   it('[sec F3] bytes that are not UTF-8 are refused as invalid JSON', async () => {
@@ -165,6 +174,14 @@ describe('hostile requests', { timeout: 60_000 }, () => {
     ['two equal Content-Length', () => `${head(['Content-Length: 2', 'Content-Length: 2'])}{}`, 400],
     ['a list of Content-Length', () => `${head(['Content-Length: 2, 2'])}{}`, 400],
     ['an unknown Transfer-Encoding', () => `${head(['Transfer-Encoding: xchunked'])}0\r\n\r\n`, 400],
+    ['another coding before chunked', () => `${head(['Transfer-Encoding: gzip, chunked'])}0\r\n\r\n`, 400],
+    ['two Transfer-Encoding', () => `${head(['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'])}0\r\n\r\n`, 400],
+    [
+      'a Transfer-Encoding in HTTP/1.0',
+      () =>
+        `${head(['Connection: keep-alive', 'Transfer-Encoding: chunked']).replace('HTTP/1.1', 'HTTP/1.0')}0\r\n\r\n`,
+      400,
+    ],
     ['a Transfer-Encoding that is twisted', () => `${head(['Transfer-Encoding : chunked'])}0\r\n\r\n`, 400],
     ['two Host', () => `${head([`Host: ${host}`, 'Content-Length: 2'])}{}`, 400],
     ['a foreign second Host', () => `${head(['Host: evil.example', 'Content-Length: 2'])}{}`, 400],

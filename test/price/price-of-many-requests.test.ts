@@ -127,6 +127,7 @@ describe('[find A3] the cost of requests that are sent before the answers to ear
   const kinds: Record<string, () => string> = {
     probes: () => get('/livez'),
     readiness: () => get('/readyz'),
+    'expectations that are not known': () => get('/livez', 'Expect:a\r\n'),
     'paths that do not exist': () => get('/a'),
     'the edge': () => 'GET / HTTP/1.1\r\nHost:a\r\n\r\n',
     'slugs that do not exist': () => get('/mcp/a'),
