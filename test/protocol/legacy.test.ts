@@ -29,7 +29,7 @@ describe('revisions up to 2025-11-25', () => {
     toolhost.rpc('echo', token, method, params, headers);
   const post = (message: unknown, headers: Record<string, string> = {}) =>
     toolhost.post('echo', message, { token, headers });
-  const request = (id: unknown, method: string, params: Json = {}) => ({ jsonrpc: '2.0', id, method, params });
+  const request = (id: unknown, method: string, params: Json | null = {}) => ({ jsonrpc: '2.0', id, method, params });
   const list = (reply: Reply) => reply.body as unknown as Json[];
 
   for (const revision of legacyRevisions) {
@@ -120,6 +120,15 @@ describe('revisions up to 2025-11-25', () => {
       assertRefused(await post(text), 400, -32700, noId);
     });
   }
+
+  it('[mcp 16] params, a cursor and arguments that are null count as absent', async () => {
+    assert.deepEqual(resultOf(await post(request(1, 'ping', null))), {});
+    for (const params of [null, { cursor: null }, { _meta: null }])
+      assert.equal((resultOf(await post(request(1, 'tools/list', params))).tools as Json[]).length, 2);
+    assertRefused(await post(request(1, 'tools/call', null)), 200, -32602);
+    assert.equal((await post({ jsonrpc: '2.0', method: 'notifications/initialized', params: null })).status, 202);
+    assert.equal(resultOf(await rpc('tools/call', { name: 'echo', arguments: null })).isError, undefined);
+  });
 
   it('[mcp 17] an array without version header: an array of the answers', async () => {
     const reply = await post([

@@ -252,9 +252,9 @@ function negotiated(requested: unknown): Revision {
   return legacy.find((revision) => revision === requested) ?? newestLegacyRevision;
 }
 
-/** The whole list fits on one page, so no cursor was ever issued. */
+/** The whole list fits on one page, so no cursor was ever issued. Some clients ask for the first page with null. */
 function checkCursor(params: JsonObject): void {
-  if (params.cursor !== undefined)
+  if (params.cursor !== undefined && params.cursor !== null)
     throw new RpcError(200, codes.invalidParams, '"cursor" was not given out by this server');
 }
 

@@ -88,14 +88,10 @@ export function toMessage(value: unknown): Message {
   if ('id' in value && !isRequestId(value.id)) {
     throw new RpcError(400, codes.invalidRequest, '"id" must be a string or an integer');
   }
-  if (value.params !== undefined && !isObject(value.params)) {
-    throw new RpcError(400, codes.invalidRequest, '"params" must be an object');
-  }
-  return {
-    method: value.method,
-    id: value.id as RequestId | undefined,
-    params: (value.params as JsonObject | undefined) ?? {},
-  };
+  // Some clients write null for parameters that they do not have.
+  const params = value.params ?? {};
+  if (!isObject(params)) throw new RpcError(400, codes.invalidRequest, '"params" must be an object');
+  return { method: value.method, id: value.id as RequestId | undefined, params };
 }
 
 export function resultText(id: RequestId, result: string): string {
