@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { bodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
@@ -37,6 +38,8 @@ export async function bodyOf(
   const bytes = await read(incoming, limits.bytes, actor.workspaceId);
   if (bytes.length === 0) return {};
   if (!isJson) throw notJson();
+  // Decoding would replace invalid bytes by replacement characters, and those would be stored or sent.
+  if (!isUtf8(bytes)) throw invalid([{ path: '', message: 'the body is not UTF-8' }]);
   const scan = scanJson(bytes, limits.depth);
   if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
   const tooMuch = bodyProblem(scan, limits);

@@ -177,7 +177,7 @@ describe('the REST API', () => {
     assert.equal(none.headers.get('www-authenticate')?.startsWith('Bearer'), true);
     problem(none, 401);
     problem(await toolhost.rest('GET', '/servers', { key: 'thk_junk' }), 401);
-    const send = async (body: string, type = 'application/json') => {
+    const send = async (body: string | Buffer, type = 'application/json') => {
       const response = await fetch(`${toolhost.url}/api/v1/servers`, {
         method: 'POST',
         body,
@@ -187,6 +187,9 @@ describe('the REST API', () => {
       return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json };
     };
     for (const body of ['{', '[]', '"x"', 'null', '1']) problem(await send(body), 400);
+    const latin1 = JSON.stringify(serverAt('latin', origin, { name: 'Müller' }));
+    assert.match(String(problem(await send(Buffer.from(latin1, 'latin1')), 400).detail), /not UTF-8/);
+    problem(await rest('GET', '/servers/latin'), 404);
     for (const type of ['text/plain', 'application/x-www-form-urlencoded']) problem(await send('{}', type), 415);
     problem(await send(`{"name":"${'x'.repeat(4 * 1024 * 1024)}"}`), 413);
     assert.ok([400, 413].includes((await send(`{"tools":${'['.repeat(100_000)}${']'.repeat(100_000)}}`)).status));
