@@ -87,7 +87,7 @@ export function createWebRouter(
   web.route('/', parts.signIn);
   web.route(apiPath, createRestApi(parts));
   web.route('/', createDashboard(parts.dashboardFolder));
-  web.notFound((c) => refuse(c, new AppError('notFound', 'there is nothing at this address')));
+  web.notFound(nothingThere(web, refuse));
   web.onError((error, c) => refuse(c, error));
   const listener = getRequestListener(web.fetch, {
     overrideGlobalObjects: false,
@@ -99,4 +99,23 @@ export function createWebRouter(
     await listener(request, response);
     parts.onAnswered(response.headersSent ? response.statusCode : 0);
   };
+}
+
+/** Answers a request that no route takes, with the methods of its path where it has routes for others. */
+function nothingThere(web: Hono<Env>, refuse: (c: Context<Env>, error: AppError) => Response) {
+  return (c: Context<Env>): Response => {
+    const methods = methodsOf(web, c.req.path);
+    if (methods.length === 0 || methods.includes(c.req.method === 'HEAD' ? 'GET' : c.req.method))
+      return refuse(c, new AppError('notFound', 'there is nothing at this address'));
+    const answer = refuse(c, new AppError('methodNotAllowed', `this address takes only ${methods.join(', ')}`));
+    answer.headers.set('Allow', methods.join(', '));
+    return answer;
+  };
+}
+
+/** The methods that some route has for a path. Middleware is a route for all of them, and does not count. */
+function methodsOf({ router }: Hono<Env>, path: string): string[] {
+  return ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].filter((method) =>
+    router.match(method, path)[0].some(([[, route]]) => route.method !== 'ALL'),
+  );
 }

@@ -133,6 +133,19 @@ describe('OAuth discovery', () => {
     assert.deepEqual([searchParams.get('iss'), searchParams.get('error')], [issuer, 'unsupported_response_type']);
   });
 
+  it('names the methods of an endpoint to a client that uses another one', async () => {
+    const endpoints = { authorize: 'GET', callback: 'GET', consent: 'POST', token: 'POST', register: 'POST' };
+    for (const [place, method] of Object.entries(endpoints)) {
+      const other = method === 'GET' ? 'POST' : 'GET';
+      const { status, headers } = await fetch(`${issuer}/${place}`, { method: other });
+      assert.deepEqual([status, headers.get('allow')], [405, method], place);
+    }
+    for (const method of ['GET', 'HEAD', 'POST', 'OPTIONS']) {
+      assert.equal((await fetch(`${issuer}/nothing/here`, { method })).status, 404);
+    }
+    assert.equal((await fetch(`${new URL(issuer).origin}/assets/nothing.js`, { method: 'HEAD' })).status, 404);
+  });
+
   it('[mcp 56] lets any page read the metadata and use the endpoints without cookies', async () => {
     const origin = 'https://agent.example';
     for (const url of [resourceMetadata(), serverMetadata()]) {

@@ -143,7 +143,7 @@ describe('redeeming a code', () => {
     assertOAuthError(await post(url, new URLSearchParams({ code: 'x'.repeat(70_000) })), 413, 'invalid_request');
     const unknown = clientWithId(client.id, { issuer: world.issuer('unknown-server') });
     assert.equal((await unknown.redeem('c', 'v')).status, 404);
-    assert.equal((await fetch(url)).status, 404);
+    assert.equal((await fetch(url)).status, 405);
   });
 
   it('ends with the token of a provider that refreshes nothing', async () => {
