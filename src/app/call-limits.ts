@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts';
 import type { Visit } from '../domain/visit.ts';
+import { createArrivingBodies } from '../edge/arriving-bodies.ts';
 import { clientNetwork } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
 import { createCallQuotas } from '../gateway/limits/call-quotas.ts';
@@ -61,9 +62,13 @@ export function limitCalls({ config, store, presence, http, log }: LimitedParts,
   };
 }
 
-/** Networks of requests, and the limits of addresses whose requests are refused again and again. */
+/**
+ * Networks of requests, the limits of addresses whose requests are refused again and again, and the limit of bodies that
+ * anybody may begin to send.
+ */
 function addressesOf({ trustedProxies, refusalsPerMinute }: Config, clock: () => number, processCount: () => number) {
   const ofVisit = (visit: Visit) => clientNetwork(visit, trustedProxies);
   const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });
-  return { strangers, networkOf: ofVisit, limitedByAddress: strangers.limited, clock, processCount };
+  const arriving = createArrivingBodies();
+  return { strangers, networkOf: ofVisit, limitedByAddress: strangers.limited, arriving, clock, processCount };
 }

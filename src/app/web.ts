@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
-import type { Strangers, Visit } from '../domain/visit.ts';
+import type { ArrivingBodies, Strangers, Visit } from '../domain/visit.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
@@ -37,6 +37,7 @@ type WebParts = {
   observability: Observability;
   strangers: Strangers;
   networkOf: (visit: Visit) => string;
+  arriving: ArrivingBodies;
   /** Monotonic ms. */
   clock: () => number;
   processCount: () => number;
@@ -50,7 +51,7 @@ export async function createWeb(parts: WebParts): Promise<Web> {
   await loadOperations();
   const { createWebRouter } = await import('../manage/router.ts');
   await nextTurn();
-  const { config, runner, observability, strangers, networkOf, clock, processCount, onUnexpected } = parts;
+  const { config, runner, observability, arriving, strangers, networkOf, clock, processCount, onUnexpected } = parts;
   const { oauthParts, identity, welcome, managementLogin } = parts.logins;
   const perMinute = (turns: number) => {
     const limit = createAddressLimit({ perMinute: turns, clock, processCount });
@@ -59,12 +60,14 @@ export async function createWeb(parts: WebParts): Promise<Web> {
   const login = createOAuthRouter({
     ...oauthParts,
     mayAsk: perMinute(loginRequestsPerMinute),
+    arriving,
     networkOf,
     onUnexpected,
   });
   const serve = createWebRouter({
     runner,
     actorOf: restActor(parts),
+    arriving,
     clock,
     strangers,
     baseUrl: config.baseUrl,

@@ -27,5 +27,15 @@ export type Strangers = {
   onUnknown(visit: Visit): void;
 };
 
+/** A request whose body arrives; Node's requests have this form. */
+type Arriving = { once(event: 'close', listener: () => void): unknown };
+
+/** Bodies that are held in memory until the rest of them has arrived. */
+export type ArrivingBodies = {
+  /** Counts what is held of a body. `giveUp` is called when others need the memory; it frees what is held. */
+  hold(request: Arriving, bytes: number, giveUp: () => void): void;
+  release(request: Arriving): void;
+};
+
 /** Request headers as Node gives them: lower-case names. */
 export type RequestHeaders = { readonly [name: string]: string | string[] | undefined };

@@ -3,7 +3,7 @@ import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { ownHostPath } from '../domain/http/server-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
-import type { Lookup, Strangers } from '../domain/visit.ts';
+import type { ArrivingBodies, Lookup, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
@@ -30,6 +30,7 @@ export type McpListenerParts = {
   /** The address is a slug, or `slug/view`. */
   find: (address: string, look: Lookup) => MaybePromise<McpEndpoint | undefined>;
   strangers: Strangers;
+  arriving: ArrivingBodies;
   serverUrl: (address: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
   /** Called after every request with the message, if one could be read, and the status; 0 when nothing was answered. */
@@ -82,7 +83,7 @@ export function createMcpListener(parts: McpListenerParts) {
       const limits = server.bodyLimits ?? bodyLimits;
       checkBodyHeaders(request, limits.bytes);
       isReading = true;
-      body = await readBody(request, limits.bytes);
+      body = await readBody(request, limits.bytes, parts.arriving);
       const parsed = parseBody(body, limits, server.takesLongInput);
       posted = parsed instanceof Promise ? await parsed : parsed;
       const admitAgain = () => whenKnown(endpointAt(address, look, parts), (again) => again.admit(request, look));

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import type { ArrivingBodies } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 
 /** Bounds for reading a body without keeping it; a client that sends more is cut off. */
@@ -18,12 +19,21 @@ export const admittedMs = 500;
 
 const ended = () => new AppError('invalid', 'the request ended before its body did');
 
+/** A connection itself takes as much memory as a body that is not counted among the arriving ones. */
+const shortBytes = 16 * 1024;
+const givenUp = () =>
+  new AppError('unavailable', 'too many bodies arrive at once, and this one took longest; send it again', {
+    retryAfterS: 5,
+  });
+
 /**
  * Reads the whole body of a request, counting it while it arrives. The rest of one that is too large is discarded
  * rather than left unread, because a client that is still sending would see a broken connection instead of the refusal.
- * @throws AppError tooLarge after more than `limitBytes` or too many pieces; invalid when the connection breaks off
+ * `arriving` is absent where the number of bodies is limited.
+ * @throws AppError tooLarge after more than `limitBytes` or too many pieces; invalid when the connection breaks off;
+ * unavailable when too many others arrive
  */
-export function readBody(request: IncomingMessage, limitBytes: number): Promise<Buffer> {
+export function readBody(request: IncomingMessage, limitBytes: number, arriving?: ArrivingBodies): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // The client may have gone while the headers were checked; no event follows then.
     if (request.destroyed) {
@@ -33,27 +43,34 @@ export function readBody(request: IncomingMessage, limitBytes: number): Promise<
     const chunks: Buffer[] = [];
     let size = 0;
     let pieces = 0;
-    let isTooLarge = false;
-    const refuse = (why: string) => {
-      isTooLarge = true;
+    let isRefused = false;
+    const refuse = (why: AppError) => {
+      isRefused = true;
       chunks.length = 0;
-      reject(new AppError('tooLarge', why));
+      arriving?.release(request);
+      reject(why);
     };
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       pieces++;
-      if (!isTooLarge && size > limitBytes) refuse(tooLarge(limitBytes));
-      if (!isTooLarge && pieces > maxPieces) refuse(`the body comes in more than ${maxPieces} pieces`);
-      if (!isTooLarge) chunks.push(chunk);
-      else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
+      if (!isRefused && size > limitBytes) refuse(tooLarge(limitBytes));
+      if (!isRefused && pieces > maxPieces)
+        refuse(new AppError('tooLarge', `the body comes in more than ${maxPieces} pieces`));
+      if (!isRefused) {
+        chunks.push(chunk);
+        if (size > shortBytes) arriving?.hold(request, size, () => refuse(givenUp()));
+      } else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
     });
-    request.on('end', () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks)));
+    request.on('end', () => {
+      if (size > shortBytes) arriving?.release(request);
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+    });
     request.on('error', () => reject(ended()));
   });
 }
 
-function tooLarge(limitBytes: number): string {
-  return `the body is larger than ${limitBytes} bytes`;
+function tooLarge(limitBytes: number): AppError {
+  return new AppError('tooLarge', `the body is larger than ${limitBytes} bytes`);
 }
 
 function encoded(coding: string): string {
@@ -64,7 +81,7 @@ function encoded(coding: string): string {
 export function checkBodyHeaders({ headers }: IncomingMessage, limitBytes: number): void {
   const coding = headers['content-encoding'];
   if (coding !== undefined && !/^(?:identity)?$/i.test(coding)) throw new AppError('encoded', encoded(coding));
-  if (Number(headers['content-length'] ?? 0) > limitBytes) throw new AppError('tooLarge', tooLarge(limitBytes));
+  if (Number(headers['content-length'] ?? 0) > limitBytes) throw tooLarge(limitBytes);
 }
 
 /** Whether a request has a body at all (RFC 9112, 6.3). */

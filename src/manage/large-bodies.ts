@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { configurationLimits } from '../domain/json/body-limits.ts';
+import type { ArrivingBodies } from '../domain/visit.ts';
 import { createBoundedWork } from '../domain/work/bounded-work.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
 
@@ -12,13 +13,13 @@ const most = { ofWorkspace: 2, ofAll: 8 };
  */
 export type ReadBody = (request: IncomingMessage, limitBytes: number, workspaceId: string) => Promise<Buffer>;
 
-export function createBodyReader(): ReadBody {
+export function createBodyReader(arriving: ArrivingBodies): ReadBody {
   const inTurn = createBoundedWork(most, 'other large bodies are being read; try again in a few seconds');
   return async (request, limitBytes, workspaceId) => {
     checkBodyHeaders(request, limitBytes);
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced <= configurationLimits.bytes)
-      return readBody(request, Math.min(limitBytes, configurationLimits.bytes));
+      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), arriving);
     return inTurn(workspaceId, () => readBody(request, limitBytes));
   };
 }

@@ -1,6 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
 import { LongInput } from '../domain/json/long-input.ts';
+import type { ArrivingBodies } from '../domain/visit.ts';
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { admittedMs } from '../http/read-body.ts';
@@ -22,6 +23,7 @@ export type RestParts = {
   runner: Runner;
   /** @throws Unauthenticated */
   actorOf: (request: HttpBindings['incoming']) => Promise<Actor>;
+  arriving: ArrivingBodies;
   /** Monotonic ms. */
   clock: () => number;
   baseUrl: string;
@@ -44,7 +46,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     '/openapi.json',
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
-  const readLimited = createBodyReader();
+  const readLimited = createBodyReader(parts.arriving);
   const hasThreads = parts.runner.parts.checkConfigOnThread !== undefined;
   for (const op of operationList) {
     // Read at the first request: the schemas of all operations take more time than calls should wait.

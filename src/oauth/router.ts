@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { formFields } from '../domain/http/form.ts';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
+import type { ArrivingBodies } from '../domain/visit.ts';
 import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
@@ -22,6 +23,7 @@ type Env = { Bindings: HttpBindings };
 export type OAuthRouterParts = OAuthParts & {
   /** Rate limit of the open endpoints: whether the sender may make one more request in this minute. */
   mayAsk: (request: HttpBindings['incoming']) => boolean;
+  arriving: ArrivingBodies;
   /** The address of a request, as limits count it. */
   networkOf: (request: HttpBindings['incoming']) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
@@ -107,7 +109,7 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
     shown(async (c, server) =>
       decide(
         server,
-        await formOf(c),
+        await formOf(c, parts),
         { cookie: c.req.header('cookie'), fetchSite: c.req.header('sec-fetch-site') },
         parts,
       ),
@@ -129,16 +131,16 @@ function addClientEndpoints(http: Hono<Env>, parts: OAuthRouterParts): void {
   };
   http.post(
     routes.register,
-    json(async (c, server) => c.json(registerClient(server.id, await jsonOf(c), parts), 201)),
+    json(async (c, server) => c.json(registerClient(server.id, await jsonOf(c, parts), parts), 201)),
   );
   http.post(
     routes.token,
-    json(async (c, server) => c.json(await redeem(server, await formOf(c), partsFor(c, parts)))),
+    json(async (c, server) => c.json(await redeem(server, await formOf(c, parts), partsFor(c, parts)))),
   );
   http.post(
     routes.revoke,
     json(async (c, server) => {
-      await revoke(server, await formOf(c), requestIdOf(c), partsFor(c, parts));
+      await revoke(server, await formOf(c, parts), requestIdOf(c), partsFor(c, parts));
       return c.body(null, 200);
     }),
   );
@@ -153,17 +155,17 @@ function checkRate(c: Context<Env>, parts: OAuthRouterParts): void {
     throw new OAuthError('slow_down', 'too many requests from this address; wait a minute');
 }
 
-async function formOf(c: Context<Env>): Promise<URLSearchParams> {
+async function formOf(c: Context<Env>, parts: OAuthRouterParts): Promise<URLSearchParams> {
   if (mediaTypeOf(c.req.header('content-type')) !== 'application/x-www-form-urlencoded') {
     throw new OAuthError('invalid_request', 'Content-Type must be application/x-www-form-urlencoded');
   }
-  const form = formFields(await bodyText(c));
+  const form = formFields(await bodyText(c, parts));
   if (!form) throw new OAuthError('invalid_request', 'the form has more than 500 fields');
   return form;
 }
 
-async function jsonOf(c: Context<Env>): Promise<unknown> {
-  const text = await bodyText(c);
+async function jsonOf(c: Context<Env>, parts: OAuthRouterParts): Promise<unknown> {
+  const text = await bodyText(c, parts);
   try {
     return JSON.parse(text);
   } catch {
@@ -171,9 +173,9 @@ async function jsonOf(c: Context<Env>): Promise<unknown> {
   }
 }
 
-async function bodyText(c: Context<Env>): Promise<string> {
+async function bodyText(c: Context<Env>, { arriving }: OAuthRouterParts): Promise<string> {
   checkBodyHeaders(c.env.incoming, maxBodyBytes);
-  return (await readBody(c.env.incoming, maxBodyBytes)).toString('utf8');
+  return (await readBody(c.env.incoming, maxBodyBytes, arriving)).toString('utf8');
 }
 
 function pageHeaders(c: Context<Env>, parts: OAuthRouterParts): void {

@@ -1,0 +1,72 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { reachableBytes } from '../support/collect-garbage.ts';
+import { echoConfig, resultOf } from '../support/mcp.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+const mebibyte = 1024 * 1024;
+/** What bodies that have not arrived may take together. */
+const most = 64 * mebibyte;
+
+describe('bodies that never arrive whole', () => {
+  let toolhost: TestToolhost;
+  let key: string;
+  let sockets: Socket[] = [];
+  before(async () => {
+    toolhost = await startToolhost();
+    key = await toolhost.key();
+    await toolhost.createServer(echoConfig('https://api.example'));
+  });
+  after(async () => {
+    for (const socket of sockets) socket.destroy();
+    await toolhost.stop();
+  });
+
+  /** Sends all but the last byte of a body. */
+  async function begin(path: string, token: string, bytes: number): Promise<Socket> {
+    const { host, port } = new URL(toolhost.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    socket.on('error', () => undefined);
+    const head = [`Host: ${host}`, `Authorization: Bearer ${token}`, 'Content-Type: application/json'];
+    socket.write(`POST ${path} HTTP/1.1\r\n${head.join('\r\n')}\r\nContent-Length: ${bytes}\r\n\r\n`);
+    await new Promise((resolve) => socket.write(`"${'x'.repeat(bytes - 2)}`, resolve));
+    sockets.push(socket);
+    return socket;
+  }
+
+  /** With more than may be held, the first bodies are refused. */
+  async function overfill(path: string, token: string, bytes: number): Promise<void> {
+    const first = await begin(path, token, bytes);
+    const answered = once(first, 'data');
+    for (let begun = bytes; begun <= most + 4 * bytes; begun += bytes) await begin(path, token, bytes);
+    const [answer] = await answered;
+    assert.match(String(answer), /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*too many bodies arrive at once/is);
+  }
+
+  it('[sec F3] take 64 MiB at most: with made-up credentials, and with a key', async () => {
+    const before = reachableBytes();
+    await overfill('/mcp/echo', 'made-up', mebibyte);
+    await overfill('/api/v1/servers', key, 4 * mebibyte);
+    const held = reachableBytes() - before;
+    assert.ok(held < 1.5 * most, `${held / mebibyte} MiB`);
+  });
+
+  it('[sec F3] keep out no body that arrives at once', async () => {
+    const params = { _meta: { padding: 'x'.repeat(mebibyte / 2) } };
+    assert.deepEqual(resultOf(await toolhost.rpc('echo', 'token', 'ping', params)), {});
+  });
+
+  it('[sec F3] leave nothing behind when their connections end', async () => {
+    const ended = sockets.map((socket) => once(socket.destroy(), 'close'));
+    await Promise.all(ended);
+    sockets = [];
+    const slow = await begin('/mcp/echo', 'token', mebibyte);
+    for (let i = 0; i < 60; i++) await begin('/mcp/echo', 'token', mebibyte);
+    const answered = once(slow, 'data');
+    slow.write('"');
+    const [answer] = await answered;
+    assert.match(String(answer), /^HTTP\/1\.1 400 /);
+  });
+});
