@@ -1,3 +1,4 @@
+import type { UrlRule } from '../domain/config/server-rules.ts';
 import { generatedOf } from './again/generated.ts';
 import { documentHash } from './again/import-again.ts';
 import type { Finding } from './model.ts';
@@ -50,8 +51,13 @@ export type PlannedImport = {
  * Reads a document and plans its import. Takes seconds for the largest documents, so the service runs it on a thread.
  * @throws AppError invalid
  */
-export function importDocument(document: string, choices: ImportChoices, report: ReportKind): PlannedImport {
-  const plan = planImport(readDescription(document), choices);
+export function importDocument(
+  document: string,
+  choices: ImportChoices,
+  report: ReportKind,
+  urlProblem?: UrlRule,
+): PlannedImport {
+  const plan = planImport(readDescription(document), choices, urlProblem);
   const { title, format, counts, groups, proposal, questions, secrets, notes, unmatched, findings } = plan;
   const text = plan.config && JSON.stringify(plan.config);
   const tooLarge = text && sizeProblem(text);

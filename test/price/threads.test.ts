@@ -85,13 +85,14 @@ describe('jobs on threads', () => {
 
   it('[find A2] [imp 1] imports of several workspaces leave a thread to calls', async () => {
     const threads = start();
+    const rules = { managementSlug: 'manage', egressAllow: '', ownHosts: [] };
     const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
     const cancels: (() => void)[] = [];
     const imports = ['a', 'b', 'c'].map((workspaceId) =>
       reasonOf(
         threads.run({
           kind: 'plan-import',
-          input: { document, choices: {}, report: 'none' },
+          input: { document, choices: {}, report: 'none', rules },
           workspaceId,
           limitMs: 60_000,
           onGone: (cancel) => void cancels.push(cancel),

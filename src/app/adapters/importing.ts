@@ -3,6 +3,7 @@ import { createBoundedWork } from '../../domain/work/bounded-work.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, type Problem } from '../../errors.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
+import type { RuleSource } from '../../operations/servers/config-rules.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { type FetchParts, fetchDocument, goneWith } from './fetch-document.ts';
 import { ownMemory } from './threads.ts';
@@ -11,11 +12,11 @@ import { ownMemory } from './threads.ts';
 const most = { ofWorkspace: 2, ofAll: 6 };
 const limitMs = 30_000;
 
-type ImportParts = FetchParts & { threads: ThreadPool };
+type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
 
 /** Imports of documents: fetched by the guarded client, read on a thread. */
 export function createImporting(parts: ImportParts): Importing {
-  const { threads } = parts;
+  const { threads, rules } = parts;
   const inTurn = createBoundedWork(most, 'other imports are under way; try again in a few seconds');
   const documentOf = async ({ text, url }: Pick<ImportRequest, 'text' | 'url'>, workspaceId: string) =>
     text ?? (await fetchDocument(parts, { url: url ?? '', workspaceId })).body ?? '';
@@ -24,14 +25,14 @@ export function createImporting(parts: ImportParts): Importing {
       inTurn(workspaceId, async () => {
         const { choices, report } = request;
         const document = await documentOf(request, workspaceId);
-        const job = { input: { document, choices, report }, transfer: memoryOf(document), workspaceId, limitMs };
+        const job = { input: { document, choices, report, rules }, transfer: memoryOf(document), workspaceId, limitMs };
         return doneOf(await threads.run({ kind: 'plan-import', ...job }).catch(refusedJob));
       }),
     again: (request, workspaceId) =>
       inTurn(workspaceId, async () => {
         const { choices, imported, again } = request;
         const document = await documentOf(request, workspaceId);
-        const input = { document, choices, imported, again };
+        const input = { document, choices, imported, again, rules };
         const job = { input, transfer: memoryOf(document), workspaceId, limitMs };
         return doneOf(await threads.run({ kind: 'import-again', ...job }).catch(refusedJob));
       }),
@@ -52,7 +53,7 @@ async function checkedDocument(
   if (documentHash === known.documentHash || documentHash === imported.documentHash)
     return { documentHash, validators };
   const again = { add: [], take: [], offered: 'new' as const };
-  const input = { document: body, choices, imported, again };
+  const input = { document: body, choices, imported, again, rules: parts.rules };
   signal?.throwIfAborted();
   const onGone = goneWith(signal);
   const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, limitMs, onGone };

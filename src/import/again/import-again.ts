@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { UrlRule } from '../../domain/config/server-rules.ts';
 import { invalid } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
@@ -55,14 +56,14 @@ export function mergeImport(
   document: string,
   choices: ImportChoices,
   imported: ImportedServer,
-  again: AgainChoices,
+  again: AgainChoices & { urlProblem?: UrlRule },
 ): ImportedAgain {
   const description = readDescription(document);
   const answers = stillAsked(description, choices.answers ?? {});
   const config = JSON.parse(imported.config) as JsonFields & { tools: AnyTool[] };
   const present = new Set(config.tools.flatMap(({ imported_from: operation }) => operation ?? []));
   const asked = { ...choices, answers, include: ['*'], deprecated: true, present };
-  const plan = planImport(description, asked);
+  const plan = planImport(description, asked, again.urlProblem);
   const before = readGenerated(imported.generated);
   const now = nowOf(plan, config, before);
   const wanted = new Set(

@@ -120,8 +120,9 @@ function styleOf(
     ['properties', 'allOf', 'additionalProperties'].some(
       (name) => isFields(field(resolved, name)) || Array.isArray(field(resolved, name)),
     );
-  if (!isObject || reading.isSwagger) return parameter.style === 'deepObject' ? 'deep' : undefined;
-  if (parameter.style === 'deepObject') return 'deep';
+  const isDeep = parameter.style === 'deepObject' && location === 'query';
+  if (!isObject || reading.isSwagger) return isDeep ? 'deep' : undefined;
+  if (isDeep) return 'deep';
   return location !== 'query' || parameter.explode === false ? 'comma' : 'repeat';
 }
 

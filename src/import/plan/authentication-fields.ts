@@ -1,4 +1,8 @@
+import { authenticationsSchema } from '../../domain/config/authentication.ts';
+import { authenticationProblems, oauthProblems, type UrlRule } from '../../domain/config/server-rules.ts';
+import type { Problem } from '../../errors.ts';
 import type { ApiDescription, ApiScheme } from '../model.ts';
+import { short } from '../tools/input-arguments.ts';
 import { plainText } from '../tools/texts.ts';
 
 /** A stored secret that the configuration names, and what it is. */
@@ -17,6 +21,10 @@ export type AuthenticationSource = {
   scopes: readonly string[];
   answers: Readonly<Record<string, string>>;
   description: ApiDescription;
+  /** Why the deployment may not call an address. */
+  urlProblem: UrlRule;
+  /** Names that no secret can have, because they are those of variables. */
+  taken: ReadonlySet<string>;
 };
 
 export function authenticationOf(schemes: readonly ApiScheme[], source: AuthenticationSource): CredentialFields {
@@ -27,8 +35,28 @@ export function authenticationOf(schemes: readonly ApiScheme[], source: Authenti
   return fields;
 }
 
+/** The schemes, of which those are unsupported that a configuration would refuse, such as a key in the header Host. */
+export function usableSchemes(description: ApiDescription, urlProblem: UrlRule): ApiDescription['schemes'] {
+  const source = { scopes: [], answers: {}, description, urlProblem, taken: new Set<string>() };
+  const checked = [...description.schemes].map(([name, scheme]): [string, ApiScheme] => {
+    const { authentication } = authenticationOf([scheme], source);
+    const [problem] = authentication === undefined ? [] : problemsOf(authentication, urlProblem);
+    if (!problem) return [name, scheme];
+    const reason = `the credential ${short(name)} cannot be sent: ${problem.path}: ${problem.message}`;
+    return [name, { ...scheme, kind: 'unsupported', reason }];
+  });
+  return new Map(checked);
+}
+
+function problemsOf(authentication: object, urlProblem: UrlRule): Problem[] {
+  const parsed = authenticationsSchema.safeParse(authentication, { reportInput: false });
+  if (!parsed.success)
+    return parsed.error.issues.map(({ path, message }) => ({ path: path.join('.'), message: message }));
+  return authenticationProblems(parsed.data, { hasLogin: false, urlProblem, variables: undefined });
+}
+
 function entryOf(scheme: ApiScheme, fields: CredentialFields, source: AuthenticationSource): object[] {
-  const secret = (suffix: string, what: string) => placeholder(scheme, suffix, what, fields);
+  const secret = (suffix: string, what: string) => placeholder(scheme, suffix, what, { fields, source });
   switch (scheme.kind) {
     case 'bearer':
       return [{ type: 'Bearer', token: secret('TOKEN', 'Bearer token') }];
@@ -59,18 +87,17 @@ function oauthEntry(scheme: ApiScheme, fields: CredentialFields, source: Authent
   const { client_id: id, client_secret: key } = answers;
   const { authorizationUrl, tokenUrl, clientTokenUrl } = scheme;
   if (id && key && isHttps(authorizationUrl) && isHttps(tokenUrl)) {
-    fields.oauth = {
-      authorization_url: authorizationUrl,
-      token_url: tokenUrl,
-      client_id: id,
-      client_secret: key,
-      scopes,
-    };
-    return [{ type: 'Bearer' }];
+    const urls = { authorization_url: authorizationUrl, token_url: tokenUrl };
+    const [problem] = oauthProblems(urls, source.urlProblem);
+    if (!problem) {
+      fields.oauth = { ...urls, client_id: id, client_secret: key, scopes };
+      return [{ type: 'Bearer' }];
+    }
+    fields.notes.push(`People cannot log in: ${problem.path}: ${problem.message}.`);
   }
-  if (isHttps(clientTokenUrl) && authorizationUrl === undefined) {
-    const client_id = placeholder(scheme, 'CLIENT_ID', 'Client id', fields);
-    const client_secret = placeholder(scheme, 'CLIENT_SECRET', 'Client secret', fields);
+  if (isTokenUrl(clientTokenUrl, source.urlProblem) && authorizationUrl === undefined) {
+    const client_id = placeholder(scheme, 'CLIENT_ID', 'Client id', { fields, source });
+    const client_secret = placeholder(scheme, 'CLIENT_SECRET', 'Client secret', { fields, source });
     return [
       {
         type: 'ClientCredentials',
@@ -84,11 +111,27 @@ function oauthEntry(scheme: ApiScheme, fields: CredentialFields, source: Authent
   fields.notes.push(
     'An access token that is stored ends when the provider says; with client_id and client_secret people log in.',
   );
-  return [{ type: 'Bearer', token: placeholder(scheme, 'TOKEN', 'Access token', fields) }];
+  return [{ type: 'Bearer', token: placeholder(scheme, 'TOKEN', 'Access token', { fields, source }) }];
 }
 
+/** Whether client credentials can be exchanged at an address. */
+function isTokenUrl(url: string | undefined, urlProblem: UrlRule): url is string {
+  if (!isHttps(url)) return false;
+  const entry = { type: 'ClientCredentials', token_url: url, client_id: 'x', client_secret: 'x' };
+  return problemsOf(entry, urlProblem).length === 0;
+}
+
+/** Longest address of a provider in a configuration. */
+const longestUrl = 2048;
+
 function isHttps(url: string | undefined): url is string {
-  return url !== undefined && /^https:\/\/[^/{}]+/i.test(url) && URL.canParse(url) && !url.includes('{');
+  return (
+    url !== undefined &&
+    url.length <= longestUrl &&
+    /^https:\/\/[^/{}]+/i.test(url) &&
+    URL.canParse(url) &&
+    !url.includes('{')
+  );
 }
 
 function awsEntry(fields: CredentialFields, { answers, description }: AuthenticationSource): object {
@@ -100,12 +143,14 @@ function awsEntry(fields: CredentialFields, { answers, description }: Authentica
     type: 'AwsSigV4',
     access_key_id: '{{AWS_ACCESS_KEY_ID}}',
     secret_access_key: '{{AWS_SECRET_ACCESS_KEY}}',
-    region: answers.region ?? region?.fallback ?? 'us-east-1',
-    service: answers.service ?? (host || 'execute-api'),
+    region: answers.region ?? (/^[a-z0-9-]{1,100}$/.test(region?.fallback ?? '') ? region?.fallback : 'us-east-1'),
+    service: answers.service ?? (host.toLowerCase() || 'execute-api'),
   };
 }
 
-function placeholder({ name, description }: ApiScheme, suffix: string, what: string, fields: CredentialFields): string {
+type Into = { fields: CredentialFields; source: AuthenticationSource };
+
+function placeholder({ name, description }: ApiScheme, suffix: string, what: string, { fields, source }: Into): string {
   const words = name
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1_$2')
     .toUpperCase()
@@ -117,9 +162,10 @@ function placeholder({ name, description }: ApiScheme, suffix: string, what: str
     .join('_')
     .replace(/^(?=\d)/, '_')
     .slice(0, 60);
-  // Two schemes may have the same name in letters that a secret can have.
+  // Two schemes may have the same name in letters that a secret can have, and a variable would be sent in its place.
   let own = base;
-  for (let count = 2; fields.secrets.some((secret) => secret.name === own); count++) own = `${base}_${count}`;
+  const isTaken = () => source.taken.has(own) || fields.secrets.some((secret) => secret.name === own);
+  for (let count = 2; isTaken(); count++) own = `${base}_${count}`;
   const text = plainText(description, 200);
   add(fields, own, text === '' ? what : `${what}: ${text}`);
   return `{{${own}}}`;

@@ -1,8 +1,9 @@
+import { signatureHeaders } from '../../domain/config/authentication.ts';
 import { foldedHeader, foldedName, ownedNames } from '../../domain/http/parameter-names.ts';
 import type { ApiDescription, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
 import { type CredentialNames, short } from '../tools/input-arguments.ts';
 import { plainText } from '../tools/texts.ts';
-import { authenticationOf, type CredentialFields } from './authentication-fields.ts';
+import { type AuthenticationSource, authenticationOf, type CredentialFields } from './authentication-fields.ts';
 import type { ImportChoices, Question } from './choices.ts';
 import { isSameAddress } from './server-address.ts';
 
@@ -18,6 +19,12 @@ export type ServerCredential = {
 /** Credentials that are needed at once, and how many operations they are enough for, with or without a tool by now. */
 type Option = { id: string; schemes: readonly ApiScheme[]; covers: number; coversPresent: number };
 
+/** `present` are operations that have a tool by now. */
+type CredentialChoice = Pick<AuthenticationSource, 'urlProblem' | 'taken'> & {
+  choices: ImportChoices;
+  present: readonly ApiOperation[];
+};
+
 const byHand = ['bearer', 'basic', 'none'];
 
 /**
@@ -27,8 +34,7 @@ const byHand = ['bearer', 'basic', 'none'];
 export function chooseCredential(
   description: ApiDescription,
   operations: readonly ApiOperation[],
-  choices: ImportChoices,
-  present: readonly ApiOperation[],
+  { choices, present, urlProblem, taken }: CredentialChoice,
 ): ServerCredential {
   const options = optionsOf(description, present);
   const answers = choices.answers ?? {};
@@ -39,7 +45,7 @@ export function chooseCredential(
   const isByHand = given !== undefined && described === undefined;
   const scopes = scopesOf(operations, chosen);
   return {
-    fields: authenticationOf(schemes, { scopes, answers, description }),
+    fields: authenticationOf(schemes, { scopes, answers, description, urlProblem, taken }),
     names: namesOf(schemes),
     missingFor: (operation) =>
       elsewhere(operation, schemes, description, choices) ??
@@ -109,8 +115,12 @@ function onePerTarget(schemes: readonly ApiScheme[]): ApiScheme[] {
   return schemes.filter((scheme) => first.get(targetOf(scheme)) === scheme);
 }
 
+const signed = new Set(signatureHeaders.map(foldedHeader));
+
 function targetOf({ kind, in: location, parameter = '' }: ApiScheme): string {
   if (kind !== 'key') return 'header authorization';
+  // Headers that a signature of AWS consists of belong to the signature.
+  if (location === 'header' && signed.has(foldedHeader(parameter))) return 'header authorization';
   return `${location} ${location === 'header' ? foldedHeader(parameter) : foldedName(parameter)}`;
 }
 
@@ -186,7 +196,7 @@ function scopesOf(operations: readonly ApiOperation[], chosen: ReadonlySet<strin
     const requirement = security.find((alternative) => [...alternative.keys()].some((name) => chosen.has(name)));
     for (const [name, wanted] of requirement ?? []) if (chosen.has(name)) for (const scope of wanted) scopes.add(scope);
   }
-  return [...scopes].filter((scope) => scopePattern.test(scope)).slice(0, 100);
+  return [...scopes].filter((scope) => scopePattern.test(scope) && !scope.includes('{{')).slice(0, 100);
 }
 
 function questionsOf(

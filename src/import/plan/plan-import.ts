@@ -1,18 +1,24 @@
+import { authenticationsSchema } from '../../domain/config/authentication.ts';
 import { hiddenCharacters } from '../../domain/config/server-config.ts';
+import type { UrlRule } from '../../domain/config/server-rules.ts';
+import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
+import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
+import { ProblemList } from '../../domain/problems/problems.ts';
 import type { ApiDescription, Finding } from '../model.ts';
 import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.ts';
 import { makeTool } from '../tools/make-tool.ts';
 import { plainText, shortened } from '../tools/texts.ts';
 import { toolNames } from '../tools/tool-names.ts';
-import type { NeededSecret } from './authentication-fields.ts';
+import { type NeededSecret, usableSchemes } from './authentication-fields.ts';
 import { checkAnswers } from './check-answers.ts';
 import type { ImportChoices, Question } from './choices.ts';
 import { chooseCredential } from './credentials.ts';
 import { slugOf } from './default-slug.ts';
 import { operationKeys } from './operation-keys.ts';
+import { withoutRefused } from './refused-parts.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
-import { ownAddress, serverAddress } from './server-address.ts';
+import { type Address, ownAddress, serverAddress } from './server-address.ts';
 
 /** What an import would make, and what it made of each operation. */
 export type ImportPlan = {
@@ -49,23 +55,33 @@ export type ImportedConfig = {
 };
 
 /**
- * Plans the import of a description. Without `include` the proposal is chosen.
+ * Plans the import of a description. Without `include` the proposal is chosen. `urlProblem` says which addresses the
+ * deployment may not call.
  * @throws AppError invalid when an answer belongs to no question
  */
-export function planImport(description: ApiDescription, choices: ImportChoices): ImportPlan {
+export function planImport(
+  described: ApiDescription,
+  choices: ImportChoices,
+  urlProblem: UrlRule = () => undefined,
+): ImportPlan {
+  const description = { ...described, schemes: usableSchemes(described, urlProblem) };
   checkAnswers(description, choices);
-  const address = serverAddress(description, choices);
+  const address = serverAddress(description, choices, urlProblem);
   const names = toolNames(description.operations);
   const keys = operationKeys(description.operations);
   const present = description.operations.filter((_, index) => choices.present?.has(keys[index] as string));
-  const credential = chooseCredential(description, description.operations, choices, present);
+  const taken = new Set(Object.keys(address.variables));
+  const choosing = { choices, present, urlProblem, taken };
+  const credential = chooseCredential(description, description.operations, choosing);
+  const surroundings = surroundingsOf(address, credential.fields.authentication, urlProblem);
   const source = { root: description.root, credential: credential.names };
   const all = description.operations.map((operation, index): MadeTool => {
     const own = ownAddress(operation.servers, choices, address);
     const made = makeTool(operation, names[index] as string, own && 'url' in own ? own.url : '', source);
     const missing = credential.missingFor(operation) ?? (own && 'problem' in own ? own.problem : undefined);
     if (missing !== undefined) return { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
-    return made.tool ? { ...made, tool: { ...made.tool, imported_from: keys[index] as string } } : made;
+    if (!made.tool) return made;
+    return withoutRefused({ ...made, tool: { ...made.tool, imported_from: keys[index] as string } }, surroundings);
   });
   const order = description.tags.map(({ name }) => name);
   const proposal = propose(all, order);
@@ -77,8 +93,7 @@ export function planImport(description: ApiDescription, choices: ImportChoices):
   const { fields } = chooseCredential(
     description,
     chosen.map(({ operation }) => operation),
-    choices,
-    present,
+    choosing,
   );
   const questions = [...address.questions, ...credential.questions];
   const config = questions.some(({ required }) => required)
@@ -91,7 +106,7 @@ export function planImport(description: ApiDescription, choices: ImportChoices):
     groups: groupsOf(all, order),
     proposal,
     questions,
-    secrets: [...address.secrets, ...fields.secrets],
+    secrets: withoutRepeats([...address.secrets, ...fields.secrets]),
     notes: fields.notes,
     unmatched,
     findings: [...description.findings, ...address.findings],
@@ -101,6 +116,23 @@ export function planImport(description: ApiDescription, choices: ImportChoices):
     tokens: tokensOfAll(chosen),
     config,
   };
+}
+
+/** A key of the address and one of a header may be the same secret. */
+function withoutRepeats(secrets: readonly NeededSecret[]): NeededSecret[] {
+  return secrets.filter(({ name }, index) => secrets.findIndex((other) => other.name === name) === index);
+}
+
+/** What the checks of tools look at beside them. An address that must be answered first stands for any. */
+function surroundingsOf(
+  { baseUrl, variables }: Address,
+  given: object | undefined,
+  urlProblem: UrlRule,
+): ToolSurroundings {
+  const authentication = authenticationsSchema.safeParse(given).data;
+  const raw = { base_url: baseUrl ?? 'https://base.invalid', variables };
+  const wide = checkServerWide(raw, { authentication, urlProblem }, new ProblemList());
+  return { authentication, urlProblem, wide };
 }
 
 function countsOf(all: readonly MadeTool[]): ImportPlan['counts'] {

@@ -1,4 +1,8 @@
+import type { UrlRule } from '../../domain/config/server-rules.ts';
+import { mostVariableLength, serverWideShape } from '../../domain/config/server-wide.ts';
+import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
+import { ProblemList } from '../../domain/problems/problems.ts';
 import type { ApiDescription, ApiServer, Finding, ServerVariable } from '../model.ts';
 import { plainText } from '../tools/texts.ts';
 import type { NeededSecret } from './authentication-fields.ts';
@@ -26,7 +30,11 @@ export function isSameAddress(one: string, other: string): boolean {
   return plain(one) === plain(other);
 }
 
-export function serverAddress(description: ApiDescription, choices: ImportChoices): Address {
+export function serverAddress(
+  description: ApiDescription,
+  choices: ImportChoices,
+  urlProblem: UrlRule = () => undefined,
+): Address {
   const { servers } = description;
   const address: Address = { baseUrl: undefined, variables: {}, questions: [], secrets: [], findings: [] };
   const given = choices.server ?? choices.answers?.server;
@@ -35,7 +43,31 @@ export function serverAddress(description: ApiDescription, choices: ImportChoice
   const url = server && absolute(server.url, choices.documentUrl);
   if (given === undefined) addChoice(address, servers, server, url);
   if (!server || url === undefined) return address;
-  return filled(address, { ...server, url }, choices.answers ?? {});
+  const found = filled(address, { ...server, url }, choices.answers ?? {});
+  return given === undefined ? withoutRefused(found, urlProblem) : found;
+}
+
+/** An address of the document that no configuration can have is asked for, like one that is missing. */
+function withoutRefused(address: Address, urlProblem: UrlRule): Address {
+  const { baseUrl, variables, questions } = address;
+  if (questions.some(({ required }) => required)) return address;
+  const problems = new ProblemList();
+  checkServerWide({ base_url: baseUrl, variables }, { authentication: undefined, urlProblem }, problems);
+  const parsed = serverWideShape.base_url.safeParse(baseUrl);
+  const token = /(?<!\w):[A-Za-z_]\w*/.exec((baseUrl ?? '').replace(/^[a-z]+:\/\/[^/]*/i, ''))?.[0];
+  if (token !== undefined) problems.add(() => ({ path: 'base_url', message: `${token} stands for a part of it` }));
+  const [problem] = parsed.success ? problems.all() : [{ message: 'it is too long' }];
+  if (!problem) return address;
+  const shown = JSON.stringify((baseUrl ?? '').slice(0, 100));
+  const question = `The address ${shown} of the document cannot be called: ${problem.message}. Which address has the API, such as https://api.example.com?`;
+  const others = questions.filter(({ name }) => name !== 'server');
+  return {
+    ...address,
+    baseUrl: undefined,
+    variables: {},
+    secrets: [],
+    questions: [{ name: 'server', required: true, question }, ...others],
+  };
 }
 
 /**
@@ -136,7 +168,7 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
     const value = withScheme(given ?? variable.fallback ?? '', base.startsWith(`{${variable.name}}`));
     if (given === undefined) address.questions.push(questionOf(variable));
     // A variable that is the scheme or holds slashes cannot be filled in later.
-    if (/^https?$|\/|^$/.test(value) || !secretNamePattern.test(name)) {
+    if (/^https?$|\/|^$/.test(value) || !isVariable(name, value, address)) {
       base = base.replaceAll(
         `{${variable.name}}`,
         value === 'http'
@@ -147,7 +179,9 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
     }
     base = base.replaceAll(`{${variable.name}}`, `{{${name}}}`);
     const text = plainText(variable.description, 300);
-    const options = variable.options.includes(value) ? variable.options.slice(0, 100) : [];
+    const options = variable.options.slice(0, 100).includes(value)
+      ? variable.options.filter((option) => option.length <= mostVariableLength).slice(0, 100)
+      : [];
     address.variables[name] = {
       value,
       ...(text !== '' && { description: text }),
@@ -155,6 +189,20 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
     };
   }
   return { ...address, baseUrl: withoutEnd(secure(base, address.findings)) };
+}
+
+/** Most variables of a configuration. */
+const mostVariables = 100;
+
+/** Whether the configuration can have it as a variable. */
+function isVariable(name: string, value: string, { variables }: Address): boolean {
+  return (
+    secretNamePattern.test(name) &&
+    name !== '__proto__' &&
+    value.length <= mostVariableLength &&
+    !/\p{Cc}|\{\{|\}\}/u.test(value) &&
+    Object.keys(variables).length < mostVariables
+  );
 }
 
 /** A host where the address begins with the variable, as in collections and scripts. */

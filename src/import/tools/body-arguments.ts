@@ -1,3 +1,4 @@
+import { isHeaderValue } from '../../domain/http/headers.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
@@ -14,7 +15,10 @@ export type BodyParts = { arguments: MadeArgument[]; body?: string; contentType?
 const nothing: BodyParts = { arguments: [] };
 
 export function bodyArguments(operation: ApiOperation, making: Making): BodyParts {
-  const content = operation.body && preferred(operation.body.contents);
+  const all = operation.body?.contents ?? [];
+  const content = preferred(all.filter(({ mediaType }) => isSendable(mediaType)));
+  if (!content && all[0])
+    making.report.lose(`the body of type ${short(all[0].mediaType)}`, operation.body?.required === true);
   if (!operation.body || !content) return nothing;
   const kind = kindOf(content.mediaType);
   const isRead = operation.method === 'GET' || operation.method === 'HEAD';
@@ -30,6 +34,13 @@ export function bodyArguments(operation: ApiOperation, making: Making): BodyPart
   if (kind === 'form' || kind === 'multipart') return formBody(content, kind, making);
   return rawBody(operation.body, content, kind, making);
 }
+
+/** Whether a type can be the value of a header, in which arguments would be sent as they stand. */
+function isSendable(mediaType: string): boolean {
+  return mediaType.length <= longestType && isHeaderValue(mediaType) && !/[{}]|(?<!\w):/.test(mediaType);
+}
+
+const longestType = 500;
 
 type Kind = 'json' | 'form' | 'multipart' | 'text' | 'binary';
 

@@ -48,7 +48,7 @@ function makeWithDepth(operation: ApiOperation, { name, base, source, deepest }:
     return { operation, name, tool: undefined, outcome: 'skipped', notes, repairs, tokens: 0 };
   }
   const outcome = missing.length > 0 ? 'partial' : loosened.length > 0 ? 'loosened' : 'whole';
-  return { operation, name, tool, outcome, notes: [...missing, ...loosened], repairs, tokens: tokensOf(tool) };
+  return { operation, name, tool, outcome, notes: [...missing, ...loosened], repairs, tokens: tokensOfTool(tool) };
 }
 
 function toolOf(operation: ApiOperation, name: string, base: string, making: Making): ImportedTool | undefined {
@@ -176,6 +176,6 @@ function requiredOf(definitions: readonly { name: string; required: boolean }[])
 }
 
 /** Current models take about four characters of JSON as a token. */
-function tokensOf({ name, description, input_schema }: ImportedTool): number {
+export function tokensOfTool({ name, description, input_schema }: ImportedTool): number {
   return tokensOfLength(JSON.stringify({ name, description, inputSchema: toJsonSchema(input_schema) }).length);
 }

@@ -1,12 +1,17 @@
+import { readMoreName } from '../../domain/pieces/read-more.ts';
+import { searchToolNames } from '../../domain/search/own-tools.ts';
 import type { ApiOperation } from '../model.ts';
 import { shortHash } from './argument-names.ts';
 
 /** Clients put the name of the server before that of the tool, and take 64 characters together. */
 const longest = 48;
 
+/** Names of the tools that a server itself offers. */
+const reserved = [readMoreName, ...Object.values(searchToolNames)];
+
 /** A name for each operation, in their order. Names do not depend on what is chosen of the operations. */
 export function toolNames(operations: readonly ApiOperation[]): string[] {
-  const taken = new Set<string>();
+  const taken = new Set(reserved);
   return operations.map((operation) => {
     const words = operation.operationId === undefined ? [] : wordsOf(operation.operationId);
     const found = words.length > 0 ? words : derivedWords(operation);

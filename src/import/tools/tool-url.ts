@@ -25,7 +25,7 @@ function queryPairs(query: string, tokens: Tokens): string[] {
     const equals = text.indexOf('=');
     const name = equals < 0 ? text : text.slice(0, equals);
     if (name === '' || /[{}]/.test(name)) return [];
-    const encoded = encodeURIComponent(decoded(name));
+    const encoded = encodeURIComponent(decoded(name).toWellFormed());
     return [equals < 0 ? encoded : `${encoded}=${tokens.fill(text.slice(equals + 1), '&')}`];
   });
 }

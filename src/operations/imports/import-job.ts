@@ -8,28 +8,36 @@ import {
 import { importDocument, type PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
+import { type RuleSource, rulesOf } from '../servers/config-rules.ts';
 
 type Refused = { refused: string; problems: readonly Problem[] };
 
 /** Planning of an import on a thread. A refusal is an output, because errors lose their class between threads. */
 export type ImportJob = {
-  input: { document: string | Uint8Array; choices: ImportChoices; report: ReportKind };
+  input: { document: string | Uint8Array; choices: ImportChoices; report: ReportKind; rules: RuleSource };
   output: { done: PlannedImport } | Refused;
 };
 
 /** Reading a document again, and merging it into a server. */
 export type ImportAgainJob = {
-  input: { document: string | Uint8Array; choices: ImportChoices; imported: ImportedServer; again: AgainChoices };
+  input: {
+    document: string | Uint8Array;
+    choices: ImportChoices;
+    imported: ImportedServer;
+    again: AgainChoices;
+    rules: RuleSource;
+  };
   output: { done: ImportedAgain } | Refused;
 };
 
-export function runImport({ document, choices, report }: ImportJob['input']): { output: ImportJob['output'] } {
-  return outputOf(() => importDocument(textOf(document), choices, report));
+export function runImport(input: ImportJob['input']): { output: ImportJob['output'] } {
+  const { document, choices, report, rules } = input;
+  return outputOf(() => importDocument(textOf(document), choices, report, rulesOf(rules).urlProblem));
 }
 
 export function runImportAgain(input: ImportAgainJob['input']): { output: ImportAgainJob['output'] } {
-  const { document, choices, imported, again } = input;
-  return outputOf(() => mergeImport(textOf(document), choices, imported, again));
+  const { document, choices, imported, again, rules } = input;
+  return outputOf(() => mergeImport(textOf(document), choices, imported, { ...again, ...rulesOf(rules) }));
 }
 
 function textOf(document: string | Uint8Array): string {

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { checkServerConfig } from '../../src/domain/config/server-config.ts';
+import { planImport } from '../../src/import/plan/plan-import.ts';
+import { readDescription } from '../../src/import/read-description.ts';
+import { goodOperation, nastyDescriptions } from '../support/import/nasty-descriptions.ts';
+import { openApi, outcomesOf } from '../support/import/plan-of.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+/** A rule like that of a deployment: public https only. */
+function urlProblem({ protocol, hostname }: URL): string | undefined {
+  if (protocol !== 'https:') return 'allowed: https';
+  return /^localhost$|^10\.|^\[/.test(hostname) ? 'is not public' : undefined;
+}
+
+describe('a description of which some parts are wrong', () => {
+  it('[imp 1] is imported with its good operations, or asks for its address', () => {
+    let made = 0;
+    const check = fc.property(nastyDescriptions, (document) => {
+      const description = readDescription(JSON.stringify(document));
+      const plan = planImport(description, { include: ['*'], deprecated: true }, urlProblem);
+      if (!plan.config) {
+        assert.ok(plan.questions.some(({ required }) => required));
+        return;
+      }
+      made++;
+      const { problems } = checkServerConfig(plan.config, { managementSlug: 'manage', urlProblem });
+      assert.deepEqual(problems, []);
+      assert.ok(plan.config.tools.some((tool) => tool.imported_from === goodOperation));
+      for (const { tool, outcome, notes } of plan.all) {
+        assert.equal(tool === undefined, outcome === 'skipped');
+        if (outcome !== 'whole') assert.ok(notes.length > 0);
+      }
+    });
+    fc.assert(check, { numRuns: 300 });
+    assert.ok(made > 100, String(made));
+  });
+
+  it('[imp 3] says which part was left out, and why', () => {
+    const query = (name: string, more: Json = {}) => ({ name, in: 'query', schema: { type: 'string' }, ...more });
+    const summary = 'Does something that is described';
+    const deep = query('filter', { style: 'deepObject', schema: { type: 'object' } });
+    const body = (type: string) => ({ content: { [type]: { schema: { type: 'string' } } } });
+    const document = openApi({
+      '/clash': { get: { summary, parameters: [deep, query('filter[x]')] } },
+      '/needed': { get: { summary, parameters: [deep, query('filter[x]', { required: true })] } },
+      '/type': { post: { summary, requestBody: body('text/plain\r\nX-Evil: 1') } },
+      '/needed-type': { post: { summary, requestBody: { ...body('text/plain\r\nX-Evil: 1'), required: true } } },
+      '/name': { get: { summary, parameters: [query('{{TOKEN}}')] } },
+      '/dots/../up': { get: { summary } },
+      '/more': { get: { summary, operationId: 'readMore' } },
+    });
+    assert.deepEqual(outcomesOf(document), [
+      'GET /clash: partial; the input "filter[x]": "filter[x]" is a name that a property of the argument filter can get; make one argument of both',
+      'GET /needed: skipped; input_schema.filter_x.wire_name: "filter[x]" is a name that a property of the argument filter can get; make one argument of both',
+      'POST /type: partial; the body of type "text/plain\\r\\nX-Evil: 1"',
+      'POST /needed-type: skipped; the body of type "text/plain\\r\\nX-Evil: 1"',
+      'GET /name: partial; the input "{{TOKEN}}": a variable or a secret never fills a name; write it out',
+      'GET /dots/../up: skipped; a path with . or .. segments',
+      'GET /more: whole',
+    ]);
+  });
+
+  describe('sent to the service', () => {
+    let toolhost: TestToolhost;
+    it('[imp 1] refuses neither the import nor what can be called', async (t) => {
+      toolhost = await startToolhost();
+      t.after(() => toolhost.stop());
+      const summary = 'Does something that is described';
+      const parameters = [
+        { name: 'filter', in: 'query', style: 'deepObject', schema: { type: 'object' } },
+        { name: 'filter[x]', in: 'query', schema: { type: 'string' } },
+      ];
+      const securitySchemes = {
+        host: { type: 'apiKey', in: 'header', name: 'Host' },
+        machine: { type: 'oauth2', flows: { clientCredentials: { tokenUrl: 'https://localhost/token' } } },
+      };
+      const document = JSON.stringify(
+        openApi(
+          {
+            '/a': { get: { summary, parameters, security: [{ machine: [] }] } },
+            '/b': { get: { summary, servers: [{ url: 'http://localhost:3000' }] } },
+            '/c': { get: { summary, security: [{ host: [] }] } },
+            '/d': { get: { summary, operationId: 'read_more' } },
+          },
+          { components: { securitySchemes } },
+        ),
+      );
+      const body = { mode: 'create', document, include: ['*'], report: 'all', slug: 'nasty' };
+      const reply = await toolhost.rest('POST', '/import', { body });
+      assert.equal(reply.status, 200, reply.text);
+      const { report } = reply.body as { report: { operation: string; outcome: string; notes: string[] }[] };
+      assert.deepEqual(
+        report.map(({ operation, outcome }) => `${operation} ${outcome}`),
+        ['GET /a partial', 'GET /b skipped', 'GET /c skipped', 'GET /d whole'],
+      );
+      assert.match(String(report[1]?.notes), /^url: /);
+      assert.match(String(report[2]?.notes), /the credential "host" cannot be sent/);
+    });
+  });
+});
