@@ -42,7 +42,7 @@ export function operationParts(
     rules: rulesOf(rules),
     checkConfigOnThread: serving && configurationWork(serving.threads, rules),
     importing: serving
-      ? createImporting({ ...serving, rules, urlProblem: rulesOf(rules).urlProblem })
+      ? createImporting({ ...serving, rules, urlProblem: rulesOf(rules).urlProblem, now })
       : { plan: notServing, again: notServing, check: notServing },
     baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),

@@ -193,4 +193,35 @@ describe('importApi', () => {
       200,
     );
   });
+
+  it('[imp 4] workspaces whose descriptions are slow to come leave a place to the next one', async (t) => {
+    let now = Date.now();
+    const own = await startToolhost({ egress: [upstream.port, documents.port], surroundings: { now: () => now } });
+    t.after(() => own.stop());
+    upstream.on('GET /slow.json', () => 'hold');
+    upstream.take();
+    const keys = await Promise.all([1, 2, 3, 4, 5, 6].map((count) => own.key({ workspace: `slow-${count}` })));
+    const importing = (index: number, url: string) =>
+      own.rest('POST', '/import', { key: keys[index] as string, body: { url } });
+    const slow = `${upstream.url}/slow.json`;
+    const quick = `${documents.url}/openapi.json`;
+    const held = [0, 1, 2].flatMap((index) => [importing(index, slow), importing(index, slow)]);
+    await upstream.waitForRequest(6);
+    assert.equal((await importing(3, quick)).status, 200, 'three workspaces leave a place to the fourth');
+    held.push(importing(3, slow), importing(4, slow));
+    await upstream.waitForRequest(8);
+    assert.equal((await importing(5, quick)).status, 429, 'what has just begun stays');
+    now += 3000;
+    assert.equal((await importing(5, quick)).status, 200, 'what takes long gives way');
+    const [first] = held;
+    const reply = await first;
+    assert.equal(reply?.status, 429);
+    assert.match(reply?.text ?? '', /host was slow while others waited/);
+    for (const request of upstream.requests) request.release({ body: shop(upstream.url) });
+    const statuses = (await Promise.all(held.slice(1))).map(({ status }) => status);
+    assert.deepEqual(
+      statuses,
+      statuses.map(() => 200),
+    );
+  });
 });

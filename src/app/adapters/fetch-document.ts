@@ -3,6 +3,7 @@ import type { Answer, HttpClient } from '../../outbound/http-client.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
 import { userAgentOf } from '../../version.ts';
 
+/** For all requests of one document. */
 const fetchMs = 20_000;
 const fetchedBytes = 32 * 1024 * 1024;
 const mostRedirects = 3;
@@ -13,6 +14,7 @@ export type FetchParts = {
   http: HttpClient;
   /** Why this deployment may not call a URL; undefined if it may. */
   urlProblem: (url: URL) => string | undefined;
+  now: () => number;
 };
 
 export type WantedDocument = {
@@ -28,10 +30,11 @@ export type FetchedDocument = { body: Buffer | undefined; validators: Validators
 
 /** Fetches a document. Each redirect is checked as the first address is, and no credential is sent. @throws AppError invalid */
 export async function fetchDocument(
-  { http, urlProblem }: FetchParts,
+  { http, urlProblem, now }: FetchParts,
   wanted: WantedDocument,
 ): Promise<FetchedDocument> {
   let { url } = wanted;
+  const end = now() + fetchMs;
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
     wanted.signal?.throwIfAborted();
     if (!URL.canParse(url)) throw refused('not a URL; allowed: the https address of a description');
@@ -40,9 +43,11 @@ export async function fetchDocument(
     const problem = urlProblem(target);
     if (problem !== undefined) throw refused(problem);
     const known = wanted.validators?.url === target.href ? wanted.validators : undefined;
-    const answer = await http.send(exchangeOf(target, wanted, known)).catch((error: unknown) => {
-      throw error instanceof OutboundError ? refused(`the document could not be fetched: ${error.message}`) : error;
-    });
+    const answer = await http
+      .send(exchangeOf(target, wanted, known, Math.max(1, end - now())))
+      .catch((error: unknown) => {
+        throw error instanceof OutboundError ? refused(`the document could not be fetched: ${error.message}`) : error;
+      });
     if (answer.status === 200) return { body: answer.body, validators: validatorsOf(target, answer) };
     if (answer.status === 304 && known) return { body: undefined, validators: known };
     url = redirectOf(answer, url);
@@ -55,7 +60,12 @@ export function goneWith(signal: AbortSignal | undefined): ((cancel: () => void)
   return signal && ((cancel) => signal.addEventListener('abort', cancel, { once: true }));
 }
 
-function exchangeOf(target: URL, { workspaceId, signal }: WantedDocument, known: Validators | undefined) {
+function exchangeOf(
+  target: URL,
+  { workspaceId, signal }: WantedDocument,
+  known: Validators | undefined,
+  timeoutMs: number,
+) {
   const conditions = [
     ...(known?.etag === undefined ? [] : ['If-None-Match', known.etag]),
     ...(known?.modified === undefined ? [] : ['If-Modified-Since', known.modified]),
@@ -69,7 +79,7 @@ function exchangeOf(target: URL, { workspaceId, signal }: WantedDocument, known:
     method: 'GET' as const,
     headers: ['Accept', accept, 'User-Agent', userAgentOf(), ...conditions],
     body: undefined,
-    timeoutMs: fetchMs,
+    timeoutMs,
     limitBytes: fetchedBytes,
     onGone: goneWith(signal),
   };

@@ -1,63 +1,83 @@
 import { createHash } from 'node:crypto';
-import { createBoundedWork } from '../../domain/work/bounded-work.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, type Problem } from '../../errors.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
-import { type FetchParts, fetchDocument, goneWith } from './fetch-document.ts';
+import {
+  type FetchedDocument,
+  type FetchParts,
+  fetchDocument,
+  goneWith,
+  type WantedDocument,
+} from './fetch-document.ts';
+import { createImportPlaces, type ImportPlace } from './import-places.ts';
 import { ownMemory } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
-const most = { ofWorkspace: 2, ofAll: 6 };
+const most = { ofWorkspace: 2, ofAll: 8 };
+const firmMs = 2000;
 const limitMs = 30_000;
 
 type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
 
 /** Imports of documents: fetched by the guarded client, read on a thread. */
 export function createImporting(parts: ImportParts): Importing {
-  const { threads, rules } = parts;
-  const inTurn = createBoundedWork(most, 'other imports are under way; try again in a few seconds');
-  const documentOf = async ({ text, url }: Pick<ImportRequest, 'text' | 'url'>, workspaceId: string) =>
-    text ?? (await fetchDocument(parts, { url: url ?? '', workspaceId })).body ?? '';
+  const { threads, rules, now } = parts;
+  const inPlace = createImportPlaces({ most, firmMs, now });
+  const fetched = ({ gone, fetch }: ImportPlace, wanted: WantedDocument) =>
+    fetch(() => {
+      const signal = wanted.signal ? AbortSignal.any([wanted.signal, gone]) : gone;
+      return fetchDocument(parts, { ...wanted, signal });
+    });
+  const documentOf = async (place: ImportPlace, { text, url }: Source, workspaceId: string) =>
+    text ?? (await fetched(place, { url: url ?? '', workspaceId })).body ?? '';
   return {
     plan: (request, workspaceId) =>
-      inTurn(workspaceId, async () => {
+      inPlace(workspaceId, async (place) => {
         const { choices, report } = request;
-        const document = await documentOf(request, workspaceId);
-        const job = { input: { document, choices, report, rules }, transfer: memoryOf(document), workspaceId, limitMs };
+        const document = await documentOf(place, request, workspaceId);
+        const input = { document, choices, report, rules };
+        const job = { input, transfer: memoryOf(document), workspaceId, limitMs };
         return doneOf(await threads.run({ kind: 'plan-import', ...job }).catch(refusedJob));
       }),
     again: (request, workspaceId) =>
-      inTurn(workspaceId, async () => {
+      inPlace(workspaceId, async (place) => {
         const { choices, imported, again } = request;
-        const document = await documentOf(request, workspaceId);
+        const document = await documentOf(place, request, workspaceId);
         const input = { document, choices, imported, again, rules };
         const job = { input, transfer: memoryOf(document), workspaceId, limitMs };
         return doneOf(await threads.run({ kind: 'import-again', ...job }).catch(refusedJob));
       }),
-    check: (request, workspaceId) => inTurn(workspaceId, () => checkedDocument(parts, request, workspaceId)),
+    check: (request, workspaceId) =>
+      inPlace(workspaceId, async (place) => {
+        const { url, known, signal } = request;
+        const document = await fetched(place, { url, workspaceId, validators: known.validators, signal });
+        return checkedDocument(parts, document, request, workspaceId);
+      }),
   };
 }
 
-/** Fetches a document, and compares it on a thread unless it is known. */
+type Source = Pick<ImportRequest, 'text' | 'url'>;
+
+/** Compares a fetched document on a thread unless it is known. */
 async function checkedDocument(
-  parts: ImportParts,
+  { threads, rules }: ImportParts,
+  { body, validators }: FetchedDocument,
   request: CheckRequest,
   workspaceId: string,
 ): Promise<CheckedDocument> {
-  const { url, choices, imported, known, signal } = request;
-  const { body, validators } = await fetchDocument(parts, { url, workspaceId, validators: known.validators, signal });
+  const { choices, imported, known, signal } = request;
   if (!body) return { documentHash: known.documentHash ?? '', validators };
   const documentHash = await hashOf(body);
   if (documentHash === known.documentHash || documentHash === imported.documentHash)
     return { documentHash, validators };
   const again = { add: [], take: [], offered: 'new' as const };
-  const input = { document: body, choices, imported, again, rules: parts.rules };
+  const input = { document: body, choices, imported, again, rules };
   signal?.throwIfAborted();
   const onGone = goneWith(signal);
   const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, limitMs, onGone };
-  const { report } = doneOf(await parts.threads.run(job).catch(refusedJob));
+  const { report } = doneOf(await threads.run(job).catch(refusedJob));
   return { documentHash, validators, report };
 }
 
