@@ -95,6 +95,8 @@ export type ApiScheme = {
   authorizationUrl: string | undefined;
   clientTokenUrl: string | undefined;
   scopes: readonly string[];
+  /** What an AWS signature is for, where that was found. */
+  aws?: { region: string; service: string } | undefined;
   /** Why it is not supported. */
   reason: string | undefined;
 };

@@ -15,9 +15,17 @@ export type DescribedRequest = {
   headers: readonly (readonly [name: string, value: string])[];
   body: RequestBody | undefined;
   /** Credential that is given beside the headers. */
-  auth: 'basic' | 'bearer' | { in: 'header' | 'query'; name: string } | undefined;
+  auth: GivenAuth | undefined;
   at: string;
 };
+
+type GivenAuth =
+  | 'basic'
+  | 'bearer'
+  | { in: 'header' | 'query'; name: string }
+  | { region: string; service: string }
+  /** The name of a way to authenticate that no tool has. */
+  | { unsupported: string };
 
 /** Headers of browsers, of HTTP itself, and those that describe the body or the answer. */
 const usual =
@@ -66,8 +74,7 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
   };
   const { auth } = request;
   if (hasUser) need(schemeOf('basic', undefined, ''));
-  if (typeof auth === 'object') need(schemeOf('key', auth.in, auth.name));
-  else if (auth) need(schemeOf(auth, undefined, ''));
+  if (auth) need(schemeOfAuth(auth));
   for (const [name, value] of query) {
     if (/^(?:api[_-]?key|key|token|access_token|apikey|auth)$/i.test(name)) need(schemeOf('key', 'query', name));
     else if (!inputs.some((input) => input.location === 'query' && input.name === name))
@@ -181,6 +188,15 @@ function addHeader(name: string, value: string, inputs: ApiInput[], need: (schem
   else if (isPlaceholder.test(value) || value === '' || isRevealingValue(value))
     inputs.push(inputOf(name, 'header', ''));
   else inputs.push({ ...inputOf(name, 'header', ''), required: true, schema: { type: 'string', enum: [value] } });
+}
+
+function schemeOfAuth(auth: GivenAuth): ApiScheme {
+  if (typeof auth === 'string') return schemeOf(auth, undefined, '');
+  if ('in' in auth) return schemeOf('key', auth.in, auth.name);
+  const base = schemeOf('basic', undefined, '');
+  if ('region' in auth) return { ...base, name: 'aws', kind: 'aws', aws: auth };
+  const name = auth.unsupported.slice(0, 40);
+  return { ...base, name, kind: 'unsupported', reason: `credentials of type ${JSON.stringify(name)}` };
 }
 
 function schemeOf(kind: 'bearer' | 'basic' | 'key', location: ApiScheme['in'], parameter: string): ApiScheme {

@@ -102,11 +102,13 @@ function withoutRaw(url: unknown): string {
 function authOf(type: string, auth: unknown): DescribedRequest['auth'] {
   if (type === 'apikey') return keyOf(auth);
   if (type === 'basic') return 'basic';
-  return type === 'bearer' || type === 'oauth2' ? 'bearer' : undefined;
+  if (type === 'bearer' || type === 'oauth2' || type === 'jwt') return 'bearer';
+  if (type === 'awsv4') return { region: valueIn(auth, type, 'region'), service: valueIn(auth, type, 'service') };
+  return type === '' || type === 'noauth' ? undefined : { unsupported: type };
 }
 
-function valueIn(auth: unknown, key: string): string {
-  const entries = field(auth, 'apikey');
+function valueIn(auth: unknown, type: string, key: string): string {
+  const entries = field(auth, type);
   if (isFields(entries)) return asText(entries[key]);
   return asText(
     field(
@@ -117,8 +119,11 @@ function valueIn(auth: unknown, key: string): string {
 }
 
 function keyOf(auth: unknown): { in: 'header' | 'query'; name: string } {
-  const isQuery = valueIn(auth, 'in') === 'query';
-  return { in: isQuery ? 'query' : 'header', name: valueIn(auth, 'key') || (isQuery ? 'api_key' : 'X-API-Key') };
+  const isQuery = valueIn(auth, 'apikey', 'in') === 'query';
+  return {
+    in: isQuery ? 'query' : 'header',
+    name: valueIn(auth, 'apikey', 'key') || (isQuery ? 'api_key' : 'X-API-Key'),
+  };
 }
 
 function headersOf(value: unknown): [string, string][] {

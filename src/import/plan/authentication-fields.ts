@@ -67,7 +67,7 @@ function entryOf(scheme: ApiScheme, fields: CredentialFields, source: Authentica
     case 'oauth2':
       return oauthEntry(scheme, fields, source);
     case 'aws':
-      return [awsEntry(fields, source)];
+      return [awsEntry(scheme, fields, source)];
     default:
       return [];
   }
@@ -134,7 +134,11 @@ function isHttps(url: string | undefined): url is string {
   );
 }
 
-function awsEntry(fields: CredentialFields, { answers, description }: AuthenticationSource): object {
+function awsEntry(
+  { aws }: ApiScheme,
+  fields: CredentialFields,
+  { answers, description }: AuthenticationSource,
+): object {
   const host = /^https?:\/\/([a-z0-9-]+)[.]/i.exec(description.servers[0]?.url ?? '')?.[1] ?? '';
   const region = description.servers.flatMap(({ variables }) => variables).find(({ name }) => name === 'region');
   add(fields, 'AWS_ACCESS_KEY_ID', 'Access key id');
@@ -143,12 +147,16 @@ function awsEntry(fields: CredentialFields, { answers, description }: Authentica
     type: 'AwsSigV4',
     access_key_id: '{{AWS_ACCESS_KEY_ID}}',
     secret_access_key: '{{AWS_SECRET_ACCESS_KEY}}',
-    region: answers.region ?? (/^[a-z0-9-]{1,100}$/.test(region?.fallback ?? '') ? region?.fallback : 'us-east-1'),
-    service: answers.service ?? (host.toLowerCase() || 'execute-api'),
+    region: answers.region ?? [aws?.region, region?.fallback].find(isAwsName) ?? 'us-east-1',
+    service: answers.service ?? [aws?.service, host.toLowerCase()].find(isAwsName) ?? 'execute-api',
   };
 }
 
 type Into = { fields: CredentialFields; source: AuthenticationSource };
+
+function isAwsName(text: string | undefined): text is string {
+  return text !== undefined && /^[a-z0-9-]{1,100}$/.test(text);
+}
 
 function placeholder({ name, description }: ApiScheme, suffix: string, what: string, { fields, source }: Into): string {
   const words = name
