@@ -1,27 +1,44 @@
 import { didYouMean, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { invalid, type Problem } from '../../errors.ts';
-import type { ApiDescription } from '../model.ts';
+import type { ApiDescription, ApiServer } from '../model.ts';
 import type { ImportChoices } from './choices.ts';
 import { isCredentialAnswer } from './credentials.ts';
-import { variableName } from './server-address.ts';
+import { isSecret, variableName } from './server-address.ts';
 
 const always = ['server', 'credential', 'client_id', 'client_secret', 'region', 'service'];
 
 /** Names of everything that a document may ask. */
 export function questionsOf(description: ApiDescription): string[] {
-  const servers = [...description.servers, ...description.operations.flatMap((operation) => operation.servers ?? [])];
-  const variables = servers.flatMap((one) => one.variables.flatMap(({ name }) => [name, variableName(name)]));
-  return [...new Set([...always, ...variables])];
+  const asked = serversOf(description).flatMap(({ url, variables }) =>
+    variables.flatMap(({ name }) => (isSecret(name, url) ? [] : [name, variableName(name)])),
+  );
+  return [...new Set([...always, ...asked])];
+}
+
+/** Names of variables whose value is a secret of the server, and not an answer, which would be stored as it is. */
+function secretsOf(description: ApiDescription): string[] {
+  return serversOf(description).flatMap(({ url, variables }) =>
+    variables.flatMap(({ name }) => (isSecret(name, url) ? [name, variableName(name)] : [])),
+  );
+}
+
+function serversOf({ servers, operations }: ApiDescription): readonly ApiServer[] {
+  return [...servers, ...operations.flatMap((operation) => operation.servers ?? [])];
 }
 
 /** Checks that every answer belongs to a question of the document. @throws AppError invalid */
 export function checkAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
   const known = questionsOf(description);
+  const secrets = new Set(secretsOf(description));
   const problems: Problem[] = [];
   const guesses = newGuesses();
   for (const [name, value] of Object.entries(answers)) {
     const path = `answers.${name.slice(0, 64)}`;
-    if (!known.includes(name)) {
+    if (!known.includes(name) && secrets.has(name)) {
+      const secret = variableName(name).toUpperCase();
+      const message = `is a secret, and answers are stored as they are; leave it out, and set the secret ${secret} of the server once it exists`;
+      problems.push({ path, message });
+    } else if (!known.includes(name)) {
       problems.push({
         path,
         message: `the document asks no such question${didYouMean(name, known, guesses) || `; allowed: ${known.slice(0, 20).join(', ')}`}`,

@@ -4,7 +4,7 @@ import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
 import type { ApiDescription, ApiServer, Finding, ServerVariable } from '../model.ts';
-import { plainText } from '../tools/texts.ts';
+import { joined, plainText } from '../tools/texts.ts';
 import type { NeededSecret } from './authentication-fields.ts';
 import type { ImportChoices, Question } from './choices.ts';
 
@@ -211,8 +211,12 @@ function withScheme(value: string, isBeginning: boolean): string {
 }
 
 /** A variable of the path that is called like a credential. No secret can stand in a host. */
-function isSecret(name: string, url: string): boolean {
-  return /token|secret|password|api_?key/i.test(name) && !/^[a-z]+:\/\/[^/]*/i.exec(url)?.[0].includes(`{${name}}`);
+export function isSecret(name: string, url: string): boolean {
+  return isCredentialName(name) && !/^[a-z]+:\/\/[^/]*/i.exec(url)?.[0].includes(`{${name}}`);
+}
+
+function isCredentialName(name: string): boolean {
+  return /token|secret|passw|credential|(?:api|access)[-_ ]?key/i.test(name);
 }
 
 function questionOf(variable: ServerVariable): Question {
@@ -221,7 +225,12 @@ function questionOf(variable: ServerVariable): Question {
   const text = plainText(variable.description, 200);
   return {
     name,
-    question: text || `Value of ${JSON.stringify(name)} in the address of the API`,
+    question: joined([
+      text || `Value of ${JSON.stringify(name)} in the address of the API`,
+      isCredentialName(name)
+        ? 'It stands in the host, where no secret can stand: everybody who may read the configuration sees it'
+        : '',
+    ]),
     required: !isKnown,
     ...(options.length > 0 && { options: options.slice(0, 50).map((value) => ({ value, meaning: '' })) }),
     ...(fallback !== undefined && { assumed: fallback }),
