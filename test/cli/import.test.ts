@@ -43,6 +43,9 @@ describe('toolhost import', () => {
     assert.match(stdout, /3 operations: 3 whole/);
     assert.match(stdout, /^2 +1 +0 +\d+ +pets$/m);
     assert.match(stdout, /Must be answered with --set shop=…/);
+    const wide = join(folder, 'wide.json');
+    writeFileSync(wide, `\ufeff${JSON.stringify(pets)}`, 'utf16le');
+    assert.match((await toolhost(['import', wide, '--plan'])).stdout, /3 operations: 3 whole/);
     const json = await toolhost(['import', '-', '--plan', '--json', '--list', 'all'], { input: JSON.stringify(pets) });
     const plan = JSON.parse(json.stdout) as { report: { tool: string }[] };
     assert.deepEqual(

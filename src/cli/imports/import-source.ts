@@ -1,4 +1,5 @@
-import { text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
+import { documentText } from '../../domain/document-text.ts';
 import { AppError } from '../../errors.ts';
 import { userAgentOf } from '../../version.ts';
 import { whyNoAnswer } from '../connection/answer.ts';
@@ -13,7 +14,7 @@ const mostBytes = 32 * 1024 * 1024;
 /** Reads a file, standard input (`-`), or an address that the person at this machine chose. @throws AppError */
 export async function readImportSource(from: string): Promise<ImportSource> {
   if (/^https?:\/\//i.test(from)) return { text: await fetchText(from), url: from };
-  return { text: from === '-' ? await text(process.stdin) : await readTextFile(from), url: undefined };
+  return { text: from === '-' ? documentText(await buffer(process.stdin)) : await readTextFile(from), url: undefined };
 }
 
 async function fetchText(url: string): Promise<string> {
@@ -35,7 +36,7 @@ async function fetchText(url: string): Promise<string> {
   } catch (error) {
     throw error instanceof AppError ? error : unreadable(url, error);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return documentText(Buffer.concat(chunks));
 }
 
 function unreadable(url: string, error: unknown): AppError {

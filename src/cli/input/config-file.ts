@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
+import { documentText } from '../../domain/document-text.ts';
 import { foreignText } from '../../domain/mistakes/foreign-document.ts';
 import { AppError, messageOf } from '../../errors.ts';
 
@@ -32,7 +33,7 @@ async function textOf(path: string): Promise<string> {
 /** @throws AppError that names the file */
 export async function readTextFile(path: string): Promise<string> {
   try {
-    return await readFile(path, 'utf8');
+    return documentText(await readFile(path));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') throw new AppError('notFound', `${path}: there is no such file`);

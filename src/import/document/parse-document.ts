@@ -1,4 +1,4 @@
-import { parseDocument as parseYaml } from 'yaml';
+import { type DocumentOptions, type ParseOptions, parseDocument as parseYaml, type SchemaOptions } from 'yaml';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { invalid } from '../../errors.ts';
 
@@ -37,12 +37,23 @@ function parseJsonText(text: string): unknown {
   return JSON.parse(text) as unknown;
 }
 
+/** Dates and bytes of YAML 1.1, which JSON does not have, stay the texts that they are. */
+const notJson = new Set(['timestamp', 'binary', 'set', 'omap', 'pairs'].map((tag) => `tag:yaml.org,2002:${tag}`));
+const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
+  uniqueKeys: false,
+  logLevel: 'silent',
+  prettyErrors: true,
+  merge: true,
+  resolveKnownTags: false,
+  customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || !notJson.has(tag.tag)),
+};
+
 function parseYamlText(text: string): unknown {
   if (text.length > documentLimits.yamlBytes) throw tooLarge(text.length, documentLimits.yamlBytes);
   refuseDeepBrackets(text);
   let value: unknown;
   try {
-    const document = parseYaml(text, { uniqueKeys: false, logLevel: 'silent', prettyErrors: true, merge: true });
+    const document = parseYaml(text, yamlOptions);
     const [fault] = document.errors;
     if (fault && /call stack/.test(fault.message)) throw tooDeep();
     if (fault) throw refused(`not JSON and not YAML: ${firstLine(fault.message)}`);

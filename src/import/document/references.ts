@@ -13,11 +13,13 @@ export type Resolved = { value: unknown; references: readonly string[]; problem:
  */
 export class References {
   readonly #root: unknown;
+  readonly #anchors: Anchors;
   #left: number;
 
   /** `most` bounds how many values are followed, because few references can lead to exponentially many. */
-  constructor(root: unknown, most = Number.POSITIVE_INFINITY) {
+  constructor(root: unknown, anchors = new Anchors(root), most = Number.POSITIVE_INFINITY) {
     this.#root = root;
+    this.#anchors = anchors;
     this.#left = most;
   }
 
@@ -50,7 +52,7 @@ export class References {
 
   #at(reference: string): unknown {
     if (reference === '#') return this.#root;
-    if (!reference.startsWith('#/')) return undefined;
+    if (!reference.startsWith('#/')) return this.#anchors.find(decoded(reference.slice(1)));
     let value = this.#root;
     for (const step of reference.slice(2).split('/')) {
       const name = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~');
@@ -58,6 +60,39 @@ export class References {
     }
     return value;
   }
+}
+
+/** The schemas that have a name of their own, by `$anchor` (JSON Schema 2020-12, 8.2.2). Looked for once, if at all. */
+export class Anchors {
+  readonly #root: unknown;
+  #found: Map<string, unknown> | undefined;
+
+  constructor(root: unknown) {
+    this.#root = root;
+  }
+
+  find(name: string): unknown {
+    this.#found ??= anchorsIn(this.#root);
+    return this.#found.get(name);
+  }
+}
+
+function anchorsIn(root: unknown): Map<string, unknown> {
+  const found = new Map<string, unknown>();
+  // A value that YAML aliases share is looked at once.
+  const seen = new Set<unknown>();
+  const waiting = [root];
+  while (waiting.length > 0) {
+    const value = waiting.pop();
+    if (typeof value !== 'object' || value === null || seen.has(value)) continue;
+    seen.add(value);
+    for (const keyword of ['$anchor', '$dynamicAnchor']) {
+      const name = field(value, keyword);
+      if (typeof name === 'string' && !found.has(name)) found.set(name, value);
+    }
+    for (const inner of Object.values(value)) waiting.push(inner);
+  }
+  return found;
 }
 
 function withSiblings(target: unknown, source: JsonFields): unknown {

@@ -5,6 +5,7 @@ import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
+import { Anchors } from '../document/references.ts';
 import type { ApiDescription, Finding } from '../model.ts';
 import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.ts';
 import { makeTool } from '../tools/make-tool.ts';
@@ -74,7 +75,8 @@ export function planImport(
   const choosing = { choices, present, urlProblem, taken };
   const credential = chooseCredential(description, description.operations, choosing);
   const surroundings = surroundingsOf(address, credential.fields.authentication, urlProblem);
-  const source = { root: description.root, credential: credential.names };
+  const { root } = description;
+  const source = { root, anchors: new Anchors(root), credential: credential.names };
   const all = description.operations.map((operation, index): MadeTool => {
     const own = ownAddress(operation.servers, choices, address);
     const made = makeTool(operation, names[index] as string, own && 'url' in own ? own.url : '', source);

@@ -1,3 +1,4 @@
+import { documentText } from '../../domain/document-text.ts';
 import { AppError, type Problem } from '../../errors.ts';
 import {
   type AgainChoices,
@@ -42,7 +43,7 @@ export function runImportAgain(input: ImportAgainJob['input']): { output: Import
 
 function textOf(document: string | Uint8Array): string {
   if (typeof document === 'string') return document;
-  return Buffer.from(document.buffer, document.byteOffset, document.byteLength).toString('utf8');
+  return documentText(document);
 }
 
 function outputOf<Done>(work: () => Done): { output: { done: Done } | Refused } {

@@ -1,6 +1,7 @@
 import { Alert, Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
 import { type DragEvent, type FormEvent, useState } from 'react';
+import { documentText } from '../../../../src/domain/document-text.ts';
 import type { Refusal } from '../../ui/actions/refusal.ts';
 import { Section } from '../../ui/section.tsx';
 import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
@@ -29,7 +30,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
   const read = async (file: File | null | undefined) => {
     if (!file) return;
     setTooLarge(file.size > mostBytes ? file.name : undefined);
-    if (file.size <= mostBytes) onRead({ document: await file.text() });
+    if (file.size <= mostBytes) onRead({ document: documentText(new Uint8Array(await file.arrayBuffer())) });
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();

@@ -1,0 +1,16 @@
+/**
+ * The text of a document. UTF-16 is told by its byte order mark, or by the zero bytes of its first characters, which a
+ * description writes in ASCII; everything else is UTF-8.
+ */
+export function documentText(bytes: Uint8Array): string {
+  const encoding = encodingOf(bytes);
+  return new TextDecoder(encoding, { ignoreBOM: encoding === 'utf-8' }).decode(bytes);
+}
+
+function encodingOf([first, second, third, fourth]: Uint8Array): string {
+  if ((first === 0xff && second === 0xfe) || (first !== 0 && second === 0 && third !== 0 && fourth === 0))
+    return 'utf-16le';
+  if ((first === 0xfe && second === 0xff) || (first === 0 && second !== 0 && third === 0 && fourth !== 0))
+    return 'utf-16be';
+  return 'utf-8';
+}
