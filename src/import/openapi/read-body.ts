@@ -7,12 +7,14 @@ export function readRequestBody(value: unknown, at: string, reading: DocumentRea
   const { value: body, problem } = reading.references.follow(value);
   if (problem !== undefined) reading.add({ at, message: problem });
   if (!isFields(body)) return undefined;
-  const contents = entriesOf(body.content).map(
-    ([mediaType, content]): ApiContent => ({
-      mediaType: mediaType.trim(),
-      schema: field(reading.references.follow(content).value, 'schema'),
-      encodings: readEncodings(field(content, 'encoding')),
-    }),
+  const contents = entriesOf(body.content).flatMap(([mediaTypes, content]) =>
+    writtenTypes(mediaTypes).map(
+      (mediaType): ApiContent => ({
+        mediaType,
+        schema: field(reading.references.follow(content).value, 'schema'),
+        encodings: readEncodings(field(content, 'encoding')),
+      }),
+    ),
   );
   return { required: body.required === true, description: asText(body.description), contents };
 }
@@ -73,8 +75,21 @@ function asSchema(parameter: JsonFields): JsonFields {
   return schema;
 }
 
+const longestTypes = 500;
+
+/** Types as people write them: several in one text, and short names. */
+function writtenTypes(text: string): string[] {
+  if (text.length > longestTypes) return [text.trim()];
+  return text.split(/,(?=[^"]*(?:"[^"]*"[^"]*)*$)/).map((type) => {
+    const written = type.trim();
+    if (/^json$/i.test(written)) return 'application/json';
+    if (/^xml$/i.test(written)) return 'application/xml';
+    return written === '*' ? '*/*' : written;
+  });
+}
+
 /** `consumes` or `produces` of an operation, or else of the document. */
 export function mediaTypesOf(operation: JsonFields, root: JsonFields, name: 'consumes' | 'produces'): string[] {
   const own = operation[name];
-  return asTexts(Array.isArray(own) ? own : root[name]);
+  return asTexts(Array.isArray(own) ? own : root[name]).flatMap(writtenTypes);
 }
