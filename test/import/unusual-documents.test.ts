@@ -105,6 +105,53 @@ paths:
     assert.match(String(asked?.question), /everybody who may read the configuration sees it/);
   });
 
+  it('[imp 2] a schema with a discriminator takes the fields of its kinds, where no oneOf names them', () => {
+    const Pet = {
+      type: 'object',
+      required: ['kind'],
+      discriminator: { propertyName: 'kind' },
+      properties: { kind: { type: 'string' } },
+    };
+    const kind = (name: string) => ({
+      allOf: [{ $ref: '#/components/schemas/Pet' }, { type: 'object', properties: { [name]: { type: 'boolean' } } }],
+    });
+    const post = (schemas: object) => {
+      const content = { 'application/json': { schema: { $ref: '#/components/schemas/Pet' } } };
+      return openApi(
+        { '/a': { post: { summary, requestBody: { required: true, content } } } },
+        { components: { schemas } },
+      );
+    };
+    const bodyOf = (schemas: object) => (onlyTool(post(schemas)).input_schema.properties as { body: object }).body;
+    const of = (name: string) => ({ type: 'object', properties: { [name]: { type: 'boolean' } } });
+    const own = {
+      description: 'The body of the request.',
+      properties: { kind: { type: 'string' } },
+      required: ['kind'],
+    };
+    const both = { Pet, Cat: kind('meows'), Dog: kind('barks') };
+    assert.deepEqual(bodyOf(both), { ...own, anyOf: [of('meows'), of('barks')] });
+    assert.deepEqual(bodyOf({ Pet, Cat: kind('meows') }), { ...own, anyOf: [of('meows')] });
+    const mapping = { cat: 'Cat', pet: '#/components/schemas/Pet' };
+    const mapped = { ...both, Pet: { ...Pet, discriminator: { propertyName: 'kind', mapping } } };
+    assert.deepEqual(bodyOf(mapped), { ...own, anyOf: [of('meows'), { type: 'object' }] });
+    assert.deepEqual(outcomesOf(post(both)), ['POST /a: whole']);
+    assert.deepEqual(outcomesOf(post({ Pet })), ['POST /a: whole']);
+  });
+
+  it('[imp 1] types of a body are read as people write them', () => {
+    const schema = { type: 'object', properties: { name: { type: 'string' } } };
+    for (const consumes of ['json', '*', 'application/xml, application/json', 'text/plain,JSON']) {
+      const parameters = [{ in: 'body', name: 'thing', schema }];
+      const swagger = { swagger: '2.0', info: { title: 'Odd' }, host: 'api.example.com' };
+      const { headers, input_schema } = onlyTool({
+        ...swagger,
+        paths: { '/a': { post: { summary, consumes: [consumes], parameters } } },
+      });
+      assert.deepEqual([headers, input_schema], [undefined, { name: { type: 'string', optional: true } }], consumes);
+    }
+  });
+
   describe('of an address', () => {
     let toolhost: TestToolhost;
     const document = JSON.stringify(openApi({ '/é': { get: { summary } } }));

@@ -1,4 +1,4 @@
-import { field, isFields, type JsonFields } from './lenient.ts';
+import { entriesOf, field, isFields, type JsonFields, listOf } from './lenient.ts';
 
 const mostHops = 50;
 /** The end of the problem of a reference to another document. */
@@ -50,6 +50,18 @@ export class References {
     return { value: found, references, problem: undefined };
   }
 
+  /**
+   * The schemas that a schema with a discriminator stands for without naming them in `oneOf`: those of its mapping, or
+   * else those that are made of it (OpenAPI 3.1, 4.8.25.4). `reference` is its own.
+   */
+  kindsOf(schema: JsonFields, reference: string | undefined): string[] {
+    if (schema.discriminator === undefined || schema.oneOf !== undefined || schema.anyOf !== undefined) return [];
+    const mapped = Object.values(field(schema.discriminator, 'mapping') ?? {})
+      .filter((one) => typeof one === 'string')
+      .map((one) => (one.includes('#') ? one : `#/components/schemas/${one}`));
+    return [...new Set(mapped.length > 0 || reference === undefined ? mapped : this.#anchors.madeOf(reference))];
+  }
+
   #at(reference: string): unknown {
     if (reference === '#') return this.#root;
     if (!reference.startsWith('#/')) return this.#anchors.find(decoded(reference.slice(1)));
@@ -62,10 +74,14 @@ export class References {
   }
 }
 
-/** The schemas that have a name of their own, by `$anchor` (JSON Schema 2020-12, 8.2.2). Looked for once, if at all. */
+/**
+ * The schemas that have a name of their own, by `$anchor` (JSON Schema 2020-12, 8.2.2), and those that are made of others.
+ * Looked for once, if at all.
+ */
 export class Anchors {
   readonly #root: unknown;
   #found: Map<string, unknown> | undefined;
+  #made: Map<string, string[]> | undefined;
 
   constructor(root: unknown) {
     this.#root = root;
@@ -75,6 +91,33 @@ export class Anchors {
     this.#found ??= anchorsIn(this.#root);
     return this.#found.get(name);
   }
+
+  /** References to the schemas that have a reference in `allOf`. */
+  madeOf(reference: string): readonly string[] {
+    this.#made ??= madeIn(this.#root);
+    return this.#made.get(reference) ?? [];
+  }
+}
+
+function madeIn(root: unknown): Map<string, string[]> {
+  const found = new Map<string, string[]>();
+  const lists = [
+    ['#/components/schemas/', field(field(root, 'components'), 'schemas')],
+    ['#/definitions/', field(root, 'definitions')],
+  ] as const;
+  for (const [start, schemas] of lists) {
+    for (const [name, schema] of entriesOf(schemas)) {
+      const own = start + name.replaceAll('~', '~0').replaceAll('/', '~1').replaceAll('%', '%25');
+      for (const part of listOf(field(schema, 'allOf'))) {
+        const reference = field(part, '$ref');
+        if (typeof reference !== 'string') continue;
+        const others = found.get(reference);
+        if (others) others.push(own);
+        else found.set(reference, [own]);
+      }
+    }
+  }
+  return found;
 }
 
 function anchorsIn(root: unknown): Map<string, unknown> {

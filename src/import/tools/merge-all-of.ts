@@ -16,11 +16,13 @@ export function flatSchema(raw: unknown, trail: readonly string[], references: R
   if (problem !== undefined) return { schema: {}, trail, lost: ['a reference that leads nowhere'] };
   if (!isFields(value)) return { schema: {}, trail, lost: [] };
   if (followed.some((reference) => trail.includes(reference)) || depth > deepestAllOf) {
-    return { schema: descriptionOf(value), trail, lost: ['recursion'] };
+    // A kind is made of the schema that surrounds it here.
+    const isKind = depth > 0 && value.discriminator !== undefined;
+    return { schema: descriptionOf(value), trail, lost: isKind ? [] : ['recursion'] };
   }
   const inner = followed.length > 0 ? [...trail, ...followed] : trail;
   const parts = listOf(value.allOf);
-  if (parts.length === 0) return { schema: value, trail: inner, lost: [] };
+  if (parts.length === 0) return { schema: withKinds(value, followed, references, depth), trail: inner, lost: [] };
   const { allOf: _, ...own } = value;
   return parts.reduce<Flat>(
     (sum, part) => {
@@ -28,8 +30,17 @@ export function flatSchema(raw: unknown, trail: readonly string[], references: R
       const lost = [...sum.lost, ...next.lost];
       return { schema: both(sum.schema, next.schema, lost), trail: [...new Set([...sum.trail, ...next.trail])], lost };
     },
-    { schema: own, trail: inner, lost: [] },
+    { schema: withKinds(own, followed, references, depth), trail: inner, lost: [] },
   );
+}
+
+/** A schema with a discriminator also takes what the schemas have that it stands for. */
+function withKinds(schema: JsonFields, followed: readonly string[], references: References, depth: number): JsonFields {
+  const own = followed.at(-1);
+  const kinds = depth > 0 ? [] : references.kindsOf(schema, own);
+  if (kinds.length === 0) return schema;
+  // It may be one of its kinds itself.
+  return { ...schema, oneOf: kinds.map(($ref) => ($ref === own ? { type: 'object' } : { $ref })) };
 }
 
 function descriptionOf({ description, type }: JsonFields): JsonFields {

@@ -132,7 +132,8 @@ export class SchemaMaker {
       return nullable(base, isNullable);
     const { description = only.description, ...rest } = base;
     const texts = description === undefined ? {} : { description };
-    if (found.length === 1) return nullable(ordered({ ...only, ...rest, ...texts }), isNullable);
+    const isJoined = base.properties === undefined || only.properties === undefined;
+    if (found.length === 1 && isJoined) return nullable(ordered({ ...only, ...rest, ...texts }), isNullable);
     const joinedEnum = oneEnum(found);
     if (joinedEnum) return nullable(ordered({ ...joinedEnum, ...rest, ...texts }), isNullable);
     const { type: _type, ...untyped } = base;
