@@ -6,6 +6,21 @@
 /** One fault of an input: the path, and a message with what was found and what is allowed. */
 export type Problem = { path: string; message: string };
 
+/** Most problems that are listed at once; the rest is only counted. */
+export const mostProblems = 20;
+
+export const longestPath = 200;
+const longestMessage = 2000;
+
+/** The same with texts that fit into a list, because an input may have names of any length. */
+export function shortProblem({ path, message }: Problem): Problem {
+  return { path: shortText(path, longestPath), message: shortText(message, longestMessage) };
+}
+
+export function shortText(text: string, longest: number): string {
+  return text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
+}
+
 export const errorKinds = {
   invalid: { status: 400, title: 'The request is not valid' },
   unauthenticated: { status: 401, title: 'No valid credential' },
@@ -39,7 +54,7 @@ export class AppError extends Error {
     super(message, { cause: more.cause });
     this.name = 'AppError';
     this.kind = kind;
-    this.problems = more.problems ?? [];
+    this.problems = firstProblems(more.problems ?? []);
     this.retryAfterS = more.retryAfterS;
   }
 
@@ -56,9 +71,23 @@ export class AppError extends Error {
   }
 }
 
-/** An invalid input, with all its problems. */
+/** The line after the listed problems. */
+export function furtherProblems(count: number): Problem {
+  return { path: '', message: `and ${count} more` };
+}
+
+/** The first problems, and how many more there are. A list that ends with that line already stays as it is. */
+function firstProblems(problems: readonly Problem[]): readonly Problem[] {
+  const most = /^and \d+ more$/.test(problems.at(-1)?.message ?? '') ? mostProblems + 1 : mostProblems;
+  if (problems.length <= most) return problems.map(shortProblem);
+  return [...problems.slice(0, mostProblems).map(shortProblem), furtherProblems(problems.length - mostProblems)];
+}
+
+/** An invalid input, with its problems. */
 export function invalid(problems: readonly Problem[], what = 'The input is not valid'): AppError {
-  const list = problems.map((p) => (p.path ? `${p.path}: ${p.message}` : p.message)).join('; ');
+  const list = firstProblems(problems)
+    .map((p) => (p.path ? `${p.path}: ${p.message}` : p.message))
+    .join('; ');
   return new AppError('invalid', `${what}: ${list}`, { problems });
 }
 

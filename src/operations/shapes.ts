@@ -1,8 +1,6 @@
 import { z } from 'zod';
 import { accessKinds } from '../domain/config/access.ts';
-import { mostProblems, shortProblem } from '../domain/problems/problems.ts';
-
-import type { Problem } from '../errors.ts';
+import { mostProblems, type Problem, shortProblem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
 import type { ConfigSummary, ServerSummary } from '../store/servers/server-list.ts';
 import { findServer, type StoredServer } from '../store/servers/servers.ts';

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { outputSchemaOf } from '../../src/operations/describe.ts';
 import { operations } from '../../src/operations/index.ts';
+import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
+import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 type Schema = {
   type?: string;
@@ -44,5 +46,58 @@ describe('[find A4] the answer of an operation', () => {
       assert.ok('limit' in op.input.shape && 'cursor' in op.input.shape, op.name);
       assert.equal(op.isReport, true, op.name);
     }
+  });
+});
+
+describe('[find A4] the problems in one answer', () => {
+  let toolhost: TestToolhost;
+  let manager: ManagingAgent;
+  before(async () => {
+    toolhost = await startToolhost();
+    manager = await startManagingAgent(toolhost, await toolhost.key());
+  });
+  after(() => toolhost.stop());
+
+  const some = (count: number, name: string) => Array.from({ length: count }, (_, i) => `${name}${i}`);
+  const document = JSON.stringify({
+    openapi: '3.0.0',
+    info: { title: 'Things', version: '1' },
+    servers: [{ url: 'https://api.example.com' }],
+    paths: { '/things': { get: { operationId: 'listThings', responses: {} } } },
+  });
+  const answers = Object.fromEntries(some(90, 'q').map((name) => [name, 'x']));
+  const problemsOf = ({ status, body }: Reply) => {
+    assert.equal(status, 400);
+    return body.problems as { path: string; message: string }[];
+  };
+
+  it('are the first 20 and the number of the others, whichever operation lists them', async () => {
+    const key = (limits: object) =>
+      toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'], ...limits } });
+    const refusals: [Promise<Reply>, number][] = [
+      [key({ servers: some(100, 'none-') }), 80],
+      [key({ views: some(50, 'none/view-') }), 30],
+      [toolhost.rest('POST', '/import', { body: { document, answers } }), 70],
+    ];
+    for (const [reply, others] of refusals) {
+      const refused = await reply;
+      const problems = problemsOf(refused);
+      assert.deepEqual([problems.length, problems.at(-1)], [21, { path: '', message: `and ${others} more` }]);
+      assert.match(String(refused.body.detail), new RegExp(`; and ${others} more$`));
+    }
+  });
+
+  it('are all of them up to 20', async () => {
+    const servers = some(20, 'none-');
+    const problems = problemsOf(
+      await toolhost.rest('POST', '/keys', { body: { name: 'k', scopes: ['call'], servers } }),
+    );
+    assert.deepEqual([problems.length, problems.at(-1)?.path], [20, 'servers[19]']);
+  });
+
+  it('are as few for an agent', async () => {
+    const { isError, text } = await manager.manage('importApi', { document, answers });
+    const lines = text.split('\n');
+    assert.deepEqual([isError, lines.length, lines.at(-1)], [true, 22, '- and 70 more']);
   });
 });

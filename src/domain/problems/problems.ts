@@ -1,15 +1,9 @@
 import type { z } from 'zod';
-import type { Problem } from '../../errors.ts';
+import { furtherProblems, longestPath, mostProblems, type Problem, shortProblem, shortText } from '../../errors.ts';
 import { valueAt } from '../json/value-at.ts';
 import { didYouMean, type Guesses, newGuesses } from './did-you-mean.ts';
 
 type Issue = z.core.$ZodIssue;
-
-/** Most problems that are listed at once; the rest is only counted. */
-export const mostProblems = 20;
-
-const longestPath = 200;
-const longestMessage = 2000;
 
 /** Collects the problems of an input. Messages are made only for the problems that will be shown. */
 export class ProblemList {
@@ -45,7 +39,7 @@ export class ProblemList {
   all(): Problem[] {
     const shown = [...this.#problems.values()];
     const more = this.#count - shown.length;
-    return more > 0 ? [...shown, { path: '', message: `and ${more} more` }] : shown;
+    return more > 0 ? [...shown, furtherProblems(more)] : shown;
   }
 }
 
@@ -88,16 +82,7 @@ export function dotted(path: readonly string[]): string {
     if (text.length > longestPath) break;
     text += (index === 0 ? '' : '.') + part.slice(0, longestPath + 1);
   }
-  return shortened(text);
-}
-
-/** The same with texts that fit into a list, because an input may have names of any length. */
-export function shortProblem({ path, message }: Problem): Problem {
-  return { path: shortened(path), message: shortened(message, longestMessage) };
-}
-
-function shortened(text: string, longest = longestPath): string {
-  return text.length > longest ? `${text.slice(0, longest).toWellFormed()}…` : text;
+  return shortText(text, longestPath);
 }
 
 /** A short description of a value for a message, never a whole document. */
