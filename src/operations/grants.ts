@@ -29,10 +29,14 @@ function toRecord(grant: ListedGrant): z.input<typeof grantRecord> {
     ...(view !== undefined && { view }),
     client: grant.client_name,
     scope: grant.scope,
-    status: grant.revoked_at !== null ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
+    status: hasEnded(grant) ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
     created_at: isoTime(grant.created_at),
     ...(grant.last_used_at !== null && { last_used_at: isoTime(grant.last_used_at) }),
   };
+}
+
+function hasEnded({ revoked_at, is_of_deleted }: ListedGrant): boolean {
+  return revoked_at !== null || is_of_deleted === 1;
 }
 
 const listGrants = operation({

@@ -355,7 +355,7 @@ for (const engine of engines) {
         };
         await insert('tokens', token);
       }
-      await endCrowdedGrants(db, 2);
+      await endCrowdedGrants(db, 2, start);
       assert.deepEqual(await ids('tokens', 'hash'), ['b', 'c']);
       await world.stop();
     });
@@ -375,7 +375,7 @@ for (const engine of engines) {
         const token = { hash: id, grant_id: id, kind: 'access', generation: 1, wrapped_key: 'x' };
         await insert('tokens', { ...token, expires_at: start + day });
       }
-      await endCrowdedGrants(db, 2);
+      await endCrowdedGrants(db, 2, start);
       assert.deepEqual(await ids('tokens', 'hash'), ['evil2', 'evil3', 'honest']);
       await world.stop();
     });

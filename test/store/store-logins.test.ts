@@ -11,6 +11,7 @@ import {
 import {
   breakGrant,
   claimRefresh,
+  endServerGrants,
   findGrant,
   findGrants,
   type Grant,
@@ -18,7 +19,6 @@ import {
   insertGrant,
   releaseRefresh,
   revokeGrant,
-  revokeServerGrants,
   rotateGrant,
   saveRefreshedTokens,
 } from '../../src/store/logins/grants.ts';
@@ -217,7 +217,7 @@ for (const engine of engines) {
         { id: 'd', workspace_id: 'theirs' },
       ])
         await insertGrant(db, { ...grant, ...row });
-      await revokeServerGrants(db, { workspaceId: 'ours', id: 'srv_1' }, 70);
+      assert.equal(await endServerGrants(db, { workspaceId: 'ours', id: 'srv_1' }, 70, 10), 2);
       const ended = await Promise.all(['a', 'b', 'c', 'd'].map(async (id) => (await findGrant(db, id))?.revoked_at));
       assert.deepEqual(ended, [70, 70, null, null]);
     });

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { LongInput } from '../../domain/json/long-input.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { revokeServerGrants } from '../../store/logins/grants.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/import-checks.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listServers, summaryOf } from '../../store/servers/server-list.ts';
@@ -194,7 +193,6 @@ const deleteMcpServer = operation({
   async run(context, { slug, expected_version }) {
     const server = await getServer(context, slug);
     if (expected_version !== undefined && expected_version !== server.version) throw changedMeanwhile(server.version);
-    await revokeServerGrants(context.db, server, context.now());
     await deleteServer(context.db, server, context.now());
     await noteChange(context, server);
     return { deleted: slug };

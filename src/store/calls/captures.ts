@@ -1,8 +1,8 @@
-import { sql } from 'kysely';
+import { type SqlBool, sql } from 'kysely';
 import type { FieldUse } from '../../domain/answer-fields/field-use.ts';
 import type { ReadableRequest } from '../../domain/request/upstream-request.ts';
 import type { Db } from '../db.ts';
-import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { isOf } from '../page.ts';
 import { contexts } from '../sealing/sealed-columns.ts';
 import type { Keyring } from '../sealing/sealing.ts';
@@ -80,7 +80,7 @@ async function trim(db: Db, serverId: string): Promise<void> {
   await db.deleteFrom('captures').where('server_id', '=', serverId).where('at', '<', oldestKept.at).execute();
 }
 
-/** The JSON text of a capture that has not expired at `now`. */
+/** The JSON text of a capture that has not expired at `now`, of a server that was not deleted. */
 export async function findCapture(
   db: Db,
   keyring: Keyring,
@@ -93,6 +93,7 @@ export async function findCapture(
     .where('workspace_id', '=', workspaceId)
     .where('call_id', '=', callId)
     .where('at', '>', now - captureKeptMs)
+    .where(sql<SqlBool>`not ${isOfDeletedServer}`)
     .executeTakeFirst();
   return row && keyring.open(row.sealed_document, contexts.capture(workspaceId, callId));
 }
@@ -139,15 +140,34 @@ export function openCapture(keyring: Keyring, workspaceId: string, row: { callId
   return keyring.open(row.sealed, contexts.capture(workspaceId, row.callId));
 }
 
-export async function deleteServerCaptures(db: Db, server: { workspaceId: string; id: string }): Promise<void> {
-  await db
-    .deleteFrom('captures')
-    .where('workspace_id', '=', server.workspaceId)
+const isOfDeletedServer = sql<SqlBool>`exists (select 1 from servers
+  where servers.id = captures.server_id and servers.deleted_at is not null)`;
+
+/** Deletes captures of a server, `most` of them. Returns their number. */
+export async function deleteServerCaptures(
+  db: Db,
+  server: { workspaceId: string; id: string },
+  most: number,
+): Promise<number> {
+  const some = db
+    .selectFrom('captures')
+    .select('call_id')
     .where('server_id', '=', server.id)
-    .execute();
+    .where(isOf(server.workspaceId))
+    .limit(most);
+  const { numDeletedRows } = await db.deleteFrom('captures').where('call_id', 'in', some).executeTakeFirst();
+  return Number(numDeletedRows);
 }
 
-/** Deletes captures of calls that began before `before`. No workspace: retention is the same for all. */
+/** Captures are long. */
+const deletedAtOnce = 50;
+
+/** Deletes captures of calls that began before `before`, and those of deleted servers. No workspace: retention is the same for all. */
 export async function pruneCaptures(db: Db, before: number, pause?: Pause): Promise<void> {
-  await deleteInSteps(db, { table: 'captures', key: ['call_id'], where: sql`at < ${before}` }, pause);
+  const table = { table: 'captures', key: ['call_id'], most: deletedAtOnce } as const;
+  await deleteInSteps(db, { ...table, where: sql`at < ${before}` }, pause);
+  const { rows } = await sql<{ id: string; workspaceId: string }>`
+    select server_id as id, workspace_id as "workspaceId"
+    from (select distinct server_id, workspace_id from captures) as captures where ${isOfDeletedServer}`.execute(db);
+  for (const server of rows) await inSteps((most) => deleteServerCaptures(db, server, most), pause, deletedAtOnce);
 }

@@ -43,7 +43,18 @@ const listed = [
   'broken_at',
   'revoked_at',
 ] as const;
-export type ListedGrant = Pick<Grant, (typeof listed)[number]>;
+export type ListedGrant = Pick<Grant, (typeof listed)[number]> & {
+  /** 1 when its server was deleted; then it has ended, also where `revoked_at` does not say so yet. */
+  is_of_deleted: number;
+};
+
+/**
+ * Whether the server of a grant was deleted. It reads two indexes, because the row of a server is long. The management
+ * server has no row.
+ */
+export const isOfDeletedServer = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
+  and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
+    and servers.slug = grants.slug and servers.deleted_at is null))`;
 
 export async function findGrants(
   db: Db,
@@ -54,7 +65,8 @@ export async function findGrants(
   const { slug, slugs } = filter;
   if (slug !== undefined && slugs && !slugs.includes(slug)) return { rows: [], next: undefined };
   const ids = slug === undefined && slugs ? await grantsOfServers(db, workspaceId, slugs, page) : undefined;
-  let query = db.selectFrom('grants').select(listed);
+  const isOfDeleted = sql<number>`case when ${isOfDeletedServer} then 1 else 0 end`.as('is_of_deleted');
+  let query = db.selectFrom('grants').select([...listed, isOfDeleted]);
   query = ids
     ? query.where('id', 'in', [...ids, '']).where(isOf(workspaceId))
     : query.where('workspace_id', '=', workspaceId);
@@ -184,13 +196,48 @@ export async function revokeGrant(db: Db, id: string, at: number): Promise<boole
   return result.numUpdatedRows > 0n;
 }
 
-/** Ends every grant of a server. */
-export async function revokeServerGrants(
+/** Ends grants, as many as one short statement can; returns how many rows it took, less than `most` when all have ended. */
+export async function endGrants(db: Db, ids: readonly string[], at: number, most: number): Promise<number> {
+  if (ids.length === 0) return 0;
+  for (const table of ['tokens', 'codes'] as const) {
+    const some = db
+      .selectFrom(table)
+      .select('hash')
+      .where('grant_id', 'in', [...ids])
+      .limit(most);
+    const { numDeletedRows } = await db.deleteFrom(table).where('hash', 'in', some).executeTakeFirst();
+    // A grant ends after its last token, so that the next step finds it once more.
+    if (Number(numDeletedRows) >= most) return most;
+  }
+  await db
+    .updateTable('grants')
+    .set({ revoked_at: at, sealed_tokens: '' })
+    .where('id', 'in', [...ids])
+    .where('revoked_at', 'is', null)
+    .execute();
+  return ids.length;
+}
+
+/**
+ * Ends grants of a server, `most` of them; returns less than `most` when all have ended. A deleted server has none that
+ * is good for anything, so upkeep may end the others later.
+ */
+export async function endServerGrants(
   db: Db,
   { workspaceId, id }: { workspaceId: string; id: string },
   at: number,
-): Promise<void> {
-  await revokeAll(db, { workspaceId, of: 'server_id', id }, at);
+  most: number,
+): Promise<number> {
+  const live = await db
+    .selectFrom('grants')
+    .select('id')
+    .where('workspace_id', '=', workspaceId)
+    .where('server_id', '=', id)
+    .where('revoked_at', 'is', null)
+    .limit(most)
+    .execute();
+  const ids = live.map((grant) => grant.id);
+  return endGrants(db, ids, at, most);
 }
 
 /**
@@ -202,22 +249,14 @@ export async function revokeGrantsOfPerson(
   { workspaceId, userId }: { workspaceId: string; userId: string },
   at: number,
 ): Promise<boolean> {
-  return revokeAll(db, { workspaceId, of: 'user_id', id: userId }, at);
-}
-
-/** The same statements for one grant and for thousands: a transaction with a few for each would hold up all other writes. */
-async function revokeAll(
-  db: Db,
-  { workspaceId, of, id }: { workspaceId: string; of: 'server_id' | 'user_id'; id: string },
-  at: number,
-): Promise<boolean> {
-  const grants = db.selectFrom('grants').select('id').where(of, '=', id).where(isOf(workspaceId));
+  // The same statements for one grant and for many: a few for each would hold up all other writes.
+  const grants = db.selectFrom('grants').select('id').where('user_id', '=', userId).where(isOf(workspaceId));
   await db.deleteFrom('tokens').where('grant_id', 'in', grants).execute();
   await db.deleteFrom('codes').where('grant_id', 'in', grants).execute();
   const result = await db
     .updateTable('grants')
     .set({ revoked_at: at, sealed_tokens: '' })
-    .where(of, '=', id)
+    .where('user_id', '=', userId)
     .where(isOf(workspaceId))
     .where('revoked_at', 'is', null)
     .executeTakeFirst();

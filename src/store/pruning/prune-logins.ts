@@ -1,6 +1,7 @@
 import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
+import { endGrants, endServerGrants, isOfDeletedServer } from '../logins/grants.ts';
 import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
 
 // No query here names a workspace: expiry is the same in all of them.
@@ -10,7 +11,7 @@ export const mostOfServer = 100_000;
 
 /**
  * Deletes expired rows: unfinished logins, codes and tokens. Used codes stay for `keptMs`, to notice a second use.
- * A grant without any code or token has ended, and keeps no sealed value.
+ * A grant without any code or token has ended, and keeps no sealed value. So has one of a deleted server.
  */
 export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pause): Promise<void> {
   const expiredBefore = (at: number) => sql`expires_at < ${at}`;
@@ -21,17 +22,31 @@ export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pa
   const isLeft = sql`revoked_at is null and created_at < ${now - keptMs}
     and not exists (select 1 from tokens where grant_id = grants.id)
     and not exists (select 1 from codes where grant_id = grants.id)`;
-  await inSteps(async (most) => {
-    const { numAffectedRows } = await sql`
-      update grants set revoked_at = ${now}, sealed_tokens = ''
-      where id in (select id from grants where ${isLeft} limit ${most})`.execute(db);
-    return Number(numAffectedRows ?? 0);
-  }, pause);
-  await endCrowdedGrants(db, mostOfServer, pause);
+  await endInSteps(db, isLeft, now, pause);
+  await endGrantsOfDeleted(db, now, pause);
+  await endCrowdedGrants(db, mostOfServer, now, pause);
 }
 
-/** Ends the grants of a server beyond the `most` that were used last, by deleting their tokens. */
-export async function endCrowdedGrants(db: Db, most: number, pause?: Pause): Promise<void> {
+/** Ends the grants for which a condition holds. They are found before they are changed: other writes would wait for a search. */
+function endInSteps(db: Db, where: RawBuilder<unknown>, now: number, pause?: Pause): Promise<number> {
+  return inSteps(async (most) => {
+    const { rows } = await sql<{ id: string }>`select id from grants where ${where} limit ${most}`.execute(db);
+    const ids = rows.map(({ id }) => id);
+    return endGrants(db, ids, now, most);
+  }, pause);
+}
+
+/** Ends what deleting a server has left: its grants may be very many. */
+async function endGrantsOfDeleted(db: Db, now: number, pause?: Pause): Promise<void> {
+  const { rows } = await sql<{ id: string; workspaceId: string }>`
+    select server_id as id, workspace_id as "workspaceId"
+    from (select distinct workspace_id, server_id, slug from grants where revoked_at is null) as grants
+    where ${isOfDeletedServer}`.execute(db);
+  for (const server of rows) await inSteps((most) => endServerGrants(db, server, now, most), pause);
+}
+
+/** Ends the grants of a server beyond the `most` that were used last. */
+export async function endCrowdedGrants(db: Db, most: number, now: number, pause?: Pause): Promise<void> {
   const lastUse = sql`coalesce(last_used_at, created_at)`;
   for (const server of await crowdedServers(db, 'is', most)) {
     const isLive = sql`${isOfServer(server)} and revoked_at is null`;
@@ -41,11 +56,7 @@ export async function endCrowdedGrants(db: Db, most: number, pause?: Pause): Pro
     );
     // Compared with the first one that is too many: PostgreSQL would search a list of those to keep for each row anew.
     const [first] = rows;
-    if (!first) continue;
-    const isCrowded = sql`grant_id in (
-      select id from grants where ${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id}))`;
-    for (const table of ['tokens', 'codes'] as const)
-      await deleteInSteps(db, { table, key: ['hash'], where: isCrowded }, pause);
+    if (first) await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
   }
 }
 

@@ -4,6 +4,7 @@ import type { SetLimits } from '../../domain/limits.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
+import { endServerGrants } from '../logins/grants.ts';
 import type { Tables } from '../schema.ts';
 import { deleteClientTokens } from './client-tokens.ts';
 import { deleteImportCheck } from './import-checks.ts';
@@ -185,6 +186,9 @@ export const tombstone = {
   applied_version: null,
 };
 
+/** Grants and captures of a deleted server that go with it; upkeep deletes the others, which nobody can use or read. */
+const goneAtOnce = { grants: 500, captures: 50 };
+
 /** Deletes a server but for a tombstone that keeps the slug reserved: configuration, versions, secrets and captures are gone. */
 export async function deleteServer(db: Db, server: StoredServer, at: number): Promise<void> {
   await db
@@ -193,7 +197,8 @@ export async function deleteServer(db: Db, server: StoredServer, at: number): Pr
     .where('server_id', '=', server.id)
     .execute();
   await deleteClientTokens(db, server);
-  await deleteServerCaptures(db, server);
+  await endServerGrants(db, server, at, goneAtOnce.grants);
+  await deleteServerCaptures(db, server, goneAtOnce.captures);
   await deleteVersions(db, server, server.version);
   await deleteImports(db, server);
   await deleteImportCheck(db, server);

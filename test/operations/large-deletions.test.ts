@@ -1,0 +1,107 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import { insertCaptures, pruneCaptures } from '../../src/store/calls/captures.ts';
+import { rowsAtOnce } from '../../src/store/delete-in-steps.ts';
+import { pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+import { serverAt } from '../support/configs.ts';
+import { aCall } from '../support/store/rows.ts';
+import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const day = 24 * 60 * 60_000;
+const [grants, captures] = [2500, 120];
+/** Rows that the deletion itself may change in a table, so that others do not wait for it. */
+const mostAtOnce = 500;
+
+for (const engine of engines) {
+  describe(`[find A5] a deleted server on ${engine}`, () => {
+    let world: EngineToolhost;
+    before(async () => {
+      world = await startOn(engine);
+    });
+    after(() => world?.stop());
+
+    const rest = (method: string, path: string) => world.toolhost.rest(method, path);
+    const statuses = async (slug: string) => {
+      const { body } = await rest('GET', `/grants?slug=${slug}&limit=200`);
+      return new Set((body.grants as Json[]).map(({ status }) => status));
+    };
+    const count = async (from: string) => {
+      const { db } = await world.database();
+      const { rows } = await sql<{ count: number }>`select count(*) as count from ${sql.raw(from)}`.execute(db);
+      return Number(rows[0]?.count);
+    };
+
+    /** A server with logins, an access token and a refresh token of each, and captures. */
+    const makeServer = async (slug: string): Promise<string> => {
+      const { body } = await world.toolhost.createServer(serverAt(slug, 'https://api.example.com'));
+      const { id } = body.server as { id: string };
+      const { db, calls } = await world.database();
+      const rows = (count: number) =>
+        sql.raw(
+          `(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count}) select i from n) as n`,
+        );
+      const name = sql`${sql.lit(slug)} || '-' || i`;
+      await sql`insert into grants (id, workspace_id, server_id, slug, client_id, client_name, scope, agreement,
+          sealed_tokens, tokens_version, generation, rotated_at, created_at)
+        select ${name}, 'local', ${sql.lit(id)}, ${sql.lit(slug)}, 'c', 'c', '', 'a', 'sealed', 1, 1, 1, ${sql.lit(world.now())}
+        from ${rows(grants)}`.execute(db);
+      for (const kind of ['access', 'refresh'])
+        await sql`insert into tokens (hash, grant_id, kind, generation, wrapped_key, expires_at)
+          select ${sql.lit(kind)} || ${name}, ${name}, ${sql.lit(kind)}, 1, 'w', ${sql.lit(world.now() + 30 * day)}
+          from ${rows(grants)}`.execute(db);
+      await calls.write([
+        aCall({ id: `call-${slug}`, workspace_id: 'local', server_id: id, slug, started_at: world.now() }),
+      ]);
+      await sql`insert into captures (call_id, workspace_id, server_id, at, sealed_document)
+        select ${name}, 'local', ${sql.lit(id)}, ${sql.lit(world.now())}, 'sealed' from ${rows(captures)}`.execute(db);
+      const { runner } = world.toolhost.running.app;
+      const row = { callId: `call-${slug}`, workspaceId: 'local', serverId: id, at: world.now() + 1 };
+      const document = JSON.stringify({ argumentsBytes: 0 });
+      await insertCaptures(db, runner.parts.keyring, [{ ...row, document }]);
+      return id;
+    };
+
+    it('is gone at once, with few rows of its many logins and captures; upkeep deletes the others in steps', async () => {
+      const id = await makeServer('gone');
+      await makeServer('kept');
+      const tokens = () => count(`tokens where grant_id like 'gone-%'`);
+      const captured = () => count(`captures where server_id = '${id}'`);
+      const isShown = async (slug: string) => 'capture' in (await rest('GET', `/calls/call-${slug}`)).body;
+      assert.deepEqual([...(await statuses('gone')), await isShown('gone')], ['active', true]);
+
+      assert.equal((await rest('DELETE', '/servers/gone')).status, 200);
+      assert.equal((await rest('GET', '/servers/gone')).status, 404);
+      assert.deepEqual([...(await statuses('gone')), await isShown('gone')], ['revoked', false]);
+      const changed = [2 * grants - (await tokens()), captures + 1 - (await captured())];
+      assert.ok(
+        changed.every((rows) => rows <= mostAtOnce),
+        `deleted ${changed} tokens and captures in one transaction`,
+      );
+
+      const { db } = await world.database();
+      const steps: number[] = [];
+      let before = await tokens();
+      await pruneOAuth(db, world.now(), day, async () => {
+        const left = await tokens();
+        steps.push(before - left);
+        before = left;
+      });
+      await pruneCaptures(db, world.now() - day);
+      assert.deepEqual([await tokens(), await captured()], [0, 0]);
+      assert.equal(await count(`grants where slug = 'gone' and (revoked_at is null or sealed_tokens <> '')`), 0);
+      assert.ok(Math.max(...steps) <= rowsAtOnce, `deleted ${Math.max(...steps)} tokens in one step`);
+      const kept = [
+        await count(`tokens where grant_id like 'kept-%'`),
+        await count(`captures where call_id like 'kept-%'`),
+      ];
+      assert.deepEqual(
+        [...kept, ...(await statuses('kept'))],
+        [2 * grants, captures, 'active'],
+        'another server has all',
+      );
+    });
+  });
+}
