@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { keyScopes, type Role, roles } from '../../domain/credentials/scopes.ts';
 import { AppError } from '../../errors.ts';
-import { type ApiKey, endApiKey } from '../../store/api-keys.ts';
-import { recordChange } from '../../store/changes/changes.ts';
+import { type ApiKey, endApiKeys } from '../../store/api-keys.ts';
+import { recordChange, recordChanges } from '../../store/changes/changes.ts';
+import { rowsAtOnce } from '../../store/delete-in-steps.ts';
 import { workingKeysMadeBy } from '../../store/key-makers.ts';
 import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
@@ -50,9 +51,10 @@ async function settleKeys(context: Context, userId: string, isRevoking: boolean)
   const keys = await workingKeysMadeBy(db, actor.workspaceId, userId, at);
   const named = keys.slice(0, maxNamed);
   if (!isRevoking) return { keys: named.map(shownKey), key_count: keys.length, revoked_keys: [], revoked_key_count: 0 };
-  for (const { id } of keys) {
-    await endApiKey(db, actor.workspaceId, id, at);
-    await recordChange(db, context, 'key', id);
+  for (let from = 0; from < keys.length; from += rowsAtOnce) {
+    const ids = keys.slice(from, from + rowsAtOnce).map(({ id }) => id);
+    await endApiKeys(db, actor.workspaceId, ids, at);
+    await recordChanges(db, context, 'key', ids);
   }
   return { keys: [], key_count: 0, revoked_keys: named.map(({ id }) => id), revoked_key_count: keys.length };
 }

@@ -9,11 +9,23 @@ export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace
  * Written in the transaction of the change itself. No workspace: replicas follow all of them.
  * `at` decides how long the row is kept; processes of the previous version search by it.
  */
-export async function recordChange(db: Db, { random, now }: Source, kind: Change['kind'], ref: string): Promise<void> {
-  const change = { id: newId(random, 'chg'), at: now(), kind, ref };
+export async function recordChange(db: Db, source: Source, kind: Change['kind'], ref: string): Promise<void> {
+  await recordChanges(db, source, kind, [ref]);
+}
+
+/** The same for many, in one statement. */
+export async function recordChanges(
+  db: Db,
+  { random, now }: Source,
+  kind: Change['kind'],
+  refs: readonly string[],
+): Promise<void> {
+  if (refs.length === 0) return;
+  const at = now();
+  const position = nextPosition(db);
   await db
     .insertInto('changes')
-    .values({ ...change, position: nextPosition(db) })
+    .values(refs.map((ref) => ({ id: newId(random, 'chg'), at, kind, ref, position })))
     .execute();
 }
 

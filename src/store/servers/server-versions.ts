@@ -62,29 +62,38 @@ export async function deleteVersions(db: Db, server: Owner, upTo: number): Promi
 /** Most rows that are read to make space; more space than they hold is not freed. */
 const mostForgotten = 2000;
 
-/** Deletes old versions of a workspace, the oldest first, until this many bytes are free. Returns the freed bytes. */
+/**
+ * Deletes old versions of a workspace, the oldest first, until this many bytes are free. Returns the freed bytes. Few
+ * statements, however many versions: others wait for the transaction.
+ */
 export async function deleteOldestVersions(db: Db, workspaceId: string, wanted: number): Promise<number> {
-  const rows = await db
+  const oldest = db
     .selectFrom('server_versions as old')
     .innerJoin('servers', 'servers.id', 'old.server_id')
-    .select(['old.server_id', 'old.version', sql<number>`octet_length(old.config)`.as('bytes')])
     .where('old.workspace_id', '=', workspaceId)
     .whereRef('old.version', '<', 'servers.version')
     .orderBy('old.created_at')
+    .orderBy('old.server_id')
+    .orderBy('old.version');
+  const rows = await oldest
+    .select(['old.server_id', sql<number>`octet_length(old.config)`.as('bytes')])
     .limit(mostForgotten)
     .execute();
-  let freed = 0;
-  for (const { server_id, version, bytes } of rows) {
-    if (freed >= wanted) break;
-    await db.deleteFrom('server_versions').where('server_id', '=', server_id).where('version', '=', version).execute();
-    await db
-      .updateTable('servers')
-      .set((e) => ({ stored_bytes: e('stored_bytes', '-', bytes) }))
-      .where('id', '=', server_id)
-      .execute();
-    freed += bytes;
+  const freed = new Map<string, number>();
+  let [count, all] = [0, 0];
+  for (const { server_id, bytes } of rows) {
+    if (all >= wanted) break;
+    freed.set(server_id, (freed.get(server_id) ?? 0) + bytes);
+    all += bytes;
+    count += 1;
   }
-  return freed;
+  if (count === 0) return 0;
+  const deleted = oldest.select(['old.server_id', 'old.version']).limit(count);
+  await sql`delete from server_versions where (server_id, version) in (${deleted})`.execute(db);
+  const ofServers = [...freed].map(([id, bytes]) => sql`(${id}, cast(${bytes} as bigint))`);
+  await sql`update servers set stored_bytes = stored_bytes - freed.column2
+    from (values ${sql.join(ofServers)}) as freed where servers.id = freed.column1`.execute(db);
+  return all;
 }
 
 /** Most bytes of configurations in one page of versions; a page ends early above it. */
