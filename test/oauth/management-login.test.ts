@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import { createCookieBrowser } from '../support/browser/cookie-browser.ts';
+import { eventually } from '../support/eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const redirectUri = 'http://127.0.0.1:9/cb';
@@ -118,6 +119,35 @@ describe('signing in at the management server', () => {
     assert.ok(grants[0]?.last_used_at, JSON.stringify(grants));
     const { keys } = (await toolhost.rest('GET', '/keys')).body as { keys: Json[] };
     assert.ok(keys[0]?.last_used_at, 'managing is a use of a key, too');
+  });
+
+  it('[find A5] keeps the 100 agents of a person that were used last', async () => {
+    const managed = async ({ access_token }: Tokens) =>
+      (await toolhost.rpc('manage', access_token, 'tools/list')).status;
+    const [first, second] = [await logIn(), await logIn()];
+    assert.deepEqual([await managed(first), await managed(second)], [200, 200]);
+    // Listing stores when each was used last.
+    await toolhost.rest('GET', '/grants');
+    const { db } = toolhost.running.app.runner;
+    const rows = await db
+      .selectFrom('grants')
+      .selectAll()
+      .where('revoked_at', 'is', null)
+      .orderBy('created_at')
+      .execute();
+    const [oldest, ...others] = rows.slice(-2);
+    assert.ok(oldest);
+    await db.updateTable('grants').set({ last_used_at: 1 }).where('id', '=', oldest.id).execute();
+    const live = () => db.selectFrom('grants').select('id').where('revoked_at', 'is', null).execute();
+    const missing = 100 - (await live()).length;
+    const more = Array.from({ length: missing }, (_, n) => ({ ...oldest, id: `grt_more${n}`, last_used_at: null }));
+    await db.insertInto('grants').values(more).execute();
+
+    const last = await logIn();
+    const ids = (await live()).map(({ id }) => id);
+    assert.deepEqual([ids.length, ids.includes(oldest.id), ids.includes(others[0]?.id ?? '')], [100, false, true]);
+    await eventually(async () => assert.equal(await managed(first), 401));
+    assert.deepEqual([await managed(second), await managed(last)], [200, 200]);
   });
 
   it('[mcp 38] answers 403 with the scope to ask for when the login does not cover an operation', async () => {

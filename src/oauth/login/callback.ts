@@ -2,8 +2,9 @@ import { isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts
 import { newId } from '../../domain/ids.ts';
 import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
 import { routes, urlOf } from '../../routes.ts';
+import { recordChanges } from '../../store/changes/changes.ts';
 import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../../store/logins/authorizations.ts';
-import { insertGrant } from '../../store/logins/grants.ts';
+import { endGrantsAbove, insertGrant } from '../../store/logins/grants.ts';
 import { insertCode } from '../../store/logins/tokens.ts';
 import { contexts } from '../../store/sealing/sealed-columns.ts';
 import { transact } from '../../store/transact.ts';
@@ -191,6 +192,10 @@ async function storeGrant(
       wrapped_key: wrapKey(grantKey, code, id),
       expires_at: now + spans.code,
     });
+    if (result.userId !== undefined) {
+      const person = { workspaceId: result.workspaceId, userId: result.userId, kept: id };
+      await recordChanges(db, parts, 'grant', await endGrantsAbove(db, person, now));
+    }
     const detail = { grant: id, client: login.client_name, ...(view !== undefined && { view }) };
     await parts.audit(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId });
   });

@@ -1,5 +1,6 @@
 import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
 import type { Db } from '../db.ts';
+import { rowsAtOnce } from '../delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
 
@@ -240,6 +241,32 @@ export async function endServerGrants(
   return endGrants(db, ids, at, most);
 }
 
+/** Most agents that one person has signed in at the management server, in a workspace. */
+const mostOfPerson = 100;
+
+/** Ends grants of a person in a workspace above the most, beside `kept`: those used least lately. Returns their ids. */
+export async function endGrantsAbove(
+  db: Db,
+  { workspaceId, userId, kept }: { workspaceId: string; userId: string; kept: string },
+  at: number,
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('grants')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where(isOf(workspaceId))
+    .where('revoked_at', 'is', null)
+    .where('id', '!=', kept)
+    .orderBy(sql`coalesce(last_used_at, created_at)`, 'desc')
+    .orderBy('id', 'desc')
+    .limit(mostOfPerson)
+    .offset(mostOfPerson - 1)
+    .execute();
+  const ids = rows.map(({ id }) => id);
+  await endGrants(db, ids, at, rowsAtOnce);
+  return ids;
+}
+
 /**
  * Ends the grants of a person in a workspace: agents that they signed in at the management server. False when none was
  * alive. A change of the kind grant with the id of the person drops them from the caches.
@@ -250,7 +277,12 @@ export async function revokeGrantsOfPerson(
   at: number,
 ): Promise<boolean> {
   // The same statements for one grant and for many: a few for each would hold up all other writes.
-  const grants = db.selectFrom('grants').select('id').where('user_id', '=', userId).where(isOf(workspaceId));
+  const grants = db
+    .selectFrom('grants')
+    .select('id')
+    .where('user_id', '=', userId)
+    .where(isOf(workspaceId))
+    .where('revoked_at', 'is', null);
   await db.deleteFrom('tokens').where('grant_id', 'in', grants).execute();
   await db.deleteFrom('codes').where('grant_id', 'in', grants).execute();
   const result = await db
