@@ -12,6 +12,7 @@ import { pruneHandedOutTokens } from '../../src/store/logins/handed-out-tokens.t
 import { insertSession } from '../../src/store/people/sessions.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { endCrowdedGrants, mostOfServer } from '../../src/store/pruning/prune-logins.ts';
+import { pruneCrowdedKeys } from '../../src/store/pruning/prune-people.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
 import { aCall, anApiKey, aServer } from '../support/store/rows.ts';
@@ -357,6 +358,27 @@ for (const engine of engines) {
       }
       await endCrowdedGrants(db, 2, start);
       assert.deepEqual(await ids('tokens', 'hash'), ['b', 'c']);
+      await world.stop();
+    });
+
+    it('[find A5] includes revoked and expired keys of a workspace beyond the newest', async () => {
+      const world = await open();
+      const { db, ids } = world;
+      await insertWorkspace(db, { id: 'theirs', name: 'Theirs', at: start });
+      for (const [id, createdAt, more] of [
+        ['works', 1, { expiresAt: start + day }],
+        ['maker', 2, {}],
+        ['revoked', 3, {}],
+        ['expired', 4, { expiresAt: start }],
+        ['made', 5, { createdBy: 'maker' }],
+        ['newest', 6, {}],
+        ['theirs', 1, { workspaceId: 'theirs' }],
+      ] as const)
+        await insertApiKey(db, anApiKey({ id, createdAt, expiresAt: undefined, createdBy: 'usr_1', ...more }));
+      for (const id of ['maker', 'revoked', 'made', 'newest']) await endApiKey(db, 'ours', id, start);
+      await endApiKey(db, 'theirs', 'theirs', start);
+      await pruneCrowdedKeys(db, start, 2);
+      assert.deepEqual(await ids('api_keys'), ['made', 'maker', 'newest', 'theirs', 'works']);
       await world.stop();
     });
 

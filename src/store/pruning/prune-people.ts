@@ -6,12 +6,32 @@ import { transact } from '../transact.ts';
 
 // No query here names a workspace: retention is the same in all of them.
 
+/** Most revoked and expired keys of one workspace: whoever removes a member waits until all that they made are found. */
+export const mostEndedKeys = 10_000;
+
+const hasMade = sql`exists (select 1 from api_keys as made
+  where made.workspace_id = api_keys.workspace_id and made.created_by = api_keys.id)`;
+
 /** Deletes keys that were revoked or expired before `before`, except those that made a key which is still stored. */
 export async function pruneKeys(db: Db, before: number, pause?: Pause): Promise<void> {
-  const hasMade = sql`exists (select 1 from api_keys as made
-    where made.workspace_id = api_keys.workspace_id and made.created_by = api_keys.id)`;
   for (const ended of [sql`revoked_at < ${before}`, sql`expires_at < ${before}`])
     await deleteInSteps(db, { table: 'api_keys', key: ['id'], where: sql`${ended} and not ${hasMade}` }, pause);
+}
+
+/** The same for the revoked and expired keys of a workspace beyond the `most` that were made last. */
+export async function pruneCrowdedKeys(db: Db, now: number, most: number, pause?: Pause): Promise<void> {
+  const hasEnded = sql`(revoked_at is not null or expires_at <= ${now})`;
+  const { rows: crowded } = await sql<{ id: string }>`select workspace_id as id from api_keys where ${hasEnded}
+    group by workspace_id having count(*) > ${most}`.execute(db);
+  for (const { id } of crowded) {
+    const isEnded = sql`workspace_id = ${id} and ${hasEnded}`;
+    const { rows } = await sql<{ at: number; id: string }>`select created_at as at, id from api_keys
+      where ${isEnded} order by created_at desc, id desc limit 1 offset ${most}`.execute(db);
+    const [first] = rows;
+    if (!first) continue;
+    const where = sql`${isEnded} and (created_at, id) <= (${first.at}, ${first.id}) and not ${hasMade}`;
+    await deleteInSteps(db, { table: 'api_keys', key: ['id'], where }, pause);
+  }
 }
 
 /** Deletes invitations from before `before`. */

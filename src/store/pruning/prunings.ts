@@ -17,7 +17,7 @@ import type { Tables } from '../schema.ts';
 import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
 import { pruneCalls, pruneCounts } from './prune-calls.ts';
 import { mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
-import { pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
+import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
 import { measureServers } from './prune-servers.ts';
 
 const dayMs = 24 * hourMs;
@@ -79,7 +79,13 @@ export const prunings: readonly Pruning[] = [
     tables: ['invitations'],
     prune: ({ records, now, pause }) => pruneInvitations(records, now - invitationsKeptMs, pause),
   },
-  { tables: ['api_keys'], prune: ({ records, auditFrom, pause }) => pruneKeys(records, auditFrom, pause) },
+  {
+    tables: ['api_keys'],
+    async prune({ records, now, auditFrom, pause }) {
+      await pruneKeys(records, auditFrom, pause);
+      await pruneCrowdedKeys(records, now, mostEndedKeys, pause);
+    },
+  },
   { tables: ['audit_events'], prune: ({ records, auditFrom, pause }) => pruneAuditEvents(records, auditFrom, pause) },
   {
     tables: ['servers', 'server_versions'],
