@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -173,6 +175,18 @@ describe('the connections of a process', () => {
     );
   });
 
+  it('are waited for as long as connect_timeout says', async () => {
+    const silent = createServer();
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const askedAt = performance.now();
+    const said = await refusal({ DATABASE_URL: `postgres://u@127.0.0.1:${port}/db?connect_timeout=5` });
+    assert.match(said, /the database does not answer/);
+    assert.ok(performance.now() - askedAt >= 5000);
+    silent.close();
+  });
+
   it('[find C3] that are impossible are refused at the start in a sentence without the password', async () => {
     const url = await postgres.createDatabase();
     const { host, pathname } = new URL(url);
@@ -187,6 +201,8 @@ describe('the connections of a process', () => {
       ['postgres://', /is not a URL|does not answer|refuses the user/],
       [`mysql://u:hidden@${host}/x`, /allowed: postgres:/],
       [`postgres://u:hidden@${host}${pathname}?sslmode=allow`, /found sslmode=allow; allowed: disable/],
+      [`postgres://u:hidden@${host}${pathname}?connect_timeout=0`, /found connect_timeout=0; allowed: 1 to 60, the/],
+      [`postgres://u:hidden@${host}${pathname}?a=b&connect_timeout=1s`, /found connect_timeout=1s; allowed: 1 to 60/],
       [`postgres://postgres:hidden@${host}${pathname}`, /refuses the user or password of DATABASE_URL/],
       [`${url}-missing`, /has no such database; create it/],
       [`postgres://u:hidden@127.0.0.1:1${pathname}`, /the database does not answer: /],

@@ -3,18 +3,25 @@ import type { PoolConfig } from 'pg';
 /** Values of `sslmode` that do not check the server; all others check its certificate and its name. */
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
+/** How long a request waits for a connection, in seconds, as `connect_timeout` of the URL says. */
+const connectTimeouts = { least: 1, usual: 2, most: 60 };
+
 /**
  * pg's options for a URL. Without `sslmode` the connection is plain, unless there are `authorities` (PEM) to check the
  * server's certificate with.
  */
 export function postgresConfig(url: string, authorities: string | undefined): PoolConfig {
-  const mode = sslModeOf(url);
   // pg would print warnings about some of the modes, and let the URL's settings replace ours.
   const connectionString = url.replace(/(?<=[?&])sslmode=[^&]*&?/, '');
-  if (mode === 'disable') return { connectionString, ssl: false };
-  if (mode === 'no-verify') return { connectionString, ssl: { rejectUnauthorized: false } };
-  if (authorities !== undefined) return { connectionString, ssl: { ca: authorities } };
-  return mode === undefined ? { connectionString } : { connectionString, ssl: true };
+  const connectionTimeoutMillis = Number(parameterOf(url, 'connect_timeout') ?? connectTimeouts.usual) * 1000;
+  return { connectionString, connectionTimeoutMillis, ...tlsConfig(sslModeOf(url), authorities) };
+}
+
+function tlsConfig(mode: string | undefined, authorities: string | undefined): Pick<PoolConfig, 'ssl'> {
+  if (mode === 'disable') return { ssl: false };
+  if (mode === 'no-verify') return { ssl: { rejectUnauthorized: false } };
+  if (authorities !== undefined) return { ssl: { ca: authorities } };
+  return mode === undefined ? {} : { ssl: true };
 }
 
 /** Problems of a URL, in sentences that do not repeat it because it holds a password. */
@@ -24,6 +31,12 @@ export function postgresUrlProblems(url: string, hasAuthorities: boolean): strin
   const mode = sslModeOf(url);
   if (mode !== undefined && !sslModes.includes(mode))
     return [`DATABASE_URL: found sslmode=${mode}; allowed: ${sslModes.join(', ')}`];
+  const { least, most } = connectTimeouts;
+  const timeout = parameterOf(url, 'connect_timeout');
+  if (timeout !== undefined && !(/^\d{1,2}$/.test(timeout) && Number(timeout) >= least && Number(timeout) <= most))
+    return [
+      `DATABASE_URL: found connect_timeout=${timeout.slice(0, 20)}; allowed: ${least} to ${most}, the seconds that a request waits for a connection`,
+    ];
   if (hasAuthorities && (mode === 'disable' || mode === 'no-verify'))
     return [
       `DATABASE_CA_FILE: DATABASE_URL says sslmode=${mode}, with which no certificate is checked; leave one of the two out`,
@@ -59,7 +72,11 @@ function hostsOf(url: string): string[] {
 }
 
 function sslModeOf(url: string): string | undefined {
-  return /[?&]sslmode=([^&#]*)/.exec(url)?.[1];
+  return parameterOf(url, 'sslmode');
+}
+
+function parameterOf(url: string, name: string): string | undefined {
+  return new RegExp(`[?&]${name}=([^&#]*)`).exec(url)?.[1];
 }
 
 /** The certificates in a file; undefined when none is named. @throws Error that says what to do */

@@ -27,7 +27,6 @@ const pools: { [Use in PoolUse]: { max?: number; statementMs?: number } } = {
 };
 
 const int8 = 20;
-const connectMs = 2000;
 const idleMs = 5000;
 const lockMs = 2000;
 const idleInTransactionMs = 5000;
@@ -50,7 +49,6 @@ export function postgresDialect(
   const pool = new pg.Pool({
     ...postgresConfig(location.url, location.authorities),
     max,
-    connectionTimeoutMillis: connectMs,
     idleTimeoutMillis: idleMs,
     fallback_application_name: 'toolhost',
     types: {
