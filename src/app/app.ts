@@ -89,7 +89,7 @@ export async function createApp(
     reports,
     writes: createWriteQueue(),
     parts: {
-      ...operationParts(config, keyring, now, { threads, http }),
+      ...operationParts(config, keyring, now, { threads, http, clock: surroundings.clock }),
       serving: {
         ...createTryOut(caches.servers, callParts),
         ...connectionParts(logins, caches, { endpointOf, login: async () => (await web()).login }),

@@ -34,7 +34,7 @@ export function operationParts(
   config: Config & { baseUrl: string },
   keyring: Keyring,
   now: () => number,
-  serving?: { threads: ThreadPool; http: HttpClient },
+  serving?: { threads: ThreadPool; http: HttpClient; clock: () => number },
 ): Omit<Parts, 'serving'> {
   const rules = ruleSource(config);
   return {
@@ -42,7 +42,7 @@ export function operationParts(
     rules: rulesOf(rules),
     checkConfigOnThread: serving && configurationWork(serving.threads, rules),
     importing: serving
-      ? createImporting({ ...serving, rules, urlProblem: rulesOf(rules).urlProblem, now })
+      ? createImporting({ ...serving, rules, urlProblem: rulesOf(rules).urlProblem })
       : { plan: notServing, again: notServing, check: notServing },
     baseUrl: config.baseUrl,
     serverUrl: (slug) => urlOf(config.baseUrl, routes.mcp, slug),

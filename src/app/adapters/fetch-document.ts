@@ -14,7 +14,8 @@ export type FetchParts = {
   http: HttpClient;
   /** Why this deployment may not call a URL; undefined if it may. */
   urlProblem: (url: URL) => string | undefined;
-  now: () => number;
+  /** Monotonic ms. */
+  clock: () => number;
 };
 
 export type WantedDocument = {
@@ -30,11 +31,11 @@ export type FetchedDocument = { body: Buffer | undefined; validators: Validators
 
 /** Fetches a document. Each redirect is checked as the first address is, and no credential is sent. @throws AppError invalid */
 export async function fetchDocument(
-  { http, urlProblem, now }: FetchParts,
+  { http, urlProblem, clock }: FetchParts,
   wanted: WantedDocument,
 ): Promise<FetchedDocument> {
   let { url } = wanted;
-  const end = now() + fetchMs;
+  const end = clock() + fetchMs;
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
     wanted.signal?.throwIfAborted();
     if (!URL.canParse(url)) throw refused('not a URL; allowed: the https address of a description');
@@ -44,7 +45,7 @@ export async function fetchDocument(
     if (problem !== undefined) throw refused(problem);
     const known = wanted.validators?.url === target.href ? wanted.validators : undefined;
     const answer = await http
-      .send(exchangeOf(target, wanted, known, Math.max(1, end - now())))
+      .send(exchangeOf(target, wanted, known, Math.max(1, end - clock())))
       .catch((error: unknown) => {
         throw error instanceof OutboundError ? refused(`the document could not be fetched: ${error.message}`) : error;
       });

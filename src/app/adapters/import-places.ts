@@ -5,7 +5,8 @@ export type ImportPlacesOptions = {
   most: WorkLimits;
   /** How long a fetch keeps its place in any case, in ms. */
   firmMs: number;
-  now: () => number;
+  /** Monotonic ms. */
+  clock: () => number;
 };
 
 /** The place of an import. It may be taken away while a document is fetched, and then `gone` is aborted. */
@@ -19,7 +20,7 @@ type Taken = { workspaceId: string; fetchingSince: number | undefined; gone: Abo
  * fetch that has run longest, first of a workspace with several.
  * @throws AppError tooMany, and what the work throws
  */
-export function createImportPlaces({ most, firmMs, now }: ImportPlacesOptions) {
+export function createImportPlaces({ most, firmMs, clock }: ImportPlacesOptions) {
   const taken = new Set<Taken>();
   const ofWorkspace = (id: string) => [...taken].filter(({ workspaceId }) => workspaceId === id).length;
 
@@ -28,7 +29,7 @@ export function createImportPlaces({ most, firmMs, now }: ImportPlacesOptions) {
     const own = ofWorkspace(workspaceId);
     const free = most.ofAll - taken.size;
     if (free > 0 || own > 0) return free > 0 && own < most.ofWorkspace && own * 2 <= free;
-    const slow = [...taken].filter(({ fetchingSince: since }) => since !== undefined && now() - since >= firmMs);
+    const slow = [...taken].filter(({ fetchingSince: since }) => since !== undefined && clock() - since >= firmMs);
     const one = slow.find((other) => ofWorkspace(other.workspaceId) > 1) ?? slow[0];
     if (!one) return false;
     taken.delete(one);
@@ -45,7 +46,7 @@ export function createImportPlaces({ most, firmMs, now }: ImportPlacesOptions) {
       return await work({
         gone,
         async fetch(fetchIt) {
-          place.fetchingSince = now();
+          place.fetchingSince = clock();
           const fetched = await fetchIt();
           gone.throwIfAborted();
           place.fetchingSince = undefined;

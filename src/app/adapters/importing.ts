@@ -23,8 +23,8 @@ type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
 
 /** Imports of documents: fetched by the guarded client, read on a thread. */
 export function createImporting(parts: ImportParts): Importing {
-  const { threads, rules, now } = parts;
-  const inPlace = createImportPlaces({ most, firmMs, now });
+  const { threads, rules, clock } = parts;
+  const inPlace = createImportPlaces({ most, firmMs, clock });
   const fetched = ({ gone, fetch }: ImportPlace, wanted: WantedDocument) =>
     fetch(() => {
       const signal = wanted.signal ? AbortSignal.any([wanted.signal, gone]) : gone;
