@@ -21,6 +21,8 @@ const ended = () => new AppError('invalid', 'the request ended before its body d
 
 /** A connection itself takes as much memory as a body that is not counted among the arriving ones. */
 const shortBytes = 16 * 1024;
+/** Memory of a piece besides its bytes. */
+const pieceBytes = 256;
 const givenUp = () =>
   new AppError('unavailable', 'too many bodies arrive at once, and this one took longest; send it again', {
     retryAfterS: 5,
@@ -58,11 +60,12 @@ export function readBody(request: IncomingMessage, limitBytes: number, arriving?
         refuse(new AppError('tooLarge', `the body comes in more than ${maxPieces} pieces`));
       if (!isRefused) {
         chunks.push(chunk);
-        if (size > shortBytes) arriving?.hold(request, size, () => refuse(givenUp()));
+        const held = size + pieces * pieceBytes;
+        if (held > shortBytes) arriving?.hold(request, held, () => refuse(givenUp()));
       } else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
     });
     request.on('end', () => {
-      if (size > shortBytes) arriving?.release(request);
+      arriving?.release(request);
       resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
     });
     request.on('error', () => reject(ended()));

@@ -53,6 +53,22 @@ describe('bodies that never arrive whole', () => {
     assert.ok(held < 1.5 * most, `${held / mebibyte} MiB`);
   });
 
+  it('[sec F3] count for their pieces too, each of which takes more memory than its byte', async () => {
+    const pieces = 12_000;
+    const { host, port } = new URL(toolhost.url);
+    const head = [`Host: ${host}`, 'Authorization: Bearer made-up', 'Content-Type: application/json'];
+    const begun = `POST /mcp/echo HTTP/1.1\r\n${head.join('\r\n')}\r\nTransfer-Encoding: chunked\r\n\r\n`;
+    const answered = Promise.withResolvers<string>();
+    for (let count = 0; count * pieces * 256 <= most + 4 * mebibyte; count++) {
+      const socket = connect(Number(port), '127.0.0.1');
+      sockets.push(socket);
+      socket.on('error', () => undefined);
+      socket.once('data', (data) => answered.resolve(String(data)));
+      await new Promise((resolve) => socket.write(begun + '1\r\nx\r\n'.repeat(pieces), resolve));
+    }
+    assert.match(await answered.promise, /^HTTP\/1\.1 503 .*too many bodies arrive at once/is);
+  });
+
   it('[sec F3] keep out no body that arrives at once', async () => {
     const params = { _meta: { padding: 'x'.repeat(mebibyte / 2) } };
     assert.deepEqual(resultOf(await toolhost.rpc('echo', 'token', 'ping', params)), {});

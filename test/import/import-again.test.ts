@@ -61,6 +61,18 @@ for (const engine of engines) {
       (await configOf(slug)).tools.find((tool) => tool.name === name);
     const edit = (slug: string, tool: string, fields: Json) => rest('PATCH', `/servers/${slug}/tools/${tool}`, fields);
 
+    it('[imp 5] keeps the tool of an operation that can give none today as it is', async () => {
+      const slug = await imported();
+      await edit(slug, 'get_pet', { description: 'Finds a pet by its number.' });
+      const before = await configOf(slug);
+      const odd = { ...id, schema: { ...text, enum: ['{{A}}', 'b'] } };
+      const document = documentOf({ '/pets/{id}': pet({ parameters: [odd] }), '/pets': list() });
+      const applied = await again(slug, { mode: 'apply', document });
+      assert.equal(applied.status, 200, applied.text);
+      assert.deepEqual(applied.body.gone, []);
+      assert.deepEqual((await configOf(slug)).tools, before.tools);
+    });
+
     it('[imp 5] keeps edits, and follows the document elsewhere', async () => {
       const slug = await imported();
       const edited = await edit(slug, 'get_pet', { description: 'Finds a pet by its number.' });

@@ -42,6 +42,11 @@ describe('a description of which some parts are wrong', () => {
     const summary = 'Does something that is described';
     const deep = query('filter', { style: 'deepObject', schema: { type: 'object' } });
     const body = (type: string) => ({ content: { [type]: { schema: { type: 'string' } } } });
+    const object = (name: string) => ({
+      type: 'object',
+      required: [name],
+      properties: { [name]: { type: 'object', additionalProperties: { type: 'string' } } },
+    });
     const document = openApi({
       '/clash': { get: { summary, parameters: [deep, query('filter[x]')] } },
       '/needed': { get: { summary, parameters: [deep, query('filter[x]', { required: true })] } },
@@ -50,6 +55,13 @@ describe('a description of which some parts are wrong', () => {
       '/name': { get: { summary, parameters: [query('{{TOKEN}}')] } },
       '/dots/../up': { get: { summary } },
       '/more': { get: { summary, operationId: 'readMore' } },
+      '/called-properties': {
+        post: {
+          summary,
+          parameters: [query('id', { schema: { type: 'string', enum: ['{{A}}', 'b'] } })],
+          requestBody: { content: { 'application/json': { schema: object('properties') } } },
+        },
+      },
     });
     assert.deepEqual(outcomesOf(document), [
       'GET /clash: partial; the input "filter[x]": "filter[x]" is a name that a property of the argument filter can get; make one argument of both',
@@ -59,6 +71,7 @@ describe('a description of which some parts are wrong', () => {
       'GET /name: partial; the input "{{TOKEN}}": a variable or a secret never fills a name; write it out',
       'GET /dots/../up: skipped; a path with . or .. segments',
       'GET /more: whole',
+      'POST /called-properties: partial; the input "id": "{{A}}" is not filled here and would be sent as it stands; a secret or a variable may fill a constant, "value"',
     ]);
   });
 

@@ -154,7 +154,7 @@ describe('limits that are set', () => {
     const key = await toolhost.key();
     const body = { concurrent_calls: 500 };
     for (const method of ['PATCH', 'PUT', 'POST'])
-      assert.equal((await toolhost.rest(method, '/workspace/limits', { key, body })).status, 404, method);
+      assert.equal((await toolhost.rest(method, '/workspace/limits', { key, body })).status, 405, method);
     assert.ok(!manager.tools.has('setWorkspaceLimits'));
     assert.ok(!(await toolhost.rest('GET', '/openapi.json')).text.includes('setWorkspaceLimits'));
   });

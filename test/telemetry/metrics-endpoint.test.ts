@@ -85,7 +85,7 @@ describe('the metrics of a public service', () => {
 
   it('take no other method', async () => {
     const options = { method: 'POST', headers: { host, ...bearer(metricsToken) } };
-    assert.equal((await wire(`http://127.0.0.1:${open.running.config.port}/metrics`, options)).status, 404);
+    assert.equal((await wire(`http://127.0.0.1:${open.running.config.port}/metrics`, options)).status, 405);
   });
 });
 

@@ -45,7 +45,7 @@ export async function fetchDocument(
     if (problem !== undefined) throw refused(problem);
     const known = wanted.validators?.url === target.href ? wanted.validators : undefined;
     const answer = await http
-      .send(exchangeOf(target, wanted, known, Math.max(1, end - clock())))
+      .send(exchangeOf(target, wanted, known, Math.max(1, Math.ceil(end - clock()))))
       .catch((error: unknown) => {
         throw error instanceof OutboundError ? refused(`the document could not be fetched: ${error.message}`) : error;
       });

@@ -19,7 +19,7 @@ type Config = ServerWide & {
 /** The fields of a valid configuration whose text would send one of our credentials to an upstream. */
 export function ownCredentialProblems(config: Config): Problem[] {
   const { authentication, oauth, tools } = config;
-  const texts: [path: string, text: string | undefined][] = [
+  const texts: FieldText[] = [
     ...credentialsOf(authentication).flatMap((one, index) => {
       const at = credentialPath(authentication, index);
       const own = [...filledFields, 'audience', 'resource', 'token_url'] as const;
@@ -37,22 +37,44 @@ export function ownCredentialProblems(config: Config): Problem[] {
       value,
     ]),
   ];
-  for (const [index, tool] of tools.entries()) {
-    const at = `tools[${index}]`;
-    texts.push([`${at}.url`, tool.url], ...entriesOf(`${at}.headers`, tool.headers));
-    texts.push(...textsIn(`${at}.body_template`, tool.body_template));
-    for (const { name, value } of constantsOf(tool.input_schema))
-      texts.push(...textsIn(`${at}.input_schema.${name}.value`, value));
-  }
+  for (const [index, tool] of tools.entries())
+    texts.push(...textsOfTool(tool).map(([path, text]): FieldText => [`tools[${index}].${path}`, text]));
   for (const [name, view] of Object.entries(config.views ?? {})) {
     for (const [index, entry] of (view.tools ?? []).entries())
       texts.push(...textsIn(`views.${name}.tools[${index}].arguments`, viewToolOf(entry).arguments));
   }
   // Of a large configuration only the first texts are decoded; a credential in its plain form is found in all of them.
-  const isOurs = findOurCredential();
+  return problemsIn(texts, config.variables, findOurCredential());
+}
+
+/** The same for the fields of one tool; `isOurs` is shared by all of them, because it bounds their work together. */
+export function ownCredentialProblemsOfTool(
+  tool: Tool,
+  variables: ServerWide['variables'],
+  isOurs: (text: string) => boolean,
+): Problem[] {
+  return problemsIn(textsOfTool(tool), variables, isOurs);
+}
+
+type FieldText = [path: string, text: string | undefined];
+
+function problemsIn(
+  texts: readonly FieldText[],
+  variables: ServerWide['variables'],
+  isOurs: (text: string) => boolean,
+): Problem[] {
   return texts.flatMap(([path, unfilled = '']) =>
-    isOurs(fillVariables(unfilled, config.variables)) ? [{ path, message }] : [],
+    isOurs(fillVariables(unfilled, variables)) ? [{ path, message }] : [],
   );
+}
+
+function textsOfTool(tool: Tool): FieldText[] {
+  return [
+    ['url', tool.url],
+    ...entriesOf('headers', tool.headers),
+    ...textsIn('body_template', tool.body_template),
+    ...constantsOf(tool.input_schema).flatMap(({ name, value }) => textsIn(`input_schema.${name}.value`, value)),
+  ];
 }
 
 /** The texts of a JSON value, each at the path of the whole. */

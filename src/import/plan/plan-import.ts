@@ -3,6 +3,7 @@ import { hiddenCharacters } from '../../domain/config/server-config.ts';
 import type { UrlRule } from '../../domain/config/server-rules.ts';
 import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
+import { findOurCredential } from '../../domain/credentials/own-credentials.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
 import { Anchors } from '../document/references.ts';
@@ -75,6 +76,7 @@ export function planImport(
   const choosing = { choices, present, urlProblem, taken };
   const credential = chooseCredential(description, description.operations, choosing);
   const surroundings = surroundingsOf(address, credential.fields.authentication, urlProblem);
+  const isOurs = findOurCredential();
   const { root } = description;
   const source = { root, anchors: new Anchors(root), credential: credential.names };
   const all = description.operations.map((operation, index): MadeTool => {
@@ -83,7 +85,11 @@ export function planImport(
     const missing = credential.missingFor(operation) ?? (own && 'problem' in own ? own.problem : undefined);
     if (missing !== undefined) return { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
     if (!made.tool) return made;
-    return withoutRefused({ ...made, tool: { ...made.tool, imported_from: keys[index] as string } }, surroundings);
+    return withoutRefused(
+      { ...made, tool: { ...made.tool, imported_from: keys[index] as string } },
+      surroundings,
+      isOurs,
+    );
   });
   const order = description.tags.map(({ name }) => name);
   const proposal = propose(all, order);

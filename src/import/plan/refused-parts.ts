@@ -1,5 +1,5 @@
 import { isJsonSchemaForm } from '../../domain/config/input-schema.ts';
-import { ownCredentialProblems } from '../../domain/config/own-credential-rules.ts';
+import { ownCredentialProblemsOfTool } from '../../domain/config/own-credential-rules.ts';
 import { type Tool, toolSchema } from '../../domain/config/tool.ts';
 import { checkTool, type ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { addIssues, ProblemList } from '../../domain/problems/problems.ts';
@@ -9,6 +9,9 @@ import { short } from '../tools/input-arguments.ts';
 import type { ImportedTool, MadeTool } from '../tools/made-tool.ts';
 import { tokensOfTool } from '../tools/make-tool.ts';
 
+/** Whether a text holds one of our credentials; its work is bounded for a whole import. */
+type IsOurs = (text: string) => boolean;
+
 /** Rounds of leaving inputs out; each finds at most twenty problems. */
 const mostRounds = 8;
 
@@ -16,12 +19,12 @@ const mostRounds = 8;
  * A tool without what the check of configurations would refuse: optional inputs and the type of the answer are left out
  * with a note, and otherwise there is no tool. So one operation never makes the whole import refused.
  */
-export function withoutRefused(made: MadeTool, surroundings: ToolSurroundings): MadeTool {
+export function withoutRefused(made: MadeTool, surroundings: ToolSurroundings, isOurs: IsOurs): MadeTool {
   if (!made.tool) return made;
   const lost: string[] = [];
   let { tool } = made;
   for (let round = 0; round < mostRounds; round++) {
-    const problems = problemsOf(tool, surroundings);
+    const problems = problemsOf(tool, surroundings, isOurs);
     if (problems.length === 0) return lost.length === 0 ? made : partial(made, tool, lost);
     for (const problem of problems) {
       const smaller = without(tool, problem, lost);
@@ -32,17 +35,15 @@ export function withoutRefused(made: MadeTool, surroundings: ToolSurroundings): 
   return skipped(made, { path: 'input_schema', message: 'has too many inputs that cannot be sent' });
 }
 
-function problemsOf(tool: ImportedTool, surroundings: ToolSurroundings): Problem[] {
+function problemsOf(tool: ImportedTool, surroundings: ToolSurroundings, isOurs: IsOurs): Problem[] {
   const problems = new ProblemList();
   const parsed = toolSchema.safeParse(tool, { reportInput: false });
   if (!parsed.success) addIssues(problems, parsed.error.issues, tool);
   checkTool(tool, surroundings, problems);
   if (parsed.success) {
     const { variables } = surroundings.wide;
-    const own = ownCredentialProblems({ ...(variables && { variables }), tools: [parsed.data as Tool] });
-    const prefix = 'tools[0].';
-    for (const { path, message } of own)
-      if (path.startsWith(prefix)) problems.add(() => ({ path: path.slice(prefix.length), message }));
+    for (const problem of ownCredentialProblemsOfTool(parsed.data as Tool, variables, isOurs))
+      problems.add(() => problem);
   }
   // The last line may only count further problems.
   return problems.all().filter(({ path }) => path !== '');
@@ -53,7 +54,7 @@ function partial(made: MadeTool, tool: ImportedTool, lost: readonly string[]): M
 }
 
 function skipped(made: MadeTool, { path, message }: Problem): MadeTool {
-  return { ...made, tool: undefined, outcome: 'skipped', notes: [`${path}: ${message}`], tokens: 0 };
+  return { ...made, tool: undefined, isRefused: true, outcome: 'skipped', notes: [`${path}: ${message}`], tokens: 0 };
 }
 
 /** The tool without the part that has the problem; undefined where nothing is left without it. */
@@ -78,15 +79,22 @@ function inputsOf({ input_schema: schema }: ImportedTool): JsonFields {
   return isFields(schema.properties) ? schema.properties : {};
 }
 
-/** The input that the path of a problem names. Names may have dots, so the longest one that fits is meant. */
+/** The input that the path of a problem names. Rules for a form of JSON Schema write its path with or without `properties`. */
 function inputAt(path: string, tool: ImportedTool): string | undefined {
-  const rests = [/^input_schema\.properties\./, /^input_schema\./].flatMap((start) =>
-    start.test(path) ? [path.replace(start, '')] : [],
-  );
-  const fits = (name: string) =>
-    rests.some((rest) => rest === name || rest.startsWith(`${name}.`) || rest.startsWith(`${name}[`));
-  return Object.keys(inputsOf(tool))
-    .filter(fits)
+  const names = Object.keys(inputsOf(tool));
+  const starts = isJsonSchemaForm(tool.input_schema)
+    ? ['input_schema.properties.', 'input_schema.']
+    : ['input_schema.'];
+  return starts
+    .filter((start) => path.startsWith(start))
+    .map((start) => longestFit(path.slice(start.length), names))
+    .find((name) => name !== undefined);
+}
+
+/** Names may have dots, so the longest one that fits is meant. */
+function longestFit(rest: string, names: readonly string[]): string | undefined {
+  return names
+    .filter((name) => rest === name || rest.startsWith(`${name}.`) || rest.startsWith(`${name}[`))
     .toSorted((a, b) => b.length - a.length)[0];
 }
 

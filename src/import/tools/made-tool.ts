@@ -39,6 +39,8 @@ export type MadeTool = {
   operation: ApiOperation;
   name: string;
   tool: ImportedTool | undefined;
+  /** Whether it was skipped because the check of configurations would refuse its tool. */
+  isRefused?: boolean;
   outcome: ImportOutcome;
   /** What was loosened, which input is missing, or why it was skipped. */
   notes: readonly string[];

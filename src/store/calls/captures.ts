@@ -167,7 +167,8 @@ export async function pruneCaptures(db: Db, before: number, pause?: Pause): Prom
   const table = { table: 'captures', key: ['call_id'], most: deletedAtOnce } as const;
   await deleteInSteps(db, { ...table, where: sql`at < ${before}` }, pause);
   const { rows } = await sql<{ id: string; workspaceId: string }>`
-    select server_id as id, workspace_id as "workspaceId"
-    from (select distinct server_id, workspace_id from captures) as captures where ${isOfDeletedServer}`.execute(db);
+    select servers.id, servers.workspace_id as "workspaceId"
+    from (select distinct server_id from captures) as captures join servers on servers.id = captures.server_id
+    where servers.deleted_at is not null`.execute(db);
   for (const server of rows) await inSteps((most) => deleteServerCaptures(db, server, most), pause, deletedAtOnce);
 }

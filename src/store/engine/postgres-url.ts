@@ -4,7 +4,7 @@ import type { PoolConfig } from 'pg';
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
 /** How long a request waits for a connection, in seconds, as `connect_timeout` of the URL says. */
-const connectTimeouts = { least: 1, usual: 2, most: 60 };
+const connectTimeouts = { least: 1, usual: 2, most: 300 };
 
 /**
  * pg's options for a URL. Without `sslmode` the connection is plain, unless there are `authorities` (PEM) to check the
@@ -33,7 +33,7 @@ export function postgresUrlProblems(url: string, hasAuthorities: boolean): strin
     return [`DATABASE_URL: found sslmode=${mode}; allowed: ${sslModes.join(', ')}`];
   const { least, most } = connectTimeouts;
   const timeout = parameterOf(url, 'connect_timeout');
-  if (timeout !== undefined && !(/^\d{1,2}$/.test(timeout) && Number(timeout) >= least && Number(timeout) <= most))
+  if (timeout !== undefined && !(/^\d{1,3}$/.test(timeout) && Number(timeout) >= least && Number(timeout) <= most))
     return [
       `DATABASE_URL: found connect_timeout=${timeout.slice(0, 20)}; allowed: ${least} to ${most}, the seconds that a request waits for a connection`,
     ];
