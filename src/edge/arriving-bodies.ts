@@ -12,7 +12,9 @@ export function createArrivingBodies(): ArrivingBodies {
   const bodies = new Map<Arriving, Body>();
   let held = 0;
   const release = (request: Arriving) => {
-    held -= bodies.get(request)?.bytes ?? 0;
+    const body = bodies.get(request);
+    if (!body) return;
+    held -= body.bytes;
     bodies.delete(request);
   };
   return {

@@ -194,6 +194,21 @@ describe('importApi', () => {
     );
   });
 
+  it('[imp 4] all requests of a document together have twenty seconds', async (t) => {
+    let aheadMs = 0;
+    const clock = () => performance.now() + aheadMs;
+    const own = await startToolhost({ egress: [upstream.port], surroundings: { clock } });
+    t.after(() => own.stop());
+    upstream.on('GET /moved.json', () => {
+      aheadMs += 19_900;
+      return { status: 302, headers: { location: '/held.json' } };
+    });
+    upstream.on('GET /held.json', () => 'hold');
+    const { status, text } = await own.rest('POST', '/import', { body: { url: `${upstream.url}/moved.json` } });
+    assert.equal(status, 400, text);
+    assert.match(text, /could not be fetched: it did not arrive within 20 seconds, with redirects/);
+  });
+
   it('[imp 4] workspaces whose descriptions are slow to come leave a place to the next one', async (t) => {
     let aheadMs = 0;
     const clock = () => performance.now() + aheadMs;

@@ -29,6 +29,11 @@ export type WantedDocument = {
 /** `body` is missing when the document has not changed. */
 export type FetchedDocument = { body: Buffer | undefined; validators: Validators | undefined };
 
+/** The last request gets what the ones before it left of the time, which says nothing to a reader. */
+function whyNot({ reason, message }: OutboundError): string {
+  return reason === 'timeout' ? `it did not arrive within ${fetchMs / 1000} seconds, with redirects` : message;
+}
+
 /** Fetches a document. Each redirect is checked as the first address is, and no credential is sent. @throws AppError invalid */
 export async function fetchDocument(
   { http, urlProblem, clock }: FetchParts,
@@ -47,7 +52,7 @@ export async function fetchDocument(
     const answer = await http
       .send(exchangeOf(target, wanted, known, Math.max(1, Math.ceil(end - clock()))))
       .catch((error: unknown) => {
-        throw error instanceof OutboundError ? refused(`the document could not be fetched: ${error.message}`) : error;
+        throw error instanceof OutboundError ? refused(`the document could not be fetched: ${whyNot(error)}`) : error;
       });
     if (answer.status === 200) return { body: answer.body, validators: validatorsOf(target, answer) };
     if (answer.status === 304 && known) return { body: undefined, validators: known };

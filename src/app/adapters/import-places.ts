@@ -1,4 +1,4 @@
-import type { WorkLimits } from '../../domain/work/bounded-work.ts';
+import { hasRoom, type WorkLimits } from '../../domain/work/bounded-work.ts';
 import { AppError } from '../../errors.ts';
 
 export type ImportPlacesOptions = {
@@ -15,20 +15,20 @@ export type ImportPlace = { gone: AbortSignal; fetch<Result>(work: () => Promise
 type Taken = { workspaceId: string; fetchingSince: number | undefined; gone: AbortController };
 
 /**
- * Makes a function that gives imports a place within limits, or refuses at once. A workspace gets no more than half of
- * what is left. A host may be as slow as it likes: when all places are taken, a workspace that has none gets that of the
- * fetch that has run longest, first of a workspace with several.
+ * Makes a function that gives an import a place where there is room, and otherwise refuses at once. A host may be as slow
+ * as it likes: when all places are taken, a workspace that has none gets that of the fetch that has run longest, first of
+ * a workspace with several.
  * @throws AppError tooMany, and what the work throws
  */
 export function createImportPlaces({ most, firmMs, clock }: ImportPlacesOptions) {
   const taken = new Set<Taken>();
   const ofWorkspace = (id: string) => [...taken].filter(({ workspaceId }) => workspaceId === id).length;
 
-  /** A place that is free, or that is taken from a slow fetch. */
-  function isFree(workspaceId: string): boolean {
+  /** Ends a slow fetch if that is what a workspace without a place needs. Returns whether there is room now. */
+  function makeRoom(workspaceId: string): boolean {
     const own = ofWorkspace(workspaceId);
     const free = most.ofAll - taken.size;
-    if (free > 0 || own > 0) return free > 0 && own < most.ofWorkspace && own * 2 <= free;
+    if (free > 0 || own > 0) return hasRoom(most, own, free);
     const slow = [...taken].filter(({ fetchingSince: since }) => since !== undefined && clock() - since >= firmMs);
     const one = slow.find((other) => ofWorkspace(other.workspaceId) > 1) ?? slow[0];
     if (!one) return false;
@@ -38,7 +38,7 @@ export function createImportPlaces({ most, firmMs, clock }: ImportPlacesOptions)
   }
 
   return async <Result>(workspaceId: string, work: (place: ImportPlace) => Promise<Result>): Promise<Result> => {
-    if (!isFree(workspaceId)) throw tooMany('other imports are under way; try again in a few seconds');
+    if (!makeRoom(workspaceId)) throw tooMany('other imports are under way; try again in a few seconds');
     const place: Taken = { workspaceId, fetchingSince: undefined, gone: new AbortController() };
     const { signal: gone } = place.gone;
     taken.add(place);

@@ -18,7 +18,7 @@ const variableSchema = z.strictObject({
   enum: z.array(z.string().max(500)).min(1).max(100).optional().describe('The only values allowed.'),
 });
 
-const maxVariables = 100;
+export const maxVariables = 100;
 
 /** Fields of a server that hold for all its tools. */
 export const serverWideShape = {

@@ -4,9 +4,16 @@ import { AppError } from '../../errors.ts';
 export type WorkLimits = { ofWorkspace: number; ofAll: number };
 
 /**
- * Makes a function that runs work for a workspace within limits. Beyond them it refuses at once with this message. Work
- * of clients may take as long as they like, so a workspace gets no more than half of what is left: a few that keep all
+ * Whether a workspace that does `own` pieces of work may begin another one when `free` more are possible in all. Work of
+ * clients may take as long as they like, so it gets no more than half of what is left: a few workspaces that keep all
  * they can get leave some to the others.
+ */
+export function hasRoom({ ofWorkspace }: WorkLimits, own: number, free: number): boolean {
+  return free > 0 && own < ofWorkspace && own * 2 <= free;
+}
+
+/**
+ * Makes a function that runs work for a workspace where there is room, and otherwise refuses at once with this message.
  * @throws AppError tooMany, and what the work throws
  */
 export function createBoundedWork(most: WorkLimits, refusal: string) {
@@ -14,9 +21,7 @@ export function createBoundedWork(most: WorkLimits, refusal: string) {
   let all = 0;
   return async <Result>(workspaceId: string, work: () => Promise<Result>): Promise<Result> => {
     const ofWorkspace = running.get(workspaceId) ?? 0;
-    const free = most.ofAll - all;
-    if (free === 0 || ofWorkspace >= most.ofWorkspace || ofWorkspace * 2 > free)
-      throw new AppError('tooMany', refusal, { retryAfterS: 5 });
+    if (!hasRoom(most, ofWorkspace, most.ofAll - all)) throw new AppError('tooMany', refusal, { retryAfterS: 5 });
     all++;
     running.set(workspaceId, ofWorkspace + 1);
     try {

@@ -65,7 +65,7 @@ export function mergeImport(
   const asked = { ...choices, answers, include: ['*'], deprecated: true, present };
   const plan = planImport(description, asked, again.urlProblem);
   const before = readGenerated(imported.generated);
-  const now = nowOf(plan, config, before, present);
+  const now = nowOf(plan, config, before);
   const wanted = new Set(
     select(plan.all, { include: again.add, deprecated: true }).chosen.map(({ tool }) => tool?.imported_from),
   );
@@ -116,14 +116,15 @@ function stillAsked(
 }
 
 /** What the document gives today. While a question is open the fields of the server stay as they were generated. */
-function nowOf(plan: ImportPlan, config: JsonFields, before: Generated, present: ReadonlySet<string>): Generated {
+function nowOf(plan: ImportPlan, config: JsonFields & { tools: AnyTool[] }, before: Generated): Generated {
   const server = plan.config ? generatedServer(plan.config as JsonFields) : before.server;
   const tools = toolsByOperation(plan.all.flatMap(({ tool }) => (tool ? [tool as AnyTool] : [])));
-  // An operation that is there but can give no tool today leaves the tool of the last import as it is.
+  const present = toolsByOperation(config.tools);
+  // An operation that is there but can give no tool today leaves the tool that it has as it is.
   for (const [index, { isRefused }] of plan.all.entries()) {
     const operation = plan.keys[index] as string;
-    const last = before.tools[operation];
-    if (isRefused && last && present.has(operation)) tools[operation] = last;
+    const yours = present[operation];
+    if (isRefused && yours) tools[operation] = before.tools[operation] ?? yours;
   }
   // Where the description was taken out of the configuration, that of the document does not come back.
   const wasRemoved = before.server.description === undefined && config.description === undefined;

@@ -13,13 +13,13 @@ export type Resolved = { value: unknown; references: readonly string[]; problem:
  */
 export class References {
   readonly #root: unknown;
-  readonly #anchors: Anchors;
+  readonly #finder: SchemaFinder;
   #left: number;
 
   /** `most` bounds how many values are followed, because few references can lead to exponentially many. */
-  constructor(root: unknown, anchors = new Anchors(root), most = Number.POSITIVE_INFINITY) {
+  constructor(root: unknown, finder = new SchemaFinder(root), most = Number.POSITIVE_INFINITY) {
     this.#root = root;
-    this.#anchors = anchors;
+    this.#finder = finder;
     this.#left = most;
   }
 
@@ -59,12 +59,12 @@ export class References {
     const mapped = Object.values(field(schema.discriminator, 'mapping') ?? {})
       .filter((one) => typeof one === 'string')
       .map((one) => (one.includes('#') ? one : `#/components/schemas/${one}`));
-    return [...new Set(mapped.length > 0 || reference === undefined ? mapped : this.#anchors.madeOf(reference))];
+    return [...new Set(mapped.length > 0 || reference === undefined ? mapped : this.#finder.madeOf(reference))];
   }
 
   #at(reference: string): unknown {
     if (reference === '#') return this.#root;
-    if (!reference.startsWith('#/')) return this.#anchors.find(decoded(reference.slice(1)));
+    if (!reference.startsWith('#/')) return this.#finder.find(decoded(reference.slice(1)));
     let value = this.#root;
     for (const step of reference.slice(2).split('/')) {
       const name = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~');
@@ -75,10 +75,10 @@ export class References {
 }
 
 /**
- * The schemas that have a name of their own, by `$anchor` (JSON Schema 2020-12, 8.2.2), and those that are made of others.
- * Looked for once, if at all.
+ * Finds schemas of a document by `$anchor` (JSON Schema 2020-12, 8.2.2), and those that are made of another one. The
+ * document is searched once, when something is asked for.
  */
-export class Anchors {
+export class SchemaFinder {
   readonly #root: unknown;
   #found: Map<string, unknown> | undefined;
   #made: Map<string, string[]> | undefined;

@@ -1,5 +1,6 @@
 import { authenticationsSchema } from '../../domain/config/authentication.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from '../../domain/config/server-rules.ts';
+import { maxUrlLength } from '../../domain/config/tool.ts';
 import type { Problem } from '../../errors.ts';
 import type { ApiDescription, ApiScheme } from '../model.ts';
 import { short } from '../tools/input-arguments.ts';
@@ -122,12 +123,11 @@ function isTokenUrl(url: string | undefined, urlProblem: UrlRule): url is string
 }
 
 /** Longest address of a provider in a configuration. */
-const longestUrl = 2048;
 
 function isHttps(url: string | undefined): url is string {
   return (
     url !== undefined &&
-    url.length <= longestUrl &&
+    url.length <= maxUrlLength &&
     /^https:\/\/[^/{}]+/i.test(url) &&
     URL.canParse(url) &&
     !url.includes('{')

@@ -1,6 +1,6 @@
 import { didYouMean, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { invalid, type Problem } from '../../errors.ts';
-import type { ApiDescription, ApiServer } from '../model.ts';
+import type { ApiDescription } from '../model.ts';
 import type { ImportChoices } from './choices.ts';
 import { isCredentialAnswer } from './credentials.ts';
 import { isSecret, variableName } from './server-address.ts';
@@ -9,27 +9,24 @@ const always = ['server', 'credential', 'client_id', 'client_secret', 'region', 
 
 /** Names of everything that a document may ask. */
 export function questionsOf(description: ApiDescription): string[] {
-  const asked = serversOf(description).flatMap(({ url, variables }) =>
-    variables.flatMap(({ name }) => (isSecret(name, url) ? [] : [name, variableName(name)])),
-  );
-  return [...new Set([...always, ...asked])];
+  return [...new Set([...always, ...variablesOf(description, false)])];
 }
 
-/** Names of variables whose value is a secret of the server, and not an answer, which would be stored as it is. */
-function secretsOf(description: ApiDescription): string[] {
-  return serversOf(description).flatMap(({ url, variables }) =>
-    variables.flatMap(({ name }) => (isSecret(name, url) ? [name, variableName(name)] : [])),
+/**
+ * Names of the variables of all addresses: of those that are answered, or of those whose value is a secret of the server,
+ * because an answer would be stored as it is.
+ */
+function variablesOf({ servers, operations }: ApiDescription, areSecret: boolean): string[] {
+  const all = [...servers, ...operations.flatMap((operation) => operation.servers ?? [])];
+  return all.flatMap(({ url, variables }) =>
+    variables.flatMap(({ name }) => (isSecret(name, url) === areSecret ? [name, variableName(name)] : [])),
   );
-}
-
-function serversOf({ servers, operations }: ApiDescription): readonly ApiServer[] {
-  return [...servers, ...operations.flatMap((operation) => operation.servers ?? [])];
 }
 
 /** Checks that every answer belongs to a question of the document. @throws AppError invalid */
 export function checkAnswers(description: ApiDescription, { answers = {}, server }: ImportChoices): void {
   const known = questionsOf(description);
-  const secrets = new Set(secretsOf(description));
+  const secrets = new Set(variablesOf(description, true));
   const problems: Problem[] = [];
   const guesses = newGuesses();
   for (const [name, value] of Object.entries(answers)) {

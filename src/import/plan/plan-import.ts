@@ -6,7 +6,7 @@ import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { findOurCredential } from '../../domain/credentials/own-credentials.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
-import { Anchors } from '../document/references.ts';
+import { SchemaFinder } from '../document/references.ts';
 import type { ApiDescription, Finding } from '../model.ts';
 import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.ts';
 import { makeTool } from '../tools/make-tool.ts';
@@ -78,7 +78,7 @@ export function planImport(
   const surroundings = surroundingsOf(address, credential.fields.authentication, urlProblem);
   const isOurs = findOurCredential();
   const { root } = description;
-  const source = { root, anchors: new Anchors(root), credential: credential.names };
+  const source = { root, finder: new SchemaFinder(root), credential: credential.names };
   const all = description.operations.map((operation, index): MadeTool => {
     const own = ownAddress(operation.servers, choices, address);
     const made = makeTool(operation, names[index] as string, own && 'url' in own ? own.url : '', source);

@@ -1,5 +1,5 @@
 import type { UrlRule } from '../../domain/config/server-rules.ts';
-import { mostVariableLength, serverWideShape } from '../../domain/config/server-wide.ts';
+import { maxVariables, mostVariableLength, serverWideShape } from '../../domain/config/server-wide.ts';
 import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
@@ -44,11 +44,11 @@ export function serverAddress(
   if (given === undefined) addChoice(address, servers, server, url);
   if (!server || url === undefined) return address;
   const found = filled(address, { ...server, url }, choices.answers ?? {});
-  return given === undefined ? withoutRefused(found, urlProblem) : found;
+  return given === undefined ? askedIfRefused(found, urlProblem) : found;
 }
 
 /** An address of the document that no configuration can have is asked for, like one that is missing. */
-function withoutRefused(address: Address, urlProblem: UrlRule): Address {
+function askedIfRefused(address: Address, urlProblem: UrlRule): Address {
   const { baseUrl, variables, questions } = address;
   if (questions.some(({ required }) => required)) return address;
   const problems = new ProblemList();
@@ -191,9 +191,6 @@ function filled(address: Address, server: ApiServer, answers: Readonly<Record<st
   return { ...address, baseUrl: withoutEnd(secure(base, address.findings)) };
 }
 
-/** Most variables of a configuration. */
-const mostVariables = 100;
-
 /** Whether the configuration can have it as a variable. */
 function isVariable(name: string, value: string, { variables }: Address): boolean {
   return (
@@ -201,7 +198,7 @@ function isVariable(name: string, value: string, { variables }: Address): boolea
     name !== '__proto__' &&
     value.length <= mostVariableLength &&
     !/\p{Cc}|\{\{|\}\}/u.test(value) &&
-    Object.keys(variables).length < mostVariables
+    Object.keys(variables).length < maxVariables
   );
 }
 

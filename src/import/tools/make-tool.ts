@@ -2,7 +2,7 @@ import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import { maxUrlLength, methods, mostTags, mostTagText } from '../../domain/config/tool.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
-import { type Anchors, References } from '../document/references.ts';
+import { References, type SchemaFinder } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
 import { ArgumentNames } from './argument-names.ts';
 import { type BodyParts, bodyArguments } from './body-arguments.ts';
@@ -14,7 +14,7 @@ import { joined, mostToolText, plainText, shortened, visibleName } from './texts
 import { toolUrl } from './tool-url.ts';
 
 /** What the tools of one document share. `root` is the document. */
-export type ToolSource = { root: unknown; anchors: Anchors; credential: CredentialNames };
+export type ToolSource = { root: unknown; finder: SchemaFinder; credential: CredentialNames };
 
 const mostArguments = 100;
 const mostFollowed = 20_000;
@@ -36,7 +36,7 @@ type Made = { name: string; base: string; source: ToolSource; deepest: number };
 
 function makeWithDepth(operation: ApiOperation, { name, base, source, deepest }: Made): MadeTool {
   const report = new Report();
-  const maker = new SchemaMaker(new References(source.root, source.anchors, mostFollowed), deepest);
+  const maker = new SchemaMaker(new References(source.root, source.finder, mostFollowed), deepest);
   const making: Making = { maker, names: new ArgumentNames(), report, credential: source.credential, seen: new Set() };
   const tool = toolOf(operation, name, base, making);
   for (const what of maker.loosened) report.loosened.add(what);
