@@ -1,6 +1,5 @@
 import { isIP, isIPv4 } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { LRUCache } from 'lru-cache';
 import type { Visit } from '../domain/visit.ts';
 
 /**
@@ -24,15 +23,18 @@ function entryOf(header: string | string[] | undefined, fromRight: number): stri
   );
 }
 
-/** Networks of the last addresses: most requests come from one that has just sent another. */
-const lastNetworks = new LRUCache<string, string>({ max: 1000 });
+const mostRemembered = 1000;
+/** Networks of recent addresses: most requests come from one that has just sent another. Every request looks here. */
+const recentNetworks = new Map<string, string>();
 
 /** Undefined for no address. */
 function networkOf(written: string): string | undefined {
-  const known = lastNetworks.get(written);
+  const known = recentNetworks.get(written);
   if (known !== undefined) return known;
   const network = readNetwork(written);
-  if (network !== undefined) lastNetworks.set(written, network);
+  if (network === undefined) return undefined;
+  if (recentNetworks.size >= mostRemembered) recentNetworks.clear();
+  recentNetworks.set(written, network);
   return network;
 }
 

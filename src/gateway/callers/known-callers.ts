@@ -80,6 +80,8 @@ export function createKnownCallers(clock: () => number): KnownCallers {
         return false;
       }
       if (status > 299 || caller.credential?.isProven) return false;
+      // Most answers show nothing new.
+      if (caller.credential?.tools.has(tool.name) && !othersRefused(tool, id)) return false;
       const before = find(id);
       const credential = before ?? (caller.network === undefined ? undefined : accept(id, caller.network));
       if (!credential) return false;

@@ -17,23 +17,24 @@ export function tokenCaller(
   options: CallerOptions,
   look: Lookup,
 ): MaybePromise<Admitted> {
-  const known = options.tokenIds.find(server.id, bearer);
+  let id = options.tokenIds.find(server.id, bearer);
   // An accepted token has passed this check before.
-  if (known === undefined && holdsOurCredential(bearer)) throw ownCredential(server, options);
-  const id = known ?? options.tokenIds.idOf(server.id, bearer);
+  if (id === undefined && holdsOurCredential(bearer)) throw ownCredential(server, options);
+  // Only a tool call and a lookup need the id of another token, which takes a digest.
+  const idOf = () => (id ??= options.tokenIds.idOf(server.id, bearer));
   // A connection that has been closed by the time of the call has no address.
   const network = options.networkOf(visit);
-  const counted = countUnknown(id, visit, options, look);
+  const counted = countUnknown(idOf, visit, options, look);
   return unlessOutdated(server, bearer, options, counted, () =>
-    callerOf(server, { bearer, id, network }, options, counted),
+    callerOf(server, { bearer, id: idOf(), network }, options, counted),
   );
 }
 
 /** Counts a bearer for its address that no login issued, unless the upstream has accepted it: anybody can make one up. */
-function countUnknown(id: string, visit: Visit, { known, onUnknown }: CallerOptions, look: Lookup): Lookup {
+function countUnknown(idOf: () => string, visit: Visit, { known, onUnknown }: CallerOptions, look: Lookup): Lookup {
   return async (find) => {
     const found = await look(find);
-    if (found === undefined && !known.find(id)) onUnknown(visit);
+    if (found === undefined && !known.find(idOf())) onUnknown(visit);
     return found;
   };
 }
