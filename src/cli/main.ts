@@ -1,5 +1,7 @@
+import { repairJsonParse } from '../domain/json/repair-json-parse.ts';
 import { runServe } from './commands/serve.ts';
 
+repairJsonParse();
 const args = process.argv.slice(2);
 if (args.length === 1 && args[0] === 'serve') {
   // The service starts without loading the parser of command lines.

@@ -1,5 +1,6 @@
 /** Code that runs in a thread of `thread-pool.ts`: one job after the other. */
 import { type MessagePort, parentPort } from 'node:worker_threads';
+import { repairJsonParse } from '../domain/json/repair-json-parse.ts';
 import { yieldToCalls } from '../thread-priority.ts';
 import { type Done, type JobKind, jobs } from './jobs.ts';
 
@@ -8,6 +9,7 @@ export type JobAnswer = { output: unknown } | { failure: Error };
 
 const port = parentPort as MessagePort;
 yieldToCalls();
+repairJsonParse();
 
 async function run({ kind, input }: JobQuestion): Promise<Done<unknown>> {
   const job = await jobs[kind]();

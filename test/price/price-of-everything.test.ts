@@ -23,6 +23,9 @@ function nastyPatterns(length: number): string {
 /** Numbers whose digits are kept, under as many names as a body may have. */
 const exactNumbers = `{${Array.from({ length: 28_000 }, (_, n) => `"n${n.toString(36)}":1E-400`).join(',')}}`;
 
+/** Names and texts with escapes, as many as a body may have. */
+const escapedNames = `{${Array.from({ length: 28_000 }, (_, n) => `"\\n${n.toString(36)}":"\\\\"`).join(',')}}`;
+
 type Entry = { method: string; path: string; headers?: Record<string, string>; body?: string };
 
 describe('the cost of any input within the limits', () => {
@@ -124,7 +127,7 @@ describe('the cost of any input within the limits', () => {
           ),
         };
       },
-      [exactNumbers],
+      [exactNumbers, escapedNames],
     ));
 
   it('[find A1] operations of the REST API', () =>
@@ -155,7 +158,7 @@ describe('the cost of any input within the limits', () => {
           'try out': rest('POST', '/servers/anything/tools/form/call', `{"arguments":{"a":${value}}}`),
         };
       },
-      [exactNumbers],
+      [exactNumbers, escapedNames],
     ));
 
   it('[find A3] endpoints of the login, with bodies of 64 KB', () =>

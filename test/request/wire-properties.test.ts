@@ -152,6 +152,39 @@ describe('properties of what the upstream receives', () => {
     );
   });
 
+  /** Names as they may be written in JSON, and what they mean. */
+  const escapedNames = [
+    ['\\n', '\n'],
+    ['\\"', '"'],
+    ['\\/', '/'],
+    ['\\u00e9', 'é'],
+    ['\\u0061', 'a'],
+    ['\\u005f_proto__', '__proto__'],
+    ['x\\n', 'x\n'],
+  ] as const;
+  for (const [index, [written, name]] of escapedNames.entries()) {
+    it(`[conf 1] the name "${written}" arrives as what it means, whatever another caller has sent`, async () => {
+      const input_schema = { arg: { type: 'object' } };
+      const [other, own] = [
+        await one.serve({ method: 'POST', input_schema }),
+        await one.serve({ method: 'POST', input_schema }),
+      ];
+      for (let round = 0; round < 5; round++) {
+        const first = `first_${index}_${round}`;
+        await one.sent(other, { arg: { [first]: [], [name.startsWith('x') ? 'x\\' : '\\']: 0 } });
+        one.upstream.take();
+        const result = await one.callText(own, `{"arg":{"${first}":"\\n","${written}" :1.25}}`);
+        assert.notEqual(result.isError, true, textOf(result));
+        const [request] = one.upstream.take();
+        const { arg } = JSON.parse(String(request?.body)) as { arg: object };
+        assert.deepEqual(Object.entries(arg), [
+          [first, '\n'],
+          [name, 1.25],
+        ]);
+      }
+    });
+  }
+
   it('[conf 2] files, texts and JSON of any content are read back from multipart', async () => {
     const input_schema = {
       file: { type: 'string', content: 'base64', wire_name: 'the "file"', file_name: { argument: 'name' } },

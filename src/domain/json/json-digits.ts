@@ -1,132 +1,19 @@
-/**
- * Parses JSON text whose numbers must keep their digits (`1.10`, `9007199254740993`): they become `JSON.rawJSON` objects.
- * A reviver of JSON.parse does the same in five times as long.
- */
-
-const space = /[ \t\n\r]*/y;
-/** A string without escapes, which is nearly every one. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: JSON allows none in a string
-const plainString = /"[^"\\\u0000-\u001f]*"/y;
-const anyString = /"(?:[^"\\]|\\.)*"/sy;
-const number = /-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+import { readJson } from './json-reader.ts';
 
 /** Numbers that JavaScript writes back as they were: short ones that neither end in a fraction's 0 nor are −0. */
 const sturdyNumber = /^(?:0|-?[1-9]\d{0,14}|-?(?=.{1,16}$)(?:0|[1-9]\d*)\.(?!0{6})\d*[1-9])$/;
 
-/** @throws SyntaxError */
+/**
+ * Parses JSON text whose numbers must keep their digits (`1.10`, `9007199254740993`): they become `JSON.rawJSON` objects.
+ * A reviver of JSON.parse does the same in five times as long.
+ * @throws SyntaxError
+ */
 export function parseKeepingDigits(text: string): unknown {
-  const reader = new Reader(text);
-  const value = reader.value();
-  reader.skipSpace();
-  if (reader.at < text.length) throw reader.fault();
-  return value;
+  return readJson(text, withDigits);
 }
 
-class Reader {
-  readonly #text: string;
-  at = 0;
-
-  constructor(text: string) {
-    this.#text = text;
-  }
-
-  value(): unknown {
-    this.skipSpace();
-    switch (this.#text.charCodeAt(this.at)) {
-      case 0x7b:
-        return this.#object();
-      case 0x5b:
-        return this.#array();
-      case 0x22:
-        return this.#string();
-      case 0x74:
-        return this.#word('true', true);
-      case 0x66:
-        return this.#word('false', false);
-      case 0x6e:
-        return this.#word('null', null);
-      default:
-        return this.#number();
-    }
-  }
-
-  skipSpace(): void {
-    if (this.#text.charCodeAt(this.at) > 0x20) return;
-    space.lastIndex = this.at;
-    space.test(this.#text);
-    this.at = space.lastIndex;
-  }
-
-  fault(): SyntaxError {
-    return new SyntaxError(`not JSON at position ${this.at}`);
-  }
-
-  #object(): object {
-    const object: { [name: string]: unknown } = {};
-    this.at++;
-    if (this.#isNext(0x7d)) return object;
-    for (;;) {
-      this.skipSpace();
-      const name = this.#string();
-      if (!this.#isNext(0x3a)) throw this.fault();
-      const value = this.value();
-      // An assignment would change the prototype.
-      if (name === '__proto__') define(object, name, value);
-      else object[name] = value;
-      if (this.#isNext(0x7d)) return object;
-      if (!this.#isNext(0x2c)) throw this.fault();
-    }
-  }
-
-  #array(): unknown[] {
-    const array: unknown[] = [];
-    this.at++;
-    if (this.#isNext(0x5d)) return array;
-    for (;;) {
-      array.push(this.value());
-      if (this.#isNext(0x5d)) return array;
-      if (!this.#isNext(0x2c)) throw this.fault();
-    }
-  }
-
-  #isNext(code: number): boolean {
-    this.skipSpace();
-    if (this.#text.charCodeAt(this.at) !== code) return false;
-    this.at++;
-    return true;
-  }
-
-  #string(): string {
-    const from = this.at;
-    if (this.#take(plainString)) return this.#text.slice(from + 1, this.at - 1);
-    if (this.#take(anyString)) return JSON.parse(this.#text.slice(from, this.at)) as string;
-    throw this.fault();
-  }
-
-  #word<Value>(word: string, value: Value): Value {
-    if (!this.#text.startsWith(word, this.at)) throw this.fault();
-    this.at += word.length;
-    return value;
-  }
-
-  #number(): unknown {
-    const from = this.at;
-    if (!this.#take(number)) throw this.fault();
-    const source = this.#text.slice(from, this.at);
-    if (sturdyNumber.test(source)) return Number(source);
-    const value = Number(source);
-    // JSON.rawJSON refuses what is no JSON number, such as 01.
-    return String(value) === source ? value : JSON.rawJSON(source);
-  }
-
-  #take(pattern: RegExp): boolean {
-    pattern.lastIndex = this.at;
-    if (!pattern.test(this.#text)) return false;
-    this.at = pattern.lastIndex;
-    return true;
-  }
-}
-
-function define(object: object, name: string, value: unknown): void {
-  Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
+function withDigits(source: string): unknown {
+  if (sturdyNumber.test(source)) return Number(source);
+  const value = Number(source);
+  return String(value) === source ? value : JSON.rawJSON(source);
 }
