@@ -5,7 +5,6 @@ import type { FullConfig } from '../app/full-config.ts';
 import { startLoopLag } from '../app/observability/loop-lag.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
-import { repairJsonParse } from '../domain/json/repair-json-parse.ts';
 import { oneRequestATurn } from '../edge/pipelined-requests.ts';
 import { closeSilentConnections } from '../edge/silent-connections.ts';
 import { createServer } from '../http/node-http.ts';
@@ -56,7 +55,6 @@ export async function start(
   surroundings: Surroundings = usualSurroundings,
   primary?: PrimaryProcess,
 ): Promise<Running> {
-  repairJsonParse();
   const settings = readConfig(env, readText);
   const { config, secrets } = settings;
   const log = createLog(config.logLevel);

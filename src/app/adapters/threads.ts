@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { repairJsonParse } from '../../domain/json/repair-json-parse.ts';
 import type { ThreadWork } from '../../gateway/call/thread-work.ts';
 import type { CheckConfigOnThread } from '../../operations/servers/checked-config.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
@@ -25,7 +26,9 @@ const limitMs = {
   'decode-body': 5000,
 };
 
+/** Prepares this thread and others to parse what callers send. */
 export function startThreads(clock: () => number): ThreadPool {
+  repairJsonParse();
   const threads = Math.min(most, Math.max(fewest, availableParallelism()));
   return new ThreadPool({ threads, queue, waitMs, idleMs, clock });
 }

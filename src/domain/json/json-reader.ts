@@ -1,4 +1,4 @@
-/** JSON.parse as the engine has it, also after `repairJsonParse`. A string or a number alone is read correctly. */
+/** JSON.parse as the engine has it, also after `repairJsonParse`. A string or a number by itself is read correctly. */
 export const parseNative = JSON.parse;
 
 const space = /[ \t\n\r]*/y;
