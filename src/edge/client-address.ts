@@ -31,10 +31,12 @@ const recentNetworks = new Map<string, string>();
 function networkOf(written: string): string | undefined {
   const known = recentNetworks.get(written);
   if (known !== undefined) return known;
-  const network = readNetwork(written);
+  // A copy, because a part of a header keeps the whole header in memory.
+  const address = written.length > longest ? written : Buffer.from(written).toString();
+  const network = readNetwork(address);
   if (network === undefined) return undefined;
   if (recentNetworks.size >= mostRemembered) recentNetworks.clear();
-  recentNetworks.set(written, network);
+  recentNetworks.set(address, network);
   return network;
 }
 

@@ -194,6 +194,18 @@ describe('importApi', () => {
     );
   });
 
+  it('[imp 1] names with escapes are read as what they mean, after others at the same place', async () => {
+    const operation = (properties: string) =>
+      `{"post":{"summary":"Does something","requestBody":{"content":{"application/json":{"schema":{"type":"object","properties":${properties}}}}}}}`;
+    const text = '{"type":"string"}';
+    const paths = [operation(`{"k":${text},"\\\\":${text}}`), operation(`{"k":${text},"\\u00e9":${text}}`)];
+    const document = `{"openapi":"3.0.0","info":{"title":"Names","version":"1"},"servers":[{"url":"${upstream.url}"}],"paths":{"/a":${paths[0]},"/b":${paths[1]}}}`;
+    const body = { document, mode: 'create', slug: 'escaped-names', answers: { credential: 'none' } };
+    const made = await toolhost.rest('POST', '/import', { body });
+    assert.ok(made.status < 300, made.text);
+    assert.match((await toolhost.rest('GET', '/servers/escaped-names')).text, /é/);
+  });
+
   it('[imp 4] all requests of a document together have twenty seconds', async (t) => {
     let aheadMs = 0;
     const clock = () => performance.now() + aheadMs;

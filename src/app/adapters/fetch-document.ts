@@ -29,7 +29,7 @@ export type WantedDocument = {
 /** `body` is missing when the document has not changed. */
 export type FetchedDocument = { body: Buffer | undefined; validators: Validators | undefined };
 
-/** The last request gets what the ones before it left of the time, which says nothing to a reader. */
+/** After redirects, the message of a timeout would name only the time that they left. */
 function whyNot({ reason, message }: OutboundError): string {
   return reason === 'timeout' ? `it did not arrive within ${fetchMs / 1000} seconds, with redirects` : message;
 }

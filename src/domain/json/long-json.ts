@@ -1,6 +1,7 @@
 import { AppError } from '../../errors.ts';
 import { nextTurn } from '../work/next-turn.ts';
 import { bodyLimits } from './body-limits.ts';
+import { closingQuote, isName } from './json-reader.ts';
 
 /**
  * Parses the text of a long body, which must be JSON. Numbers are plain ones, which is all that a configuration needs.
@@ -23,30 +24,10 @@ async function countNames(text: string, most: number): Promise<number> {
   const names = new Set<string>();
   let strings = 0;
   for (let from = text.indexOf('"'); from >= 0 && names.size <= most; strings++) {
-    const end = endOfString(text, from + 1);
+    const end = closingQuote(text, from + 1);
     if (isName(text, end + 1)) names.add(text.slice(from + 1, end));
     from = text.indexOf('"', end + 1);
     if (strings % stringsOfTurn === stringsOfTurn - 1) await nextTurn();
   }
   return names.size;
-}
-
-/** Index of the quote that ends a string: one with an even number of backslashes before it. */
-function endOfString(text: string, from: number): number {
-  for (let at = text.indexOf('"', from); ; at = text.indexOf('"', at + 1)) {
-    let before = at;
-    while (text.charCodeAt(before - 1) === backslash) before--;
-    if ((at - before) % 2 === 0) return at;
-  }
-}
-
-const backslash = 0x5c;
-const colon = 0x3a;
-const space = 0x20;
-
-function isName(text: string, from: number): boolean {
-  let at = from;
-  // White space is the space and control characters.
-  while (text.charCodeAt(at) <= space) at++;
-  return text.charCodeAt(at) === colon;
 }

@@ -122,8 +122,6 @@ function isTokenUrl(url: string | undefined, urlProblem: UrlRule): url is string
   return problemsOf(entry, urlProblem).length === 0;
 }
 
-/** Longest address of a provider in a configuration. */
-
 function isHttps(url: string | undefined): url is string {
   return (
     url !== undefined &&
