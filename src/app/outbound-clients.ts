@@ -10,7 +10,7 @@ import type { Surroundings } from './surroundings.ts';
 /** Two HTTP clients: the operator's exceptions to the address guard hold for workspaces, not for client documents. */
 export function outboundClients(
   { egressAllow }: FullConfig,
-  { resolve, lookups, publicAddresses, connectionClock: clock }: Surroundings,
+  { resolve, lookups, publicAddresses }: Surroundings,
   log: Log,
   { observability, decodeOnThread }: { observability: Observability; decodeOnThread: DecodeOnThread },
 ) {
@@ -18,7 +18,7 @@ export function outboundClients(
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
   const { ofWorkspace, ofStranger } = createLookups(resolve, lookups);
-  const options = { clock, decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked };
+  const options = { decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked };
   return {
     http: createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow }),
     documents: createHttpClient({ ...options, lookupsOf: ofStranger, allow: publicAddresses }),

@@ -26,8 +26,6 @@ export type Surroundings = {
   now: () => number;
   /** Monotonic ms. */
   clock: () => number;
-  /** Monotonic ms; decides how long connections to upstreams rest and are kept. It never stands still. */
-  connectionClock: () => number;
   /** The share of time that the reports of one workspace may take, from 0 to 1. */
   reportShare: number;
   startLoopLag: (clock: () => number) => LoopLag;

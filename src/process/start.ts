@@ -42,7 +42,6 @@ export const usualSurroundings: Surroundings = {
   queueMs: 2000,
   reportShare: 0.1,
   ...processClocks,
-  connectionClock: processClocks.clock,
   startLoopLag,
 };
 

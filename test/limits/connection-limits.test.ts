@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
 import https from 'node:https';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import { hopHeader } from '../../src/domain/http/headers.ts';
 import { OutboundError } from '../../src/errors.ts';
@@ -143,6 +145,37 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     for (let n = 0; n < 5; n += 1) await send();
     assert.equal(upstream.connections, again);
   });
+
+  for (const [during, reach] of [
+    ['a timer', () => delay(1)],
+    ['an event of a thread or socket', () => stat('.')],
+    ['an immediate', () => immediate()],
+  ] as const) {
+    it(`[find B2] bytes that came while ${during} kept the process busy are seen before their connection is used again`, async (t) => {
+      const sockets: Socket[] = [];
+      const server = createServer((socket) => {
+        sockets.push(socket);
+        socket.on('error', () => undefined);
+        socket.on('data', () => socket.write(whole('{"own":true}')));
+      });
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      const own = clientTo(Number(new URL(origin).port));
+      t.after(() => own.close().then(() => server.close()));
+      // One of them waits for a connection to rest, and the other one does not.
+      for (const [before, timeoutMs] of [15_000, 500].entries()) {
+        await own.send(exchangeAt(origin));
+        await reach();
+        // The connection rests while something takes long, and the upstream sends an answer that nobody asked for.
+        aheadMs += 100;
+        sockets.at(-1)?.write(whole('{"planted":true}'));
+        const { body } = await own.send(exchangeAt(origin, { timeoutMs }));
+        assert.equal(body.toString(), '{"own":true}');
+        assert.equal(own.load().unasked, before + 1);
+        aheadMs += elevenMinutes;
+      }
+    });
+  }
 
   it('[find B2] an upstream that says farewell to an idle connection is not suspected of anything', async (t) => {
     const server = createServer((socket) => {
