@@ -25,8 +25,8 @@ export type LimitedParts = {
 
 /** Limits between a call and its upstream, so that no workspace slows another. */
 export function limitCalls({ config, store, presence, http, log }: LimitedParts, surroundings: Surroundings) {
-  const { clock, queueMs, startLoopLag } = surroundings;
-  const lag = startLoopLag(clock);
+  const { clock, queueMs, createLoopLag } = surroundings;
+  const lag = createLoopLag(clock);
   const processCount = presence.count;
   const { now } = store.time;
   const reserves = createQuotaReserves({

@@ -28,7 +28,7 @@ export type Surroundings = {
   clock: () => number;
   /** The share of time that the reports of one workspace may take, from 0 to 1. */
   reportShare: number;
-  startLoopLag: (clock: () => number) => LoopLag;
+  createLoopLag: (clock: () => number) => LoopLag;
 };
 
 /** The clocks of a real process. */

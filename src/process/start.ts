@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type App, createApp } from '../app/app.ts';
 import type { FullConfig } from '../app/full-config.ts';
-import { startLoopLag } from '../app/observability/loop-lag.ts';
+import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
 import { oneRequestATurn } from '../edge/pipelined-requests.ts';
@@ -42,7 +42,7 @@ export const usualSurroundings: Surroundings = {
   queueMs: 2000,
   reportShare: 0.1,
   ...processClocks,
-  startLoopLag,
+  createLoopLag,
 };
 
 /**

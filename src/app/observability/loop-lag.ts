@@ -1,6 +1,9 @@
 /** Delay of the event loop, which measures the overload of a process. */
 export type LoopLag = {
-  /** The lesser of the last two measurements in ms, because a single long pause is no overload. */
+  /**
+   * The lesser of the last two measurements in ms, because a single long pause is no overload. The first question begins
+   * the measurements: the work of a start is no overload either.
+   */
   ms(): number;
   stop(): void;
 };
@@ -8,16 +11,25 @@ export type LoopLag = {
 const intervalMs = 100;
 
 /** `clock` is monotonic, in ms. */
-export function startLoopLag(clock: () => number): LoopLag {
+export function createLoopLag(clock: () => number): LoopLag {
   let before = 0;
   let shown = 0;
-  let dueAt = clock() + intervalMs;
-  const timer = setInterval(() => {
-    const now = clock();
-    const late = Math.max(0, now - dueAt);
-    shown = Math.min(before, late);
-    before = late;
-    dueAt = now + intervalMs;
-  }, intervalMs).unref();
-  return { ms: () => shown, stop: () => clearInterval(timer) };
+  let timer: NodeJS.Timeout | undefined;
+  const start = () => {
+    let dueAt = clock() + intervalMs;
+    return setInterval(() => {
+      const now = clock();
+      const late = Math.max(0, now - dueAt);
+      shown = Math.min(before, late);
+      before = late;
+      dueAt = now + intervalMs;
+    }, intervalMs).unref();
+  };
+  return {
+    ms() {
+      timer ??= start();
+      return shown;
+    },
+    stop: () => clearInterval(timer),
+  };
 }

@@ -97,7 +97,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     {
       ...usualSurroundings,
       // The tests in the same process delay its event loop; only tests of overload may be affected by that.
-      startLoopLag: () => ({ ms: () => 0, stop: () => undefined }),
+      createLoopLag: () => ({ ms: () => 0, stop: () => undefined }),
       reportShare: 1,
       // A call that waits for a slot gets it, however busy the machine is; tests of the wait set their own.
       queueMs: 60_000,
