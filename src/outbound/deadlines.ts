@@ -19,7 +19,7 @@ export type Deadlines = {
   remove(deadline: Deadline): void;
 };
 
-/** Longest delay until a passed deadline is noticed. */
+/** A passed deadline expires within two ticks. */
 const tickMs = 20;
 /** A delay of the timer beyond this means that the process was stopped. */
 const stopMs = 500;
@@ -56,9 +56,10 @@ export function createDeadlines(): Deadlines {
   };
 
   const look = () => {
-    const at = now();
-    lookedAt = at + stoppedMs;
-    for (const deadline of pending.filter(({ until }) => until <= at)) {
+    // A deadline that has passed since the last look may have been met: the process was perhaps too busy to read.
+    const passed = lookedAt - stoppedMs;
+    lookedAt = now() + stoppedMs;
+    for (const deadline of pending.filter(({ until }) => until <= passed)) {
       remove(deadline);
       deadline.expire();
     }

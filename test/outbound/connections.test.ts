@@ -140,6 +140,16 @@ describe('the HTTP client', () => {
     });
   }
 
+  it('[find C5] gives an answer that came in time, although the process was too busy to read it by then', async () => {
+    upstream.on('GET /busy', () => 'hold');
+    const timeoutMs = 100;
+    const sent = http.send(exchange(upstream.url, '/busy', { timeoutMs }));
+    const request = await upstream.waitForRequest();
+    request.release({ body: { fine: true } });
+    for (const until = performance.now() + 2 * timeoutMs; performance.now() < until; );
+    assert.equal((await sent).status, 200);
+  });
+
   it('[sec G3] closes the connection when the call is cancelled, and opens no spare one', async () => {
     const gone = Promise.withResolvers<void>();
     const onGone = (cancel: () => void) => void gone.promise.then(cancel);
