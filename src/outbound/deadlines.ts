@@ -19,7 +19,7 @@ export type Deadlines = {
   remove(deadline: Deadline): void;
 };
 
-/** A passed deadline expires within two ticks. */
+/** A passed deadline expires at the second look after it. */
 const tickMs = 20;
 /** A delay of the timer beyond this means that the process was stopped. */
 const stopMs = 500;

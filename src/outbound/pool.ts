@@ -108,16 +108,10 @@ export class Pool implements Lender {
     return this.#shared.mayBegin(this.workspace) ? undefined : tooManyRequests(this.workspace);
   }
 
-  /**
-   * Connections of a proven upstream are used at once. Those of another upstream are used in a later turn of the event
-   * loop: bytes that came while this process was busy are read before.
-   */
   #find(transfer: Transfer, isSecond: boolean): void {
-    const isNext = !isSecond && this.#waiting.length === 0;
-    const ready = isNext && isProven(this.upstream) ? this.#ready() : undefined;
-    const usable = transfer.timeoutMs < hurryMs ? this.#rested() : this.#idle.length;
-    const willWait = !isSecond && usable > this.#waiting.length;
-    const connection = ready ?? (willWait ? undefined : this.#open());
+    const ready = isSecond || this.#waiting.length > 0 ? undefined : this.#ready();
+    const willRest = !isSecond && transfer.timeoutMs >= hurryMs && this.#idle.length > this.#waiting.length;
+    const connection = ready ?? (willRest ? undefined : this.#open());
     if (connection) {
       this.#lend(connection, transfer);
     } else if (this.#connections > 0) {
@@ -129,27 +123,30 @@ export class Pool implements Lender {
     }
   }
 
+  /**
+   * A request over a connection that was used before waits for the next turn of the event loop, and undici writes it a turn
+   * later. So bytes that came while this process was too busy to read are read first.
+   */
   #lend(connection: Connection, transfer: Transfer): void {
     this.#shared.count(this.workspace, 1);
     connection.isBusy = true;
-    transfer.start(connection, this);
+    transfer.take(connection, this);
+    if (connection.served === 0 || isProven(this.upstream)) transfer.start();
+    else setImmediate(() => transfer.start());
   }
 
   /** A rested connection; with a proven upstream any idle one, the longest idle first. */
   #ready(): Connection | undefined {
-    const rested = this.#rested();
-    if (rested === 0) return isProven(this.upstream) ? this.#idle.shift() : undefined;
+    const idle = this.#idle;
+    const first = idle[0];
+    if (!first) return undefined;
+    const since = this.#shared.clock() - restMs;
+    if (first.idleSince > since) return isProven(this.upstream) ? idle.shift() : undefined;
     this.upstream.rests++;
     // Among rested connections the upstream is least likely to close the one used last.
-    return this.#idle.splice(rested - 1, 1)[0];
-  }
-
-  /** The number of rested connections, which are the first ones. */
-  #rested(): number {
-    const since = this.#shared.clock() - restMs;
-    const first = this.#idle[0];
-    if (!first || first.idleSince > since) return 0;
-    return this.#idle.findLastIndex(({ idleSince }) => idleSince <= since) + 1;
+    let last = idle.length - 1;
+    while ((idle[last] as Connection).idleSince > since) last--;
+    return idle.splice(last, 1)[0];
   }
 
   #open(): Connection | undefined {
@@ -180,13 +177,12 @@ export class Pool implements Lender {
     if (this.#waiting.length > 0) this.#turn ??= setImmediate(() => this.#serveWaiting());
   }
 
-  /** Serves waiting transfers when the first connection has rested, in a later turn of the event loop. */
+  /** Serves waiting transfers when the first connection has rested. */
   #awaitRest(): void {
     const first = this.#idle[0];
     if (!first || this.#rest) return;
     const leftMs = first.idleSince + restMs - this.#shared.clock();
-    if (leftMs <= 0) this.#giveTurn();
-    else this.#rest = setTimeout(() => this.#serveWaiting(), leftMs);
+    this.#rest = setTimeout(() => this.#serveWaiting(), Math.max(1, leftMs));
   }
 
   #serveWaiting(): void {

@@ -77,12 +77,16 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#lender = lender;
   }
 
-  /** Sends the request. */
-  start(connection: Connection, lender: Lender): void {
+  take(connection: Connection, lender: Lender): void {
     this.#lender = lender;
     this.#connection = connection;
+  }
+
+  /** Sends the request over the connection that it took, unless it has ended meanwhile. */
+  start(): void {
+    if (this.#isSettled) return;
     const { path, method, headers, body = null } = this.#exchange;
-    connection.dispatch({ path, method, headers: headers.concat(this.#mark), body }, this);
+    this.#connection?.dispatch({ path, method, headers: headers.concat(this.#mark), body }, this);
   }
 
   /** Checks bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */

@@ -261,6 +261,28 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     await silent.close();
   });
 
+  it('[find B2] gives up a connection that was used before when its caller leaves, or the service ends, before the request is written', async () => {
+    for (const end of ['leave', 'close'] as const) {
+      await send();
+      aheadMs += 100;
+      const before = upstream.requests.length;
+      let leave = (): void => assert.fail('nothing to cancel');
+      const sent = failureOf(
+        send({
+          onGone: (cancel) => {
+            leave = cancel;
+          },
+        }),
+      );
+      assert.equal(http.load().running, 1);
+      if (end === 'leave') leave();
+      else await http.close();
+      assert.equal((await sent).reason, end === 'leave' ? 'cancelled' : 'reset');
+      await eventually(() => assert.equal(upstream.openSockets, 0));
+      assert.deepEqual([upstream.requests.length, http.load().connections, http.load().running], [before, 0, 0]);
+    }
+  });
+
   it('gives up a connection that is still being made when its caller leaves', async () => {
     const gone = Promise.withResolvers<void>();
     const own = createHttpClient({

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { setImmediate as immediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { hopHeader } from '../../src/domain/http/headers.ts';
 import { OutboundError } from '../../src/errors.ts';
@@ -146,6 +147,8 @@ describe('the HTTP client', () => {
     const sent = http.send(exchange(upstream.url, '/busy', { timeoutMs }));
     const request = await upstream.waitForRequest();
     request.release({ body: { fine: true } });
+    // It is written now, and the event loop reads in its next turn.
+    await immediate();
     for (const until = performance.now() + 2 * timeoutMs; performance.now() < until; );
     assert.equal((await sent).status, 200);
   });

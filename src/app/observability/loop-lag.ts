@@ -15,6 +15,7 @@ export function createLoopLag(clock: () => number): LoopLag {
   let before = 0;
   let shown = 0;
   let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
   const start = () => {
     let dueAt = clock() + intervalMs;
     return setInterval(() => {
@@ -27,9 +28,12 @@ export function createLoopLag(clock: () => number): LoopLag {
   };
   return {
     ms() {
-      timer ??= start();
+      if (!isStopped) timer ??= start();
       return shown;
     },
-    stop: () => clearInterval(timer),
+    stop() {
+      isStopped = true;
+      clearInterval(timer);
+    },
   };
 }
