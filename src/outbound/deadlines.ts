@@ -56,7 +56,7 @@ export function createDeadlines(): Deadlines {
   };
 
   const look = () => {
-    // A deadline that has passed since the last look may have been met: the process was perhaps too busy to read.
+    // One that has passed since the last look waits for the next: what came in time while the process was busy is read first.
     const passed = lookedAt - stoppedMs;
     lookedAt = now() + stoppedMs;
     for (const deadline of pending.filter(({ until }) => until <= passed)) {

@@ -124,8 +124,8 @@ export class Pool implements Lender {
   }
 
   /**
-   * A request over a connection that was used before waits for the next turn of the event loop, and undici writes it a turn
-   * later. So bytes that came while this process was too busy to read are read first.
+   * Until the upstream is proven, a request over a connection that was used before waits for the next turn of the event
+   * loop, and undici writes it a turn later. So bytes that came while this process was too busy to read are read first.
    */
   #lend(connection: Connection, transfer: Transfer): void {
     this.#shared.count(this.workspace, 1);

@@ -77,16 +77,18 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#lender = lender;
   }
 
+  /** Takes a connection, which ends with the transfer from now on if the transfer fails. */
   take(connection: Connection, lender: Lender): void {
     this.#lender = lender;
     this.#connection = connection;
   }
 
-  /** Sends the request over the connection that it took, unless it has ended meanwhile. */
+  /** Sends the request over the connection taken before, unless the transfer has ended meanwhile. */
   start(): void {
     if (this.#isSettled) return;
     const { path, method, headers, body = null } = this.#exchange;
-    this.#connection?.dispatch({ path, method, headers: headers.concat(this.#mark), body }, this);
+    const connection = this.#connection as Connection;
+    connection.dispatch({ path, method, headers: headers.concat(this.#mark), body }, this);
   }
 
   /** Checks bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */

@@ -162,7 +162,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
       const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
       const own = clientTo(Number(new URL(origin).port));
       t.after(() => own.close().then(() => server.close()));
-      // One of them waits for a connection to rest, and the other one does not.
+      // A request with the short time-out does not wait for a connection to rest.
       for (const [before, timeoutMs] of [15_000, 500].entries()) {
         await own.send(exchangeAt(origin));
         await reach();
@@ -261,7 +261,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     await silent.close();
   });
 
-  it('[find B2] gives up a connection that was used before when its caller leaves, or the service ends, before the request is written', async () => {
+  it('[find B2] does not send a request whose caller leaves, or whose client closes, before it is written', async () => {
     for (const end of ['leave', 'close'] as const) {
       await send();
       aheadMs += 100;

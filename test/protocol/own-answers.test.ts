@@ -92,7 +92,7 @@ const inPieces = (bytes: string, afterMs: number, cuts: readonly number[]): Piec
   return pieces.map((piece, index) => ({ afterMs: index === 0 ? afterMs : 1, bytes: piece }));
 };
 const cuts = fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 3 });
-/** Below the 50 ms that a connection rests. The upstream is in this process, so what is due is sent before a turn is over. */
+/** Below the 50 ms that a connection rests. The upstream runs on the event loop of the service, so stalls delay both. */
 const laterMs = fc.integer({ min: 0, max: 20 });
 const unasked = fc.constantFrom(
   said(planted),

@@ -5,8 +5,9 @@ const deadlineMs = 20_000;
 const pauseMs = 10;
 
 /**
- * Repeats a check until it passes; throws the failure of the first check that begins after the deadline. Time counts
- * only up to a limit in each turn of a timer: a busy machine delays the timer as well as what is waited for.
+ * Repeats a check until it passes; throws the failure of the first check that begins after the deadline. A
+ * timer of 10 ms counts the time, and at most 20 ms whenever it runs: a busy machine delays the timer as well as what is
+ * waited for.
  */
 export async function eventually<Result>(
   check: () => Result | Promise<Result>,

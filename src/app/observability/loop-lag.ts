@@ -1,8 +1,8 @@
 /** Delay of the event loop, which measures the overload of a process. */
 export type LoopLag = {
   /**
-   * The lesser of the last two measurements in ms, because a single long pause is no overload. The first question begins
-   * the measurements: the work of a start is no overload either.
+   * The lesser of the last two measurements in ms, because a single long pause is no overload. Nothing is measured before
+   * this is called for the first time, because the work of a start is no overload either.
    */
   ms(): number;
   stop(): void;
