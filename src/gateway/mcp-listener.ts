@@ -99,7 +99,7 @@ export function createMcpListener(parts: McpListenerParts) {
       write(response, outgoing(reply, incoming), slowReaderMs);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
-      if (isReading) posted ??= tryParse(body);
+      if (isReading) posted ??= body && readMessageStart(body.subarray(0, startBytes), body.length <= startBytes);
       else posted = await startOf(request, error, isAdmitted ? drainOfCaller : drainOfRefused);
       writeError(incoming, { error, id: readableId(posted), hints }, parts);
     } finally {
@@ -172,15 +172,6 @@ function whenGone(response: ServerResponse, cancel: () => void): void {
     response.on('close', () => {
       if (hasGone()) cancel();
     });
-  }
-}
-
-function tryParse(body: Buffer | undefined): unknown {
-  try {
-    return body && parseBody(body, bodyLimits);
-  } catch {
-    // Another error is reported; this only looks for an id to echo.
-    return undefined;
   }
 }
 

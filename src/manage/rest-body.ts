@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { bodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { withoutObjects } from '../domain/json/cut-objects.ts';
-import { parseJson } from '../domain/json/json.ts';
+import { parseJson, parseJsonInTurns } from '../domain/json/json.ts';
 import { JsonCursor } from '../domain/json/json-cursor.ts';
 import { type JsonScan, scanJson } from '../domain/json/json-scan.ts';
 import { LongInput } from '../domain/json/long-input.ts';
@@ -61,14 +61,16 @@ function isObject(bytes: Buffer): boolean {
 
 async function parsedHere(bytes: Buffer, scan: JsonScan): Promise<Fields> {
   const text = bytes.toString('utf8');
-  return (exceedsLimits(bytes.length, scan, bodyLimits) ? await parseLongJson(text) : parseJson(text)) as Fields;
+  if (!exceedsLimits(bytes.length, scan, shortLimits)) return parseJson(text) as Fields;
+  const isLong = exceedsLimits(bytes.length, scan, bodyLimits);
+  return (await (isLong ? parseLongJson(text) : parseJsonInTurns(text))) as Fields;
 }
 
 /** The fields of a body of which one, when it is a large object, is not parsed. */
-function fieldsAround(bytes: Buffer, field: string): Fields {
+async function fieldsAround(bytes: Buffer, field: string): Promise<Fields> {
   const {
     text,
     objects: [object],
   } = withoutObjects(bytes, [field]);
-  return { ...(parseJson(text) as Fields), ...(object && { [field]: new LongInput(object) }) };
+  return { ...((await parseJsonInTurns(text)) as Fields), ...(object && { [field]: new LongInput(object) }) };
 }

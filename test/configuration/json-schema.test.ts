@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Validator } from '@cfworker/json-schema';
 import fc from 'fast-check';
-import { parseKeepingDigits } from '../../src/domain/json/json-digits.ts';
+import { numberWithDigits } from '../../src/domain/json/json-digits.ts';
+import { readJson, readJsonInTurns } from '../../src/domain/json/json-reader.ts';
 import { compileSchema } from '../../src/domain/schema/compile-schema.ts';
 import { Steps, TooMuchWork } from '../../src/domain/work/steps.ts';
 
@@ -138,10 +139,21 @@ describe('reading JSON whose numbers keep their digits', () => {
   it('gives back the text that it was given, and the values that JSON.parse finds', () => {
     fc.assert(
       fc.property(text, (json) => {
-        const value = parseKeepingDigits(` ${json}\n`);
+        const value = readJson(` ${json}\n`, numberWithDigits);
         assert.equal(JSON.stringify(value), JSON.stringify(JSON.parse(json, keepSource)));
       }),
       { numRuns: 3000 },
+    );
+  });
+
+  it('gives the same in several turns of the event loop, wherever one ends', async () => {
+    await fc.assert(
+      fc.asyncProperty(text, fc.nat(20), async (json, before) => {
+        const long = `[${'0,'.repeat(4985 + before)}${json},${json}]`;
+        const value = await readJsonInTurns(long, numberWithDigits);
+        assert.equal(JSON.stringify(value), JSON.stringify(readJson(long, numberWithDigits)));
+      }),
+      { numRuns: 300 },
     );
   });
 
@@ -155,7 +167,7 @@ describe('reading JSON whose numbers keep their digits', () => {
           const cut = at % (json.length + 1);
           const changed = json.slice(0, cut) + piece + json.slice(cut + 1);
           assert.equal(
-            isTaken(() => parseKeepingDigits(changed)),
+            isTaken(() => readJson(changed, numberWithDigits)),
             isTaken(() => JSON.parse(changed)),
             changed,
           );

@@ -77,6 +77,12 @@ describe('hostile requests', { timeout: 60_000 }, () => {
     });
   }
 
+  it('[sec F3] a message that is refused for its elements is answered under its id', async () => {
+    const params = `{"a":[${'0,'.repeat(60_000)}0]}`;
+    const refused = await post(`{"jsonrpc":"2.0","id":17,"method":"ping","params":${params}}`);
+    assertRefused(refused, 413, -32600, 17);
+  });
+
   it('[sec F3] 5 MB in chunks of no announced length: 413, and the connection can be used again', async () => {
     const begun = process.cpuUsage();
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;

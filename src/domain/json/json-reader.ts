@@ -1,3 +1,5 @@
+import { nextTurn } from '../work/next-turn.ts';
+
 /** JSON.parse as the engine has it, also after `repairJsonParse`. A string or a number by itself is read correctly. */
 export const parseNative = JSON.parse;
 
@@ -10,119 +12,164 @@ const number = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const quote = 0x22;
 const backslash = 0x5c;
 const colon = 0x3a;
+const comma = 0x2c;
+const openObject = 0x7b;
+const closeObject = 0x7d;
+const openList = 0x5b;
+const closeList = 0x5d;
 
-/** Parses JSON text; `numberOf` gets the source of each number. @throws SyntaxError, and RangeError at great depth */
+/** Values that are read in one turn of the event loop, some milliseconds. */
+const valuesOfTurn = 5000;
+
+/** Parses JSON text; `numberOf` gets the source of each number. @throws SyntaxError */
 export function readJson(text: string, numberOf: (number: string) => unknown): unknown {
   const reader = new Reader(text, numberOf);
-  const value = reader.value();
-  reader.skipSpace();
-  if (reader.at < text.length) throw reader.fault();
-  return value;
+  reader.read(Infinity);
+  return reader.root;
 }
+
+/** The same in several turns of the event loop. */
+export async function readJsonInTurns(text: string, numberOf: (number: string) => unknown): Promise<unknown> {
+  const reader = new Reader(text, numberOf);
+  while (!reader.read(valuesOfTurn)) await nextTurn();
+  return reader.root;
+}
+
+type Container = unknown[] | { [name: string]: unknown };
 
 class Reader {
   readonly #text: string;
   readonly #numberOf: (number: string) => unknown;
-  at = 0;
+  #at = 0;
+  /** Lists and objects that have not ended, the innermost last, which is `#inner`. */
+  readonly #open: Container[] = [];
+  #inner: Container | undefined;
+  /** Name of the next member, where the innermost is an object. */
+  #name = '';
+  root: unknown;
 
   constructor(text: string, numberOf: (number: string) => unknown) {
     this.#text = text;
     this.#numberOf = numberOf;
   }
 
-  value(): unknown {
-    this.skipSpace();
-    switch (this.#text.charCodeAt(this.at)) {
-      case 0x7b:
-        return this.#object();
-      case 0x5b:
-        return this.#array();
-      case 0x22:
-        return this.#string();
+  /** Reads so many values more; whether the text has ended. A list or an object counts when it begins. */
+  read(most: number): boolean {
+    for (let values = 0; values < most; values++) {
+      if (this.#value() && this.#goOn()) return true;
+    }
+    return false;
+  }
+
+  /** Reads a value, or the beginning of a list or an object that is not empty. Whether the value has ended. */
+  #value(): boolean {
+    this.#skipSpace();
+    switch (this.#text.charCodeAt(this.#at)) {
+      case openObject:
+        return this.#begin({}, closeObject);
+      case openList:
+        return this.#begin([], closeList);
+      case quote:
+        return this.#put(this.#string());
       case 0x74:
-        return this.#word('true', true);
+        return this.#put(this.#word('true', true));
       case 0x66:
-        return this.#word('false', false);
+        return this.#put(this.#word('false', false));
       case 0x6e:
-        return this.#word('null', null);
+        return this.#put(this.#word('null', null));
       default:
-        return this.#number();
+        return this.#put(this.#number());
     }
   }
 
-  skipSpace(): void {
-    if (this.#text.charCodeAt(this.at) > 0x20) return;
-    space.lastIndex = this.at;
-    space.test(this.#text);
-    this.at = space.lastIndex;
+  #begin(container: Container, end: number): boolean {
+    this.#put(container);
+    this.#at++;
+    if (this.#isNext(end)) return true;
+    this.#open.push(container);
+    this.#inner = container;
+    if (!Array.isArray(container)) this.#readName();
+    return false;
   }
 
-  fault(): SyntaxError {
-    return new SyntaxError(`not JSON at position ${this.at}`);
-  }
-
-  #object(): object {
-    const object: { [name: string]: unknown } = {};
-    this.at++;
-    if (this.#isNext(0x7d)) return object;
-    for (;;) {
-      this.skipSpace();
-      const name = this.#string();
-      if (!this.#isNext(0x3a)) throw this.fault();
-      const value = this.value();
-      // An assignment would change the prototype.
-      if (name === '__proto__') define(object, name, value);
-      else object[name] = value;
-      if (this.#isNext(0x7d)) return object;
-      if (!this.#isNext(0x2c)) throw this.fault();
-    }
-  }
-
-  #array(): unknown[] {
-    const array: unknown[] = [];
-    this.at++;
-    if (this.#isNext(0x5d)) return array;
-    for (;;) {
-      array.push(this.value());
-      if (this.#isNext(0x5d)) return array;
-      if (!this.#isNext(0x2c)) throw this.fault();
-    }
-  }
-
-  #isNext(code: number): boolean {
-    this.skipSpace();
-    if (this.#text.charCodeAt(this.at) !== code) return false;
-    this.at++;
+  #put(value: unknown): true {
+    const container = this.#inner;
+    if (container === undefined) this.root = value;
+    else if (Array.isArray(container)) container.push(value);
+    // An assignment would change the prototype.
+    else if (this.#name === '__proto__') define(container, this.#name, value);
+    else container[this.#name] = value;
     return true;
   }
 
+  /** Goes on behind the end of a value, to the next one or to the end of the text. Whether the text has ended. */
+  #goOn(): boolean {
+    while (this.#inner) {
+      const isList = Array.isArray(this.#inner);
+      if (this.#isNext(comma)) {
+        if (!isList) this.#readName();
+        return false;
+      }
+      if (!this.#isNext(isList ? closeList : closeObject)) throw this.#fault();
+      this.#open.pop();
+      this.#inner = this.#open.at(-1);
+    }
+    this.#skipSpace();
+    if (this.#at < this.#text.length) throw this.#fault();
+    return true;
+  }
+
+  #readName(): void {
+    this.#skipSpace();
+    this.#name = this.#string();
+    if (!this.#isNext(colon)) throw this.#fault();
+  }
+
+  #isNext(code: number): boolean {
+    this.#skipSpace();
+    if (this.#text.charCodeAt(this.#at) !== code) return false;
+    this.#at++;
+    return true;
+  }
+
+  #skipSpace(): void {
+    if (this.#text.charCodeAt(this.#at) > 0x20) return;
+    space.lastIndex = this.#at;
+    space.test(this.#text);
+    this.#at = space.lastIndex;
+  }
+
   #string(): string {
-    const from = this.at;
-    if (this.#take(plainString)) return this.#text.slice(from + 1, this.at - 1);
-    if (this.#text.charCodeAt(from) !== quote) throw this.fault();
+    const from = this.#at;
+    if (this.#take(plainString)) return this.#text.slice(from + 1, this.#at - 1);
+    if (this.#text.charCodeAt(from) !== quote) throw this.#fault();
     // A regular expression for it overflows on strings of 20 MB.
-    this.at = closingQuote(this.#text, from + 1) + 1;
-    if (this.at === 0) throw this.fault();
-    return parseNative(this.#text.slice(from, this.at)) as string;
+    this.#at = closingQuote(this.#text, from + 1) + 1;
+    if (this.#at === 0) throw this.#fault();
+    return parseNative(this.#text.slice(from, this.#at)) as string;
   }
 
   #word<Value>(word: string, value: Value): Value {
-    if (!this.#text.startsWith(word, this.at)) throw this.fault();
-    this.at += word.length;
+    if (!this.#text.startsWith(word, this.#at)) throw this.#fault();
+    this.#at += word.length;
     return value;
   }
 
   #number(): unknown {
-    const from = this.at;
-    if (!this.#take(number)) throw this.fault();
-    return this.#numberOf(this.#text.slice(from, this.at));
+    const from = this.#at;
+    if (!this.#take(number)) throw this.#fault();
+    return this.#numberOf(this.#text.slice(from, this.#at));
   }
 
   #take(pattern: RegExp): boolean {
-    pattern.lastIndex = this.at;
+    pattern.lastIndex = this.#at;
     if (!pattern.test(this.#text)) return false;
-    this.at = pattern.lastIndex;
+    this.#at = pattern.lastIndex;
     return true;
+  }
+
+  #fault(): SyntaxError {
+    return new SyntaxError(`not JSON at position ${this.#at}`);
   }
 }
 
@@ -145,4 +192,15 @@ export function isName(text: string, from: number): boolean {
   // White space is the space and control characters.
   while (text.charCodeAt(at) <= 0x20) at++;
   return text.charCodeAt(at) === colon;
+}
+
+/** Whether the name of a member is written with an escape. Takes time in proportion to the text. */
+export function hasEscapedName(text: string): boolean {
+  for (let at = text.indexOf('\\'); at >= 0; at = text.indexOf('\\', at)) {
+    const end = closingQuote(text, at + 2);
+    if (end < 0) return false;
+    if (isName(text, end + 1)) return true;
+    at = end + 1;
+  }
+  return false;
 }

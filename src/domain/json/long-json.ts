@@ -1,6 +1,7 @@
 import { AppError } from '../../errors.ts';
 import { nextTurn } from '../work/next-turn.ts';
 import { bodyLimits } from './body-limits.ts';
+import { parsePlainJsonInTurns } from './json.ts';
 import { closingQuote, isName } from './json-reader.ts';
 
 /**
@@ -12,8 +13,7 @@ export async function parseLongJson(text: string): Promise<unknown> {
   const names = await countNames(text, bodyLimits.names);
   if (names > bodyLimits.names)
     throw new AppError('tooLarge', `the body holds more than ${bodyLimits.names} different names; send less at once`);
-  await nextTurn();
-  return JSON.parse(text) as unknown;
+  return parsePlainJsonInTurns(text);
 }
 
 /** Strings that are looked at in one turn of the event loop, some milliseconds. */

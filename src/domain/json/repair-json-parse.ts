@@ -1,4 +1,4 @@
-import { closingQuote, isName, parseNative, readJson } from './json-reader.ts';
+import { hasEscapedName, parseNative, readJson } from './json-reader.ts';
 
 /**
  * Replaces JSON.parse of this thread by one that reads the names of members correctly, for libraries too. V8 has a fault
@@ -19,17 +19,6 @@ function parseRightly(text: string, reviver?: Parameters<typeof JSON.parse>[1]):
   } catch (error) {
     // The engine's own error says where a text is not JSON.
     parseNative(text);
-    throw error instanceof RangeError ? new SyntaxError('the JSON is nested too deeply') : error;
+    throw error;
   }
-}
-
-/** Whether the name of a member is written with an escape. Takes time in proportion to the text. */
-function hasEscapedName(text: string): boolean {
-  for (let at = text.indexOf('\\'); at >= 0; at = text.indexOf('\\', at)) {
-    const end = closingQuote(text, at + 2);
-    if (end < 0) return false;
-    if (isName(text, end + 1)) return true;
-    at = end + 1;
-  }
-  return false;
 }

@@ -107,11 +107,13 @@ const longBytes = 64 * 1024;
 /** @throws ToolFailure with the outcome of the call */
 async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   const { tool, asked } = call;
-  if (asked.bytesIn > longBytes) await nextTurn();
+  // The arguments of a try-out were not measured.
+  const isLong = asked.bytesIn > longBytes || call.caller.kind === 'try_out';
+  if (isLong) await nextTurn();
   const prepared = prepareArguments(tool, asked.args, (long) => checkOnThread(parts.threads, tool, long, jobOf(call)));
   const args = prepared instanceof Promise ? await prepared : prepared;
   call.args = args;
-  if (asked.bytesIn > longBytes) await nextTurn();
+  if (isLong) await nextTurn();
   if (tool.clientCredentials.length > 0) call.ownTokens = await getOwnTokens(call, parts.clientTokens);
   const ready = tool.fileArguments.length === 0 ? args : await takeGivenFiles(call, args, parts);
   const request = requestOf(call, ready);

@@ -1,5 +1,6 @@
 import type { ToolCall } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError, type Outcome, plainFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
 import type { AnswerJob } from '../answer/answer-job.ts';
@@ -30,6 +31,7 @@ export type ThreadWork = {
 
 /** @throws ToolFailure when the arguments do not fit, or cannot be checked */
 export async function checkOnThread(work: ThreadWork, tool: HostedTool, args: Arguments, of: JobOf): Promise<void> {
+  await nextTurn();
   const input = { schema: tool.texts.inputSchema(), args: JSON.stringify(args) };
   const { failure } = await work.checkArguments(input, of).catch((error: unknown) => {
     throw jobFailure(

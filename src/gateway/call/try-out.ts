@@ -6,6 +6,7 @@ import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
@@ -83,7 +84,9 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
         recordingInto(written, server, parts),
       );
       const answered = await shown(result, parts.threads, server.workspaceId);
+      await nextTurn();
       const args = await preparable(server, tool, call.args);
+      await nextTurn();
       return {
         ...answered,
         record: written.row,
@@ -94,7 +97,9 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
     async previewCall(of: WantedTool, args: Arguments): Promise<UpstreamRequest> {
       const found = await findTool(servers, of);
       try {
-        return previewRequest(found.tool, await prepare(found.server, found.tool, args));
+        const prepared = await prepare(found.server, found.tool, args);
+        await nextTurn();
+        return previewRequest(found.tool, prepared);
       } catch (error) {
         if (!(error instanceof ToolFailure)) throw error;
         const problems = error.problems.map(({ path, message }) => ({ path: `arguments.${path}`, message }));
