@@ -11,6 +11,7 @@ import { routes, urlOf } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
 import { createImporting } from './adapters/importing.ts';
+import { longBodies } from './adapters/long-bodies.ts';
 import { configurationWork } from './adapters/threads.ts';
 
 /** Settings of the deployment that restrict configurations. */
@@ -41,6 +42,7 @@ export function operationParts(
     keyring,
     rules: rulesOf(rules),
     checkConfigOnThread: serving && configurationWork(serving.threads, rules),
+    readLongBody: serving && longBodies(serving.threads),
     importing: serving
       ? createImporting({ ...serving, rules, urlProblem: rulesOf(rules).urlProblem })
       : { plan: notServing, again: notServing, check: notServing },

@@ -1,23 +1,22 @@
-import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
-import { bodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
+import { bodyLimits, checkBody, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { withoutObjects } from '../domain/json/cut-objects.ts';
 import { parseJson, parseJsonInTurns } from '../domain/json/json.ts';
-import { JsonCursor } from '../domain/json/json-cursor.ts';
-import { type JsonScan, scanJson } from '../domain/json/json-scan.ts';
+import type { JsonScan } from '../domain/json/json-scan.ts';
 import { LongInput } from '../domain/json/long-input.ts';
 import { parseLongJson } from '../domain/json/long-json.ts';
-import { AppError, invalid } from '../errors.ts';
+import { AppError } from '../errors.ts';
 import { hasBody } from '../http/read-body.ts';
+import type { ReadLongBody } from '../operations/long-body-job.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { bodyLimitsFor } from '../operations/run-operation.ts';
 import type { ReadBody } from './large-bodies.ts';
 
 type Fields = { [field: string]: unknown };
 
-/** A request for an operation, and whether there are threads that parse large inputs. */
-type Asking = { op: Operation; actor: Actor; hasThreads: boolean };
+/** A request for an operation. Without threads that read large bodies, they are read here. */
+type Asking = { op: Operation; actor: Actor; readLongBody: ReadLongBody | undefined };
 
 const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
 
@@ -27,7 +26,7 @@ const notJson = () => new AppError('unsupported', 'Content-Type must be applicat
  */
 export async function bodyOf(
   incoming: IncomingMessage,
-  { op, actor, hasThreads }: Asking,
+  { op, actor, readLongBody }: Asking,
   read: ReadBody,
 ): Promise<Fields | LongInput> {
   if (incoming.method === 'GET' || !hasBody(incoming)) return {};
@@ -38,25 +37,14 @@ export async function bodyOf(
   const bytes = await read(incoming, limits.bytes, actor.workspaceId);
   if (bytes.length === 0) return {};
   if (!isJson) throw notJson();
-  // Decoding would replace invalid bytes by replacement characters, and those would be stored or sent.
-  if (!isUtf8(bytes)) throw invalid([{ path: '', message: 'the body is not UTF-8' }]);
-  const scan = scanJson(bytes, limits.depth);
-  if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
-  const tooMuch = bodyProblem(scan, limits);
-  if (tooMuch) throw new AppError('tooLarge', tooMuch);
-  if (!isObject(bytes)) throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
-  if (hasThreads && exceedsLimits(bytes.length, scan, shortLimits)) {
+  if (readLongBody && op.longText && bytes.length > bodyLimits.bytes)
+    return readLongBody(bytes, { longText: op.longText, limits, workspaceId: actor.workspaceId });
+  const scan = checkBody(bytes, limits);
+  if (readLongBody && exceedsLimits(bytes.length, scan, shortLimits)) {
     if (op.validatesInput) return new LongInput(bytes);
     if (op.longField !== undefined) return fieldsAround(bytes, op.longField);
   }
   return parsedHere(bytes, scan);
-}
-
-/** Whether JSON text is an object. */
-function isObject(bytes: Buffer): boolean {
-  const cursor = new JsonCursor(bytes);
-  cursor.skipSpace();
-  return cursor.isAt('object');
 }
 
 async function parsedHere(bytes: Buffer, scan: JsonScan): Promise<Fields> {

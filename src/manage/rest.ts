@@ -47,7 +47,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
   const readLimited = createBodyReader(parts.arriving);
-  const hasThreads = parts.runner.parts.checkConfigOnThread !== undefined;
+  const { readLongBody } = parts.runner.parts;
   for (const op of operationList) {
     // Read at the first request: the schemas of all operations take more time than calls should wait.
     let numeric: ReadonlySet<string> | undefined;
@@ -56,7 +56,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const admittedAt = parts.clock();
       c.set('isAdmitted', true);
       checkScope(op, admitted);
-      const body = await bodyOf(c.env.incoming, { op, actor: admitted, hasThreads }, readLimited);
+      const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody }, readLimited);
       const isLate = parts.clock() - admittedAt > admittedMs;
       const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
       numeric ??= numericInputs(op);

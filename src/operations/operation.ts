@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { ConfigRules } from '../domain/config/server-config.ts';
 import type { KeyScope, Role, Scope } from '../domain/credentials/scopes.ts';
 import type { Random } from '../domain/ids.ts';
+import type { LongTextField } from '../domain/json/long-text.ts';
 import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
 import type { Quotas } from '../domain/quotas.ts';
@@ -15,6 +16,7 @@ import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ConnectionProbe } from './connection/connection-probe.ts';
 import type { GivenLogin, LoginAttempt } from './connection/login-attempt.ts';
 import type { Importing } from './imports/importing.ts';
+import type { ReadLongBody } from './long-body-job.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 import type { CheckConfigOnThread, Precheck } from './servers/checked-config.ts';
 
@@ -109,6 +111,8 @@ export type Parts = {
   defaultQuotas: Quotas;
   /** Undefined in the command line, which may block while it checks a configuration itself. */
   checkConfigOnThread: CheckConfigOnThread | undefined;
+  /** Undefined there, too. */
+  readLongBody: ReadLongBody | undefined;
   /** Reads and plans API descriptions. */
   importing: Importing;
   /** Undefined in a process that serves no calls. */
@@ -173,8 +177,8 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   /** A field that is a whole configuration, and may be a `LongInput`. With `validatesInput` the whole input may be one. */
   longField?: string;
   output: Output;
-  /** Largest body over REST in bytes, where it is not the usual one. */
-  largestBody?: number;
+  /** A field that is a text of megabytes, which other bodies are not. Over REST it may be a `LongText`. */
+  longText?: LongTextField;
   /** Work before the transaction of a `write`; its result becomes `context.prepared`. */
   prepare?(context: Context, input: z.output<Input>): Promise<unknown>;
   /** Checks a large configuration before the transaction of a `write`. */

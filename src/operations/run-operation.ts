@@ -4,6 +4,7 @@ import { newId } from '../domain/ids.ts';
 import { type BodyLimits, bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { holdsNul, isLargerThan, plainNumbers } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
+import { LongText } from '../domain/json/long-text.ts';
 import { problemsOf } from '../domain/problems/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
@@ -119,13 +120,19 @@ type Input = Record<string, unknown>;
 function parseInput(op: Operation, raw: unknown): Input {
   const given = (raw ?? {}) as Input;
   const exact = 'arguments' in op.input.shape ? { arguments: given.arguments } : undefined;
-  // A thread checks what is in it.
-  const long = op.longField !== undefined && given[op.longField] instanceof LongInput ? op.longField : undefined;
+  const long = longFieldOf(op, given);
   const plain = plainNumbers(exact ? { ...given, arguments: undefined } : given) as Input;
-  const checked = { ...plain, ...exact, ...(long !== undefined && { [long]: {} }) };
+  const checked = { ...plain, ...exact, ...long };
   const parsed = op.input.safeParse(checked);
   if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, raw, () => Object.keys(op.input.shape)));
-  return long === undefined ? parsed.data : { ...parsed.data, [long]: given[long] };
+  const [held] = Object.keys(long ?? {});
+  return held === undefined ? parsed.data : { ...parsed.data, [held]: given[held] };
+}
+
+/** The field that a thread reads or has read, with a value that stands for it while the others are checked. */
+function longFieldOf({ longField, longText }: Operation, given: Input): Input | undefined {
+  if (longField !== undefined && given[longField] instanceof LongInput) return { [longField]: {} };
+  return longText && given[longText.field] instanceof LongText ? { [longText.field]: 'long' } : undefined;
 }
 
 /** Checks an actor before any input is read. @throws AppError forbidden */
@@ -161,7 +168,7 @@ export function takesConfiguration(op: Operation): boolean {
 
 /** Whether an operation takes neither a configuration nor arguments or a document, so that its input is never long. */
 export function takesShortInput(op: Operation): boolean {
-  const isLong = op.validatesInput || op.longField !== undefined || op.largestBody !== undefined;
+  const isLong = op.validatesInput || op.longField !== undefined || op.longText !== undefined;
   return !isLong && !('arguments' in op.input.shape);
 }
 
@@ -169,7 +176,7 @@ export function takesShortInput(op: Operation): boolean {
 export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
   if (takesShortInput(op)) return shortLimits;
   const mayStore = covers(actor.scopes, 'manage:write');
-  if (op.largestBody !== undefined && mayStore) return { ...bodyLimits, bytes: op.largestBody };
+  if (op.longText && mayStore) return { ...bodyLimits, bytes: op.longText.characters + bodyLimits.bytes };
   return takesConfiguration(op) && mayStore ? configurationLimits : bodyLimits;
 }
 

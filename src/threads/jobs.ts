@@ -3,6 +3,7 @@ import type { ContentJob } from '../gateway/answer/content-job.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/call/capture-job.ts';
 import type { ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
+import type { LongBodyJob } from '../operations/long-body-job.ts';
 import type { ConfigurationJob } from '../operations/servers/checked-config.ts';
 import type { DecodeJob } from '../outbound/decode.ts';
 
@@ -13,6 +14,7 @@ export type Jobs = {
   'check-configuration': ConfigurationJob;
   'plan-import': ImportJob;
   'read-answer': AnswerJob;
+  'read-body': LongBodyJob;
   'shorten-content': ContentJob;
   'write-capture': CaptureJob;
   'decode-body': DecodeJob;
@@ -34,6 +36,7 @@ export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'check-configuration': async () => (await import('../operations/servers/configuration-job.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
+  'read-body': async () => (await import('../operations/long-body-job.ts')).readLongBody,
   'shorten-content': async () => (await import('../gateway/answer/content-job.ts')).shortenContent,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/call/capture-job.ts')).writeCapture,

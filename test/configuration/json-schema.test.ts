@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Validator } from '@cfworker/json-schema';
 import fc from 'fast-check';
-import { numberWithDigits } from '../../src/domain/json/json-digits.ts';
+import { numberWithDigits } from '../../src/domain/json/json.ts';
 import { readJson, readJsonInTurns } from '../../src/domain/json/json-reader.ts';
 import { compileSchema } from '../../src/domain/schema/compile-schema.ts';
 import { Steps, TooMuchWork } from '../../src/domain/work/steps.ts';

@@ -132,9 +132,35 @@ describe('importApi', () => {
       [made.created?.server.slug, made.created?.server.tool_count, made.report.length],
       ['large', 10, 10],
     );
+    const again = { mode: 'apply', document, offered: 'new' };
+    const same = await toolhost.rest('POST', '/servers/large/import', { body: again });
+    assert.deepEqual([same.status, same.body.same_document], [200, true], same.text.slice(0, 300));
     const reader = await toolhost.key({ scopes: ['manage:read'] });
     const refused = await toolhost.rest('POST', '/import', { key: reader, body: { document: 'x'.repeat(2_000_000) } });
     assert.equal(refused.status, 403);
+  });
+
+  it('[imp 4] a long text that cannot be taken is refused with its field, and nothing else of the body may be long', async () => {
+    const most = 16 * 1024 * 1024;
+    const long = 'x'.repeat(2_000_000);
+    const cases: [Json, number, RegExp][] = [
+      [
+        { document: 'x'.repeat(most + 1) },
+        400,
+        new RegExp(`document: found ${most + 1} characters; .* at most ${most} `),
+      ],
+      [{ document: `${long}\0` }, 400, /holds the character U\+0000/],
+      [{ document: 'openapi: 3', slug: long }, 413, /the body without document is larger than 1048576 bytes/],
+      [{ document: long, slug: 7 }, 400, /slug: found 7; allowed: a string/],
+      [[long] as unknown as Json, 400, /the body must be a JSON object/],
+      [{ document: [long] }, 413, /the body without document/],
+      [{ document: long, include: Array(70_000).fill('a') }, 413, /more than 60000 elements/],
+    ];
+    for (const [body, status, problem] of cases) {
+      const refused = await toolhost.rest('POST', '/import', { body });
+      assert.equal(refused.status, status, refused.text.slice(0, 300));
+      assert.match(refused.text, problem);
+    }
   });
 
   it('[imp 3] what must be answered is asked, and refused until it is', async () => {

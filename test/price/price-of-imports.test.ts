@@ -151,6 +151,32 @@ describe('the price of imports', () => {
     assert.equal(plan.status, 200, plan.text.slice(0, 300));
   });
 
+  it('[find A1] a description of 16 MB that is sent as text costs calls nothing, whatever text is in it', async () => {
+    const sentAs = (text: string) => JSON.stringify({ document: JSON.stringify(text) });
+    const paths = { '/things': { get: { operationId: 'listThings', summary: 'List the things' } } };
+    for (const piece of ['"', '\\', 'a\nb', 'x', 'é', '€', '\u0001']) {
+      const bytesOfPiece = Buffer.byteLength(sentAs(piece)) - Buffer.byteLength(sentAs(''));
+      const description = piece.repeat(15_900_000 / bytesOfPiece);
+      const small = openApi(paths, { servers: [{ url: 'https://things.example.com' }] });
+      const body = JSON.stringify({ document: JSON.stringify({ ...small, 'x-long': description }) });
+      const { status, text } = await priced.costsLittle(JSON.stringify(piece), () =>
+        priced.rest('POST', '/import', body),
+      );
+      assert.equal(status, 200, text.slice(0, 300));
+    }
+  });
+
+  it('[find A1] one of 4 MB in a message of an agent costs calls nothing, whatever text is in it', async () => {
+    for (const piece of ['"', '\\', '€']) {
+      const bytesOfPiece = Buffer.byteLength(JSON.stringify(piece)) - 2;
+      const document = `curl https://things.example.com ${piece.repeat(4_190_000 / bytesOfPiece)}`;
+      const { status, text } = await priced.costsLittle(JSON.stringify(piece), () =>
+        priced.call('manage', 'importApi', JSON.stringify({ document })),
+      );
+      assert.equal(status, 200, text.slice(0, 300));
+    }
+  });
+
   it('[imp 1] selectors of many stars are compared as quickly as others', async () => {
     const operation = (name: string) => ({ get: { operationId: name, summary: 'Get the thing of this name' } });
     const names = Array.from({ length: 20 }, (_, i) => `${'a'.repeat(120)}${i}`);

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { LongText } from '../../domain/json/long-text.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, type Problem } from '../../errors.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
@@ -31,7 +32,9 @@ export function createImporting(parts: ImportParts): Importing {
       return fetchDocument(parts, { ...wanted, signal });
     });
   const documentOf = async (place: ImportPlace, { text, url }: Source, workspaceId: string) =>
-    text ?? (await fetched(place, { url: url ?? '', workspaceId })).body ?? '';
+    text instanceof LongText
+      ? text.bytes
+      : (text ?? (await fetched(place, { url: url ?? '', workspaceId })).body ?? '');
   return {
     plan: (request, workspaceId) =>
       inPlace(workspaceId, async (place) => {

@@ -1,4 +1,7 @@
-import type { JsonScan } from './json-scan.ts';
+import { isUtf8 } from 'node:buffer';
+import { AppError, invalid } from '../../errors.ts';
+import { JsonCursor } from './json-cursor.ts';
+import { type JsonScan, scanJson } from './json-scan.ts';
 
 /** What a body may hold, in the units of `JsonScan`. */
 export type BodyLimits = { bytes: number; depth: number; elements: number; names: number };
@@ -37,4 +40,23 @@ export function bodyProblem({ depth, elements, names }: JsonScan, most: BodyLimi
   if (elements > most.elements) return `the body holds more than ${most.elements} elements; send less at once`;
   if (names > most.names) return `the body holds more than ${most.names} names; send less at once`;
   return undefined;
+}
+
+/** Checks that a body is a JSON object within limits, without parsing it. @throws AppError invalid, tooLarge */
+export function checkBody(bytes: Buffer, limits: BodyLimits): JsonScan {
+  // Decoding would replace invalid bytes by replacement characters, and those would be stored or sent.
+  if (!isUtf8(bytes)) throw invalid([{ path: '', message: 'the body is not UTF-8' }]);
+  const scan = scanJson(bytes, limits.depth);
+  if (!scan) throw invalid([{ path: '', message: 'the body is not JSON' }]);
+  const tooMuch = bodyProblem(scan, limits);
+  if (tooMuch) throw new AppError('tooLarge', tooMuch);
+  if (!isObject(bytes)) throw invalid([{ path: '', message: 'the body must be a JSON object' }]);
+  return scan;
+}
+
+/** Whether JSON text is an object. */
+function isObject(bytes: Buffer): boolean {
+  const cursor = new JsonCursor(bytes);
+  cursor.skipSpace();
+  return cursor.isAt('object');
 }

@@ -10,6 +10,7 @@ import { closingQuote, isName } from './json-reader.ts';
  * @throws AppError tooLarge
  */
 export async function parseLongJson(text: string): Promise<unknown> {
+  await nextTurn();
   const names = await countNames(text, bodyLimits.names);
   if (names > bodyLimits.names)
     throw new AppError('tooLarge', `the body holds more than ${bodyLimits.names} different names; send less at once`);

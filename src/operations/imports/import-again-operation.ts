@@ -33,7 +33,7 @@ export const importAgain = operation({
   effect: 'write',
   isTool: true,
   input,
-  largestBody: mostDocumentCharacters + 1024 * 1024,
+  longText: { field: 'document', characters: mostDocumentCharacters },
   output: z.object({
     ...againOutput,
     unchanged: unchangedShape,

@@ -30,7 +30,7 @@ const importApi = operation({
   effect: 'write',
   isTool: true,
   input: importInput,
-  largestBody: mostDocumentCharacters + 1024 * 1024,
+  longText: { field: 'document', characters: mostDocumentCharacters },
   output: z.object({
     ...planOutput,
     created: z.object(stored.shape).optional().describe('The new server, for create.'),

@@ -1,3 +1,4 @@
+import type { LongText } from '../../domain/json/long-text.ts';
 import type { AgainReport } from '../../import/again/again-report.ts';
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../../import/again/import-again.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
@@ -7,7 +8,7 @@ import type { Validators } from '../../store/servers/import-checks.ts';
 
 /** A document to import: its text, or else the address that it is fetched from. */
 export type ImportRequest = {
-  text: string | undefined;
+  text: string | LongText | undefined;
   url: string | undefined;
   choices: ImportChoices;
   report: ReportKind;

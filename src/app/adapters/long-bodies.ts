@@ -1,0 +1,29 @@
+import { parseJsonInTurns } from '../../domain/json/json.ts';
+import { LongText } from '../../domain/json/long-text.ts';
+import { AppError, JobError } from '../../errors.ts';
+import type { ReadLongBody } from '../../operations/long-body-job.ts';
+import type { ThreadPool } from '../../threads/thread-pool.ts';
+import { ownMemory } from './threads.ts';
+
+const limitMs = 10_000;
+
+/** Reads bodies of megabytes on threads. */
+export function longBodies(threads: ThreadPool): ReadLongBody {
+  return async (body, { longText, limits, workspaceId }) => {
+    const job = { input: { body, limits, longText }, transfer: ownMemory(body), workspaceId, limitMs };
+    const output = await threads.run({ kind: 'read-body', ...job }).catch(refusedJob);
+    if ('refused' in output) {
+      const { kind, message, problems } = output.refused;
+      throw new AppError(kind, message, { problems });
+    }
+    const fields = (await parseJsonInTurns(output.rest)) as { [field: string]: unknown };
+    return output.text ? { ...fields, [longText.field]: new LongText(output.text) } : fields;
+  };
+}
+
+function refusedJob(error: unknown): never {
+  if (!(error instanceof JobError) || error.reason === 'failed') throw error;
+  if (error.reason === 'refused')
+    throw new AppError('tooMany', `the body was not read: ${error.message}; try again`, { retryAfterS: 5 });
+  throw new AppError('tooLarge', `the body was not read: ${error.message}; send less at once`);
+}
