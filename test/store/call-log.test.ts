@@ -102,10 +102,13 @@ for (const engine of engines) {
       for (let n = 0; n < 60; n += 1) log.add(aCall({ id: `kept_${n}`, started_at: 3000 + n }), '{}');
       uses.keyUsed('key_1');
       await log.flush();
-      assert.equal(failures.length, 1);
+      // The log also writes by itself every half second, and fails again.
+      assert.ok(failures.length > 0);
       await database.db.schema.alterTable('captures_away').renameTo('captures').execute();
       await log.flush();
-      assert.deepEqual([await captured(), uses.waiting(), failures.length], [60, 0, 1]);
+      const failed = failures.length;
+      await log.flush();
+      assert.deepEqual([await captured(), uses.waiting(), failures.length], [60, 0, failed]);
     });
   });
 }
