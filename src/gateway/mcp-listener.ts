@@ -33,7 +33,7 @@ export type McpListenerParts = {
   arriving: ArrivingBodies;
   serverUrl: (address: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
-  /** Called after every request with the message, if one could be read, and the status; 0 when nothing was answered. */
+  /** Called after every request with what could be read of its message, and the status; 0 when nothing was answered. */
   onAnswered: (posted: unknown, status: number) => void;
   onRefused: (refusal: Refusal) => void;
   /** How long a client may take to read an answer, in ms. */

@@ -50,7 +50,7 @@ export function createRequestMetrics() {
   }
 
   return {
-    /** `posted` is the message, undefined when none could be read. `status` is 0 when the client left before the answer. */
+    /** `posted` is the message, or what could be read of it. `status` is 0 when the client left before the answer. */
     countMcp(posted: unknown, status: number): void {
       byMethod[methodOf(posted)][statusOf(status)]++;
     },
@@ -69,6 +69,7 @@ function methodOf(posted: unknown): Method {
   if (Array.isArray(posted)) return 'batch';
   const { method, id } = posted as { method?: unknown; id?: unknown };
   if (known.has(method)) return method as Method;
+  if (method === undefined && id === undefined) return 'none';
   return id === undefined && typeof method === 'string' ? 'notification' : 'other';
 }
 
