@@ -18,15 +18,15 @@ import { checkInitialize, resultOf } from '../../doctor/session.ts';
 import { clientsThat, inWords } from '../../domain/clients/clients.ts';
 import { accessOf } from '../../domain/config/access.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
-import { secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
 import { toolList } from '../../domain/config/tool-list.ts';
 import { modernRevision } from '../../domain/mcp.ts';
 import { firstNames } from '../../domain/problems/first-names.ts';
 import { estimatedTokens, noTools } from '../../domain/warnings/warnings.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import type { SecretInfo } from '../../store/servers/secrets.ts';
-import { movedSecrets } from '../servers/moved-secrets.ts';
+import { forEachSecretUse, movedSecrets } from '../servers/secret-uses.ts';
 import type { ConnectionProbe } from './connection-probe.ts';
 
 /** Input of the checks. */
@@ -44,7 +44,7 @@ export type Examined = {
   hasLogins: boolean;
 };
 
-type Rule = { id: string; title: string; onlyLogins?: true; check: (examined: Examined) => Verdict };
+type Rule = { id: string; title: string; onlyLogins?: true; check: (examined: Examined) => MaybePromise<Verdict> };
 
 /** Checks of what clients need, in the order in which clients would fail. */
 const rules: readonly Rule[] = [
@@ -74,7 +74,7 @@ export async function connectionChecks(examined: Examined): Promise<Check[]> {
     if (onlyLogins && !examined.config.oauth) continue;
     // Some rules walk through the whole configuration.
     await nextTurn();
-    const { reasons: _reasons, ...verdict } = check(examined);
+    const { reasons: _reasons, ...verdict } = await check(examined);
     checks.push({ id, title, clients: [...(onlyLogins ? loginClients : everyClient)], ...verdict });
   }
   return checks;
@@ -175,12 +175,12 @@ function listedTools({ answers }: ConnectionProbe): Fields[] {
 
 const namesOf = (named: readonly { name: string }[]) => named.map(({ name }) => name);
 
-function checkSecrets({ config, secrets }: Examined): Verdict {
-  const uses = [
-    ...secretUsesOfServer(config),
-    ...enabledTools(config).flatMap((tool) => secretUsesOfTool(tool, config)),
-  ];
-  const wanted = [...new Set(uses.flatMap(({ names }) => names))];
+async function checkSecrets({ config, secrets }: Examined): Promise<Verdict> {
+  const used = new Set<string>();
+  await forEachSecretUse(config, enabledTools(config), ({ names }) => {
+    for (const name of names) used.add(name);
+  });
+  const wanted = [...used];
   const stored = new Set(namesOf(secrets));
   const missing = wanted.filter((name) => !stored.has(name));
   if (missing.length > 0) return problem(`Calls will fail without a value for ${firstNames(missing)}.`);

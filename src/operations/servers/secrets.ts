@@ -1,15 +1,15 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { originsOfSecrets, secretUsesOfServer, secretUsesOfTool } from '../../domain/config/server-wide.ts';
+import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { nearestOrAll } from '../../domain/problems/near-names.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { findSecrets, removeSecret } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
+import { forEachSecretUse } from './secret-uses.ts';
 import { mostSecrets, secretNameInput, secretValueInput, storeSecret } from './store-secret.ts';
 import { noteChange } from './store-server.ts';
 
@@ -27,24 +27,17 @@ const secretRecord = z.object({
   updated_at: time,
 });
 
-/** Number of tools that are searched in one turn of the event loop. */
-const toolsAtOnce = 20;
-
 /** Where a configuration refers to each of its secrets. */
 async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
   const uses = new Map<string, string[]>();
-  const note = (names: readonly string[], where: string) => {
+  await forEachSecretUse(config, config.tools, ({ path, names }, tool) => {
+    const where = tool ? `${tool.name}: ${shownPath(path)}` : path;
     for (const name of names) {
       const known = uses.get(name);
       if (!known) uses.set(name, [where]);
       else if (known.length < mostUses) known.push(where);
     }
-  };
-  for (const { path, names } of secretUsesOfServer(config)) note(names, path);
-  for (const [index, tool] of config.tools.entries()) {
-    if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
-    for (const { path, names } of secretUsesOfTool(tool, config)) note(names, `${tool.name}: ${shownPath(path)}`);
-  }
+  });
   return uses;
 }
 

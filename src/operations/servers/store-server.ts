@@ -20,7 +20,7 @@ import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '
 import { firstWarnings, sameOrigins } from '../shapes.ts';
 import { precheck, validConfig, warningsOfStored } from './check-config.ts';
 import type { Precheck } from './checked-config.ts';
-import { movedSecrets } from './moved-secrets.ts';
+import { movedSecrets } from './secret-uses.ts';
 
 /** `beforeStoring` stores rows that belong to the new server. @throws AppError invalid, conflict when the slug was ever used */
 export async function createServer(

@@ -1,6 +1,29 @@
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
-import { originsOfSecrets } from '../../domain/config/server-wide.ts';
+import {
+  originsOfSecrets,
+  type SecretUse,
+  secretUsesOfServer,
+  secretUsesOfTool,
+} from '../../domain/config/server-wide.ts';
+import type { Tool } from '../../domain/config/tool.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import type { SecretInfo } from '../../store/servers/secrets.ts';
+
+/** Number of tools that are searched in one turn of the event loop. */
+const toolsAtOnce = 20;
+
+/** Gives the fields of a configuration that refer to secrets: those for all tools, and those of the given tools. */
+export async function forEachSecretUse(
+  config: ServerConfig,
+  tools: readonly Tool[],
+  note: (use: SecretUse, tool?: Tool) => void,
+): Promise<void> {
+  for (const use of secretUsesOfServer(config)) note(use);
+  for (const [index, tool] of tools.entries()) {
+    if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
+    for (const use of secretUsesOfTool(tool, config)) note(use, tool);
+  }
+}
 
 /** Secrets that may not be sent wherever the configuration needs them, because they were set before it did. */
 export function movedSecrets(secrets: readonly SecretInfo[], config: ServerConfig): SecretInfo[] {
