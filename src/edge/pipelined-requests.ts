@@ -23,7 +23,7 @@ export function oneRequestATurn(handle: Handle): Handle {
     const count = (waiting.get(socket) ?? 0) + 1;
     waiting.set(socket, count);
     if (count > mostWaiting) {
-      socket.destroy();
+      cutOff(socket);
       return;
     }
     response.once('socket', () => {
@@ -33,4 +33,19 @@ export function oneRequestATurn(handle: Handle): Handle {
       });
     });
   };
+}
+
+/**
+ * Ends a connection. Node makes an error for each of its requests, also for thousands that it has yet to read of the same
+ * piece, and the stacks of these errors take most of the time.
+ */
+function cutOff(socket: Socket): void {
+  const { stackTraceLimit } = Error;
+  socket.prependOnceListener('close', () => {
+    Error.stackTraceLimit = 0;
+  });
+  socket.once('close', () => {
+    Error.stackTraceLimit = stackTraceLimit;
+  });
+  socket.destroy();
 }
