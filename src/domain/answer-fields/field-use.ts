@@ -29,10 +29,11 @@ export function isPathName(name: string): boolean {
   return name !== '' && !name.includes('.') && name.trim() === name;
 }
 
-/** The uses of the same field in several answers as one. */
+/** The uses of the same field in several answers as one, which may have parts of them. */
 export function mergeUses(uses: readonly FieldUse[]): FieldUse | undefined {
   const [first] = uses;
-  if (!first) return undefined;
+  // Answers that have nothing in common have thousands of fields, and merging them must not copy these again and again.
+  if (!first || uses.length === 1) return first;
   const sum = (of: (use: FieldUse) => number) => uses.reduce((total, use) => total + of(use), 0);
   const inner = Map.groupBy(
     uses.flatMap(({ fields }) => fields),
