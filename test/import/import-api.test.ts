@@ -163,6 +163,15 @@ describe('importApi', () => {
     }
   });
 
+  it('[imp 4] a workspace has two long texts read at a time, and the others are refused', async () => {
+    const body = { document: `openapi: 3\n${'x'.repeat(3_500_000)}` };
+    const answers = await Promise.all(Array.from({ length: 20 }, () => toolhost.rest('POST', '/import', { body })));
+    const busy = answers.filter(({ text }) => text.includes('other large bodies are being read'));
+    assert.ok(busy.length > 0, answers.map(({ status }) => status).join());
+    assert.ok(answers.every(({ status }) => status === 400 || status === 429));
+    assert.ok(answers.some(({ status }) => status === 400));
+  });
+
   it('[imp 3] what must be answered is asked, and refused until it is', async () => {
     const document = JSON.stringify(
       openApi({ '/a': { get: { summary: 'Something to read here' } } }, { servers: [{ url: '/api' }] }),
