@@ -40,8 +40,9 @@ export function oneRequestATurn(handle: Handle): Handle {
  * piece, and the stacks of these errors take most of the time.
  */
 function cutOff(socket: Socket): void {
-  const { stackTraceLimit } = Error;
+  let { stackTraceLimit } = Error;
   socket.prependOnceListener('close', () => {
+    stackTraceLimit = Error.stackTraceLimit;
     Error.stackTraceLimit = 0;
   });
   socket.once('close', () => {

@@ -5,6 +5,7 @@ import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import type { ArrivingBodies, Lookup, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
@@ -99,7 +100,7 @@ export function createMcpListener(parts: McpListenerParts) {
       write(response, outgoing(reply, incoming), slowReaderMs);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
-      if (isReading) posted ??= body && readMessageStart(body.subarray(0, startBytes), body.length <= startBytes);
+      if (isReading) posted ??= body && (await startOfRead(body, error));
       else posted = await startOf(request, error, isAdmitted ? drainOfCaller : drainOfRefused);
       writeError(incoming, { error, id: readableId(posted), hints }, parts);
     } finally {
@@ -152,6 +153,13 @@ async function startOf(request: IncomingMessage, error: unknown, bounds: Drain):
   }
   const { bytes, isWhole } = await readStart(request, startBytes, bounds);
   return readMessageStart(bytes, isWhole);
+}
+
+/** The same of a body that was read and is refused. Text that is not JSON has no id (JSON-RPC 2.0, 5). */
+async function startOfRead(body: Buffer, error: unknown): Promise<MessageStart | undefined> {
+  if (error instanceof RpcError && error.code === codes.parse) return undefined;
+  await nextTurn();
+  return readMessageStart(body, true);
 }
 
 function checkContentType(request: IncomingMessage): void {

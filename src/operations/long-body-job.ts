@@ -39,6 +39,8 @@ function partsOf({ body, limits, longText }: LongBodyJob['input']): { rest: stri
   const fields = JSON.parse(bytes.toString('utf8')) as Fields;
   const { [longText.field]: text, ...others } = fields;
   const isLong = typeof text === 'string' && text.length > mostParsed.characters;
+  if (text !== undefined && typeof text !== 'string')
+    throw invalid([{ path: longText.field, message: 'allowed: a string, which may be JSON text' }]);
   const rest = JSON.stringify(isLong ? others : fields);
   if (Buffer.byteLength(rest) > bodyLimits.bytes)
     throw new AppError('tooLarge', `the body without ${longText.field} is larger than ${bodyLimits.bytes} bytes`);

@@ -177,7 +177,7 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   /** A field that is a whole configuration, and may be a `LongInput`. With `validatesInput` the whole input may be one. */
   longField?: string;
   output: Output;
-  /** A field that is a text of megabytes, which other bodies are not. Over REST it may be a `LongText`. */
+  /** A field that may be a text of megabytes, so that the body may be larger than others. Over REST it may be a `LongText`. */
   longText?: LongTextField;
   /** Work before the transaction of a `write`; its result becomes `context.prepared`. */
   prepare?(context: Context, input: z.output<Input>): Promise<unknown>;

@@ -120,7 +120,7 @@ type Input = Record<string, unknown>;
 function parseInput(op: Operation, raw: unknown): Input {
   const given = (raw ?? {}) as Input;
   const exact = 'arguments' in op.input.shape ? { arguments: given.arguments } : undefined;
-  const long = longFieldOf(op, given);
+  const long = standInForLong(op, given);
   const plain = plainNumbers(exact ? { ...given, arguments: undefined } : given) as Input;
   const checked = { ...plain, ...exact, ...long };
   const parsed = op.input.safeParse(checked);
@@ -130,7 +130,7 @@ function parseInput(op: Operation, raw: unknown): Input {
 }
 
 /** The field that a thread reads or has read, with a value that stands for it while the others are checked. */
-function longFieldOf({ longField, longText }: Operation, given: Input): Input | undefined {
+function standInForLong({ longField, longText }: Operation, given: Input): Input | undefined {
   if (longField !== undefined && given[longField] instanceof LongInput) return { [longField]: {} };
   return longText && given[longText.field] instanceof LongText ? { [longText.field]: 'long' } : undefined;
 }

@@ -94,7 +94,7 @@ export class ThreadPool {
       const job =
         idle || this.#threads.size < threads ? this.#queue.next((...next) => this.#mayRun(...next)) : undefined;
       if (!job) return;
-      if (clock() - job.since > waitMs * (isLong(job) ? longWaits : 1))
+      if (clock() - job.since > waitMs * (patientKinds.has(job.kind) ? longWaits : 1))
         this.#refuse(job, 'refused', 'it waited too long for a thread');
       else void this.#runOn(idle ?? this.#startThread(), job);
     }
@@ -148,6 +148,8 @@ export class ThreadPool {
 
 /** Jobs of half a minute; no call waits for one. */
 const longKinds: ReadonlySet<JobKind> = new Set(['plan-import', 'import-again']);
+/** Jobs that wait longer than others: those of half a minute, and the one that comes before them. */
+const patientKinds: ReadonlySet<JobKind> = new Set([...longKinds, 'read-body']);
 /** How many times as long as others such a job waits. */
 const longWaits = 3;
 

@@ -81,6 +81,9 @@ describe('hostile requests', { timeout: 60_000 }, () => {
     const params = `{"a":[${'0,'.repeat(60_000)}0]}`;
     const refused = await post(`{"jsonrpc":"2.0","id":17,"method":"ping","params":${params}}`);
     assertRefused(refused, 413, -32600, 17);
+    // The official client for TypeScript writes the id last.
+    assertRefused(await post(`{"method":"ping","params":${params},"jsonrpc":"2.0","id":18}`), 413, -32600, 18);
+    assertRefused(await post('{"jsonrpc":"2.0","id":19,"method":"ping","params":{bad}}'), 400, -32700, noId);
   });
 
   it('[sec F3] 5 MB in chunks of no announced length: 413, and the connection can be used again', async () => {

@@ -153,7 +153,8 @@ describe('importApi', () => {
       [{ document: 'openapi: 3', slug: long }, 413, /the body without document is larger than 1048576 bytes/],
       [{ document: long, slug: 7 }, 400, /slug: found 7; allowed: a string/],
       [[long] as unknown as Json, 400, /the body must be a JSON object/],
-      [{ document: [long] }, 413, /the body without document/],
+      [{ document: [long] }, 400, /document: allowed: a string, which may be JSON text/],
+      [{ document: { openapi: '3.0.0', 'x-long': long } }, 400, /document: allowed: a string/],
       [{ document: long, include: Array(70_000).fill('a') }, 413, /more than 60000 elements/],
     ];
     for (const [body, status, problem] of cases) {

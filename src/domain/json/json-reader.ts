@@ -177,7 +177,7 @@ function define(object: object, name: string, value: unknown): void {
   Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Index of the quote that ends the string in which `from` is, not behind a backslash. −1 where there is none. */
+/** Index of the quote that ends a string. `from` is inside the string, not at an escaped character. −1 without an end. */
 export function closingQuote(text: string, from: number): number {
   // To look for quotes is slow where millions of them are escaped.
   for (let at = from; at < text.length; at++) {
