@@ -40,7 +40,7 @@ export function oneRequestATurn(handle: Handle): Handle {
  * piece, and the stacks of these errors take most of the time.
  */
 function cutOff(socket: Socket): void {
-  let { stackTraceLimit } = Error;
+  let stackTraceLimit: number;
   socket.prependOnceListener('close', () => {
     stackTraceLimit = Error.stackTraceLimit;
     Error.stackTraceLimit = 0;

@@ -100,7 +100,7 @@ export function createMcpListener(parts: McpListenerParts) {
       write(response, outgoing(reply, incoming), slowReaderMs);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
-      if (isReading) posted ??= body && (await startOfRead(body, error));
+      if (isReading) posted ??= body && (await startOfBody(body, error));
       else posted = await startOf(request, error, isAdmitted ? drainOfCaller : drainOfRefused);
       writeError(incoming, { error, id: readableId(posted), hints }, parts);
     } finally {
@@ -155,8 +155,8 @@ async function startOf(request: IncomingMessage, error: unknown, bounds: Drain):
   return readMessageStart(bytes, isWhole);
 }
 
-/** The same of a body that was read and is refused. Text that is not JSON has no id (JSON-RPC 2.0, 5). */
-async function startOfRead(body: Buffer, error: unknown): Promise<MessageStart | undefined> {
+/** The same of a refused body that was read. Text that is not JSON has no id (JSON-RPC 2.0, 5). */
+async function startOfBody(body: Buffer, error: unknown): Promise<MessageStart | undefined> {
   if (error instanceof RpcError && error.code === codes.parse) return undefined;
   await nextTurn();
   return readMessageStart(body, true);

@@ -2,10 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { bodyLimits, checkBody, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { withoutObjects } from '../domain/json/cut-objects.ts';
-import { parseJson, parseJsonInTurns } from '../domain/json/json.ts';
-import type { JsonScan } from '../domain/json/json-scan.ts';
+import { parseJsonInTurns } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
-import { parseLongJson } from '../domain/json/long-json.ts';
+import { parseScanned } from '../domain/json/long-json.ts';
 import { AppError } from '../errors.ts';
 import { hasBody } from '../http/read-body.ts';
 import type { ReadLongBody } from '../operations/long-body-job.ts';
@@ -44,14 +43,7 @@ export async function bodyOf(
     if (op.validatesInput) return new LongInput(bytes);
     if (op.longField !== undefined) return fieldsAround(bytes, op.longField);
   }
-  return parsedHere(bytes, scan);
-}
-
-async function parsedHere(bytes: Buffer, scan: JsonScan): Promise<Fields> {
-  const text = bytes.toString('utf8');
-  if (!exceedsLimits(bytes.length, scan, shortLimits)) return parseJson(text) as Fields;
-  const isLong = exceedsLimits(bytes.length, scan, bodyLimits);
-  return (await (isLong ? parseLongJson(text) : parseJsonInTurns(text))) as Fields;
+  return (await parseScanned(bytes, scan)) as Fields;
 }
 
 /** The fields of a body of which one, when it is a large object, is not parsed. */

@@ -111,7 +111,7 @@ export type Parts = {
   defaultQuotas: Quotas;
   /** Undefined in the command line, which may block while it checks a configuration itself. */
   checkConfigOnThread: CheckConfigOnThread | undefined;
-  /** Undefined there, too. */
+  /** Undefined in the command line, too, which has no threads. */
   readLongBody: ReadLongBody | undefined;
   /** Reads and plans API descriptions. */
   importing: Importing;

@@ -120,19 +120,19 @@ type Input = Record<string, unknown>;
 function parseInput(op: Operation, raw: unknown): Input {
   const given = (raw ?? {}) as Input;
   const exact = 'arguments' in op.input.shape ? { arguments: given.arguments } : undefined;
-  const long = standInForLong(op, given);
+  const held = heldField(op, given);
   const plain = plainNumbers(exact ? { ...given, arguments: undefined } : given) as Input;
-  const checked = { ...plain, ...exact, ...long };
+  const checked = { ...plain, ...exact, ...(held && { [held.field]: held.standIn }) };
   const parsed = op.input.safeParse(checked);
   if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, raw, () => Object.keys(op.input.shape)));
-  const [held] = Object.keys(long ?? {});
-  return held === undefined ? parsed.data : { ...parsed.data, [held]: given[held] };
+  return held ? { ...parsed.data, [held.field]: given[held.field] } : parsed.data;
 }
 
-/** The field that a thread reads or has read, with a value that stands for it while the others are checked. */
-function standInForLong({ longField, longText }: Operation, given: Input): Input | undefined {
-  if (longField !== undefined && given[longField] instanceof LongInput) return { [longField]: {} };
-  return longText && given[longText.field] instanceof LongText ? { [longText.field]: 'long' } : undefined;
+/** The field that only threads read, and a value that stands for it while the others are checked. */
+function heldField({ longField, longText }: Operation, given: Input): { field: string; standIn: unknown } | undefined {
+  if (longField !== undefined && given[longField] instanceof LongInput) return { field: longField, standIn: {} };
+  const isHeld = longText !== undefined && given[longText.field] instanceof LongText;
+  return isHeld ? { field: longText.field, standIn: 'long' } : undefined;
 }
 
 /** Checks an actor before any input is read. @throws AppError forbidden */

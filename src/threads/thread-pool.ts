@@ -148,7 +148,7 @@ export class ThreadPool {
 
 /** Jobs of half a minute; no call waits for one. */
 const longKinds: ReadonlySet<JobKind> = new Set(['plan-import', 'import-again']);
-/** Jobs that wait longer than others: those of half a minute, and the one that comes before them. */
+/** Jobs that wait longer than others: those of half a minute, and the reading of a body for one of them. */
 const patientKinds: ReadonlySet<JobKind> = new Set([...longKinds, 'read-body']);
 /** How many times as long as others such a job waits. */
 const longWaits = 3;

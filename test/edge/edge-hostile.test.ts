@@ -86,6 +86,15 @@ describe('hostile requests', { timeout: 60_000 }, () => {
     assertRefused(await post('{"jsonrpc":"2.0","id":19,"method":"ping","params":{bad}}'), 400, -32700, noId);
   });
 
+  it('[find A3] errors have their stacks again after a client with too many requests was cut off', async () => {
+    const { stackTraceLimit } = Error;
+    const requests = `GET / HTTP/1.1\r\nHost: ${host}\r\n\r\n`.repeat(1000);
+    await untilClosed(toolhost.url, requests).catch(() => undefined);
+    await alive();
+    assert.equal(Error.stackTraceLimit, stackTraceLimit);
+    assert.ok(stackTraceLimit > 0);
+  });
+
   it('[sec F3] 5 MB in chunks of no announced length: 413, and the connection can be used again', async () => {
     const begun = process.cpuUsage();
     const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`;

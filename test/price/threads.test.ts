@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, it } from 'node:test';
+import { bodyLimits } from '../../src/domain/json/body-limits.ts';
 import { whenCalm } from '../../src/domain/work/when-calm.ts';
 import { JobError } from '../../src/errors.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../src/threads/thread-pool.ts';
@@ -113,6 +114,25 @@ describe('jobs on threads', () => {
     const running = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
     now = 11;
     assert.deepEqual(await Promise.all(running), ['none', 'refused']);
+  });
+
+  it('[imp 4] the body of an import waits as long as an import does', async () => {
+    for (const [waitedMs, reason] of [
+      [30, 'none'],
+      [31, 'refused'],
+    ] as const) {
+      let now = 0;
+      const threads = start({ clock: () => now, waitMs: 10 });
+      const { workspaceId } = check(long);
+      const input = { body: Buffer.from('{}'), limits: bodyLimits, longText: { field: 'document', characters: 10 } };
+      const running = [
+        reasonOf(threads.run(check(long))),
+        reasonOf(threads.run({ kind: 'read-body', input, workspaceId, limitMs: 10_000 })),
+      ];
+      now = waitedMs;
+      assert.deepEqual(await Promise.all(running), ['none', reason]);
+      await threads.close();
+    }
   });
 
   it('[find A2] a client that goes away cancels its job, whether it waits or runs', async () => {

@@ -187,17 +187,14 @@ describe('properties of what the upstream receives', () => {
   it('[conf 1] long arguments arrive as they were written: numbers with their digits, names with what they mean', async () => {
     const slug = await one.serve({ method: 'POST', input_schema: { arg: { type: 'object' } } });
     const members = Array.from({ length: 8000 }, (_, n) => `"n${n}":[1.10,{"é${n % 3}":1E-400}]`).join(',');
-    await fc.assert(
-      fc.asyncProperty(fc.nat(2), async (escaped) => {
-        const written = members.replaceAll(`é${escaped}`, '\\u00e9').replace('"n7"', '"\\u006e7"');
-        const result = await one.callText(slug, `{"arg":{${written}}}`);
-        assert.notEqual(result.isError, true, textOf(result));
-        const [request] = one.upstream.take();
-        const sent = members.replaceAll(`é${escaped}`, 'é');
-        assert.ok(String(request?.body) === `{"arg":{${sent}}}`, 'the body is the same text');
-      }),
-      { numRuns: 6 },
-    );
+    for (const escaped of [0, 1, 2]) {
+      const written = members.replaceAll(`é${escaped}`, '\\u00e9').replace('"n7"', '"\\u006e7"');
+      const result = await one.callText(slug, `{"arg":{${written}}}`);
+      assert.notEqual(result.isError, true, textOf(result));
+      const [request] = one.upstream.take();
+      const sent = members.replaceAll(`é${escaped}`, 'é');
+      assert.ok(String(request?.body) === `{"arg":{${sent}}}`, 'the body is the same text');
+    }
   });
 
   it('[conf 2] files, texts and JSON of any content are read back from multipart', async () => {

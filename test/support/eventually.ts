@@ -5,9 +5,8 @@ const deadlineMs = 20_000;
 const pauseMs = 10;
 
 /**
- * Repeats a check until it passes; throws the failure of the first check that begins after the deadline. A
- * timer of 10 ms counts the time, and at most 20 ms whenever it runs: a busy machine delays the timer as well as what is
- * waited for.
+ * Repeats a check until it passes; throws the failure of the first check that begins after the deadline. A timer of
+ * 10 ms counts the time, and at most 20 ms whenever it runs: a busy machine delays the timer as well as what is waited for.
  */
 export async function eventually<Result>(
   check: () => Result | Promise<Result>,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LongText } from '../../domain/json/long-text.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError, JobError, type Problem } from '../../errors.ts';
+import { AppError, type Problem } from '../../errors.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
@@ -13,12 +13,13 @@ import {
   type WantedDocument,
 } from './fetch-document.ts';
 import { createImportPlaces, type ImportPlace } from './import-places.ts';
-import { ownMemory } from './threads.ts';
+import { ownMemory, refusalOfJob } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
 const most = { ofWorkspace: 2, ofAll: 8 };
 const firmMs = 2000;
 const limitMs = 30_000;
+const refusedJob = refusalOfJob('the document was not read', 'import a part of it');
 
 type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
 
@@ -31,10 +32,10 @@ export function createImporting(parts: ImportParts): Importing {
       const signal = wanted.signal ? AbortSignal.any([wanted.signal, gone]) : gone;
       return fetchDocument(parts, { ...wanted, signal });
     });
-  const documentOf = async (place: ImportPlace, { text, url }: Source, workspaceId: string) =>
-    text instanceof LongText
-      ? text.bytes
-      : (text ?? (await fetched(place, { url: url ?? '', workspaceId })).body ?? '');
+  const documentOf = async (place: ImportPlace, { text, url }: Source, workspaceId: string) => {
+    if (text !== undefined) return text instanceof LongText ? text.bytes : text;
+    return (await fetched(place, { url: url ?? '', workspaceId })).body ?? '';
+  };
   return {
     plan: (request, workspaceId) =>
       inPlace(workspaceId, async (place) => {
@@ -105,12 +106,4 @@ async function hashOf(body: Buffer): Promise<string> {
 function doneOf<Done>(output: { done: Done } | { refused: string; problems: readonly Problem[] }): Done {
   if ('done' in output) return output.done;
   throw new AppError('invalid', output.refused, { problems: output.problems });
-}
-
-function refusedJob(error: unknown): never {
-  if (!(error instanceof JobError) || error.reason === 'failed') throw error;
-  if (error.reason === 'refused') {
-    throw new AppError('tooMany', `the document was not read: ${error.message}; try again`, { retryAfterS: 5 });
-  }
-  throw new AppError('tooLarge', `the document was not read: ${error.message}; import a part of it`);
 }

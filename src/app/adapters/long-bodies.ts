@@ -1,12 +1,13 @@
 import { parseJsonInTurns } from '../../domain/json/json.ts';
 import { LongText } from '../../domain/json/long-text.ts';
 import { createBoundedWork } from '../../domain/work/bounded-work.ts';
-import { AppError, JobError } from '../../errors.ts';
+import { AppError } from '../../errors.ts';
 import type { ReadLongBody } from '../../operations/long-body-job.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
-import { ownMemory } from './threads.ts';
+import { ownMemory, refusalOfJob } from './threads.ts';
 
 const limitMs = 10_000;
+const refusedJob = refusalOfJob('the body was not read', 'send less at once');
 /** Bodies that are read or wait for a thread; the queue of jobs would hold gigabytes of them. As many as imports. */
 const most = { ofWorkspace: 2, ofAll: 8 };
 
@@ -23,11 +24,4 @@ export function longBodies(threads: ThreadPool): ReadLongBody {
     const fields = (await parseJsonInTurns(output.rest)) as { [field: string]: unknown };
     return output.text ? { ...fields, [longText.field]: new LongText(output.text) } : fields;
   };
-}
-
-function refusedJob(error: unknown): never {
-  if (!(error instanceof JobError) || error.reason === 'failed') throw error;
-  if (error.reason === 'refused')
-    throw new AppError('tooMany', `the body was not read: ${error.message}; try again`, { retryAfterS: 5 });
-  throw new AppError('tooLarge', `the body was not read: ${error.message}; send less at once`);
 }

@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { repairJsonParse } from '../../domain/json/repair-json-parse.ts';
+import { AppError, JobError } from '../../errors.ts';
 import type { ThreadWork } from '../../gateway/call/thread-work.ts';
 import type { CheckConfigOnThread } from '../../operations/servers/checked-config.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
@@ -58,6 +59,16 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
 /** The buffer of `bytes` for a transfer to the thread, only when nothing else shares it. */
 export function ownMemory({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength ? [buffer] : [];
+}
+
+/** Makes a function that throws the error of a job that ended without a result. @throws AppError tooMany, tooLarge */
+export function refusalOfJob(what: string, advice: string): (error: unknown) => never {
+  return (error) => {
+    if (!(error instanceof JobError) || error.reason === 'failed') throw error;
+    if (error.reason === 'refused')
+      throw new AppError('tooMany', `${what}: ${error.message}; try again`, { retryAfterS: 5 });
+    throw new AppError('tooLarge', `${what}: ${error.message}; ${advice}`);
+  };
 }
 
 /** Runs the checks of configurations on threads. */

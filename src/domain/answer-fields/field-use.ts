@@ -29,7 +29,7 @@ export function isPathName(name: string): boolean {
   return name !== '' && !name.includes('.') && name.trim() === name;
 }
 
-/** The uses of the same field in several answers as one, which may have parts of them. */
+/** The uses of the same field in several answers as one. The result may share parts with them. */
 export function mergeUses(uses: readonly FieldUse[]): FieldUse | undefined {
   const [first] = uses;
   // Answers that have nothing in common have thousands of fields, and merging them must not copy these again and again.

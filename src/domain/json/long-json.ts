@@ -1,8 +1,17 @@
 import { AppError } from '../../errors.ts';
+import type { MaybePromise } from '../work/maybe-promise.ts';
 import { nextTurn } from '../work/next-turn.ts';
-import { bodyLimits } from './body-limits.ts';
-import { parsePlainJsonInTurns } from './json.ts';
+import { bodyLimits, exceedsLimits, shortLimits } from './body-limits.ts';
+import { parseJson, parseJsonInTurns, parsePlainJsonInTurns } from './json.ts';
 import { closingQuote, isName } from './json-reader.ts';
+import type { JsonScan } from './json-scan.ts';
+
+/** Parses a body that was scanned, a long one in several turns. @throws AppError tooLarge in its promise */
+export function parseScanned(body: Buffer, scan: JsonScan): MaybePromise<unknown> {
+  const text = body.toString('utf8');
+  if (!exceedsLimits(body.length, scan, shortLimits)) return parseJson(text);
+  return exceedsLimits(body.length, scan, bodyLimits) ? parseLongJson(text) : parseJsonInTurns(text);
+}
 
 /**
  * Parses the text of a long body, which must be JSON. Numbers are plain ones, which is all that a configuration needs.

@@ -84,6 +84,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
         recordingInto(written, server, parts),
       );
       const answered = await shown(result, parts.threads, server.workspaceId);
+      // What follows walks through all arguments again, twice.
       await nextTurn();
       const args = await preparable(server, tool, call.args);
       await nextTurn();

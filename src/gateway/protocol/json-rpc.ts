@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { type BodyLimits, bodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../../domain/json/body-limits.ts';
-import { isRawNumber, parseJson, parseJsonInTurns } from '../../domain/json/json.ts';
+import { isRawNumber } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
-import { parseLongJson } from '../../domain/json/long-json.ts';
+import { parseScanned } from '../../domain/json/long-json.ts';
 import type { McpServer } from '../../domain/mcp.ts';
 import { parseWithoutArguments } from './long-messages.ts';
 import type { Pieces } from './results.ts';
@@ -52,14 +52,12 @@ export function parseBody(body: Buffer, limits: BodyLimits, takesLongInput?: Mcp
   if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
   const tooMuch = bodyProblem(scan, limits);
   if (tooMuch) throw new RpcError(413, codes.invalidRequest, tooMuch);
-  if (!exceedsLimits(body.length, scan, shortLimits)) return parseJson(body.toString('utf8'));
-  const isLong = exceedsLimits(body.length, scan, bodyLimits);
-  if (takesLongInput) {
+  if (takesLongInput && exceedsLimits(body.length, scan, shortLimits)) {
+    const isLong = exceedsLimits(body.length, scan, bodyLimits);
     const posted = parseWithoutArguments(body, (tool) => takesLongInput(tool, isLong));
     if (posted !== undefined) return posted;
   }
-  const text = body.toString('utf8');
-  return isLong ? parseLongJson(text) : parseJsonInTurns(text);
+  return parseScanned(body, scan);
 }
 
 export function isObject(value: unknown): value is JsonObject {
