@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import type { ArrivingBodies, Strangers, Visit } from '../domain/visit.ts';
+import { loadInTurns } from '../domain/work/loaded-once.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
@@ -44,11 +45,20 @@ type WebParts = {
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
+/** What the routes import. Evaluated together, it would hold the event loop for 30 ms. */
+const partsOfRoutes: readonly (() => Promise<unknown>)[] = [
+  () => import('@hono/node-server'),
+  () => import('../operations/applying/file-schema.ts'),
+  () => import('../manage/rest.ts'),
+  () => import('../manage/dashboard.ts'),
+];
+
 const loginRequestsPerMinute = 300;
 
 /** Loads the operations and the routes, in small steps. */
 export async function createWeb(parts: WebParts): Promise<Web> {
   await loadOperations();
+  await loadInTurns(partsOfRoutes);
   const { createWebRouter } = await import('../manage/router.ts');
   await nextTurn();
   const { config, runner, observability, arriving, strangers, networkOf, clock, processCount, onUnexpected } = parts;

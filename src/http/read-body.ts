@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ArrivingBodies } from '../domain/visit.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError } from '../errors.ts';
 
 /** Bounds for reading a body without keeping it; a client that sends more is cut off. */
@@ -23,6 +24,8 @@ const ended = () => new AppError('invalid', 'the request ended before its body d
 const shortBytes = 16 * 1024;
 /** Memory of a piece besides its bytes. */
 const pieceBytes = 256;
+/** Checking and reading a longer body takes some milliseconds, so those that end together have a turn each. */
+const longBytes = 64 * 1024;
 const givenUp = () =>
   new AppError('unavailable', 'too many bodies arrive at once, and this one took longest; send it again', {
     retryAfterS: 5,
@@ -66,7 +69,9 @@ export function readBody(request: IncomingMessage, limitBytes: number, arriving?
     });
     request.on('end', () => {
       arriving?.release(request);
-      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+      const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+      if (size > longBytes) void nextTurn().then(() => resolve(body));
+      else resolve(body);
     });
     request.on('error', () => reject(ended()));
   });

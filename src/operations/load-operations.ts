@@ -1,4 +1,4 @@
-import { nextTurn } from '../domain/work/next-turn.ts';
+import { loadInTurns } from '../domain/work/loaded-once.ts';
 
 /** The modules of the catalogue. Evaluated together, their declarations would hold the event loop for 40 ms. */
 const parts: readonly (() => Promise<unknown>)[] = [
@@ -16,10 +16,7 @@ const parts: readonly (() => Promise<unknown>)[] = [
   () => import('./index.ts'),
 ];
 
-/** Loads the operations in small steps, because calls are served meanwhile. */
-export async function loadOperations(): Promise<void> {
-  for (const load of parts) {
-    await load();
-    await nextTurn();
-  }
+/** Loads the operations in small steps. */
+export function loadOperations(): Promise<void> {
+  return loadInTurns(parts);
 }

@@ -47,6 +47,8 @@ export async function runOperation<Op extends Operation>(
   { actor, input: raw, requestId }: Asked,
 ): Promise<OutputOf<Op>> {
   authorise(op, actor, raw);
+  // Checking a configuration takes some milliseconds, and many requests may come at once.
+  await nextTurn();
   const isLarge = isLargerThan(raw, large);
   if (isLarge) await nextTurn();
   // A long input is searched by the thread that parses it.

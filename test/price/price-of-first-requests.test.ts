@@ -13,10 +13,11 @@ const watchLoop = join(import.meta.dirname, '..', 'support', 'toolhost', 'watch-
 const attempts = 8;
 
 describe('the first requests to the parts that a start does not load', () => {
-  it('hold the event loop no longer than any request: management server, REST API and its document [find A1]', async () => {
+  it('hold the event loop no longer than any request: management server, dashboard, REST API and its document [find A1]', async () => {
     const message = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' });
     const requests: Record<string, RequestInit> = {
       '/mcp/manage': { method: 'POST', body: message },
+      '/': { headers: { accept: 'text/html' } },
       '/api/v1/servers': {},
       '/api/v1/openapi.json': {},
     };
@@ -38,7 +39,12 @@ describe('the first requests to the parts that a start does not load', () => {
       };
       await held();
       for (const [path, init] of Object.entries(requests)) {
-        const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', accept: '*/*' };
+        const headers = {
+          authorization: `Bearer ${key}`,
+          'content-type': 'application/json',
+          accept: '*/*',
+          ...init.headers,
+        };
         const response = await fetch(service.url + path, { ...init, headers });
         assert.equal(response.status, 200, await response.text());
         least[path] = Math.min(least[path] ?? Infinity, await held());

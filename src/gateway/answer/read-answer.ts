@@ -17,9 +17,6 @@ const maxErrorBytes = 8 * 1024;
 /** It says that nothing has changed, and leads nowhere (RFC 9110, 15.4.5). */
 const notModified = 304;
 
-/** How many steps the check of an answer may take on the event loop. */
-const answerSteps = 200_000;
-
 /** Longest body that is read on the event loop. JSON passed on whole is only scanned, by WebAssembly. */
 const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
 
@@ -46,16 +43,22 @@ function isOneFile(type: string, contentType: string, body: Buffer): boolean {
 
 /**
  * Turns an upstream's answer into the tool result (behaviour: "The tool result").
- * `sensitive` are the credentials of the call, which the upstream may have echoed.
+ * `sensitive` are the credentials of the call, which the upstream may have echoed. The check of structured content may
+ * take `mostSteps`.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
- * @throws TooMuchWork when the check of its structured content takes too long
+ * @throws TooMuchWork
  */
-export function readAnswer(answer: Answer, reading: Reading, sensitive: readonly string[]): CutResult {
+export function readAnswer(
+  answer: Answer,
+  reading: Reading,
+  sensitive: readonly string[],
+  mostSteps: number,
+): CutResult {
   const { status, body } = answer;
   if (status >= 300) throw refusal(answer, reading, sensitive);
   const head = headOf(answer, reading, sensitive);
-  if (status === 204 || body.length === 0) return emptyResult(answer, head, reading, sensitive);
-  return readContent(body, head, reading, answerSteps);
+  if (status === 204 || body.length === 0) return emptyResult(answer, head, reading, sensitive, mostSteps);
+  return readContent(body, head, reading, mostSteps);
 }
 
 function refusal(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolFailure {
@@ -94,7 +97,13 @@ function errorBody(body: Buffer, redact: Redactor): string {
 }
 
 /** The result of an answer without a body: its status, and the headers that the tool asks for. */
-function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, sensitive: readonly string[]): ToolResult {
+function emptyResult(
+  answer: Answer,
+  head: AnswerHead,
+  reading: Reading,
+  sensitive: readonly string[],
+  mostSteps: number,
+): ToolResult {
   const redact = redactor(sensitive);
   const status = statusText(answer, redact);
   const isLocationShown = head.shown.some(({ name }) => name.toLowerCase() === 'location');
@@ -105,7 +114,7 @@ function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, sensiti
     ...(head.shown.length > 0 ? [headerLines(head.shown)] : []),
   ];
   const more = [hint, ...lines].join('\n');
-  const structured = structuredStatus(answer, head, reading);
+  const structured = structuredStatus(answer, head, reading, mostSteps);
   const field = structured !== undefined && reading.transform.length === 0 ? undefined : fieldForJson(reading);
   if (field !== undefined) {
     throw new ToolFailure(
@@ -126,10 +135,15 @@ function headHint({ headers }: Reading): string {
 }
 
 /** The status and the headers as structured content, of a tool that asks for headers or sends HEAD. */
-function structuredStatus({ status }: Answer, { shown }: AnswerHead, reading: Reading): string | undefined {
+function structuredStatus(
+  { status }: Answer,
+  { shown }: AnswerHead,
+  reading: Reading,
+  mostSteps: number,
+): string | undefined {
   if (!reading.isHead && reading.headers.length === 0) return undefined;
   const json = `{"status":${status},"${headersProperty}":${headersJson(shown)}}`;
-  return !reading.output || reading.output.fits(JSON.parse(json), answerSteps) ? json : undefined;
+  return !reading.output || reading.output.fits(JSON.parse(json), mostSteps) ? json : undefined;
 }
 
 /** No hint after 202: the row was not written yet, so the upstream could not return it (RFC 9110, 15.3.3). */

@@ -1,13 +1,11 @@
 import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { doInTurn } from '../../domain/work/do-in-turn.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
-
-/** How many steps the check of a call's arguments may take on the event loop. */
-const argumentSteps = 200_000;
 
 /** Rules for a tool's arguments. */
 export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
@@ -69,13 +67,14 @@ export function prepareArguments(
   const filled = tool.args.filled(given);
   if (tool.args.fitsPlainly(filled)) return filled;
   const present = tool.args.present(given);
-  try {
-    tool.args.check(present, argumentSteps);
-    return present;
-  } catch (error) {
-    if (error instanceof TooMuchWork) return checkLong(present).then(() => present);
-    throw error;
-  }
+  const checked = doInTurn((mostSteps) => tool.args.check(present, mostSteps));
+  if (!(checked instanceof Promise)) return present;
+  return checked
+    .catch((error: unknown) => {
+      if (error instanceof TooMuchWork) return checkLong(present);
+      throw error;
+    })
+    .then(() => present);
 }
 
 function withFallbacks(given: Arguments, fallbacks: readonly [name: string, value: unknown][]): Arguments {

@@ -1,4 +1,6 @@
+import { doInTurn } from '../../domain/work/do-in-turn.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
@@ -30,14 +32,29 @@ export function noteAnswer(
   }
 }
 
-/** Reads a long answer, or one that takes long to check, on a thread. */
+/** A longer answer, in bytes, takes so long to read that those which come together have a turn each. */
+const longBytes = 64 * 1024;
+
+/** Reads the answer to a call. */
 export function readCall(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
+  if (answer.body.length <= longBytes) return readByLength(call, answer, threads);
+  return nextTurn().then(() => readByLength(call, answer, threads));
+}
+
+/** Reads a long answer, or one that takes long to check, on a thread. */
+function readByLength(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
+  const { tool, sensitive } = call;
+  if (isLongAnswer(answer, tool.reading)) return readOnItsThread(call, answer, threads);
+  const read = doInTurn((mostSteps) => readAnswer(answer, tool.reading, sensitive, mostSteps));
+  if (!(read instanceof Promise)) return read;
+  return read.catch((error: unknown) => {
+    if (error instanceof TooMuchWork) return readOnItsThread(call, answer, threads);
+    throw error;
+  });
+}
+
+function readOnItsThread(call: Call, answer: Answer, threads: ThreadWork): Promise<CutResult> {
   const { tool } = call;
-  try {
-    if (!isLongAnswer(answer, tool.reading)) return readAnswer(answer, tool.reading, call.sensitive);
-  } catch (error) {
-    if (!(error instanceof TooMuchWork)) throw error;
-  }
   // The bytes are transferred, so the part that a capture needs is copied first.
   const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;
   return readOnThread(threads, tool, { body, head: headOf(answer, tool.reading, call.sensitive) }, jobOf(call));

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Answered, type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+
+/** So many requests are sent in the same moment. */
+const together = 10;
+
+const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
+  Array.from({ length: count }, (_, i) => make(i));
+
+/** An object of almost as many names as a body may have. */
+const wide = (name: string, value: string) =>
+  `{${times(28_000, (n) => `"${name}${n.toString(36)}":${value}`).join(',')}}`;
+
+/** Bodies of almost a megabyte that take long to read. */
+const long: Record<string, string> = {
+  names: wide('n', '1'),
+  'exact numbers': wide('n', '1E-400'),
+  'names with escapes': wide('\\n', '1'),
+  elements: `[${times(29_000, () => '{}').join(',')}]`,
+  'escaped quotes': `"${'\\"'.repeat(500_000)}"`,
+  texts: `[${times(58_000, () => '"é"').join(',')}]`,
+};
+
+const unfit = `"${'a'.repeat(9000)}!"`;
+/** Values of some kilobytes that take long to check. */
+const short: Record<string, string> = {
+  'a text that fits no pattern': unfit,
+  'texts that fit no pattern': `[${times(6, () => unfit)}]`,
+  'escaped quotes': `"${'\\"'.repeat(25_000)}"`,
+  numbers: `[${times(1400, () => '5')}]`,
+};
+
+describe('the cost of requests that come at once', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0' });
+    const run = { name: 'run', description: 'Takes anything.', method: 'POST', url: `${priced.upstream.url}/run` };
+    const a = { type: 'object', properties: { a: {} } };
+    const anyOf = ['(a+)+$', '(a?){500}a{500}', '([ab]|\\p{L}|.){1,400}é'].map((pattern) => ({ pattern }));
+    const checked = {
+      type: 'object',
+      properties: { a: { anyOf, items: { anyOf: [...anyOf, { allOf: times(900, (i) => ({ maximum: i })) }] } } },
+    };
+    const tools = [
+      { ...run, input_schema: a },
+      { ...run, name: 'form', body: 'form', input_schema: a },
+      { ...run, name: 'check', input_schema: checked },
+      { ...run, name: 'check_answer', output_schema: checked },
+      { ...run, name: 'cut', response_fields: ['a', 'b.c'] },
+    ];
+    const { status, text } = await priced.rest('POST', '/servers', { name: 'Any', slug: 'anything', tools });
+    assert.equal(status, 201, text);
+  });
+  after(() => priced.stop());
+
+  /** Checks that they are answered, and that no other request waits for more than one of them. */
+  const all = async (what: string, ask: () => Promise<Answered>, expected: readonly number[] = [200]) => {
+    priced.upstream.on('*', () => ({ body: { ok: true } }));
+    const answers = await priced.costsLittle(what, () => Promise.all(times(together, ask)));
+    for (const { status, text } of answers)
+      assert.ok(expected.includes(status), `${what}: ${status} ${text.slice(0, 300)}`);
+  };
+
+  for (const [what, value] of Object.entries(long)) {
+    const args = `{"a":${value}}`;
+    it(`for calls with long ${what}`, async () => {
+      await all(`calls with ${what}`, () => priced.call('anything', 'run', args));
+      await all(`forms with ${what}`, () => priced.call('anything', 'form', args));
+      await all(`messages that are ${what}`, () => priced.post('/mcp/anything', value), [400]);
+    });
+    it(`for operations with long ${what}`, async () => {
+      const preview = `{"slug":"anything","tool":"run","arguments":${args}}`;
+      // So many long configurations of one workspace are not checked at once.
+      const refused = [400, 429];
+      await all(`previews with ${what}`, () => priced.call('manage', 'previewToolCall', preview));
+      await all(`new servers over MCP with ${what}`, () => priced.call('manage', 'createMcpServer', args));
+      await all(`new servers with ${what}`, () => priced.rest('POST', '/servers', args), refused);
+      const tryOut = () => priced.rest('POST', '/servers/anything/tools/run/call', `{"arguments":${args}}`);
+      await all(`try-outs with ${what}`, tryOut, [200, 429]);
+    });
+  }
+
+  it('for calls whose arguments take long to check', async () => {
+    for (const [what, value] of Object.entries(short))
+      await all(`arguments with ${what}`, () => priced.call('anything', 'check', `{"a":${value}}`));
+  });
+
+  it('for answers', async () => {
+    for (const [what, value] of Object.entries({ ...short, ...long })) {
+      const body = `{"a":${value}}`;
+      for (const tool of ['check_answer', 'cut', 'run']) {
+        const ask = () => {
+          priced.upstream.on('*', () => ({ headers: { 'content-type': 'application/json' }, body }));
+          return priced.call('anything', tool, '{}');
+        };
+        await all(`answers to ${tool} with ${what}`, ask);
+      }
+    }
+  });
+
+  it('for checks of short configurations', async () => {
+    const patterns = times(55, () => `{"pattern":"${'(?:(?:(?:a?)+)*)'.repeat(60)}"}`).join(',');
+    const schema = `{"type":"object","properties":{"a":{"anyOf":[${patterns}]}}}`;
+    const tool = `{"name":"t","description":"Takes it.","method":"POST","url":"https://api.example.com/x","input_schema":${schema}}`;
+    const config = `{"name":"x","slug":"made-here","tools":[${tool}]}`;
+    await all('checks', () => priced.rest('POST', '/check', config));
+  });
+});
