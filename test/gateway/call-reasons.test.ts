@@ -142,6 +142,12 @@ describe('the record of a failed call', () => {
       await answered({ body }, { output_schema }),
       'the answer does not fit output_schema: items.*.id: found string; allowed: integer',
     );
+    // Finding the fault takes more steps than the event loop spends at once, and the verdict does not.
+    const many = { items: [...Array.from({ length: 400 }, (_, id) => ({ id })), { id: 'upstream-text' }] };
+    assert.equal(
+      await answered({ body: many }, { output_schema }),
+      'the answer does not fit output_schema: items.*.id: found string; allowed: integer',
+    );
     const closed = { ...item, properties: {}, additionalProperties: { type: 'integer' } };
     assert.equal(
       await answered(
