@@ -94,7 +94,7 @@ export function threadSources(threads: ThreadPool): Source[] {
   return [
     {
       name: 'toolhost_jobs',
-      help: 'Jobs on threads (long or compressed answers, large arguments and configurations): under way, and waiting for a thread.',
+      help: 'Jobs on threads (long or compressed answers, large arguments, bodies and configurations, imports): under way, and waiting for a thread.',
       type: 'gauge',
       label: 'state',
       readEach() {
