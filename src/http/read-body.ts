@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ArrivingBodies } from '../domain/visit.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
+import { turnToBegin } from '../domain/work/next-turn.ts';
 import { AppError } from '../errors.ts';
 
 /** Bounds for reading a body without keeping it; a client that sends more is cut off. */
@@ -24,8 +24,29 @@ const ended = () => new AppError('invalid', 'the request ended before its body d
 const shortBytes = 16 * 1024;
 /** Memory of a piece besides its bytes. */
 const pieceBytes = 256;
-/** Checking and reading a longer body takes some milliseconds, so those that end together have a turn each. */
+/** Checking and parsing a longer body takes some milliseconds, so those that end together have a turn each. */
 const longBytes = 64 * 1024;
+/** While whole bodies of more bytes wait for their turns, no more is read of the others. */
+const mostWaitingBytes = 64 * 1024 * 1024;
+let waitingBytes = 0;
+const paused = new Set<IncomingMessage>();
+
+/** Resolves when a whole body has its turn. */
+async function turnOfBody(bytes: number): Promise<void> {
+  waitingBytes += bytes;
+  await turnToBegin();
+  waitingBytes -= bytes;
+  if (waitingBytes > mostWaitingBytes) return;
+  for (const request of paused) request.resume();
+  paused.clear();
+}
+
+function pauseWhileOthersWait(request: IncomingMessage): void {
+  if (waitingBytes <= mostWaitingBytes) return;
+  paused.add(request);
+  request.pause();
+}
+
 const givenUp = () =>
   new AppError('unavailable', 'too many bodies arrive at once, and this one took longest; send it again', {
     retryAfterS: 5,
@@ -65,12 +86,13 @@ export function readBody(request: IncomingMessage, limitBytes: number, arriving?
         chunks.push(chunk);
         const held = size + pieces * pieceBytes;
         if (held > shortBytes) arriving?.hold(request, held, () => refuse(givenUp()));
+        if (held > shortBytes) pauseWhileOthersWait(request);
       } else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
     });
     request.on('end', () => {
       arriving?.release(request);
       const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
-      if (size > longBytes) void nextTurn().then(() => resolve(body));
+      if (size > longBytes) void turnOfBody(size).then(() => resolve(body));
       else resolve(body);
     });
     request.on('error', () => reject(ended()));

@@ -81,6 +81,13 @@ describe('the cost of requests that come at once', () => {
     });
   }
 
+  it('refuses none of a hundred long calls, which are done one after the other', async () => {
+    priced.upstream.on('*', () => ({ body: { ok: true } }));
+    const args = `{"a":${long.names}}`;
+    const answers = await Promise.all(times(100, () => priced.call('anything', 'run', args)));
+    assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
+  });
+
   it('for calls whose arguments take long to check', async () => {
     for (const [what, value] of Object.entries(short))
       await all(`arguments with ${what}`, () => priced.call('anything', 'check', `{"a":${value}}`));

@@ -3,21 +3,32 @@ import { nextTurn } from './next-turn.ts';
 import { TooMuchWork } from './steps.ts';
 
 /** Work in so many steps, a quarter of a millisecond, is done at once. */
-export const promptSteps = 5000;
+const promptSteps = 5000;
 
 /** Work in more steps, 5 to 10 ms, is too long for the event loop. */
-const mostSteps = 200_000;
+const longSteps = 200_000;
 
 /**
- * Does work on untrusted input that counts its steps: at once when there are few, and otherwise again in a turn of the
- * event loop that is not shared with the work of other requests.
+ * Does work on untrusted input that counts its steps. Work that is not known to be long is tried at once, with few steps;
+ * when they do not suffice, it is done again in a turn of the event loop that is not shared with other requests. So it
+ * must have no effects.
  * @throws TooMuchWork in its promise, when the work is too long for the event loop
  */
-export function doInTurn<Result>(work: (mostSteps: number) => Result): MaybePromise<Result> {
+export function doInTurn<Result>(
+  isLong: boolean,
+  work: (mostSteps: number) => MaybePromise<Result>,
+): MaybePromise<Result> {
+  const again = () => nextTurn().then(() => work(longSteps));
+  if (isLong) return again();
   try {
     return work(promptSteps);
   } catch (error) {
     if (!(error instanceof TooMuchWork)) throw error;
-    return nextTurn().then(() => work(mostSteps));
+    return again();
   }
+}
+
+/** Whether work that may take so many steps is done again when they do not suffice. */
+export function isDoneAgain(mostSteps: number): boolean {
+  return mostSteps <= promptSteps;
 }

@@ -7,7 +7,7 @@ import { keepFields } from '../../domain/json/response-fields.ts';
 import { findPart } from '../../domain/json/response-transform.ts';
 import { wellFormedJson } from '../../domain/json/well-formed-json.ts';
 import type { ToolResult } from '../../domain/mcp.ts';
-import { promptSteps } from '../../domain/work/do-in-turn.ts';
+import { isDoneAgain } from '../../domain/work/do-in-turn.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { plainFailure, ToolFailure } from '../../errors.ts';
 import type { OutputCheck } from '../arguments/validate-arguments.ts';
@@ -108,12 +108,12 @@ function checkOutput(json: Buffer, output: OutputCheck, mostSteps: number): void
   throw new ToolFailure('transform', `${sentence}: ${start}`, [], `${sentence}${misfitOf(value, output, mostSteps)}`);
 }
 
-/** Finding the fault may take part of the steps that the verdict may take. With few steps, the answer is read again. */
+/** Finding the fault may take part of the steps that the verdict may take. @throws TooMuchWork when that is done again */
 function misfitOf(value: unknown, output: OutputCheck, mostSteps: number): string {
   try {
     return `: ${output.misfit(value, mostSteps / 4)}`;
   } catch (error) {
-    if (error instanceof TooMuchWork && mostSteps > promptSteps) return '';
+    if (error instanceof TooMuchWork && !isDoneAgain(mostSteps)) return '';
     throw error;
   }
 }

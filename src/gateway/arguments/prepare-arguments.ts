@@ -67,7 +67,7 @@ export function prepareArguments(
   const filled = tool.args.filled(given);
   if (tool.args.fitsPlainly(filled)) return filled;
   const present = tool.args.present(given);
-  const checked = doInTurn((mostSteps) => tool.args.check(present, mostSteps));
+  const checked = doInTurn(false, (mostSteps) => tool.args.check(present, mostSteps));
   if (!(checked instanceof Promise)) return present;
   return checked
     .catch((error: unknown) => {

@@ -1,6 +1,5 @@
 import { doInTurn } from '../../domain/work/do-in-turn.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
@@ -35,25 +34,22 @@ export function noteAnswer(
 /** A longer answer, in bytes, takes so long to read that those which come together have a turn each. */
 const longBytes = 64 * 1024;
 
-/** Reads the answer to a call. */
+/** Reads the answer to a call: on a thread when it is long, or takes long to check. */
 export function readCall(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
-  if (answer.body.length <= longBytes) return readByLength(call, answer, threads);
-  return nextTurn().then(() => readByLength(call, answer, threads));
-}
-
-/** Reads a long answer, or one that takes long to check, on a thread. */
-function readByLength(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
   const { tool, sensitive } = call;
-  if (isLongAnswer(answer, tool.reading)) return readOnItsThread(call, answer, threads);
-  const read = doInTurn((mostSteps) => readAnswer(answer, tool.reading, sensitive, mostSteps));
+  const read = doInTurn(answer.body.length > longBytes, (mostSteps) =>
+    isLongAnswer(answer, tool.reading)
+      ? leaveToThread(call, answer, threads)
+      : readAnswer(answer, tool.reading, sensitive, mostSteps),
+  );
   if (!(read instanceof Promise)) return read;
   return read.catch((error: unknown) => {
-    if (error instanceof TooMuchWork) return readOnItsThread(call, answer, threads);
+    if (error instanceof TooMuchWork) return leaveToThread(call, answer, threads);
     throw error;
   });
 }
 
-function readOnItsThread(call: Call, answer: Answer, threads: ThreadWork): Promise<CutResult> {
+function leaveToThread(call: Call, answer: Answer, threads: ThreadWork): Promise<CutResult> {
   const { tool } = call;
   // The bytes are transferred, so the part that a capture needs is copied first.
   const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;

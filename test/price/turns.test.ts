@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { PassThrough } from 'node:stream';
+import { describe, it } from 'node:test';
+import { nextTurn, turnToBegin } from '../../src/domain/work/next-turn.ts';
+import { readBody } from '../../src/http/read-body.ts';
+
+const megabyte = 1024 * 1024;
+
+describe('turns of the event loop', () => {
+  it('are given one at a time, in the order in which they were asked for', async () => {
+    let turn = 0;
+    let isOver = false;
+    const count = () => {
+      turn++;
+      if (!isOver) setImmediate(count);
+    };
+    setImmediate(count);
+    const got: { waiter: number; turn: number }[] = [];
+    await Promise.all(
+      Array.from({ length: 20 }, async (_, waiter) => {
+        await nextTurn();
+        got.push({ waiter, turn });
+      }),
+    );
+    isOver = true;
+    assert.deepEqual(
+      got.map(({ waiter }) => waiter),
+      got.map((_, i) => i),
+    );
+    assert.equal(new Set(got.map((one) => one.turn)).size, 20);
+  });
+
+  it('go to work that has begun first, and to other work at least every sixteenth time', async () => {
+    const order: string[] = [];
+    const note = (what: string) => () => {
+      order.push(what);
+    };
+    const late = Array.from({ length: 2 }, () => turnToBegin().then(note('begins')));
+    const early = Array.from({ length: 40 }, () => nextTurn().then(note('goes on')));
+    await Promise.all([...late, ...early]);
+    const begins = order.flatMap((what, i) => (what === 'begins' ? [i] : []));
+    assert.deepEqual(begins, [15, 31]);
+  });
+
+  it('are waited for by bodies of at most 64 MB; the rest is not read meanwhile', async () => {
+    const request = () => new PassThrough({ highWaterMark: megabyte }) as unknown as IncomingMessage & PassThrough;
+    const bodies = Array.from({ length: 70 }, request);
+    const read = bodies.map((body) => readBody(body, megabyte));
+    const late = request();
+    const whole = readBody(late, megabyte);
+    const haveEnded = Promise.all(bodies.map((body) => once(body, 'end')));
+    for (const body of bodies) body.end(Buffer.alloc(megabyte));
+    await haveEnded;
+    const hasBegun = once(late, 'data');
+    late.write(Buffer.alloc(megabyte / 2));
+    await hasBegun;
+    late.end(Buffer.alloc(megabyte / 4));
+    assert.ok(late.isPaused(), 'is read');
+    await Promise.all(read);
+    assert.equal((await whole).length, (megabyte * 3) / 4);
+  });
+});
