@@ -91,7 +91,7 @@ export async function createApp(
     parts: {
       ...operationParts(config, keyring, now, { threads, http, clock: surroundings.clock }),
       serving: {
-        ...createTryOut(caches.servers, callParts),
+        ...createTryOut(caches.servers, { ...callParts, clock: surroundings.clock }),
         ...connectionParts(logins, caches, { endpointOf, login: async () => (await web()).login }),
         flushCalls: callLog.flush,
         presentUse: limited.presentUse,

@@ -3,6 +3,7 @@ import type { BodyLimits } from './json/body-limits.ts';
 import { wellFormedJsonText } from './json/well-formed-json.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { Lookup, Visit } from './visit.ts';
+import type { MaybePromise } from './work/maybe-promise.ts';
 
 /** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */
 export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const;
@@ -76,10 +77,24 @@ export type ToolCall = {
    * AbortSignal, because each signal with a listener takes four times as long to make, and hardly any call is cancelled.
    */
   onGone: (cancel: () => void) => void;
+  admission: Admission;
+};
+
+/**
+ * The decision that a sender may use a server. It holds for half a second: what the sender waited for after that may have
+ * outlived its credential, the server or the configuration.
+ */
+export type Admission<Server = Pick<McpServer, 'source'>> = {
+  /** Whether it was made too long ago to act by it. */
+  isOld(): boolean;
+  /** Makes it again, for the server as it is now. @throws Unauthenticated, AppError */
+  again(): MaybePromise<Server>;
 };
 
 /** What the protocol core serves to one admitted caller: a hosted server, or the management server. */
 export type McpServer = {
+  /** What it was made of. A change of the server gives another object. */
+  source: object;
   /** JSON text of `{name, title, version}`. */
   info: string;
   instructions: string | undefined;
@@ -92,7 +107,7 @@ export type McpServer = {
   takesLongInput?: (tool: string, isLong: boolean) => boolean;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
-  /** @throws AppError for failures that are not tool results: limits, a missing database */
+  /** @throws AppError for failures that are not tool results: limits, a missing database; ServerChanged */
   call(call: ToolCall): Promise<ToolResult>;
 };
 

@@ -48,6 +48,7 @@ function instructionsOf({ config, catalogue }: HostedServer): string | undefined
 /** A hosted server as the protocol core sees it. */
 export function mcpServer(server: HostedServer, call: (call: ToolCall) => ReturnType<typeof callTool>): McpServer {
   return {
+    source: server,
     info: server.info,
     instructions: instructionsOf(server),
     tools: server.toolsJson,

@@ -10,7 +10,6 @@ import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
 import {
-  admittedMs,
   checkBodyHeaders,
   type Drain,
   discardBody,
@@ -20,6 +19,7 @@ import {
   readStart,
 } from '../http/read-body.ts';
 import { ownResourceMetadata, partsOfAddress } from '../routes.ts';
+import { createAdmission } from './admission.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
@@ -53,8 +53,8 @@ const pageHeaders = [
 
 /**
  * The hot path: `POST /mcp/{slug}` and `POST /mcp/{slug}/{view}` on plain node:http (MCP, Streamable HTTP; answers are single JSON messages).
- * Access is decided by the headers; only then the body is read and parsed. A body that arrives slowly is no way to use a
- * credential that was revoked meanwhile: after it, access is decided again.
+ * Access is decided by the headers; only then the body is read and parsed. Slow admission and a body that arrives slowly
+ * are no ways to use a credential that was revoked meanwhile: after them, access is decided again.
  */
 export function createMcpListener(parts: McpListenerParts) {
   return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
@@ -76,9 +76,10 @@ export function createMcpListener(parts: McpListenerParts) {
         return;
       }
       hints = hintsFor(endpoint.hints, incoming.ownOrigin, address);
+      const decide = () => whenKnown(endpointAt(address, look, parts), (again) => again.admit(request, look));
+      const admission = createAdmission(decide, parts.clock);
       const admitted = endpoint.admit(request, look);
       let server = admitted instanceof Promise ? await admitted : admitted;
-      const admittedAt = parts.clock();
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
       isAdmitted = true;
       const limits = server.bodyLimits ?? bodyLimits;
@@ -87,15 +88,14 @@ export function createMcpListener(parts: McpListenerParts) {
       body = await readBody(request, limits.bytes, parts.arriving);
       const parsed = parseBody(body, limits, server.takesLongInput);
       posted = parsed instanceof Promise ? await parsed : parsed;
-      const admitAgain = () => whenKnown(endpointAt(address, look, parts), (again) => again.admit(request, look));
-      if (parts.clock() - admittedAt > admittedMs) server = await admitAgain();
+      if (admission.isOld()) server = await admission.again();
       const reply = await answer(server, posted, {
         headers: request.headers,
         requestId,
         bytesIn: body.length,
         ownOrigin: incoming.ownOrigin,
         onGone: (cancel) => whenGone(response, cancel),
-        admitAgain,
+        admission,
       });
       write(response, outgoing(reply, incoming), slowReaderMs);
     } catch (thrown) {

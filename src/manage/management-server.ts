@@ -51,6 +51,7 @@ export async function createManagementServer(
     return takesShortInput(op) || (op.validatesInput === true && (takesConfiguration(op) || !isLong));
   };
   const serverFor = (actor: Actor): McpServer => ({
+    source: byName,
     info,
     instructions,
     tools: () => tools,

@@ -78,6 +78,8 @@ export type Serving = {
     actorId: string;
     limits: KeyLimits | undefined;
     requestId: string;
+    /** Checks once more that the actor may do this; called before the request is sent, when the call has waited. */
+    checkActor: () => Promise<void>;
   }) => Promise<TriedCall>;
   /** Builds a call's request with its credentials masked and sends nothing. */
   previewCall: (

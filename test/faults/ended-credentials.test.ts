@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
-import { serverAt } from '../support/configs.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
 import { holdBody } from '../support/toolhost/held-body.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
@@ -175,6 +175,83 @@ for (const engine of engines) {
         assert.deepEqual(upstream.take(), []);
       });
     }
+
+    /** A server whose token is asked for at its first call, and held; resolves when the call waits for it. */
+    async function waitingCall(slug: string, asked: () => Promise<Reply>) {
+      upstream.on('POST /token', () => 'hold');
+      upstream.on('*', () => ({}));
+      const authentication = {
+        type: 'ClientCredentials',
+        token_url: `${upstream.url}/token`,
+        client_id: 'c',
+        client_secret: '{{CLIENT}}',
+      };
+      await toolhost.createServer({ ...serverAt(slug, upstream.url), authentication });
+      await toolhost.rest('PUT', `/servers/${slug}/secrets/CLIENT`, { body: { value: 'secret' } });
+      upstream.take();
+      const answered = asked();
+      const token = await upstream.waitForRequest();
+      return {
+        async finish() {
+          passTime();
+          token.release({ body: { access_token: 'token', token_type: 'Bearer', expires_in: 3600 } });
+          return { reply: await answered, sent: upstream.take().filter(({ method }) => method === 'GET') };
+        },
+      };
+    }
+
+    const waiting: [name: string, call: (slug: string, key: string) => Promise<Reply>][] = [
+      ['a hosted server', (slug, key) => toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} })],
+      ['a try-out', (slug, key) => toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { key, body: {} })],
+    ];
+    for (const [index, [name, send]] of waiting.entries()) {
+      it(`[sec E1] sends nothing for a call of ${name} that waits for a token meanwhile`, async () => {
+        const { id, key } = await newKey();
+        const call = await waitingCall(`waits-${index}`, () => send(`waits-${index}`, key));
+        await asOwner('DELETE', `/keys/${id}`);
+        const { reply, sent } = await call.finish();
+        assert.equal(reply.status, 401, reply.text);
+        assert.deepEqual(sent, []);
+      });
+
+      it(`[sec E1] sends nothing for a call of ${name} whose server is deleted while it waits`, async () => {
+        const { key } = await newKey();
+        const call = await waitingCall(`deleted-${index}`, () => send(`deleted-${index}`, key));
+        assert.equal((await asOwner('DELETE', `/servers/deleted-${index}`)).status, 200);
+        const { reply, sent } = await call.finish();
+        assert.equal(reply.status, 404, reply.text);
+        assert.deepEqual(sent, []);
+      });
+    }
+
+    it('[sec E1] makes a call that waits as its server is configured when it is sent', async () => {
+      const { key } = await newKey();
+      const call = await waitingCall('moves', () =>
+        toolhost.rpc('moves', key, 'tools/call', { name: 'get', arguments: {} }),
+      );
+      const tools = [toolAt(`${upstream.url}/moved`)];
+      assert.equal((await asOwner('PATCH', '/servers/moves', { tools })).status, 200);
+      const { reply, sent } = await call.finish();
+      assert.equal(reply.status, 200, reply.text);
+      assert.deepEqual(
+        sent.map(({ url }) => url),
+        ['/moved'],
+      );
+      const { body } = await asOwner('GET', '/servers/moves/calls');
+      assert.equal((body.calls as Json[]).length, 1);
+    });
+
+    it('[sec E1] calls no tool that was disabled while the call waited', async () => {
+      const { key } = await newKey();
+      const call = await waitingCall('disables', () =>
+        toolhost.rpc('disables', key, 'tools/call', { name: 'get', arguments: {} }),
+      );
+      const tools = [{ ...toolAt(`${upstream.url}/thing`), disabled: true }];
+      assert.equal((await asOwner('PATCH', '/servers/disables', { tools })).status, 200);
+      const { reply, sent } = await call.finish();
+      assert.match(reply.text, /there is no tool/);
+      assert.deepEqual(sent, []);
+    });
 
     it('[sec E1] makes no later call of a batch', async () => {
       const { id, headers } = await newKey();

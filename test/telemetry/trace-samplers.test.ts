@@ -16,6 +16,7 @@ const aCall: ToolCall = {
   revision: undefined,
   ownOrigin: undefined,
   onGone: () => undefined,
+  admission: { isOld: () => false, again: () => assert.fail('decided again') },
 };
 
 describe('OTEL_TRACES_SAMPLER', () => {

@@ -84,7 +84,7 @@ async function firstAnswers(server: McpServer): Promise<ConnectionProbe['answers
       requestId: 'connection-check',
       bytesIn: 0,
       onGone: () => undefined,
-      admitAgain: () => server,
+      admission: { isOld: () => false, again: () => server },
     };
     const reply = await answer(server, { jsonrpc: '2.0', id: 1, method, params }, context);
     return JSON.parse(textOf(reply.body ?? '{}')) as ProbeJson;

@@ -5,6 +5,7 @@ import {
   type OutboundReason,
   type Outcome,
   plainFailure,
+  ServerChanged,
   ToolFailure,
   Unauthenticated,
 } from '../../errors.ts';
@@ -12,12 +13,13 @@ import { StoreFault } from '../../store/engine/faults.ts';
 import type { Call } from './call.ts';
 import { outboundReason } from './call-reason.ts';
 
-/** The outcome of a call that failed with an error. */
-export function outcomeOfError(error: unknown): Outcome {
+/** The outcome of a call that failed with an error. A call whose credential or server ended before is cancelled. */
+export function outcomeOfError(error: unknown, isSent: boolean): Outcome {
   if (error instanceof ToolFailure) return error.outcome;
   if (error instanceof StoreFault) return 'unavailable';
-  if (error instanceof AppError) return 'limited';
-  return error instanceof Unauthenticated ? 'upstream_status' : 'internal';
+  if (error instanceof AppError) return error.kind === 'notFound' ? 'cancelled' : 'limited';
+  if (error instanceof Unauthenticated) return isSent ? 'upstream_status' : 'cancelled';
+  return error instanceof ServerChanged ? 'cancelled' : 'internal';
 }
 
 /** The error to report for a call that failed after its request was built; its message is for the model or client. */

@@ -2,8 +2,9 @@ import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { ToolFailure } from '../../errors.ts';
+import { ServerChanged, ToolFailure } from '../../errors.ts';
 import type { CallRow } from '../../store/schema.ts';
+import { admitAgain } from '../admission.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
@@ -46,7 +47,9 @@ export type CallToolParts = FollowParts & {
 /**
  * One `tools/call`: validate, build, send, read. Failures that the model should read are returned as results.
  * @throws AppError tooMany, or unavailable when the service is overloaded
- * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
+ * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew, or when the credential
+ * ended while the call waited
+ * @throws ServerChanged when the server was changed while the call waited
  */
 export async function callTool(
   server: HostedServer,
@@ -60,6 +63,7 @@ export async function callTool(
   const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span });
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
+  let isMadeAgain = false;
   try {
     caller.known?.grade(caller, tool);
     const entered = parts.limits.enter(server, caller.id, call.onGone, caller);
@@ -70,7 +74,8 @@ export async function callTool(
     result = fitted.files ? await attachFiles(call, fitted, parts) : fitted;
     return result;
   } catch (error) {
-    call.outcome = outcomeOfError(error);
+    isMadeAgain = error instanceof ServerChanged;
+    call.outcome = outcomeOfError(error, call.request !== undefined);
     call.reason = recordedReason(error, call);
     if (!(error instanceof ToolFailure)) throw error;
     result = textResult(error.message, true);
@@ -78,7 +83,7 @@ export async function callTool(
     return result;
   } finally {
     if (slots) leave(call, slots, parts.limits);
-    const captured = finish(call, result, parts);
+    const captured = isMadeAgain ? call.span?.end('cancelled') : finish(call, result, parts);
     if (captured) await captured;
   }
 }
@@ -116,6 +121,7 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   if (isLong) await nextTurn();
   if (tool.clientCredentials.length > 0) call.ownTokens = await getOwnTokens(call, parts.clientTokens);
   const ready = tool.fileArguments.length === 0 ? args : await takeGivenFiles(call, args, parts);
+  if (asked.admission.isOld()) await admitAgain(asked, call.server);
   const request = requestOf(call, ready);
   call.host = tool.request.url.host;
   const sentClock = performance.now();

@@ -7,9 +7,10 @@ import { nearestOrAll } from '../../domain/problems/near-names.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError, JobError, ToolFailure } from '../../errors.ts';
+import { AppError, JobError, ServerChanged, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
+import { createAdmission } from '../admission.ts';
 import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import { readSizes, withGivenFiles } from '../files/given-files.ts';
@@ -30,6 +31,8 @@ export type TryOutCall = {
   actorId: string;
   limits: KeyLimits | undefined;
   requestId: string;
+  /** Checks once more that the actor may do this. @throws Unauthenticated, AppError */
+  checkActor: () => Promise<void>;
 };
 
 /** A result as it is shown; `left_out` describes what was cut from a long one. */
@@ -41,8 +44,8 @@ type ShownResult = {
   left_out?: string;
 };
 
-/** Runs a tool for a try-out from the operations, which have checked permissions. */
-export function createTryOut(servers: HostedServers, parts: CallToolParts) {
+/** Runs a tool for a try-out from the operations, which have checked permissions. `clock` gives monotonic ms. */
+export function createTryOut(servers: HostedServers, parts: CallToolParts & { clock: () => number }) {
   const prepare = (server: HostedServer, tool: HostedTool, args: Arguments) =>
     preparePreview(server, tool, args, parts);
   /** The prepared arguments of a call, or undefined when they do not fit. */
@@ -80,9 +83,13 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts) {
           revision: newestLegacyRevision,
           ownOrigin: undefined,
           onGone: () => undefined,
+          admission: createAdmission(async () => {
+            await call.checkActor();
+            return { source: (await findTool(servers, call)).server };
+          }, parts.clock),
         },
         recordingInto(written, server, parts),
-      );
+      ).catch(changedMeanwhile);
       const answered = await shown(result, parts.threads, server.workspaceId);
       // What follows walks through all arguments again, twice.
       await nextTurn();
@@ -140,6 +147,12 @@ function recordingInto(written: Written, server: HostedServer, parts: CallToolPa
 /** The answer of the upstream in a capture. */
 function responseIn(capture: string | undefined): CapturedResponse | undefined {
   return capture === undefined ? undefined : (parseJson(capture) as Capture).response;
+}
+
+/** The person sees the server as it was, and tries it again. @throws AppError conflict */
+function changedMeanwhile(thrown: unknown): never {
+  if (!(thrown instanceof ServerChanged)) throw thrown;
+  throw new AppError('conflict', 'the server was changed while the call waited, and nothing was sent; try it again');
 }
 
 type WantedTool = Pick<TryOutCall, 'slug' | 'view' | 'tool'>;

@@ -1,5 +1,6 @@
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
-import { type Outcome, ToolFailure } from '../../errors.ts';
+import { type Outcome, ServerChanged, ToolFailure } from '../../errors.ts';
+import { admitAgain } from '../admission.ts';
 import { outcomeOfError } from '../call/call-failure.ts';
 import { recordedReason } from '../call/call-reason.ts';
 import { callRecord } from '../call/call-record.ts';
@@ -13,6 +14,7 @@ export type OwnCall = { server: HostedServer; caller: Caller; asked: ToolCall };
 /**
  * A call of a tool that the service itself answers. It counts against the limits and is recorded like any other.
  * @throws AppError tooMany, or unavailable when the service is overloaded
+ * @throws Unauthenticated, AppError, ServerChanged as `callTool`, after a wait
  */
 export async function callOwnTool(
   { server, caller, asked }: OwnCall,
@@ -27,15 +29,18 @@ export async function callOwnTool(
   let waitMs: number | undefined;
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
+  let isMadeAgain = false;
   try {
     const onGone = asked.era === 'modern' ? asked.onGone : undefined;
     const entered = parts.limits.enter(server, caller.id, onGone, caller);
     slots = entered instanceof Promise ? await entered : entered;
     waitMs = performance.now() - startedClock;
+    if (asked.admission.isOld()) await admitAgain(asked, server);
     result = await answer();
     return result;
   } catch (error) {
-    outcome = outcomeOfError(error);
+    isMadeAgain = error instanceof ServerChanged;
+    outcome = outcomeOfError(error, false);
     reason = recordedReason(error, {});
     if (!(error instanceof ToolFailure)) throw error;
     result = textResult(error.message, true);
@@ -43,8 +48,10 @@ export async function callOwnTool(
   } finally {
     if (slots) parts.limits.leave(slots);
     const totalMs = performance.now() - startedClock;
-    parts.observe(server.access, asked.era, { outcome, waitMs, upstreamMs: undefined }, totalMs);
     span?.end(outcome);
-    parts.record(callRecord({ server, caller, asked, startedAt, outcome, reason }, result, totalMs));
+    if (!isMadeAgain) {
+      parts.observe(server.access, asked.era, { outcome, waitMs, upstreamMs: undefined }, totalMs);
+      parts.record(callRecord({ server, caller, asked, startedAt, outcome, reason }, result, totalMs));
+    }
   }
 }

@@ -14,6 +14,7 @@ import type { RequestHeaders } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
+import { atChangedServer, type Readmitted } from '../admission.ts';
 import {
   codes,
   errorText,
@@ -36,18 +37,13 @@ import { traceContext } from './trace-context.ts';
 export type Reply = { status: number; body: string | Pieces | undefined; stream?: boolean };
 
 /** The HTTP request around a message. */
-export type MessageContext = {
+export type MessageContext = Readmitted & {
   headers: RequestHeaders;
   requestId: string;
   bytesIn: number;
   /** Origin of the server's own host, when the request came to that. */
   ownOrigin?: string | undefined;
   onGone: (cancel: () => void) => void;
-  /**
-   * Finds the server again and admits the sender again: the calls of a batch can take minutes, in which a credential is
-   * revoked. @throws Unauthenticated, AppError
-   */
-  admitAgain: () => MaybePromise<McpServer>;
 };
 
 const accepted: Reply = { status: 202, body: undefined };
@@ -136,7 +132,8 @@ async function answerInBatch(
     const message = toMessage(item);
     if (message.id === undefined) return undefined;
     if (before.length > maxBatchLength) return failed(codes.invalidRequest, longBatch);
-    const server = before.count === 0 ? admitted : await context.admitAgain();
+    // The calls of a batch can take minutes, in which a credential is revoked.
+    const server = before.count === 0 ? admitted : await context.admission.again();
     return textOf(await answerLegacy(server, message, context));
   } catch (error) {
     if (error instanceof RpcError) return failed(error.code, error.message);
@@ -170,9 +167,10 @@ function answerModern(server: McpServer, message: Message, context: MessageConte
     case 'tools/call': {
       const called = checkCall(server, params);
       checkMirroredArguments(context.headers, called.args, server.mirrored(called.name) ?? []);
-      return server
-        .call(toolCall(context, params, called, 'modern'))
-        .then((result) => ok(resultPieces(id, modernResults.call(server, result))));
+      return server.call(toolCall(context, params, called, 'modern')).then(
+        (result) => ok(resultPieces(id, modernResults.call(server, result))),
+        atChangedServer(context, (now, next) => answerModern(now, message, next)),
+      );
     }
     case 'subscriptions/listen':
       return listen(id, params);
@@ -234,9 +232,10 @@ function answerLegacy(server: McpServer, message: Message, context: MessageConte
       checkCursor(params);
       return resultPieces(id, legacyResults.tools(server));
     case 'tools/call':
-      return server
-        .call(toolCall(context, params, checkCall(server, params), 'legacy'))
-        .then((result) => resultPieces(id, legacyResults.call(result)));
+      return server.call(toolCall(context, params, checkCall(server, params), 'legacy')).then(
+        (result) => resultPieces(id, legacyResults.call(result)),
+        atChangedServer(context, (now, next) => answerLegacy(now, message, next)),
+      );
     default:
       throw new RpcError(
         200,
@@ -262,7 +261,7 @@ type Called = Pick<ToolCall, 'name' | 'args'>;
 
 /** Written by hand, because spreading three objects into one takes several times as long. */
 function toolCall(
-  { headers, requestId, bytesIn, ownOrigin, onGone }: MessageContext,
+  { headers, requestId, bytesIn, ownOrigin, onGone, admission }: MessageContext,
   params: JsonObject,
   called: Called,
   era: Era,
@@ -270,7 +269,7 @@ function toolCall(
   const { traceparent, tracestate } = traceContext(headers, params._meta);
   const { name, args } = called;
   const revision = headerValue(headers, 'mcp-protocol-version');
-  return { name, args, era, traceparent, tracestate, requestId, bytesIn, revision, ownOrigin, onGone };
+  return { name, args, era, traceparent, tracestate, requestId, bytesIn, revision, ownOrigin, onGone, admission };
 }
 
 function unknownTool(server: McpServer, name: string): string {

@@ -4,6 +4,7 @@ import { covers } from '../../domain/credentials/scopes.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import { findAuditEvents, namesOfActors } from '../../store/audit-events.ts';
+import { actorNow } from '../actor-now.ts';
 import { operation, servingOf } from '../operation.ts';
 import {
   actorName,
@@ -64,6 +65,15 @@ const callTool = operation({
   }),
   async run(context, { slug, view, tool, arguments: args, token }) {
     await getServer(context, slug);
+    let ended: unknown;
+    const checkActor = async () => {
+      try {
+        await actorNow(context.db, context.actor, context.now());
+      } catch (error) {
+        ended = error;
+        throw error;
+      }
+    };
     try {
       const { record, request, response, ...result } = await servingOf(context).callTool({
         slug,
@@ -74,6 +84,7 @@ const callTool = operation({
         actorId: context.actor.id,
         limits: context.actor.callLimits,
         requestId: context.requestId,
+        checkActor,
       });
       const upstreamMs = record?.upstream_ms ?? undefined;
       return {
@@ -88,7 +99,7 @@ const callTool = operation({
       };
     } catch (error) {
       // The upstream refused the given token; the credential of the actor is fine, so the answer is not a 401.
-      if (error instanceof Unauthenticated) throw new AppError('invalid', error.message);
+      if (error instanceof Unauthenticated && error !== ended) throw new AppError('invalid', error.message);
       throw error;
     }
   },
