@@ -1,4 +1,5 @@
 import { hopHeader } from '../domain/http/headers.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import type { Log } from '../log.ts';
 import type { DecodeOnThread } from '../outbound/decode.ts';
 import { createHttpClient } from '../outbound/http-client.ts';
@@ -18,7 +19,8 @@ export function outboundClients(
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
   const { ofWorkspace, ofStranger } = createLookups(resolve, lookups);
-  const options = { decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked };
+  const turnOf = (workspaceId: string) => nextTurn({ workspaceId });
+  const options = { decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked, turnOf };
   return {
     http: createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow }),
     documents: createHttpClient({ ...options, lookupsOf: ofStranger, allow: publicAddresses }),

@@ -2,7 +2,9 @@ import { isOpen } from '../domain/config/access.ts';
 import { enabledTools } from '../domain/config/tool.ts';
 import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
 import { searchInstructions } from '../domain/search/own-tools.ts';
+import type { Visit } from '../domain/visit.ts';
 import { whenKnown } from '../domain/work/maybe-promise.ts';
+import type { Party } from '../domain/work/turn-queue.ts';
 import { type CallToolParts, callTool } from './call/call-tool.ts';
 import type { CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
@@ -23,12 +25,17 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
     resourceMetadata: parts.resourceMetadataUrl(addressOf(server)),
     scopes: config.oauth.scopes,
   };
+  const known: Party = { workspaceId: server.workspaceId };
+  // Anybody can make up a token of an upstream.
+  const isKnown = server.access === 'api_key' || server.access === 'oauth';
+  const partyOf = (visit: Visit): Party =>
+    isKnown ? known : { workspaceId: server.workspaceId, network: parts.callers.networkOf(visit) };
   const run = server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;
   return {
     hints,
     admit(visit, look) {
       return whenKnown(resolveCaller(server, visit, parts.callers, look), (callerOf) =>
-        mcpServer(server, (call) => run(server, callerOf(), call, parts)),
+        mcpServer(server, (call) => run(server, callerOf(), call, parts), partyOf(visit)),
       );
     },
     about: {
@@ -46,9 +53,14 @@ function instructionsOf({ config, catalogue }: HostedServer): string | undefined
 }
 
 /** A hosted server as the protocol core sees it. */
-export function mcpServer(server: HostedServer, call: (call: ToolCall) => ReturnType<typeof callTool>): McpServer {
+export function mcpServer(
+  server: HostedServer,
+  call: (call: ToolCall) => ReturnType<typeof callTool>,
+  party: Party,
+): McpServer {
   return {
     source: server,
+    party,
     info: server.info,
     instructions: instructionsOf(server),
     tools: server.toolsJson,

@@ -5,7 +5,7 @@ import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import type { ArrivingBodies, Lookup, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
+import { nextTurn, workFor } from '../domain/work/next-turn.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
@@ -85,17 +85,20 @@ export function createMcpListener(parts: McpListenerParts) {
       const limits = server.bodyLimits ?? bodyLimits;
       checkBodyHeaders(request, limits.bytes);
       isReading = true;
-      body = await readBody(request, limits.bytes, parts.arriving);
-      const parsed = parseBody(body, limits, server.takesLongInput);
-      posted = parsed instanceof Promise ? await parsed : parsed;
-      if (admission.isOld()) server = await admission.again();
-      const reply = await answer(server, posted, {
-        headers: request.headers,
-        requestId,
-        bytesIn: body.length,
-        ownOrigin: incoming.ownOrigin,
-        onGone: (cancel) => whenGone(response, cancel),
-        admission,
+      const read = await readBody(request, limits.bytes, server.party, parts.arriving);
+      body = read;
+      const reply = await workFor(server.party, async () => {
+        const parsed = parseBody(read, limits, server.takesLongInput);
+        posted = parsed instanceof Promise ? await parsed : parsed;
+        if (admission.isOld()) server = await admission.again();
+        return answer(server, posted, {
+          headers: request.headers,
+          requestId,
+          bytesIn: read.length,
+          ownOrigin: incoming.ownOrigin,
+          onGone: (cancel) => whenGone(response, cancel),
+          admission,
+        });
       });
       write(response, outgoing(reply, incoming), slowReaderMs);
     } catch (thrown) {

@@ -19,7 +19,7 @@ export function createBodyReader(arriving: ArrivingBodies): ReadBody {
     checkBodyHeaders(request, limitBytes);
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced <= configurationLimits.bytes)
-      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), arriving);
-    return inTurn(workspaceId, () => readBody(request, limitBytes));
+      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), { workspaceId }, arriving);
+    return inTurn(workspaceId, () => readBody(request, limitBytes, { workspaceId }));
   };
 }

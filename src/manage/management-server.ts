@@ -52,6 +52,7 @@ export async function createManagementServer(
   };
   const serverFor = (actor: Actor): McpServer => ({
     source: byName,
+    party: { workspaceId: actor.workspaceId },
     info,
     instructions,
     tools: () => tools,

@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
 import { LongInput } from '../domain/json/long-input.ts';
 import type { ArrivingBodies } from '../domain/visit.ts';
+import { workFor } from '../domain/work/next-turn.ts';
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { admittedMs } from '../http/read-body.ts';
@@ -52,19 +53,21 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     // Read at the first request: the schemas of all operations take more time than calls should wait.
     let numeric: ReadonlySet<string> | undefined;
     api.on(op.route.method, op.route.path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
-      const admitted = await parts.actorOf(c.env.incoming);
       const admittedAt = parts.clock();
+      const admitted = await parts.actorOf(c.env.incoming);
       c.set('isAdmitted', true);
       checkScope(op, admitted);
-      const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody }, readLimited);
-      const isLate = parts.clock() - admittedAt > admittedMs;
-      const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
-      numeric ??= numericInputs(op);
-      const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
-      const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
-      const { version } = (output as { server?: { version?: number } }).server ?? {};
-      if (version !== undefined) c.header('ETag', `"${version}"`);
-      return op.file ? fileAnswer(c, op.file, output) : c.json(output, successStatus(op));
+      return workFor({ workspaceId: admitted.workspaceId }, async () => {
+        const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody }, readLimited);
+        const isLate = parts.clock() - admittedAt > admittedMs;
+        const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
+        numeric ??= numericInputs(op);
+        const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
+        const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
+        const { version } = (output as { server?: { version?: number } }).server ?? {};
+        if (version !== undefined) c.header('ETag', `"${version}"`);
+        return op.file ? fileAnswer(c, op.file, output) : c.json(output, successStatus(op));
+      });
     });
   }
   return api;

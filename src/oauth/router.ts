@@ -173,9 +173,11 @@ async function jsonOf(c: Context<Env>, parts: OAuthRouterParts): Promise<unknown
   }
 }
 
-async function bodyText(c: Context<Env>, { arriving }: OAuthRouterParts): Promise<string> {
-  checkBodyHeaders(c.env.incoming, maxBodyBytes);
-  return (await readBody(c.env.incoming, maxBodyBytes, arriving)).toString('utf8');
+async function bodyText(c: Context<Env>, { arriving, networkOf }: OAuthRouterParts): Promise<string> {
+  const { incoming } = c.env;
+  checkBodyHeaders(incoming, maxBodyBytes);
+  const party = { workspaceId: '', network: networkOf(incoming) };
+  return (await readBody(incoming, maxBodyBytes, party, arriving)).toString('utf8');
 }
 
 function pageHeaders(c: Context<Env>, parts: OAuthRouterParts): void {

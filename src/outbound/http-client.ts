@@ -8,7 +8,7 @@ import type { EgressAllow } from './egress.ts';
 import type { Answer, Exchange } from './exchange.ts';
 import type { LookupsOf } from './lookups.ts';
 import type { RetryBudget } from './retry-budget.ts';
-import { type Ended, Transfer } from './transfer.ts';
+import { type Ended, type Received, Transfer } from './transfer.ts';
 
 export type { Answer, Exchange } from './exchange.ts';
 
@@ -40,11 +40,13 @@ export type OutboundOptions = {
   onUnasked?: (workspaceId: string, origin: string) => void;
   /** Most connections of the process; a few thousand when absent. */
   mostConnections?: number;
+  /** Waits for a turn of the event loop in which long work of a workspace is done. None is waited for when absent. */
+  turnOf?: (workspaceId: string) => Promise<void>;
 };
 
 export function createHttpClient(options: OutboundOptions): HttpClient {
   const { allow, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
-  const { clock = () => performance.now(), decodeOnThread } = options;
+  const { clock = () => performance.now(), decodeOnThread, turnOf = () => Promise.resolve() } = options;
   const connectorOf = (origin: string, workspaceId: string) =>
     guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked);
   const connections = new Connections({ connectorOf, clock, onUnasked, mostConnections: options.mostConnections });
@@ -53,6 +55,7 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
     deadlines: createDeadlines(),
     mark: [options.hopHeader, '1'],
     decodeOnThread,
+    turnOf,
   };
 
   return {
@@ -63,6 +66,10 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
   };
 }
 
+/** The pieces of a longer body, in bytes, are joined in a turn of their own. */
+const longBytes = 256 * 1024;
+const nothing = Buffer.alloc(0);
+
 /** What all exchanges of a client share. */
 type SendingParts = {
   connections: Connections;
@@ -70,6 +77,7 @@ type SendingParts = {
   /** The header that marks every request. */
   mark: readonly string[];
   decodeOnThread: DecodeOnThread;
+  turnOf: (workspaceId: string) => Promise<void>;
 };
 
 /** One exchange: a transfer, or two within the same deadline. */
@@ -106,8 +114,12 @@ class Sending implements Ended {
     pool.begin(new Transfer(this.#exchange, mark, this.#until, deadlines, this), this.#isSecond);
   }
 
-  resolve(answer: Answer): void {
-    this.#settle(decoded(answer, this.#exchange, this.#parts.decodeOnThread));
+  resolve(received: Received): void {
+    const { decodeOnThread, turnOf } = this.#parts;
+    const answer = () => decoded(joined(received), this.#exchange, decodeOnThread);
+    // Joining ten megabytes takes milliseconds, and an upstream can end many answers in the same moment.
+    const isShort = received.pieces.length < 2 || received.bytes <= longBytes;
+    this.#settle(isShort ? answer() : turnOf(this.#exchange.workspaceId).then(answer));
   }
 
   reject(error: OutboundError): void {
@@ -127,6 +139,10 @@ class Sending implements Ended {
     if (this.#exchange.method !== 'GET' || (reason !== 'reset' && reason !== 'stopped')) return false;
     return this.#retries?.take() === true;
   }
+}
+
+function joined({ status, statusText, headers, pieces }: Received): Answer {
+  return { status, statusText, headers, body: pieces.length > 1 ? Buffer.concat(pieces) : (pieces[0] ?? nothing) };
 }
 
 /** Most upstreams follow our request to compress nothing. @throws OutboundError */

@@ -18,10 +18,12 @@ const maxInterimAnswers = 100;
 const maxHeaderBytes = 64 * 1024;
 /** Allowance for the chunk header of each piece of a body. */
 const aroundPieceBytes = 16;
-const nothing = Buffer.alloc(0);
+
+/** An answer as it arrived. */
+export type Received = Omit<Answer, 'body'> & { pieces: readonly Buffer[]; bytes: number };
 
 /** Called once with the result of a transfer. */
-export type Ended = { resolve: (answer: Answer) => void; reject: (error: OutboundError) => void };
+export type Ended = { resolve: (received: Received) => void; reject: (error: OutboundError) => void };
 
 /** The pool that lends a transfer its connection, or lets it wait for one. */
 export type Lender = {
@@ -142,7 +144,8 @@ export class Transfer implements Dispatcher.DispatchHandler {
       status: this.#status,
       statusText: this.#statusText,
       headers: this.#headers,
-      body: whole(this.#pieces),
+      pieces: this.#pieces,
+      bytes: this.#bytes,
     });
   }
 
@@ -171,10 +174,6 @@ export class Transfer implements Dispatcher.DispatchHandler {
 
 function sizeOf(headers: IncomingHttpHeaders): number {
   return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
-}
-
-function whole(pieces: readonly Buffer[]): Buffer {
-  return pieces.length > 1 ? Buffer.concat(pieces) : (pieces[0] ?? nothing);
 }
 
 function timedOut(timeoutMs: number): OutboundError {

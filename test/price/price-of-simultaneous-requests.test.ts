@@ -22,6 +22,8 @@ const long: Record<string, string> = {
   texts: `[${times(58_000, () => '"é"').join(',')}]`,
 };
 
+const ping = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"ping","params":${params}}`;
+
 const unfit = `"${'a'.repeat(9000)}!"`;
 /** Values of some kilobytes that take long to check. */
 const short: Record<string, string> = {
@@ -55,9 +57,14 @@ describe('the cost of requests that come at once', () => {
   after(() => priced.stop());
 
   /** Checks that they are answered, and that no other request waits for more than one of them. */
-  const all = async (what: string, ask: () => Promise<Answered>, expected: readonly number[] = [200]) => {
+  const all = async (
+    what: string,
+    ask: () => Promise<Answered>,
+    expected: readonly number[] = [200],
+    count = together,
+  ) => {
     priced.upstream.on('*', () => ({ body: { ok: true } }));
-    const answers = await priced.costsLittle(what, () => Promise.all(times(together, ask)));
+    const answers = await priced.costsLittle(what, () => Promise.all(times(count, ask)));
     for (const { status, text } of answers)
       assert.ok(expected.includes(status), `${what}: ${status} ${text.slice(0, 300)}`);
   };
@@ -80,6 +87,26 @@ describe('the cost of requests that come at once', () => {
       await all(`try-outs with ${what}`, tryOut, [200, 429]);
     });
   }
+
+  it('for hundreds of short ones, which take little each and long together', async () => {
+    const short = {
+      'names with escapes and numbers with all digits': `{${times(1300, (n) => `"\\u006e${n}":1.10,"${n}":1E-400`).join(',')}}`,
+      'many names': `{${times(3000, (n) => `"n${n}":1`).join(',')}}`,
+    };
+    for (const [what, value] of Object.entries(short)) {
+      await all(`pings with ${what}`, () => priced.post('/mcp/anything', ping(value)), [200], 300);
+      await all(`calls with ${what}`, () => priced.call('anything', 'run', `{"a":${value}}`), [200, 429], 300);
+    }
+  });
+
+  it('for lists of a thousand tools, also in batches', async () => {
+    const tool = { description: 'x'.repeat(1900), method: 'GET', url: 'https://api.example.com/x' };
+    const tools = times(900, (n) => ({ ...tool, name: `get_${n}` }));
+    assert.equal((await priced.rest('POST', '/servers', { name: 'Large', slug: 'large', tools })).status, 201);
+    const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
+    await all('lists', () => priced.post('/mcp/large', list), [200], 60);
+    await all('batches', () => priced.post('/mcp/large', `[${list}]`), [200], 60);
+  });
 
   it('refuses none of a hundred long calls, which are done one after the other', async () => {
     priced.upstream.on('*', () => ({ body: { ok: true } }));

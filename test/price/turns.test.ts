@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
-import { nextTurn, turnToBegin } from '../../src/domain/work/next-turn.ts';
+import { nextTurn, turnToBegin, workFor } from '../../src/domain/work/next-turn.ts';
 import { readBody } from '../../src/http/read-body.ts';
 
 const megabyte = 1024 * 1024;
@@ -44,12 +44,25 @@ describe('turns of the event loop', () => {
     assert.deepEqual(begins, [15, 31]);
   });
 
+  it('are given to one workspace after the other, however many of one wait, and within it to one network after the other', async () => {
+    const order: string[] = [];
+    const wait = (workspaceId: string, network?: string) =>
+      turnToBegin({ workspaceId, network }).then(() => void order.push(network ?? workspaceId));
+    const goOn = () => workFor({ workspaceId: 'busy' }, () => nextTurn()).then(() => void order.push('busy'));
+    const busy = [...Array.from({ length: 50 }, goOn), ...Array.from({ length: 50 }, () => wait('busy'))];
+    const crowd = Array.from({ length: 20 }, () => wait('open', 'crowd'));
+    await Promise.all([wait('open', 'one'), wait('quiet'), wait('quiet')]);
+    assert.deepEqual(order, ['busy', 'crowd', 'quiet', 'busy', 'one', 'quiet']);
+    await Promise.all([...busy, ...crowd]);
+    assert.equal(order.length, 123);
+  });
+
   it('are waited for by bodies of at most 64 MB; the rest is not read meanwhile', async () => {
     const request = () => new PassThrough({ highWaterMark: megabyte }) as unknown as IncomingMessage & PassThrough;
     const bodies = Array.from({ length: 70 }, request);
-    const read = bodies.map((body) => readBody(body, megabyte));
+    const read = bodies.map((body) => readBody(body, megabyte, { workspaceId: 'many' }));
     const late = request();
-    const whole = readBody(late, megabyte);
+    const whole = readBody(late, megabyte, { workspaceId: 'many' });
     const haveEnded = Promise.all(bodies.map((body) => once(body, 'end')));
     for (const body of bodies) body.end(Buffer.alloc(megabyte));
     await haveEnded;
@@ -60,5 +73,22 @@ describe('turns of the event loop', () => {
     assert.ok(late.isPaused(), 'is read');
     await Promise.all(read);
     assert.equal((await whole).length, (megabyte * 3) / 4);
+  });
+
+  it('of bodies of one workspace do not keep those of another from being read', async () => {
+    const request = () => new PassThrough({ highWaterMark: megabyte }) as unknown as IncomingMessage & PassThrough;
+    const bodies = Array.from({ length: 70 }, request);
+    const read = bodies.map((body) => readBody(body, megabyte, { workspaceId: 'many' }));
+    const other = request();
+    const whole = readBody(other, megabyte, { workspaceId: 'other' });
+    const haveEnded = Promise.all(bodies.map((body) => once(body, 'end')));
+    for (const body of bodies) body.end(Buffer.alloc(megabyte));
+    await haveEnded;
+    const hasBegun = once(other, 'data');
+    other.write(Buffer.alloc(megabyte / 2));
+    await hasBegun;
+    assert.ok(!other.isPaused(), 'is not read');
+    other.end();
+    await Promise.all([...read, whole]);
   });
 });

@@ -36,7 +36,7 @@ export function createConnectionProbe(parts: ConnectionProbeParts) {
       refusal,
       resource,
       issuer,
-      answers: await firstAnswers(mcpServer(server, refuseCalls)),
+      answers: await firstAnswers(mcpServer(server, refuseCalls, { workspaceId: server.workspaceId })),
       refusedClients: server.config.oauth ? refusedClients(server, parts.oauth) : [],
     };
   };

@@ -1,40 +1,69 @@
-type Waiting = (() => void)[];
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { type Party, TurnQueue } from './turn-queue.ts';
 
-/** Node runs all immediates in one turn of the event loop, so those who wait are given a turn each. */
-const begun: Waiting = [];
-const notBegun: Waiting = [];
-
-/** Work that has begun goes first, but work that has not gets at least every sixteenth turn. */
-const mostBefore = 15;
-let before = 0;
+/** Work of the service itself. */
+const nobody: Party = { workspaceId: '' };
 
 /**
- * Lets other work have the event loop between two pieces of long work. Those who wait get a turn each, in the order in
- * which they came. Not on the way of an ordinary call, which would wait without need.
+ * Whom the work of a request is done for. It follows the request through all its steps, because the functions that wait
+ * for a turn in the middle of their work know texts and values, and not whose these are.
  */
-export function nextTurn(): Promise<void> {
-  return waitIn(begun);
+const parties = new AsyncLocalStorage<Party>();
+
+/** Does work, in which all waits for a turn are those of a party. */
+export function workFor<Result>(party: Party, work: () => Result): Result {
+  return parties.run(party, work);
+}
+
+/** Node runs all immediates in one turn of the event loop, so those who wait are given a turn each. */
+const waiting = new TurnQueue<() => void>();
+
+/**
+ * Lets other work have the event loop between two pieces of long work. Those who wait get a turn each, one party after
+ * the other. Not on the way of an ordinary call, which would wait without need.
+ */
+export function nextTurn(party = parties.getStore() ?? nobody): Promise<void> {
+  return waitIn(party, true);
 }
 
 /**
  * Waits for a turn in which long work begins. Otherwise all requests that come at once would be half done at the same
  * time, and keep places that others wait for.
  */
-export function turnToBegin(): Promise<void> {
-  return waitIn(notBegun);
+export function turnToBegin(party: Party = nobody): Promise<void> {
+  return waitIn(party, false);
 }
 
-function waitIn(waiting: Waiting): Promise<void> {
-  if (begun.length + notBegun.length === 0) setImmediate(giveTurn);
-  return new Promise((resolve) => waiting.push(resolve));
+function waitIn(party: Party, hasBegun: boolean): Promise<void> {
+  if (waiting.isEmpty) setImmediate(giveTurn);
+  return new Promise((resolve) => waiting.add(party, resolve, hasBegun));
 }
 
 function giveTurn(): void {
-  const isForBegun = begun.length > 0 && (notBegun.length === 0 || before < mostBefore);
-  before = isForBegun && notBegun.length > 0 ? before + 1 : 0;
-  const resolve = (isForBegun ? begun : notBegun).shift() as () => void;
-  resolve();
-  if (begun.length + notBegun.length > 0) setImmediate(giveTurn);
+  waiting.take()?.();
+  if (!waiting.isEmpty) setImmediate(giveTurn);
+  // What is read after this turn has a turn of its own, which begins after the timers.
+  setTimeout(endTurn, 0);
+}
+
+/** How long the requests that come in one turn of the event loop may take together, before the others wait for a turn. */
+const mostMs = 10;
+let begunAt: number | undefined;
+
+/**
+ * Whether what has come in this turn of the event loop has taken long enough. However short each request and each answer
+ * is, hundreds that come at once would hold the event loop for all of them.
+ */
+export function isTurnSpent(): boolean {
+  const now = performance.now();
+  if (begunAt !== undefined) return now - begunAt > mostMs;
+  begunAt = now;
+  setImmediate(endTurn);
+  return false;
+}
+
+function endTurn(): void {
+  begunAt = undefined;
 }
 
 /** Reading, writing or storing a text of this length takes some milliseconds. */

@@ -30,7 +30,7 @@ import {
   toMessage,
 } from './json-rpc.ts';
 import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } from './mirror-headers.ts';
-import { legacyResults, modernResults, type Pieces, textOf } from './results.ts';
+import { batchPieces, legacyResults, lengthOfAnswer, modernResults, type Pieces } from './results.ts';
 import { traceContext } from './trace-context.ts';
 
 /** An answer: a JSON text, whole or in pieces, the frames of a short event stream, or nothing (202). */
@@ -102,19 +102,19 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
   if (posted.some(isModern)) throw refused('a modern request cannot be part of a batch');
   if (posted.some((item) => isObject(item) && item.method === 'initialize'))
     throw refused('initialize cannot be part of a batch');
-  const answers: string[] = [];
+  const answers: (string | Pieces)[] = [];
   let length = 0;
   for (const [index, item] of posted.entries()) {
     if (isResponse(item)) continue;
     // Each may take as long as a request, and a call that is refused gives nothing else a turn.
-    if (answers.length > 0) await nextTurn();
+    await nextTurn();
     const inBatch = { ...context, requestId: `${context.requestId}-${index}` };
     const answer = await answerInBatch(server, item, inBatch, { count: answers.length, length });
     if (answer === undefined) continue;
-    length += answer.length;
+    length += lengthOfAnswer(answer);
     answers.push(answer);
   }
-  return answers.length === 0 ? accepted : { status: 200, body: `[${answers.join(',')}]` };
+  return answers.length === 0 ? accepted : ok(batchPieces(answers));
 }
 
 /**
@@ -126,7 +126,7 @@ async function answerInBatch(
   item: unknown,
   context: MessageContext,
   before: { count: number; length: number },
-): Promise<string | undefined> {
+): Promise<string | Pieces | undefined> {
   const failed = (code: number, message: string) => errorText(readableId(item) ?? null, code, message);
   try {
     const message = toMessage(item);
@@ -134,7 +134,7 @@ async function answerInBatch(
     if (before.length > maxBatchLength) return failed(codes.invalidRequest, longBatch);
     // The calls of a batch can take minutes, in which a credential is revoked.
     const server = before.count === 0 ? admitted : await context.admission.again();
-    return textOf(await answerLegacy(server, message, context));
+    return await answerLegacy(server, message, context);
   } catch (error) {
     if (error instanceof RpcError) return failed(error.code, error.message);
     // A refused call must not discard the answers of the others.

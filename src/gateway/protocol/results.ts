@@ -9,6 +9,30 @@ export function textOf(body: string | Pieces): string {
   return typeof body === 'string' ? body : body.join('');
 }
 
+export function lengthOfAnswer(body: string | Pieces): number {
+  return typeof body === 'string' ? body.length : body.reduce((sum, piece) => sum + piece.length, 0);
+}
+
+/**
+ * The answers to a batch as one array. Bytes stay as they are: a list of tools is megabytes long, and its own server and
+ * all who read it share it.
+ */
+export function batchPieces(answers: readonly (string | Pieces)[]): Pieces {
+  const pieces: JsonText[] = [];
+  let text = '[';
+  for (const [index, answer] of answers.entries()) {
+    if (index > 0) text += ',';
+    for (const piece of typeof answer === 'string' ? [answer] : answer) {
+      if (typeof piece === 'string') text += piece;
+      else {
+        pieces.push(text, piece);
+        text = '';
+      }
+    }
+  }
+  return ['', ...pieces, `${text}]`];
+}
+
 /** How long a client may reuse a list. Lists depend on the caller, so callers never share them. */
 const listTtlMs = 30_000;
 

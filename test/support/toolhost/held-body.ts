@@ -9,9 +9,13 @@ export type HeldBody = {
   finish(): Promise<{ status: number; body: Json }>;
 };
 
-/** Sends the headers of a POST and waits until the service has begun to handle it (RFC 9110, 10.1.1: 100-continue). */
-export async function holdBody(url: string, headers: Record<string, string>, body: Json | Json[]): Promise<HeldBody> {
-  const text = JSON.stringify(body);
+/** Sends the headers of a POST, whose body is a value or JSON text, and waits until the service has begun to handle it (RFC 9110, 10.1.1: 100-continue). */
+export async function holdBody(
+  url: string,
+  headers: Record<string, string>,
+  body: Json | Json[] | string,
+): Promise<HeldBody> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
   const request = httpRequest(url, {
     method: 'POST',
     agent: false,
