@@ -5,7 +5,7 @@ import type { FullConfig } from '../app/full-config.ts';
 import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
-import { oneRequestATurn } from '../edge/pipelined-requests.ts';
+import { requestsInTurns } from '../edge/requests-in-turns.ts';
 import { closeSilentConnections } from '../edge/silent-connections.ts';
 import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
@@ -59,7 +59,7 @@ export async function start(
   const log = createLog(config.logLevel);
   let app: App | undefined;
   let draining = false;
-  const handle = oneRequestATurn((request, response) => {
+  const handle = requestsInTurns((request, response) => {
     if (draining) response.setHeader('Connection', 'close');
     if (app) app.handle(request, response);
     else response.writeHead(503, { 'Retry-After': '1' }).end();

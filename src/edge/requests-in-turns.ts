@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { isTurnSpent, turnToBegin } from '../domain/work/next-turn.ts';
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -8,14 +9,21 @@ export const mostWaiting = 100;
 
 /**
  * Handles the requests of a connection one after the other, each in a turn of its own: a client may send thousands of them
- * in one piece, before it reads an answer (pipelining; RFC 9112, 9.3.2), and Node reports all of them in the same turn.
+ * in one piece, before it reads an answer (pipelining; RFC 9112, 9.3.2), and Node reports all of them in the same turn. So
+ * does it with requests of hundreds of connections; those that find the turn spent wait, and addresses take turns.
  */
-export function oneRequestATurn(handle: Handle): Handle {
+export function requestsInTurns(handle: Handle): Handle {
   const waiting = new WeakMap<Socket, number>();
+  const handleInTurn: Handle = (request, response) => {
+    void turnToBegin({ workspaceId: '', network: request.socket.remoteAddress }).then(() => {
+      if (!request.socket.destroyed) handle(request, response);
+    });
+  };
   return (request, response) => {
     // A response has no socket while an earlier one of the connection is not finished.
     if (response.socket !== null) {
-      handle(request, response);
+      if (isTurnSpent()) handleInTurn(request, response);
+      else handle(request, response);
       return;
     }
     const { socket } = request;
@@ -27,10 +35,8 @@ export function oneRequestATurn(handle: Handle): Handle {
       return;
     }
     response.once('socket', () => {
-      setImmediate(() => {
-        waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
-        if (!socket.destroyed) handle(request, response);
-      });
+      waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
+      handleInTurn(request, response);
     });
   };
 }
