@@ -45,5 +45,7 @@ export function openTokens(sealed: string, grantKey: Buffer, grantId: string): P
   const tokens = JSON.parse(
     createKeyring([grantKey]).open(sealed, `provider tokens|${grantId}`),
   ) as Partial<ProviderTokens>;
-  return { accessToken: '', refreshToken: undefined, expiresAt: undefined, scope: undefined, ...tokens };
+  // Earlier versions sealed parts of a millisecond where a provider gave them. Columns of times take whole numbers.
+  const expiresAt = tokens.expiresAt === undefined ? undefined : Math.floor(tokens.expiresAt);
+  return { accessToken: '', refreshToken: undefined, scope: undefined, ...tokens, expiresAt };
 }

@@ -36,11 +36,14 @@ export function textBesideToken(fields: { [name: string]: unknown }, name: 'refr
 
 const maxSpanS = 10 * 365 * 24 * 60 * 60;
 
-/** `expires_in` in ms, given as a number or as digits in a string. Undefined for 0 and anything else. */
+/**
+ * `expires_in` in whole ms, as times are stored, given as a number or as digits in a string. Undefined for 0 and anything
+ * else.
+ */
 export function spanOf(seconds: unknown): number | undefined {
   const isDigits = typeof seconds === 'string' && /^\d{1,12}$/.test(seconds);
   const number = typeof seconds === 'number' || isDigits ? Number(seconds) : 0;
-  return number > 0 ? Math.min(number, maxSpanS) * 1000 : undefined;
+  return number > 0 ? Math.max(1, Math.floor(Math.min(number, maxSpanS) * 1000)) : undefined;
 }
 
 export function incomplete(field: string): OAuthError {

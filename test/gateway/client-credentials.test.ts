@@ -128,6 +128,17 @@ for (const engine of engines) {
       assert.equal(world.asked().length, 1);
     });
 
+    it('[spec 4.4] takes a life that is no whole number of seconds or milliseconds', async () => {
+      for (const expires_in of [3599.1234, 1.005, 0.0001]) {
+        world.answer(() => ({ body: { access_token: 'short', expires_in } }));
+        assert.deepEqual(await call(await serve(service.toolhost, world)), ['Bearer short'], String(expires_in));
+      }
+      const { db } = await service.database();
+      const rows = await db.selectFrom('client_tokens').select(['renew_at', 'expires_at']).execute();
+      for (const time of rows.flatMap(({ renew_at, expires_at }) => [renew_at ?? 0, expires_at ?? 0]))
+        assert.ok(Number.isInteger(time), String(time));
+    });
+
     it('[conf 4] sends id and secret in the body where the endpoint wants them there', async () => {
       const slug = await serve(service.toolhost, world, { client_auth: 'body' });
       await call(slug);

@@ -109,6 +109,17 @@ describe('backups', () => {
   });
 
   for (const engine of engines) {
+    it(`[ship 3] with a part of a millisecond, which SQLite stores, is restored whole on ${engine}`, async () => {
+      const env = await newDatabase('sqlite');
+      const running = await serve(env);
+      const row = { server_id: 's', hash: 'h', agreement: 'a', expires_at: Date.now() + 3_599_123.4 };
+      await running.running.app.runner.db.insertInto('handed_out_tokens').values(row).execute();
+      await stop(running);
+      const again = await backupOf(await restored(engine, await backupOf(env)));
+      const kept = [row.server_id, row.hash, row.agreement, Math.floor(row.expires_at)];
+      assert.deepEqual(backupRows(again).get('handed_out_tokens'), [JSON.stringify(kept)]);
+    });
+
     it(`[ship 3] holds one moment of a service on ${engine} that goes on meanwhile`, async () => {
       const env = await newDatabase(engine);
       const running = await serve(env);

@@ -186,7 +186,7 @@ function lifeOf(value: string, lifetimeMs: number | undefined, now: number): Hel
   const life = lifetimeMs ?? unstatedMs;
   return {
     value,
-    renewAt: now + life - Math.min(marginMs, life / 4),
+    renewAt: now + life - Math.min(marginMs, Math.floor(life / 4)),
     expiresAt: lifetimeMs === undefined ? undefined : now + lifetimeMs,
   };
 }

@@ -8,6 +8,7 @@ import {
   type BackupHeader,
   type BackupPart,
   type BackupTable,
+  type Cell,
   damaged,
   type Row,
   type RowCounts,
@@ -104,7 +105,7 @@ async function insertRows(db: Db, { table, columns }: BackupTable, rows: readonl
   const names = sql.join(columns.map((column) => sql.ref(column)));
   const together = Math.max(1, Math.floor(mostValues / columns.length));
   for (let from = 0; from < rows.length; from += together) {
-    const values = rows.slice(from, from + together).map((row) => sql`(${sql.join([...row])})`);
+    const values = rows.slice(from, from + together).map((row) => sql`(${sql.join(row.map(whole))})`);
     try {
       await sql`insert into ${sql.table(table)} (${names}) values ${sql.join(values)}`.execute(db);
     } catch (error) {
@@ -112,6 +113,11 @@ async function insertRows(db: Db, { table, columns }: BackupTable, rows: readonl
       throw error;
     }
   }
+}
+
+/** Every column of numbers holds whole ones. SQLite takes others too, and earlier versions stored some. */
+function whole(cell: Cell): Cell {
+  return typeof cell === 'number' ? Math.trunc(cell) : cell;
 }
 
 const sqliteConstraint = 19;
