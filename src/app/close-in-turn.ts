@@ -24,12 +24,12 @@ export type Ending = {
 export async function closeInTurn(parts: Ending): Promise<boolean> {
   await parts.elected.stop();
   await parts.others.leave();
-  await parts.logins.stop();
+  const hasAllTokens = await parts.logins.stop();
   await parts.caches.changes.stop();
-  const [isComplete] = await Promise.all([parts.callLog.stop(), parts.limited.stop()]);
+  const [hasAllRecords] = await Promise.all([parts.callLog.stop(), parts.limited.stop()]);
   await parts.threads.close();
   await Promise.all([parts.http.close(), parts.documents.close()]);
   await parts.database.close();
   await parts.observability.stop();
-  return isComplete;
+  return hasAllTokens && hasAllRecords;
 }

@@ -15,8 +15,8 @@ export type UnsavedTokens = {
    * until they can be passed on, when the agent retries with the old refresh token.
    */
   answers: LRUCache<string, ProviderTokens>;
-  /** Tries to store once more, and then drops everything. */
-  close(): Promise<void>;
+  /** Tries to store once more, and then drops everything. False when some were lost, which is logged. */
+  close(): Promise<boolean>;
 };
 
 type Unsaved = { version: number; tokens: ProviderTokens; store: () => Promise<boolean> };
@@ -37,11 +37,17 @@ export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
     sizeCalculation: ({ tokens }) => charactersOf(tokens),
   });
   let timer: NodeJS.Timeout | undefined;
-  let storing: Promise<void> | undefined;
+  let storing: Promise<unknown> | undefined;
+  const answers = new LRUCache<string, ProviderTokens>({
+    max: most.logins,
+    maxSize: most.characters,
+    sizeCalculation: charactersOf,
+  });
 
-  /** Stores entries until none is left or the database is unavailable. */
-  async function storeAll(): Promise<void> {
+  /** Stores entries until none is left or the database is unavailable. Gives the number of those that can never be stored. */
+  async function storeAll(): Promise<number> {
     let stored = 0;
+    let lost = 0;
     for (const id of [...kept.rkeys()]) {
       const unsaved = kept.peek(id);
       if (!unsaved) continue;
@@ -49,12 +55,14 @@ export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
         await unsaved.store();
         stored++;
       } catch (error) {
-        if (isUnavailable(error)) return;
+        if (isUnavailable(error)) return lost;
+        lost++;
         log('refreshed tokens of a login could not be stored and are lost', { grant: id, reason: messageOf(error) });
       }
       if (kept.peek(id) === unsaved) kept.delete(id);
     }
-    log('refreshed tokens that waited for the database are stored', { logins: stored });
+    if (stored > 0) log('refreshed tokens that waited for the database are stored', { logins: stored });
+    return lost;
   }
 
   function tryLater(): void {
@@ -68,7 +76,7 @@ export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
   }
 
   return {
-    answers: new LRUCache({ max: most.logins, maxSize: most.characters, sizeCalculation: charactersOf }),
+    answers,
     find({ id, tokens_version }) {
       if (kept.size === 0) return undefined;
       const unsaved = kept.peek(id);
@@ -83,10 +91,13 @@ export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
       clearTimeout(timer);
       await storing;
       clearTimeout(timer);
-      if (kept.size > 0) await storeAll();
-      if (kept.size > 0)
-        log('refreshed tokens of logins are lost: their people must log in again', { logins: kept.size });
+      const never = kept.size > 0 ? await storeAll() : 0;
+      // Answers cannot be stored: only the agents that come for them know the keys that would seal them.
+      const logins = kept.size + answers.size;
+      if (logins > 0) log('refreshed tokens of logins are lost: their people must log in again', { logins });
       kept.clear();
+      answers.clear();
+      return logins + never === 0;
     },
   };
 }

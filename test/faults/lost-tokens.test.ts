@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { freshCall } from '../support/fresh-request.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { clientWithId } from '../support/oauth/oauth-client.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
+
+describe('a service that stops while its database is down, after a provider has rotated tokens', () => {
+  let postgres: TestPostgres;
+  let proxy: SilentProxy;
+  let world: LoginWorld;
+  let dataDir: string;
+  let child: ChildToolhost | undefined;
+  /** Where a second process finds the database of `world`, through `proxy`. */
+  let env: Record<string, string>;
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-lost-tokens-'));
+    postgres = await startPostgres();
+    const direct = await postgres.createDatabase();
+    const url = new URL(direct);
+    proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
+    url.port = String(proxy.port);
+    const shared = { MASTER_KEY: randomBytes(32).toString('base64'), TRUSTED_PROXIES: '1' };
+    world = await startLoginWorld({ env: { ...shared, DATABASE_URL: direct } });
+    const allowed = [...world.provider.ports, world.upstream.port].map((port) => `127.0.0.1:${port}`);
+    env = {
+      ...shared,
+      DATABASE_URL: url.href,
+      EGRESS_ALLOW: allowed.join(','),
+      PORT: '0',
+      DEMO: '0',
+      DATA_DIR: dataDir,
+    };
+  });
+  after(async () => {
+    await child?.end('SIGKILL');
+    await world.stop();
+    await proxy.close();
+    await postgres.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  /** Tokens of a new login whose provider's token ends at once. */
+  const logIn = async (token_mode: string) => {
+    const slug = await world.serve({}, { token_mode });
+    const client = await world.client(slug);
+    return { slug, client, ...(await world.tokens(client)) };
+  };
+
+  for (const mode of ['issued', 'passthrough']) {
+    it(`[find C5] says how many logins it loses, and ends with 1 (${mode})`, async () => {
+      world.provider.onToken((form) => {
+        const { body } = world.provider.honest(form);
+        return { body: { ...(body as object), expires_in: 1 } };
+      });
+      const { slug, client, access_token, refresh_token } = await logIn(mode);
+      child = await startChildToolhost(env);
+      const there = clientWithId(client.id, { issuer: `${child.url}/mcp/${slug}` });
+      world.provider.takeTokens();
+      const held = world.provider.waitForToken();
+      world.provider.onToken(() => 'hold');
+      const refreshed =
+        mode === 'issued'
+          ? freshCall(child.url, slug, { key: access_token, tool: 'run' })
+          : there.refresh(refresh_token, { resource: undefined });
+      const request = await held;
+      proxy.cut();
+      request.release(world.provider.honest(new URLSearchParams(request.body.toString())));
+      assert.equal((await refreshed).status, mode === 'issued' ? 200 : 503);
+      assert.equal(await child.end('SIGTERM'), 1, child.output());
+      assert.match(child.output(), /"logins":1,.*refreshed tokens of logins are lost: their people must log in again/);
+      proxy.heal();
+    });
+  }
+});
