@@ -28,6 +28,34 @@ export function hostCookie(name: string, baseUrl: string): HostCookie {
   };
 }
 
+/** Cookies of one kind, each named by what it is about, so that two tabs of a browser do not replace each other's. */
+export type HostCookies = {
+  named(id: string): HostCookie;
+  /** Leaves room for one more among the newest `most`. */
+  clearOlder(c: Context<Env>): void;
+};
+
+export function hostCookies(kind: string, baseUrl: string, most: number): HostCookies {
+  const named = (id: string) => hostCookie(`${kind}-${id}`, baseUrl);
+  return {
+    named,
+    clearOlder(c) {
+      for (const id of olderCookies(c.req.header('cookie'), named('').name, most - 1)) named(id).clear(c);
+    },
+  };
+}
+
+/**
+ * The 16 hex digits that follow `prefix` in names of a `Cookie` header, without those of the newest `most`. Browsers send
+ * the oldest first (RFC 6265, 5.4), and every request carries all of them, so their number needs a bound.
+ */
+export function olderCookies(header: string | undefined, prefix: string, most: number): string[] {
+  const names = (header ?? '').split(';').map((pair) => pair.trim().replace(/=.*$/s, ''));
+  const found = names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  const ids = found.filter((id) => /^[0-9a-f]{16}$/.test(id));
+  return ids.slice(0, Math.max(0, ids.length - most));
+}
+
 /** A cookie of a request that has no Hono context. */
 export function readCookie(headers: RequestHeaders, name: string): string | undefined {
   return typeof headers.cookie === 'string' ? parse(headers.cookie, name)[name] : undefined;

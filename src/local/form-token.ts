@@ -1,10 +1,18 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { olderCookies } from '../http/cookies.ts';
 
-const cookieName = 'toolhost-identity-form';
+const prefix = 'toolhost-identity-form-';
+/** Most forms of a browser at once. */
+const mostForms = 20;
 
-/** URL at which a form is shown and submitted, and the cookie of the browser that may submit it. */
-export type FormAddress = { location: string; cookie: string };
+/** One cookie per form, so that two tabs do not replace each other's. */
+function cookieName(path: string): string {
+  return prefix + createHash('sha256').update(path).digest('hex').slice(0, 16);
+}
+
+/** URL at which a form is shown and submitted, and the cookies that are set for it: its own, and the ends of the oldest. */
+export type FormAddress = { location: string; cookies: string[] };
 
 /** Binds forms to the browser that was shown them: their URL holds a token that belongs to its cookie. */
 export type FormTokens = {
@@ -18,17 +26,20 @@ export function createFormTokens(origin: string, lifeS: number): FormTokens {
   const key = randomBytes(32);
   const tokenOf = (path: string, browser: string) =>
     createHmac('sha256', key).update(`${path} ${browser}`).digest('base64url');
+  // Lax, because a browser that follows a link from another site must be recognised at the next step.
+  const cookie = (name: string, value: string, ageS: number) =>
+    `${name}=${value}; Path=/interaction; HttpOnly; SameSite=Lax; Max-Age=${ageS}`;
   return {
     addressFor(request) {
       const { pathname } = new URL(request.url ?? '', origin);
-      const browser = browserOf(request) ?? randomBytes(32).toString('base64url');
-      // Lax, because a browser that follows a link from another site must be recognised at the next step.
-      const cookie = `${cookieName}=${browser}; Path=/interaction; HttpOnly; SameSite=Lax; Max-Age=${lifeS}`;
-      return { location: `${pathname}?form=${tokenOf(pathname, browser)}`, cookie };
+      const browser = browserOf(request, pathname) ?? randomBytes(32).toString('base64url');
+      const older = olderCookies(request.headers.cookie, prefix, mostForms - 1);
+      const cookies = [cookie(cookieName(pathname), browser, lifeS), ...older.map((id) => cookie(prefix + id, '', 0))];
+      return { location: `${pathname}?form=${tokenOf(pathname, browser)}`, cookies };
     },
     isOwnAddress(request) {
       const { pathname, searchParams } = new URL(request.url ?? '', origin);
-      const browser = browserOf(request);
+      const browser = browserOf(request, pathname);
       if (browser === undefined) return false;
       const given = Buffer.from(searchParams.get('form') ?? '');
       const wanted = Buffer.from(tokenOf(pathname, browser));
@@ -37,13 +48,14 @@ export function createFormTokens(origin: string, lifeS: number): FormTokens {
   };
 }
 
-function browserOf(request: IncomingMessage): string | undefined {
+function browserOf(request: IncomingMessage, path: string): string | undefined {
+  const name = cookieName(path);
   const found = (request.headers.cookie ?? '')
     .split(';')
     .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${cookieName}=`));
+    .filter((pair) => pair.startsWith(`${name}=`));
   // Two cookies of the same name: one was planted by someone else.
-  return found.length === 1 ? found[0]?.slice(cookieName.length + 1) : undefined;
+  return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
 }
 
 /** Whether a request comes from a page of its own host, or has no header that names the origin. */

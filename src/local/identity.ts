@@ -147,12 +147,12 @@ async function interact(
     await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
     return;
   }
-  const { location, cookie } = forms.addressFor(request);
+  const { location, cookies } = forms.addressFor(request);
   if (!forms.isOwnAddress(request)) {
     // Without cookies a second redirect would loop forever.
     if (request.url?.includes('?form='))
       refuse(response, 403, 'Cookies are off for this page; allow them and start again.');
-    else response.writeHead(303, { Location: location, 'Set-Cookie': cookie, 'Cache-Control': 'no-store' }).end();
+    else response.writeHead(303, { Location: location, 'Set-Cookie': cookies, 'Cache-Control': 'no-store' }).end();
     return;
   }
   response.writeHead(200, {

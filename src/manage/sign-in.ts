@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { base62 } from '../domain/credentials/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import { AppError, messageOf } from '../errors.ts';
-import { type HostCookie, hostCookie } from '../http/cookies.ts';
+import { type HostCookie, hostCookie, hostCookies } from '../http/cookies.ts';
 import { pagePolicy } from '../http/page.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
@@ -35,10 +36,18 @@ type Departure = SignIn & { returnTo: string; expiresAt: number };
 const departureMs = 10 * 60_000;
 const sessionMs = 7 * 24 * 60 * 60_000;
 const sealContext = 'sign-in departure';
+/** Most sign-ins of a browser at once, and the longest path to return to: cookies with them go with every request. */
+const mostDepartures = 5;
+const longestPath = 500;
 
 /** `/login`, `/login/callback` and `/logout`: OpenID Connect with state, nonce and PKCE, then a session of our own. */
 export function createSignIn(parts: SignInParts): Hono<Env> {
-  const departure = hostCookie('toolhost-sign-in', parts.baseUrl);
+  const departures = hostCookies('toolhost-sign-in', parts.baseUrl, mostDepartures);
+  const departureOf = (state: string) =>
+    departures.named(createHash('sha256').update(state).digest('hex').slice(0, 16));
+  // Earlier versions have this one cookie for all sign-ins. During an upgrade one version may begin a sign-in and the other
+  // one end it.
+  const shared = hostCookie('toolhost-sign-in', parts.baseUrl);
   const session = sessionCookie(parts.baseUrl);
   const redirectUri = parts.baseUrl + routes.loginCallback;
   const app = new Hono<Env>();
@@ -58,14 +67,22 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
       returnTo: ownPath(c.req.query('return_to')),
       expiresAt: parts.now() + departureMs,
     };
-    departure.set(c, parts.keyring.seal(JSON.stringify(signIn), sealContext), departureMs);
+    const sealed = parts.keyring.seal(JSON.stringify(signIn), sealContext);
+    for (const cookie of [departureOf(signIn.state), shared]) cookie.set(c, sealed, departureMs);
+    departures.clearOlder(c);
     return c.redirect((await parts.identity.authorizationUrl(signIn, redirectUri)).href);
   });
 
   app.get(routes.loginCallback, async (c) => {
     checkRate(c);
-    const signIn = openDeparture(departure.get(c), parts);
-    departure.clear(c);
+    const state = c.req.query('state') ?? '';
+    // Only what belongs to this answer: another tab may have begun a sign-in of its own.
+    const own = [departureOf(state), shared].filter((cookie) => openDeparture(cookie.get(c), parts)?.state === state);
+    const signIn = openDeparture(own[0]?.get(c), parts);
+    // No cookie, or one that is not ours: the message is the same as for an expired one.
+    if (!signIn || signIn.expiresAt <= parts.now())
+      throw new AppError('forbidden', 'this sign-in was begun in another browser or has expired; start again');
+    for (const cookie of own) cookie.clear(c);
     const returned = new URL(redirectUri);
     returned.search = new URL(c.req.url).search;
     const person = await parts.welcome(await parts.identity.identify(returned, signIn));
@@ -92,15 +109,15 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
 
 /** A path on this host, or the home page for anything else. */
 function ownPath(path: string | undefined): string {
-  return path !== undefined && /^\/(?![/\\])[\w\-./?=&%~]*$/.test(path) ? path : routes.home;
+  return path !== undefined && path.length <= longestPath && /^\/(?![/\\])[\w\-./?=&%~]*$/.test(path)
+    ? path
+    : routes.home;
 }
 
-function openDeparture(sealed: string | undefined, parts: SignInParts): Departure {
-  const opened = parts.keyring.openReturned(sealed ?? '', sealContext);
-  const departure = opened === undefined ? undefined : (JSON.parse(opened) as Departure);
-  if (departure !== undefined && departure.expiresAt > parts.now()) return departure;
-  // No cookie, or one that is not ours: the message is the same as for an expired one.
-  throw new AppError('forbidden', 'this sign-in was begun in another browser or has expired; start again');
+/** Undefined for what this service did not seal. */
+function openDeparture(sealed: string | undefined, { keyring }: SignInParts): Departure | undefined {
+  const opened = keyring.openReturned(sealed ?? '', sealContext);
+  return opened === undefined ? undefined : (JSON.parse(opened) as Departure);
 }
 
 /** Starts a new session at every sign-in, so that a session planted in the browser before is useless. */

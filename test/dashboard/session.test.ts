@@ -81,7 +81,8 @@ describe('signing in to the dashboard', () => {
     const browser = createCookieBrowser();
     await browser.open(`${toolhost.url}/login`);
     const wrong = await browser.open(`${toolhost.url}/login/callback?code=x&state=y`);
-    assert.equal(wrong.response.status, 401);
+    // No sign-in of this browser has that state.
+    assert.equal(wrong.response.status, 403);
     const other = await createCookieBrowser().open(`${toolhost.url}/login/callback?code=x&state=y`);
     assert.equal(other.response.status, 403);
     assert.match(other.html, /another browser/);

@@ -86,7 +86,7 @@ describe('the headers of the dashboard behind https', () => {
     assert.equal(departure.status, 302);
     const [cookie] = departure.headers['set-cookie'] ?? [];
     const flags = '; Path=/; HttpOnly; Secure; SameSite=Lax';
-    assert.match(cookie ?? '', /^__Host-toolhost-sign-in=[^;]+; /);
+    assert.match(cookie ?? '', /^__Host-toolhost-sign-in-[0-9a-f]{16}=[^;]+; /);
     for (const flag of flags.split('; ').slice(1)) assert.ok(cookie?.split('; ').includes(flag), `${cookie}`);
     const { searchParams: sent } = new URL(String(departure.headers.location));
     assert.equal(sent.get('redirect_uri'), `${baseUrl}/login/callback`);

@@ -61,8 +61,14 @@ describe('consent', () => {
     assert.equal(page.headers.get('x-frame-options'), 'DENY');
     assert.equal(page.headers.get('cache-control'), 'no-store');
     assert.equal(page.headers.get('x-content-type-options'), 'nosniff');
-    const [cookie, ...others] = page.headers.getSetCookie();
-    assert.match(cookie ?? '', /^toolhost-consent=\w{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
+    const [cookie, shared, ...others] = page.headers.getSetCookie();
+    for (const [line, name] of [
+      [cookie, /^toolhost-consent-[0-9a-f]{16}=/],
+      [shared, /^toolhost-consent=/],
+    ] as const) {
+      assert.match(line ?? '', name);
+      assert.match(line ?? '', /=\w{43}; Path=\/; HttpOnly; SameSite=Lax; Max-Age=600$/);
+    }
     assert.deepEqual([others, world.provider.takeLogins(), world.provider.takeTokens()], [[], [], []]);
   });
 
@@ -150,6 +156,7 @@ describe('consent', () => {
       { cookie: undefined },
       { cookie: 'toolhost-consent=' },
       { cookie: `toolhost-consent=${other.cookies('127.0.0.1').get('toolhost-consent')}` },
+      { cookie: [...other.cookies('127.0.0.1')].map(([name, value]) => `${name}=${value}`).join('; ') },
       { 'sec-fetch-site': 'cross-site' },
       { 'sec-fetch-site': 'same-site' },
       { 'sec-fetch-site': 'none' },
@@ -164,6 +171,41 @@ describe('consent', () => {
     }
     assert.deepEqual(world.provider.takeLogins(), []);
     assert.equal((await browser.press(form, 'Allow and log in')).status, 200);
+  });
+
+  it('[sec D4] takes the forms of two tabs that were opened at once, each with a cookie of its own', async () => {
+    const browser = world.browser();
+    const elsewhere = await world.client(await world.serve());
+    // Neither request carries a cookie, because both leave before an answer has come.
+    const open = ({ url }: { url: URL }) => browser.get(url, { cookie: undefined });
+    const tabs = [await open(client.authorization()), await open(elsewhere.authorization())];
+    for (const tab of tabs) {
+      const page = await browser.press(tab, 'Allow and log in');
+      const back = next(await browser.get(next(await browser.get(next(page)))));
+      assert.ok(back.searchParams.has('code'));
+    }
+    assert.deepEqual([...browser.cookies('127.0.0.1').keys()], ['toolhost-consent']);
+  });
+
+  it('[sec D4] takes a form whose browser has only the cookie that earlier versions set', async () => {
+    const browser = world.browser();
+    const form = await browser.get(client.authorization().url);
+    const shared = browser.cookies('127.0.0.1').get('toolhost-consent');
+    const headers = { cookie: `toolhost-consent=${shared}` };
+    assert.equal((await browser.press(form, 'Allow and log in', { headers })).status, 200);
+  });
+
+  it('[find A5] leaves at most 20 cookies of forms and 20 of logins in a browser, the newest', async () => {
+    const browser = world.browser();
+    const counted = (prefix: string) =>
+      [...browser.cookies('127.0.0.1').keys()].filter((name) => name.startsWith(prefix)).length;
+    const forms: Page[] = [];
+    for (let n = 0; n < 22; n++) forms.push(await browser.get(client.authorization().url));
+    assert.equal(counted('toolhost-consent-'), 20);
+    assert.equal((await browser.press(forms.at(-1) ?? assert.fail(), 'Cancel')).status, 200);
+    assert.equal(counted('toolhost-consent-'), 19);
+    for (let n = 0; n < 22; n++) await departure(browser);
+    assert.deepEqual([counted('toolhost-consent-'), counted('toolhost-login-')], [19, 20]);
   });
 
   it('[sec D4] counts a form once, also after its login is over, and only for ten minutes', async () => {

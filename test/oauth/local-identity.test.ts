@@ -28,7 +28,7 @@ describe('[find B8] the identity provider of local mode', () => {
     const [cookie] = address.headers.getSetCookie();
     assert.match(
       cookie ?? '',
-      /^toolhost-identity-form=[\w-]{43}; Path=\/interaction; HttpOnly; SameSite=Lax; Max-Age=3600$/,
+      /^toolhost-identity-form-[0-9a-f]{16}=[\w-]{43}; Path=\/interaction; HttpOnly; SameSite=Lax; Max-Age=3600$/,
     );
     assert.equal(form.headers.get('x-frame-options'), 'DENY');
     assert.equal(form.headers.get('cache-control'), 'no-store');
@@ -55,6 +55,8 @@ describe('[find B8] the identity provider of local mode', () => {
     ];
     const sent = (page: Page, headers?: Changes) => browser.press(page, 'Continue', headers && { headers });
     for (const action of actions) assert.equal((await sent(withAction(action))).status, 403, action);
+    const names = [...browser.cookies('127.0.0.1').keys()];
+    const formCookie = names.find((name) => name.startsWith('toolhost-identity-form-'));
     const cookies = [...browser.cookies('127.0.0.1')].map(([name, value]) => `${name}=${value}`);
     const headers: Changes[] = [
       { 'sec-fetch-site': 'cross-site' },
@@ -62,11 +64,26 @@ describe('[find B8] the identity provider of local mode', () => {
       { origin: 'https://evil.example' },
       { origin: 'null' },
       { cookie: cookies.filter((pair) => !pair.startsWith('toolhost-identity-form')).join('; ') },
-      { cookie: [...cookies, 'toolhost-identity-form=planted'].join('; ') },
+      { cookie: [...cookies, `${formCookie}=planted`].join('; ') },
     ];
     for (const change of headers) assert.equal((await sent(form, change)).status, 403, JSON.stringify(change));
     assert.equal((await browser.get(`${toolhost.url}/api/v1/session`)).status, 401);
     assert.ok([302, 303].includes((await sent(form)).status));
+  });
+
+  it('accepts the forms of two tabs that were opened at once', async () => {
+    const tabs = [createBrowser(), createBrowser()];
+    const forms = [];
+    for (const tab of tabs) forms.push(await formFor(tab));
+    // The browsers of the tests have no paths of cookies, so two stand for the tabs of one. They share what has the path /interaction.
+    const shared = tabs.flatMap((tab) =>
+      [...tab.cookies('127.0.0.1')].filter(([name]) => name.startsWith('toolhost-identity-form')),
+    );
+    for (const [index, tab] of tabs.entries()) {
+      for (const [name, value] of shared) (tab.cookies('127.0.0.1') as Map<string, string>).set(name, value);
+      const { status } = await tab.press(forms[index] ?? assert.fail(), 'Continue');
+      assert.ok([302, 303].includes(status), String(status));
+    }
   });
 
   it('answers to its own loopback names only', async () => {

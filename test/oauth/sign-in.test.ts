@@ -76,7 +76,7 @@ describe('answers of the identity provider at a sign-in', () => {
     ]) {
       const browser = createBrowser();
       const { page } = await signIn(browser, {}, changed);
-      assert.equal(page.status, 401, JSON.stringify(changed));
+      assert.equal(page.status, 'state' in changed ? 403 : 401, JSON.stringify(changed));
       assert.doesNotMatch(page.html, /<b>|access_denied/);
       assert.equal(sessionOf(browser), undefined);
     }
@@ -90,6 +90,58 @@ describe('answers of the identity provider at a sign-in', () => {
     const page = await victim.get(`${toolhost.url}/login/callback?${query}`);
     assert.equal(page.status, 403);
     assert.equal(sessionOf(victim), undefined);
+  });
+
+  const departuresOf = (browser: Browser) =>
+    [...browser.cookies('127.0.0.1').keys()].filter((name) => name.startsWith('toolhost-sign-in'));
+
+  it('[sec E6] ends the sign-ins of two tabs that were begun at once, each in its own tab', async () => {
+    const browser = createBrowser();
+    // Neither request carries a cookie, because both leave before an answer has come.
+    const begin = async () => next(await browser.get(`${toolhost.url}/login`, { cookie: undefined })).searchParams;
+    const tabs = [await begin(), await begin()];
+    for (const sent of tabs) {
+      provider.issue(sent.get('nonce') ?? '');
+      const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
+      assert.equal((await browser.get(`${toolhost.url}/login/callback?${query}`)).status, 302);
+      assert.equal(await statusOf(browser), 200);
+    }
+    assert.deepEqual(departuresOf(browser), []);
+  });
+
+  it('[sec E6] leaves a sign-in under way when an answer of another one comes', async () => {
+    const browser = createBrowser();
+    const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
+    const before = departuresOf(browser);
+    const answer = (state: string) => new URLSearchParams({ code: 'x', state, iss: provider.url });
+    assert.equal((await browser.get(`${toolhost.url}/login/callback?${answer('made-up')}`)).status, 403);
+    assert.deepEqual(departuresOf(browser), before);
+    provider.issue(sent.get('nonce') ?? '');
+    // Earlier versions set only the cookie without a name of the sign-in.
+    const cookie = `toolhost-sign-in=${browser.cookies('127.0.0.1').get('toolhost-sign-in')}`;
+    const back = `${toolhost.url}/login/callback?${answer(sent.get('state') ?? '')}`;
+    assert.equal((await browser.get(back, { cookie })).status, 302);
+  });
+
+  it('[find A5] leaves at most five sign-ins under way in a browser, the newest, and no long path in them', async () => {
+    const browser = createBrowser();
+    const path = (length: number) => `/calls?slug=${'a'.repeat(length - '/calls?slug='.length)}`;
+    for (let n = 0; n < 8; n++) await browser.get(`${toolhost.url}/login?return_to=${encodeURIComponent(path(500))}`);
+    assert.equal(departuresOf(browser).filter((name) => name !== 'toolhost-sign-in').length, 5);
+    const all = [...browser.cookies('127.0.0.1')].map((pair) => pair.join('=')).join('; ');
+    assert.ok(all.length < 8000, String(all.length));
+    for (const [length, shown] of [
+      [500, path(500)],
+      [501, '/'],
+    ] as const) {
+      const { searchParams: sent } = next(
+        await browser.get(`${toolhost.url}/login?return_to=${encodeURIComponent(path(length))}`),
+      );
+      provider.issue(sent.get('nonce') ?? '');
+      const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
+      const page = await browser.get(`${toolhost.url}/login/callback?${query}`);
+      assert.equal(page.headers.get('location'), shown);
+    }
   });
 
   it('[sec E6] makes a session of its own, whatever was planted in the browser before', async () => {

@@ -8,7 +8,7 @@ import { offlineScope } from '../metadata.ts';
 import { type OAuthAnswer, type RequestParts, spans } from '../parts.ts';
 import { clientRedirect, errorWithLink } from './client-redirect.ts';
 import { type ConsentRequest, consentContext } from './consent-request.ts';
-import { consentCookie, cookieJar } from './cookies.ts';
+import { consentCookie, consentPrefix, cookieJar, sharedConsentCookie } from './cookies.ts';
 import { consentPage } from './pages.ts';
 
 /**
@@ -33,9 +33,10 @@ export async function authorize(
     const codeChallenge = checkPkce(query);
     const view = checkResource(server, query.getAll('resource'));
     const jar = cookieJar(parts.baseUrl);
-    const browser = jar.read(cookieHeader, consentCookie) ?? newSecret(parts.random);
+    const browser = jar.read(cookieHeader, sharedConsentCookie) ?? newSecret(parts.random);
+    const consentId = newSecret(parts.random);
     const request: ConsentRequest = {
-      consentId: newSecret(parts.random),
+      consentId,
       clientId: client.id,
       clientName: client.name,
       redirectUri,
@@ -48,7 +49,12 @@ export async function authorize(
     };
     const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server, view));
     const html = consentPage(server, client, request, sealed);
-    return { kind: 'page', status: 200, html, cookies: [jar.set(consentCookie, browser, spans.consent)] };
+    const cookies = [
+      jar.set(consentCookie(hashOf(consentId)), browser, spans.consent),
+      jar.set(sharedConsentCookie, browser, spans.consent),
+      ...jar.clearOlder(cookieHeader, consentPrefix),
+    ];
+    return { kind: 'page', status: 200, html, cookies };
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
     const outcome = { error, state: query.get('state') ?? undefined };

@@ -30,9 +30,10 @@ export function clientAnswerPage(
   server: LoginServer,
   redirectUri: string,
   outcome: Outcome & { error: OAuthError },
+  cookies: string[],
 ): OAuthAnswer {
   const location = addressOf(server, redirectUri, outcome);
-  return { kind: 'page', status: 200, html: returnPage(server, redirectUri, outcome.error, location) };
+  return { kind: 'page', status: 200, html: returnPage(server, redirectUri, outcome.error, location), cookies };
 }
 
 /** An error page for a client that nobody has verified. The person decides whether to follow the link to it. */

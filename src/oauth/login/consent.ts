@@ -6,7 +6,7 @@ import type { LoginServer } from '../login-server.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
 import { clientAnswerPage } from './client-redirect.ts';
 import { type ConsentRequest, consentContext } from './consent-request.ts';
-import { consentCookie, cookieJar, loginCookie } from './cookies.ts';
+import { consentCookie, cookieJar, loginCookie, loginPrefix, sharedConsentCookie } from './cookies.ts';
 import { sealLoginSecrets } from './login-secrets.ts';
 import { departurePage } from './pages.ts';
 
@@ -25,9 +25,11 @@ export async function decide(
   const request = openRequest(server, form, parts);
   checkBrowser(request, headers.cookie, parts);
   checkAge(request, parts);
+  const jar = cookieJar(parts.baseUrl);
+  const used = jar.clear(consentCookie(hashOf(request.consentId)));
   if (form.get('decision') !== 'allow') {
     const error = new OAuthError('access_denied', 'the person did not allow it');
-    return clientAnswerPage(server, request.redirectUri, { error, state: request.state });
+    return clientAnswerPage(server, request.redirectUri, { error, state: request.state }, [used]);
   }
   const state = newSecret(parts.random);
   const verifier = newSecret(parts.random);
@@ -56,8 +58,9 @@ export async function decide(
   if (!isFirst) throw refused('this form was sent before; start again in the client');
   parts.onEvent('started');
   const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
-  const cookie = cookieJar(parts.baseUrl).set(loginCookie(id), binding, spans.login);
-  return { kind: 'page', status: 200, html: departurePage(server, url), cookies: [cookie] };
+  const cookie = jar.set(loginCookie(id), binding, spans.login);
+  const cookies = [cookie, used, ...jar.clearOlder(headers.cookie, loginPrefix)];
+  return { kind: 'page', status: 200, html: departurePage(server, url), cookies };
 }
 
 function refused(message: string): OAuthError {
@@ -76,8 +79,10 @@ function openRequest(server: LoginServer, form: URLSearchParams, parts: OAuthPar
 }
 
 function checkBrowser(request: ConsentRequest, cookie: string | undefined, parts: OAuthParts): void {
-  const browser = cookieJar(parts.baseUrl).read(cookie, consentCookie);
-  if (browser === undefined || hashOf(browser) !== request.browser) {
+  const jar = cookieJar(parts.baseUrl);
+  const names = [consentCookie(hashOf(request.consentId)), sharedConsentCookie];
+  const browsers = names.map((name) => jar.read(cookie, name)).filter((browser) => browser !== undefined);
+  if (!browsers.some((browser) => hashOf(browser) === request.browser)) {
     throw refused('the form was shown in another browser, or cookies are off');
   }
 }

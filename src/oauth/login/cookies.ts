@@ -1,25 +1,46 @@
+import { olderCookies } from '../../http/cookies.ts';
+
 /** Cookies of the OAuth proxy. `__Host-` binds them to this host. Only local mode uses plain http, without the prefix. */
 export type CookieJar = {
   set(name: string, value: string, maxAgeMs: number): string;
   clear(name: string): string;
+  /** Clears the oldest of the cookies with this prefix, so that one more makes `mostInProgress`. */
+  clearOlder(header: string | undefined, prefix: string): string[];
   read(header: string | undefined, name: string): string | undefined;
 };
 
-/** Binds a consent form to the browser that was shown it. */
-export const consentCookie = 'toolhost-consent';
+export const consentPrefix = 'toolhost-consent-';
+export const loginPrefix = 'toolhost-login-';
+
+/** Most forms, and most logins, of a browser at once. */
+const mostInProgress = 20;
+
+/** Binds a consent form to the browser that was shown it. One cookie per form, so that tabs can open several at once. */
+export function consentCookie(consentHash: string): string {
+  return consentPrefix + consentHash.slice(0, 16);
+}
+
+/**
+ * Earlier versions bind all forms to this one cookie. It is set and read as well, because during an upgrade one version
+ * may show a form and the other one take it.
+ */
+export const sharedConsentCookie = 'toolhost-consent';
 
 /** Binds a login to the browser that consented. One cookie per login, so that several can be in progress. */
 export function loginCookie(stateHash: string): string {
-  return `toolhost-login-${stateHash.slice(0, 16)}`;
+  return loginPrefix + stateHash.slice(0, 16);
 }
 
 export function cookieJar(baseUrl: string): CookieJar {
   const isSecure = baseUrl.startsWith('https:');
   const full = (name: string) => (isSecure ? `__Host-${name}` : name);
   const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  const clear = (name: string) => `${full(name)}=; ${attributes}; Max-Age=0`;
   return {
     set: (name, value, maxAgeMs) => `${full(name)}=${value}; ${attributes}; Max-Age=${Math.floor(maxAgeMs / 1000)}`,
-    clear: (name) => `${full(name)}=; ${attributes}; Max-Age=0`,
+    clear,
+    clearOlder: (header, prefix) =>
+      olderCookies(header, full(prefix), mostInProgress - 1).map((id) => clear(prefix + id)),
     read(header, name) {
       const values = (header ?? '')
         .split(';')
