@@ -130,6 +130,12 @@ export const oauthErrorStatus = {
 
 export type OAuthErrorCode = keyof typeof oauthErrorStatus;
 
+/** The code by which the endpoints of OAuth tell an error of another part of the service. */
+export function oauthCodeOf({ kind }: AppError): OAuthErrorCode {
+  if (kind === 'unavailable') return 'temporarily_unavailable';
+  return kind === 'internal' ? 'server_error' : 'invalid_request';
+}
+
 /** An error of the OAuth proxy. `message` is for the client and the person; `detail` goes only to the log. */
 export class OAuthError extends Error {
   readonly code: OAuthErrorCode;

@@ -37,6 +37,9 @@ export type OAuthParts = {
   onEvent: (event: LoginEvent) => void;
 };
 
+/** Reports a fault of this program. */
+export type FaultReport = { onUnexpected: (error: unknown, requestId: string) => void };
+
 /** An event of a login for the audit log; `detail` holds no secret. */
 export type LoginRecord = {
   server: LoginServer;

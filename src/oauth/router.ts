@@ -3,7 +3,7 @@ import { type Context, Hono } from 'hono';
 import { formFields } from '../domain/http/form.ts';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import type { ArrivingBodies } from '../domain/visit.ts';
-import { AppError, OAuthError, oauthErrorStatus } from '../errors.ts';
+import { AppError, OAuthError, oauthCodeOf, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
 import { routes } from '../routes.ts';
@@ -14,20 +14,20 @@ import { decide } from './login/consent.ts';
 import { errorPage } from './login/pages.ts';
 import type { LoginServer } from './login-server.ts';
 import { resourceMetadata, serverMetadata } from './metadata.ts';
-import type { OAuthAnswer, OAuthParts, RequestParts } from './parts.ts';
+import type { FaultReport, OAuthAnswer, OAuthParts, RequestParts } from './parts.ts';
 import { revoke } from './tokens/revoke.ts';
 import { redeem } from './tokens/token.ts';
 
 type Env = { Bindings: HttpBindings };
 
-export type OAuthRouterParts = OAuthParts & {
-  /** Rate limit of the open endpoints: whether the sender may make one more request in this minute. */
-  mayAsk: (request: HttpBindings['incoming']) => boolean;
-  arriving: ArrivingBodies;
-  /** The address of a request, as limits count it. */
-  networkOf: (request: HttpBindings['incoming']) => string;
-  onUnexpected: (error: unknown, requestId: string) => void;
-};
+export type OAuthRouterParts = OAuthParts &
+  FaultReport & {
+    /** Rate limit of the open endpoints: whether the sender may make one more request in this minute. */
+    mayAsk: (request: HttpBindings['incoming']) => boolean;
+    arriving: ArrivingBodies;
+    /** The address of a request, as limits count it. */
+    networkOf: (request: HttpBindings['incoming']) => string;
+  };
 
 const maxBodyBytes = 64 * 1024;
 
@@ -212,7 +212,7 @@ function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
   if (error instanceof OAuthError && error.detail !== undefined) {
     parts.log('a login was refused', { error: error.code, message: error.message, detail: error.detail });
   }
-  const shown = error instanceof OAuthError ? error : new OAuthError('invalid_request', error.message);
+  const shown = error instanceof OAuthError ? error : new OAuthError(oauthCodeOf(error), error.message);
   // 400 for an unknown client, 403 for a form or login of another browser: 401 would make browsers ask for a password.
   const status = shown.code === 'access_denied' ? 403 : statusOf(error) === 401 ? 400 : statusOf(error);
   addHeaders(c, error);
@@ -229,12 +229,7 @@ function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
   if (error instanceof OAuthError && error.detail !== undefined) {
     parts.log('a client was refused', { error: error.code, message: error.message, detail: error.detail });
   }
-  const code =
-    error instanceof OAuthError
-      ? error.code
-      : error.kind === 'unavailable'
-        ? 'temporarily_unavailable'
-        : 'invalid_request';
+  const code = error instanceof OAuthError ? error.code : oauthCodeOf(error);
   addHeaders(c, error);
   if (code === 'slow_down') c.header('Retry-After', '60');
   if (code === 'invalid_client') c.header('WWW-Authenticate', 'Bearer');

@@ -210,6 +210,20 @@ describe('an identity provider that is down when a person comes back from it', (
     });
   }
 
+  it('[find C4] takes the form of an agent that was sent meanwhile once it is back', async () => {
+    const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
+    const browser = createBrowser();
+    const form = await browser.get(client.authorization().url);
+    provider.answer('/.well-known/openid-configuration', 'down', 503);
+    const during = await browser.press(form, 'Allow and log in');
+    assert.equal(during.status, 503);
+    assert.match(during.html, /temporarily_unavailable/);
+    provider.answer('/.well-known/openid-configuration');
+    const departure = await browser.press(form, 'Allow and log in');
+    const answer = next(await browser.get(back(next(departure)))).searchParams;
+    assert.deepEqual([answer.get('error'), answer.has('code')], [null, true]);
+  });
+
   it('says so itself [sec E6]', async () => {
     for (const error of ['temporarily_unavailable', 'server_error']) {
       assert.equal((await (await signedIn({ error }))()).status, 503, error);

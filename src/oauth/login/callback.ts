@@ -1,6 +1,6 @@
 import { isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
 import { newId } from '../../domain/ids.ts';
-import { OAuthError, type OAuthErrorCode } from '../../errors.ts';
+import { AppError, messageOf, OAuthError, type OAuthErrorCode, oauthCodeOf } from '../../errors.ts';
 import { routes, urlOf } from '../../routes.ts';
 import { recordChanges } from '../../store/changes/changes.ts';
 import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../../store/logins/authorizations.ts';
@@ -11,7 +11,7 @@ import { transact } from '../../store/transact.ts';
 import { rejectDuplicates } from '../clients/request-checks.ts';
 import { hashOf, newSecret, sealTokens, wrapKey } from '../credentials.ts';
 import type { LoginResult, LoginServer } from '../login-server.ts';
-import { type LoginRecord, type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
+import { type FaultReport, type LoginRecord, type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
 import { type LoginSecrets, openLoginSecrets } from './login-secrets.ts';
@@ -21,13 +21,14 @@ export type Returned = { query: URLSearchParams; cookieHeader: string | undefine
 
 /**
  * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
- * that consented must all match. Then the provider's code is exchanged and the client gets one of ours.
+ * that consented must all match. Then the provider's code is exchanged and the client gets one of ours. From then on nobody
+ * can load the page again, so the client is told of every fault.
  * @throws OAuthError, shown as a page, until the browser is known to be the one that began the login
  */
 export async function callback(
   server: LoginServer,
   { query, cookieHeader, requestId }: Returned,
-  parts: OAuthParts,
+  parts: OAuthParts & FaultReport,
 ): Promise<OAuthAnswer> {
   rejectDuplicates(query);
   checkIssuer(query.get('iss'), parts.baseUrl);
@@ -46,13 +47,31 @@ export async function callback(
     const ours = await storeGrant(server, { login, result, agreement, requestId }, parts);
     parts.onEvent('finished');
     return clientRedirect(server, login.redirect_uri, { code: ours, state }, cookies);
-  } catch (error) {
+  } catch (thrown) {
     parts.onEvent('failed');
-    if (!(error instanceof OAuthError)) throw error;
+    const error = toldOf(thrown, requestId, parts);
     parts.log('a login failed', { slug: server.slug, error: error.code, message: error.message, detail: error.detail });
-    if (error !== refusal)
-      await transact(parts.db, (db) => parts.audit(db, failureOf(server, { login, error, requestId })));
+    if (error !== refusal) await noteFailure(failureOf(server, { login, error, requestId }), parts);
     return clientRedirect(server, login.redirect_uri, { error, state }, cookies);
+  }
+}
+
+/** What the client is told of a fault. */
+function toldOf(thrown: unknown, requestId: string, parts: FaultReport): OAuthError {
+  if (thrown instanceof OAuthError) return thrown;
+  if (thrown instanceof AppError)
+    return new OAuthError(oauthCodeOf(thrown), `the login could not be finished: ${thrown.message}`);
+  parts.onUnexpected(thrown, requestId);
+  return new OAuthError('server_error', 'something went wrong inside the service');
+}
+
+/** Writes a failed login down. The client is told of it also where the database does not take that. */
+async function noteFailure(failure: LoginRecord, parts: OAuthParts & FaultReport): Promise<void> {
+  try {
+    await transact(parts.db, (db) => parts.audit(db, failure));
+  } catch (error) {
+    if (!(error instanceof AppError)) parts.onUnexpected(error, failure.requestId);
+    parts.log('a failed login could not be written down', { slug: failure.server.slug, reason: messageOf(error) });
   }
 }
 

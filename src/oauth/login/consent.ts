@@ -36,6 +36,8 @@ export async function decide(
   const binding = newSecret(parts.random);
   const now = parts.now();
   const id = hashOf(state);
+  // Before the form counts as sent: where the provider does not answer, the person can send it again.
+  const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
   const isFirst = await insertAuthorization(parts.db, {
     id,
     workspace_id: server.workspaceId,
@@ -57,7 +59,6 @@ export async function decide(
   });
   if (!isFirst) throw refused('this form was sent before; start again in the client');
   parts.onEvent('started');
-  const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
   const cookie = jar.set(loginCookie(id), binding, spans.login);
   const cookies = [cookie, used, ...jar.clearOlder(headers.cookie, loginPrefix)];
   return { kind: 'page', status: 200, html: departurePage(server, url), cookies };
