@@ -32,6 +32,31 @@ describe('redeeming a code', () => {
     assert.deepEqual(rest, { token_type: 'Bearer', expires_in: 3600, scope: 'read write' });
   });
 
+  it('[mcp 50] tells the scopes that the provider granted, also after a refresh that names none (RFC 6749, 5.1)', async (t) => {
+    t.after(() => world.provider.onToken());
+    const granted = (scope: string | undefined) =>
+      world.provider.onToken((form) => {
+        const { status = 200, body } = world.provider.honest(form);
+        return { status, body: { ...(body as object), scope } };
+      });
+    for (const [scope, told] of [
+      [undefined, 'read write'],
+      ['read', 'read'],
+      ['write read', 'write read'],
+      ['read,more', 'read more'],
+      ['', ''],
+    ] as const) {
+      granted(scope);
+      const first = await world.tokens(client);
+      assert.equal(first.scope, told);
+      world.wait(61 * minuteMs);
+      granted(undefined);
+      world.provider.takeTokens();
+      assert.equal(tokensOf(await client.refresh(first.refresh_token)).scope, told);
+      assert.equal(world.provider.takeTokens().length, 1);
+    }
+  });
+
   it('[mcp 52] [sec A3] sends the provider’s token upstream and never the client’s, which is another one', async () => {
     const { access_token, refresh_token } = await world.tokens(client);
     assert.notEqual((await world.call(slug, access_token)).isError, true);

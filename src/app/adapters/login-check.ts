@@ -1,7 +1,8 @@
 import { AppError, OAuthError } from '../../errors.ts';
 import type { OAuthParts, RequestParts } from '../../oauth/parts.ts';
+import type { TokenAnswer } from '../../oauth/tokens/issue.ts';
 import { revoke } from '../../oauth/tokens/revoke.ts';
-import { redeem, type TokenAnswer } from '../../oauth/tokens/token.ts';
+import { redeem } from '../../oauth/tokens/token.ts';
 import type { GrantUse } from '../../oauth/tokens/use-grant.ts';
 import type { GivenLogin, LoginAttempt } from '../../operations/connection/login-attempt.ts';
 

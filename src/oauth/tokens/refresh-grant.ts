@@ -63,7 +63,9 @@ export async function refreshAtProvider(
   try {
     const fresh = await server.provider.refresh(refreshToken);
     parts.onEvent('refreshed');
-    return await save(open, { ...fresh, refreshToken: fresh.refreshToken ?? refreshToken }, parts);
+    // What an answer to a refresh leaves out is as before (RFC 6749, 6).
+    const scope = fresh.scope ?? open.tokens.scope;
+    return await save(open, { ...fresh, refreshToken: fresh.refreshToken ?? refreshToken, scope }, parts);
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
     parts.onEvent('refresh_failed');

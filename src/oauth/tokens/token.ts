@@ -3,24 +3,16 @@ import { agreementFor, isAgreed, viewOfAgreement } from '../../domain/credential
 import { isUnavailable, OAuthError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../../store/logins/grants.ts';
-import { type Code, deleteOldTokens, findCode, findToken, insertTokens, spendCode } from '../../store/logins/tokens.ts';
+import { type Code, deleteOldTokens, findCode, findToken, spendCode } from '../../store/logins/tokens.ts';
 import type { Tables } from '../../store/schema.ts';
 import { transact } from '../../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from '../clients/request-checks.ts';
-import { challengeOf, hashOf, newSecret, unwrapKey, wrapKey } from '../credentials.ts';
+import { challengeOf, hashOf, unwrapKey } from '../credentials.ts';
 import type { LoginServer, ProviderTokens } from '../login-server.ts';
 import { type OAuthParts, type RequestParts, spans } from '../parts.ts';
+import { issue, type TokenAnswer } from './issue.ts';
 import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
 import { openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
-
-/** The answer of a token endpoint (RFC 6749, 5.1). */
-export type TokenAnswer = {
-  access_token: string;
-  token_type: string;
-  expires_in?: number;
-  refresh_token?: string;
-  scope?: string;
-};
 
 /** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
 export async function redeem(server: LoginServer, form: URLSearchParams, parts: RequestParts): Promise<TokenAnswer> {
@@ -194,41 +186,6 @@ function isDirectPredecessor(grant: Grant, generation: number, parts: OAuthParts
   return (
     grant.revoked_at === null && grant.generation === generation + 1 && parts.now() - grant.rotated_at <= spans.grace
   );
-}
-
-/** Input for issuing new tokens of ours. */
-type Issued = { grant: Grant; generation: number; grantKey: Buffer; tokens: ProviderTokens };
-
-/** Issues new tokens. Without a refresh token of the provider they expire with its access token. */
-async function issue(
-  { grant, generation, grantKey, tokens }: Issued,
-  parts: OAuthParts,
-  db: Kysely<Tables>,
-): Promise<TokenAnswer> {
-  const now = parts.now();
-  const endsWithProvider = tokens.expiresAt !== undefined && tokens.refreshToken === undefined;
-  const expiresAt = endsWithProvider ? Math.min(now + spans.access, tokens.expiresAt as number) : now + spans.access;
-  const access = `tha_${newSecret(parts.random)}`;
-  const refresh = endsWithProvider ? undefined : `thr_${newSecret(parts.random)}`;
-  const row = (secret: string, kind: 'access' | 'refresh', expires_at: number) => ({
-    hash: hashOf(secret),
-    grant_id: grant.id,
-    kind,
-    generation,
-    wrapped_key: wrapKey(grantKey, secret, grant.id),
-    expires_at,
-  });
-  await insertTokens(db, [
-    row(access, 'access', expiresAt),
-    ...(refresh === undefined ? [] : [row(refresh, 'refresh', now + spans.refresh)]),
-  ]);
-  return {
-    access_token: access,
-    token_type: 'Bearer',
-    expires_in: Math.max(1, Math.floor((expiresAt - now) / 1000)),
-    ...(refresh !== undefined && { refresh_token: refresh }),
-    ...(grant.scope !== '' && { scope: grant.scope }),
-  };
 }
 
 type PassedOn = { clientId: string; tokens: ProviderTokens; view: string | undefined };
