@@ -1,4 +1,5 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { addedQuery } from '../domain/added-query.ts';
 import { type Fields, ok, problem, type Verdict, warning } from './check.ts';
 import { errorOf, ownRedirectUri } from './registration.ts';
 import { type Answered, typeOfAnswer, type WebClient } from './web.ts';
@@ -24,7 +25,8 @@ async function authorize({ web, metadata, clientId, address }: Trial, changes: R
     code_challenge_method: 'S256',
     ...changes,
   };
-  for (const [name, value] of Object.entries(parameters)) if (value !== undefined) url.searchParams.set(name, value);
+  const sent = Object.entries(parameters).filter((pair): pair is [string, string] => pair[1] !== undefined);
+  url.search = addedQuery(url.search.slice(1), sent);
   const page = await web.ask(url.href, { headers: { accept: 'text/html' } });
   return { page, outcome: outcomeOf(page) };
 }

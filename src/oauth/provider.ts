@@ -1,3 +1,4 @@
+import { addedQuery } from '../domain/added-query.ts';
 import { authorizationParams, type OAuth, tokenParams } from '../domain/config/oauth.ts';
 import { holdsOurCredential } from '../domain/credentials/own-credentials.ts';
 import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
@@ -60,20 +61,18 @@ function authorizationUrl(
 ): URL {
   const url = new URL(oauth.authorization_url);
   // Configurations stored by older versions may still hold parameters that only we may set.
-  url.search = withoutOwned(url.search.slice(1), authorizationParams);
-  const params = url.searchParams;
-  for (const [name, value] of Object.entries(oauth.extra_params ?? {})) {
-    if (!isReadAs(name, authorizationParams)) params.set(name, value);
-  }
-  params.set('response_type', 'code');
-  params.set('client_id', oauth.client_id);
-  params.set('redirect_uri', redirectUri);
-  if (scope !== '') params.set('scope', scope);
-  params.set('state', state);
-  if (oauth.pkce !== false) {
-    params.set('code_challenge', challengeOf(verifier));
-    params.set('code_challenge_method', 'S256');
-  }
+  const query = withoutOwned(url.search.slice(1), authorizationParams);
+  const extra = Object.entries(oauth.extra_params ?? {}).filter(([name]) => !isReadAs(name, authorizationParams));
+  const pkce = { code_challenge: challengeOf(verifier), code_challenge_method: 'S256' };
+  const own = {
+    response_type: 'code',
+    client_id: oauth.client_id,
+    redirect_uri: redirectUri,
+    ...(scope !== '' && { scope }),
+    state,
+    ...(oauth.pkce !== false && pkce),
+  };
+  url.search = addedQuery(query, [...extra, ...Object.entries(own)]);
   return url;
 }
 

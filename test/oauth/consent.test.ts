@@ -236,6 +236,24 @@ describe('consent', () => {
     assert.deepEqual([searchParams.has('code'), world.provider.takeLogins()], [false, []]);
   });
 
+  it('[mcp 42] adds to the query of a redirect URI, which stays as it is written (RFC 6749, 3.1.2)', async () => {
+    const uri = 'https://agent.example/cb?a=%20b&flag&x=1+2&&y=%c3%bc%2f';
+    for (const [registered, expected] of [
+      [uri, uri],
+      ['com.example.agent:cb?a=%20b', 'com.example.agent:cb?a=%20b'],
+      // What could be taken for a part of the answer is left out, in any spelling.
+      ['https://agent.example/cb?code=old&error=x&Stat%65=y&iss[]=z&a=%20b', 'https://agent.example/cb?a=%20b'],
+    ] as const) {
+      const agent = await world.client(slug, { redirectUri: registered });
+      const { href, searchParams } = next(await world.returned(agent.authorization()));
+      assert.equal(href.slice(0, href.indexOf('&code=')), expected);
+      assert.deepEqual([...searchParams.keys()].slice(-3), ['code', 'state', 'iss']);
+      const browser = world.browser();
+      const cancelled = next(await browser.press(await browser.get(agent.authorization().url), 'Cancel'));
+      assert.equal(cancelled.href.slice(0, cancelled.href.indexOf('&error=')), expected);
+    }
+  });
+
   it('[sec D12] [mcp 48] takes an answer of the provider once, with its state, in time, at its server', async () => {
     const browser = world.browser();
     const returned = await providerAnswer(browser);

@@ -72,6 +72,21 @@ describe('logging in at the provider', () => {
     assert.equal('scope' in login, false);
   });
 
+  it('[spec 2.3] adds to the query of authorization_url, which stays as it is written (RFC 6749, 3.1)', async () => {
+    const query = 'tenant=a%20b&flag&x=1+2&prompt=login';
+    const oauth = {
+      authorization_url: `${world.provider.url}/authorize?${query}`,
+      extra_params: { prompt: 'consent' },
+    };
+    const browser = world.browser();
+    const client = await world.client(await world.serve({}, oauth));
+    const page = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
+    assert.ok(
+      next(page).search.startsWith('?tenant=a%20b&flag&x=1+2&prompt=consent&response_type=code&'),
+      next(page).href,
+    );
+  });
+
   it('sends nothing of one login in another', async () => {
     const [first, second] = [await sent({}), await sent({})];
     for (const name of ['state', 'code_challenge']) assert.notEqual(first.login[name], second.login[name]);

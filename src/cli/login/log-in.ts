@@ -3,6 +3,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { checkRegistration, register } from '../../doctor/registration.ts';
 import { Unreachable, type WebClient } from '../../doctor/web.ts';
+import { addedQuery } from '../../domain/added-query.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import type { LoginTarget } from './discover-login.ts';
 import { type Expected, type Loopback, listenForAnswer } from './loopback.ts';
@@ -87,7 +88,7 @@ function authorizationUrl(target: LoginTarget, { clientId, verifier, state, scop
     code_challenge_method: 'S256',
     ...(scopes.length > 0 && { scope: scopes.join(' ') }),
   };
-  for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+  url.search = addedQuery(url.search.slice(1), Object.entries(parameters));
   return url.href;
 }
 

@@ -1,3 +1,5 @@
+import { addedQuery } from '../../domain/added-query.ts';
+import { ownedNames, withoutOwned } from '../../domain/http/parameter-names.ts';
 import { type OAuthError, oauthErrorStatus } from '../../errors.ts';
 import type { OAuthClient } from '../clients/client.ts';
 import type { LoginServer } from '../login-server.ts';
@@ -48,16 +50,23 @@ export function errorWithLink(
   return { kind: 'page', status: oauthErrorStatus[outcome.error.code], html };
 }
 
+/** Parameters of an answer; the redirect URI may have none of its own that a client could take for one of them. */
+const answerParams = ownedNames(['code', 'error', 'error_description', 'state', 'iss']);
+
 function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): string {
   const url = new URL(redirectUri);
-  if ('code' in outcome) url.searchParams.set('code', outcome.code);
-  else {
-    url.searchParams.set('error', registeredCode(outcome.error));
-    url.searchParams.set('error_description', asciiText(outcome.error.message));
-  }
-  if (outcome.state !== undefined) url.searchParams.set('state', outcome.state);
-  url.searchParams.set('iss', server.issuer);
-  return url.href;
+  const [, query = ''] = /^[^?]*\?(.*)$/s.exec(redirectUri) ?? [];
+  const result: [string, string][] =
+    'code' in outcome
+      ? [['code', outcome.code]]
+      : [
+          ['error', registeredCode(outcome.error)],
+          ['error_description', asciiText(outcome.error.message)],
+        ];
+  const state: [string, string][] = outcome.state === undefined ? [] : [['state', outcome.state]];
+  const added = addedQuery(withoutOwned(query, answerParams), [...result, ...state, ['iss', server.issuer]]);
+  url.search = '';
+  return `${url.href}?${added}`;
 }
 
 /** Maps errors of the token endpoint to a code that is registered here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
