@@ -309,6 +309,39 @@ describe('consent', () => {
     assertRefused(await world.browser().get(url), 400);
   });
 
+  it('[find D5] says what was found in a request and what is allowed, and shows nothing that could be a secret', async () => {
+    const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
+    const issuer = world.issuer(slug);
+    const { origin } = new URL(issuer);
+    const secret = 'x1'.repeat(30);
+    const address = `it must be ${issuer}, the address of this server, or that of a view of it`;
+    const cases: [change: Changes, message: string][] = [
+      [{ response_type: undefined }, `response_type is missing; it must be 'code'`],
+      [{ response_type: 'token' }, `response_type is 'token'; it must be 'code'`],
+      [{ response_type: secret }, `response_type is something else; it must be 'code'`],
+      [{ response_mode: 'form_post' }, `response_mode is 'form_post'; it must be 'query', or left out`],
+      [{ request: 'eyJ' }, 'request is not supported; give the parameters themselves'],
+      [{ code_challenge_method: 'plain' }, `code_challenge_method is 'plain'; it must be 'S256' (PKCE)`],
+      [{ code_challenge: secret }, 'code_challenge is 60 characters; it must be 43 characters of base64url (PKCE)'],
+      [{ resource: `https://other.example/${secret}` }, `resource names https://other.example; ${address}`],
+      [{ resource: `${origin}/mcp/x` }, `resource names ${origin}/mcp/x; ${address}`],
+      [{ resource: `${issuer}?k=${secret}` }, `resource names ${issuer} with more behind it; ${address}`],
+      [{ resource: secret }, `resource names something that is no web address; ${address}`],
+    ];
+    for (const [change, message] of cases) {
+      const { searchParams } = next(await world.browser().get(agent.authorization(change).url));
+      assert.equal(searchParams.get('error_description'), message);
+    }
+    for (const [name, message] of [
+      ['state', 'The parameter "state" is given twice; each may be given once.'],
+      [secret, 'A parameter is given twice; each may be given once.'],
+    ] as const) {
+      const { url } = client.authorization({ [name]: '1' });
+      url.searchParams.append(name, '2');
+      assert.ok(visibleText(await world.browser().get(url)).includes(message), message);
+    }
+  });
+
   it('[mcp 45] [sec D11] takes its own address as the resource, in any of its spellings, and no other', async () => {
     const issuer = world.issuer(slug);
     const own = [undefined, '', issuer, `${issuer}/`, issuer.replace('http', 'HTTP')];

@@ -86,6 +86,7 @@ describe('registering a client', () => {
     for (const uri of refused) {
       const reply = await register({ redirect_uris: ['https://agent.example/cb', uri] }, '192.0.2.250');
       assertOAuthError(reply, 400, 'invalid_redirect_uri');
+      assert.match(String(reply.body.error_description), /^redirect_uris\[1\] (is|must|has|leads)/);
     }
   });
 

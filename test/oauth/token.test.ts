@@ -152,7 +152,11 @@ describe('redeeming a code', () => {
 
   it('refuses malformed token requests', async () => {
     for (const grant_type of [undefined, '', 'password', 'client_credentials', 'Authorization_Code']) {
-      assertOAuthError(await client.redeem('c', 'v', { grant_type }), 400, 'unsupported_grant_type');
+      const reply = await client.redeem('c', 'v', { grant_type });
+      assertOAuthError(reply, 400, 'unsupported_grant_type');
+      const found = grant_type ? `"${grant_type}"` : 'missing';
+      const allowed = 'it must be "authorization_code" or "refresh_token"';
+      assert.equal(reply.body.error_description, `grant_type is ${found}; ${allowed}`);
     }
     const url = `${world.issuer(slug)}/token`;
     assertOAuthError(

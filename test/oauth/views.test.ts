@@ -111,7 +111,11 @@ describe('a login for a view', () => {
       assert.equal(searchParams, 'invalid_target', resource);
     }
     const { code, verifier } = await world.logIn(client, undefined, at(slug, 'desk'));
-    assertOAuthError(await client.redeem(code, verifier), 400, 'invalid_target');
+    const whole = await client.redeem(code, verifier);
+    assertOAuthError(whole, 400, 'invalid_target');
+    const address = world.issuer(slug);
+    const named = `resource names ${address}; it must be ${address}/desk, which the login was for`;
+    assert.equal(whole.body.error_description, named);
     assertOAuthError(await client.redeem(code, verifier, at(slug, 'reading')), 400, 'invalid_target');
     const tokens = tokensOf(await client.redeem(code, verifier, { resource: undefined }));
     assert.deepEqual(await statuses(slug, tokens), [401, 200, 401]);

@@ -49,9 +49,9 @@ export function registerClient(serverId: string, raw: unknown, parts: Registrati
     throw new OAuthError(code, `${String(field ?? 'the body')}: ${parsed.error.issues[0]?.message ?? 'not valid'}`);
   }
   const metadata = parsed.data;
-  for (const uri of metadata.redirect_uris) {
+  for (const [index, uri] of metadata.redirect_uris.entries()) {
     const problem = redirectUriProblem(uri, parts.ownHosts);
-    if (problem) throw new OAuthError('invalid_redirect_uri', `a redirect URI ${problem}`);
+    if (problem) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}] ${problem}`);
   }
   const issuedAt = Math.floor(parts.now() / 1000);
   const name = shortName(metadata.client_name);

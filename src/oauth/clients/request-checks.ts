@@ -4,11 +4,16 @@ import type { LoginServer } from '../login-server.ts';
 import type { RequestParts } from '../parts.ts';
 import { type OAuthClient, readClientId } from './client.ts';
 import { isDocumentUrl } from './client-document.ts';
+import { isWord, shownAddress } from './shown.ts';
 
 /** Refuses a parameter that is given twice (RFC 6749, 3.1). */
 export function rejectDuplicates(params: URLSearchParams): void {
-  const names = [...params.keys()].filter((name) => name !== 'resource');
-  if (new Set(names).size < names.length) throw new OAuthError('invalid_request', 'a parameter is given twice');
+  const seen = new Set<string>();
+  const isSeen = (name: string) => seen.size === seen.add(name).size;
+  const twice = [...params.keys()].find((name) => name !== 'resource' && isSeen(name));
+  if (twice === undefined) return;
+  const which = isWord(twice) ? `the parameter "${twice}"` : 'a parameter';
+  throw new OAuthError('invalid_request', `${which} is given twice; each may be given once`);
 }
 
 /** @throws OAuthError invalid_client */
@@ -50,8 +55,13 @@ export function checkResource(server: LoginServer, resources: readonly string[])
   ]);
   const asked = resources.filter((resource) => resource !== '').map(plain);
   const targets = new Set(asked.map((resource) => addresses.get(resource)));
-  if (asked.some((resource) => !addresses.has(resource)))
-    throw new OAuthError('invalid_target', 'resource must be the address of this server, or of a view of it');
+  const unknown = asked.find((resource) => !addresses.has(resource));
+  if (unknown !== undefined) {
+    throw new OAuthError(
+      'invalid_target',
+      `resource names ${shownAddress(server, unknown)}; it must be ${issuer}, the address of this server, or that of a view of it`,
+    );
+  }
   if (targets.size > 1)
     throw new OAuthError('invalid_target', 'resource names several addresses; a login is for one of them');
   return [...targets][0];

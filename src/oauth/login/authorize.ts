@@ -2,6 +2,7 @@ import { OAuthError } from '../../errors.ts';
 import type { OAuthClient } from '../clients/client.ts';
 import { isKnownRedirect, isRegisteredRedirect, leadsHere } from '../clients/redirect-uri.ts';
 import { checkResource, findClient, rejectDuplicates } from '../clients/request-checks.ts';
+import { shownWord } from '../clients/shown.ts';
 import { hashOf, newSecret } from '../credentials.ts';
 import type { LoginServer } from '../login-server.ts';
 import { offlineScope } from '../metadata.ts';
@@ -76,30 +77,32 @@ function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHo
 }
 
 function checkResponseType(query: URLSearchParams): void {
-  if (query.get('response_type') !== 'code') {
-    throw new OAuthError('unsupported_response_type', 'response_type must be "code"');
-  }
+  const type = query.get('response_type');
+  if (type === 'code') return;
+  throw new OAuthError('unsupported_response_type', `response_type is ${shownWord(type)}; it must be "code"`);
 }
 
 function checkResponseMode(query: URLSearchParams): void {
-  if ((query.get('response_mode') ?? 'query') !== 'query') {
-    throw new OAuthError('invalid_request', 'response_mode must be "query"');
-  }
+  const mode = query.get('response_mode') ?? 'query';
+  if (mode === 'query') return;
+  throw new OAuthError('invalid_request', `response_mode is ${shownWord(mode)}; it must be "query", or left out`);
 }
 
 function checkNoRequestObject(query: URLSearchParams): void {
-  if (query.has('request') || query.has('request_uri')) {
-    throw new OAuthError('invalid_request', 'request objects are not supported');
-  }
+  const name = ['request', 'request_uri'].find((each) => query.has(each));
+  if (name === undefined) return;
+  throw new OAuthError('invalid_request', `${name} is not supported; give the parameters themselves`);
 }
 
 /** PKCE is required, with S256 only (RFC 7636; RFC 9700, 2.1.1). */
 function checkPkce(query: URLSearchParams): string {
+  const method = query.get('code_challenge_method');
+  if (method !== 'S256')
+    throw new OAuthError('invalid_request', `code_challenge_method is ${shownWord(method)}; it must be "S256" (PKCE)`);
   const challenge = query.get('code_challenge') ?? '';
-  if (query.get('code_challenge_method') !== 'S256' || !/^[A-Za-z0-9_-]{43}$/.test(challenge)) {
-    throw new OAuthError('invalid_request', 'code_challenge with code_challenge_method "S256" is required');
-  }
-  return challenge;
+  if (/^[A-Za-z0-9_-]{43}$/.test(challenge)) return challenge;
+  const found = challenge === '' ? 'missing' : `${challenge.length} characters`;
+  throw new OAuthError('invalid_request', `code_challenge is ${found}; it must be 43 characters of base64url (PKCE)`);
 }
 
 /**

@@ -7,6 +7,7 @@ import { type Code, deleteOldTokens, findCode, findToken, spendCode } from '../.
 import type { Tables } from '../../store/schema.ts';
 import { transact } from '../../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from '../clients/request-checks.ts';
+import { resourceOf, shownWord } from '../clients/shown.ts';
 import { challengeOf, hashOf, unwrapKey } from '../credentials.ts';
 import type { LoginServer, ProviderTokens } from '../login-server.ts';
 import { type OAuthParts, type RequestParts, spans } from '../parts.ts';
@@ -19,13 +20,17 @@ export async function redeem(server: LoginServer, form: URLSearchParams, parts: 
   rejectDuplicates(form);
   const clientId = await findClientId(server, form.get('client_id'), parts);
   const target = targetOf(server, form);
-  switch (form.get('grant_type')) {
+  const type = form.get('grant_type');
+  switch (type) {
     case 'authorization_code':
       return redeemCode(server, { clientId, form, target }, parts);
     case 'refresh_token':
       return redeemRefreshToken(server, { clientId, form, target }, parts);
     default:
-      throw new OAuthError('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token');
+      throw new OAuthError(
+        'unsupported_grant_type',
+        `grant_type is ${shownWord(type)}; it must be "authorization_code" or "refresh_token"`,
+      );
   }
 }
 
@@ -43,9 +48,12 @@ function targetOf(server: LoginServer, form: URLSearchParams): Target | undefine
 }
 
 /** A token is for what the person agreed to, so a request cannot name anything else (RFC 8707, 2.2). */
-function checkTarget(target: Target | undefined, view: string | undefined): void {
-  if (target && target.view !== view)
-    throw new OAuthError('invalid_target', 'resource must be the address that the login was for');
+function checkTarget(server: LoginServer, target: Target | undefined, view: string | undefined): void {
+  if (!target || target.view === view) return;
+  throw new OAuthError(
+    'invalid_target',
+    `resource names ${resourceOf(server, target.view)}; it must be ${resourceOf(server, view)}, which the login was for`,
+  );
 }
 
 async function redeemCode(
@@ -59,7 +67,7 @@ async function redeemCode(
   if (!code || !grant) throw refused('unknown code');
   if (grant.server_id !== server.id) throw refused('code of another server');
   checkCode(code, clientId, form);
-  checkTarget(target, viewOfAgreement(grant.agreement));
+  checkTarget(server, target, viewOfAgreement(grant.agreement));
   if (code.used_at !== null || code.expires_at <= parts.now()) throw await refusedCode(code, parts);
   checkAlive(server, grant);
   const grantKey = unwrapKey(code.wrapped_key, secret, grant.id);
@@ -143,7 +151,7 @@ async function redeemRefreshToken(server: LoginServer, request: TokenRequest, pa
   if (grant.server_id !== server.id || grant.client_id !== clientId)
     throw refused('refresh token of another server or client');
   if (token.expires_at < parts.now()) throw refused('refresh token expired');
-  checkTarget(target, viewOfAgreement(grant.agreement));
+  checkTarget(server, target, viewOfAgreement(grant.agreement));
   checkAlive(server, grant);
   const grantKey = unwrapKey(token.wrapped_key, secret, grant.id);
   const isNewEnough = token.generation >= grant.generation - 1;
@@ -225,7 +233,7 @@ async function refreshPassthrough(
   const held = openRefreshToken(parts.keyring, server, clientId, secret);
   if (!held) throw refused('not a refresh token of this server and client');
   const { refreshToken, view } = held;
-  checkTarget(target, view);
+  checkTarget(server, target, view);
   const { answers } = parts.unsaved;
   const key = hashOf(secret);
   const tokens = answers.get(key) ?? (await refreshed(server, refreshToken, parts));
