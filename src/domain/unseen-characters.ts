@@ -1,3 +1,11 @@
+/** A name from outside on one line. Control characters become U+FFFD, as pages show them: PostgreSQL stores no NUL. */
+export function onOneLine(name: string): string {
+  return name
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .replaceAll(/\p{Cc}/gu, '\ufffd');
+}
+
 /**
  * Characters that would let a name pose as something else: control, bidirectional, zero-width and blank ones. Variation
  * selectors, and the joiner between two pictures of an emoji, are allowed, because they are seen.

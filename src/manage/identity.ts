@@ -1,5 +1,6 @@
 import type { Configuration, CustomFetch } from 'openid-client';
 import { longestAddress } from '../domain/email-address.ts';
+import { onOneLine } from '../domain/unseen-characters.ts';
 import { AppError, messageOf } from '../errors.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 
@@ -72,14 +73,21 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
         );
       });
       const claims = tokens.claims();
-      if (!claims || claims.sub === '' || claims.sub.length > longestSubject)
+      // A subject that was changed could be that of somebody else.
+      if (!claims || claims.sub === '' || claims.sub.length > longestSubject || hasControls(claims.sub))
         throw new AppError('unauthenticated', 'the identity provider did not say who signed in');
       const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.slice(0, 200) : undefined);
-      const isWhole = typeof claims.email === 'string' && claims.email.length <= longestAddress;
+      const isWhole =
+        typeof claims.email === 'string' && claims.email.length <= longestAddress && !hasControls(claims.email);
       const email = claims.email_verified === true && isWhole ? text(claims.email) : undefined;
-      return { issuer: claims.iss, subject: claims.sub, email, name: text(claims.name) };
+      const name = typeof claims.name === 'string' ? text(onOneLine(claims.name)) : undefined;
+      return { issuer: claims.iss, subject: claims.sub, email, name };
     },
   };
+}
+
+function hasControls(text: string): boolean {
+  return /\p{Cc}/u.test(text);
 }
 
 async function discover(find: () => Promise<IdentityOptions>): Promise<Configuration> {

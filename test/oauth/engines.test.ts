@@ -1,9 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { createBrowser, next } from '../support/browser/browser.ts';
+import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { tokensOf } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {
   describe(`what strangers and providers say at a login, on ${engine}`, () => {
@@ -16,6 +19,18 @@ for (const engine of engines) {
     after(async () => {
       await world.stop();
       await postgres?.stop();
+    });
+
+    it('[sec D20] a client may have control characters in its name, which are replaced', async () => {
+      const slug = await world.serve();
+      const client = await world.client(slug, { name: '\u0000Cla\u0000ude\u001b[1m\u0085 Code\u0000' });
+      const { access_token } = await world.tokens(client);
+      assert.notEqual((await world.call(slug, access_token)).isError, true);
+      const { body } = await world.toolhost.rest('GET', `/audit`);
+      const logins = (body.events as { operation: string; detail: Json }[]).filter(
+        (each) => each.operation === 'login',
+      );
+      assert.equal(logins[0]?.detail.client, '\ufffdCla\ufffdude\ufffd[1m\ufffd Code\ufffd');
     });
 
     for (const token_mode of ['issued', 'passthrough']) {
@@ -34,5 +49,44 @@ for (const engine of engines) {
         }
       });
     }
+  });
+
+  describe(`what an identity provider says at a sign-in, on ${engine}`, () => {
+    let postgres: TestPostgres | undefined;
+    let provider: ForgingProvider;
+    let toolhost: TestToolhost;
+    before(async () => {
+      provider = await startForgingProvider();
+      postgres = engine === 'postgres' ? await startPostgres() : undefined;
+      const DATABASE_URL = await postgres?.createDatabase();
+      const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
+      toolhost = await startToolhost({ env: { ...env, ...(DATABASE_URL !== undefined && { DATABASE_URL }) } });
+    });
+    after(async () => {
+      await toolhost.stop();
+      await Promise.all([provider.close(), postgres?.stop()]);
+    });
+
+    async function signIn(claims: Json) {
+      const browser = createBrowser();
+      const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
+      provider.issue(sent.get('nonce') ?? '', { claims });
+      const query = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
+      const { status } = await browser.get(`${toolhost.url}/login/callback?${query}`);
+      const session = await browser.get(`${toolhost.url}/api/v1/session`);
+      return { status, user: session.status === 200 ? (JSON.parse(session.html) as { user: Json }).user : undefined };
+    }
+
+    it('[sec E6] control characters in a name are replaced, and an address with one counts as none', async () => {
+      const claims = { name: 'O\u0000lga\u0007 ', email: 'olga\u0000@corp.example', email_verified: true };
+      const { status, user } = await signIn({ sub: 'olga', ...claims });
+      assert.equal(status, 302);
+      assert.deepEqual([user?.name, user?.email ?? null], ['O\ufffdlga\ufffd', null]);
+      assert.equal((await signIn({ sub: 'nobody', name: '\u0000' })).status, 302);
+    });
+
+    it('[sec E6] refuses a subject with a control character, which could pass for another one', async () => {
+      assert.equal((await signIn({ sub: 'ol\u0000ga' })).status, 401);
+    });
   });
 }

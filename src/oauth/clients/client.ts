@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { base62 } from '../../domain/credentials/api-key.ts';
 import type { OwnHosts } from '../../domain/http/own-hosts.ts';
 import type { Random } from '../../domain/ids.ts';
+import { onOneLine } from '../../domain/unseen-characters.ts';
 import { OAuthError } from '../../errors.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import { redirectUriProblem } from './redirect-uri.ts';
@@ -32,7 +33,7 @@ const prefix = 'thc_';
 
 /** A client name, cut to fit on one line of a page. */
 export function shortName(name: string | undefined): string {
-  const clean = (name ?? '').replaceAll(/\s+/g, ' ').trim();
+  const clean = onOneLine(name ?? '');
   return clean === '' ? 'An unnamed client' : [...clean].slice(0, maxNameLength).join('');
 }
 
@@ -89,5 +90,6 @@ export function readClientId(keyring: Keyring, serverId: string, clientId: strin
   const [, payload = '', mac = ''] = match;
   if (!keyring.isMac(mac, payload, 'client id')) return undefined;
   const { s, n, r } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Registration;
-  return s === serverId ? { id: clientId, name: n, redirectUris: r, host: undefined } : undefined;
+  // Earlier versions put names with control characters into ids.
+  return s === serverId ? { id: clientId, name: shortName(n), redirectUris: r, host: undefined } : undefined;
 }
