@@ -151,8 +151,8 @@ export class OAuthError extends Error {
 
 /**
  * Why a request to an upstream got no answer. Nothing was sent with `blocked` (the address guard), `circuit_open` (an
- * upstream that fails) and `no_connection` (the workspace uses its share of connections). With `busy` an answer came that
- * was not decoded, because too many others wait for that.
+ * upstream that fails), `own_credential` (a key or a token of ours was in it) and `no_connection` (the workspace uses its
+ * share of connections). With `busy` an answer came that was not decoded, because too many others wait for that.
  */
 export type OutboundReason =
   | 'blocked'
@@ -166,12 +166,13 @@ export type OutboundReason =
   | 'oversize'
   | 'busy'
   | 'circuit_open'
+  | 'own_credential'
   | 'no_connection'
   | 'stopped'
   | 'cancelled';
 
 /**
- * A failed request to an upstream. Only the HTTP client and the circuit breaker around it throw it.
+ * A failed request to an upstream. Only the HTTP client and what is wrapped around it throw it.
  * `message` is a sentence without address, path or query.
  */
 export class OutboundError extends Error {

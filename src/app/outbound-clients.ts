@@ -7,6 +7,7 @@ import { createLookups } from '../outbound/lookups.ts';
 import type { FullConfig } from './full-config.ts';
 import type { Observability } from './observability/observability.ts';
 import type { Surroundings } from './surroundings.ts';
+import { withheldCredentials } from './withheld-credentials.ts';
 
 /** Two HTTP clients: the operator's exceptions to the address guard hold for workspaces, not for client documents. */
 export function outboundClients(
@@ -22,7 +23,7 @@ export function outboundClients(
   const turnOf = (workspaceId: string) => nextTurn({ workspaceId });
   const options = { decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked, turnOf };
   return {
-    http: createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow }),
-    documents: createHttpClient({ ...options, lookupsOf: ofStranger, allow: publicAddresses }),
+    http: withheldCredentials(createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow })),
+    documents: withheldCredentials(createHttpClient({ ...options, lookupsOf: ofStranger, allow: publicAddresses })),
   };
 }

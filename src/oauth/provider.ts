@@ -1,6 +1,7 @@
 import { addedQuery } from '../domain/added-query.ts';
 import { authorizationParams, type OAuth, tokenParams } from '../domain/config/oauth.ts';
 import { holdsOurCredential } from '../domain/credentials/own-credentials.ts';
+import { holdsPlainCredential } from '../domain/credentials/plain-credentials.ts';
 import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, HttpClient } from '../outbound/http-client.ts';
@@ -95,6 +96,8 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
     });
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
+    if (error.reason === 'own_credential')
+      throw new OAuthError('server_error', `the token endpoint of the provider was not asked: ${error.message}`);
     throw new OAuthError(
       'temporarily_unavailable',
       'the token endpoint of the provider could not be reached',
@@ -114,9 +117,11 @@ function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderT
   const { access_token: accessToken, token_type: tokenType } = fields;
   if (!isToken(accessToken)) throw incomplete('access_token');
   const expiresInMs = spanOf(fields.expires_in);
-  if (oauth.token_mode === 'passthrough') {
-    // The gateway would refuse such a token, and the agent would log in again and again.
-    if (holdsOurCredential(accessToken)) throw lookalike();
+  const isPassthrough = oauth.token_mode === 'passthrough';
+  // The gateway would refuse such a token, and the agent would log in again and again. One that callers do not present is
+  // refused only when a request with it is sent.
+  if (isPassthrough ? holdsOurCredential(accessToken) : holdsPlainCredential(accessToken)) throw lookalike();
+  if (isPassthrough) {
     if (typeof tokenType !== 'string' || tokenType === '') throw incomplete('token_type');
     if (expiresInMs === undefined) throw incomplete('expires_in');
   }

@@ -97,6 +97,8 @@ describe('how an argument is sent', () => {
     assert.deepEqual(await problems({ input_schema: { a: { type: 'string', value: key } } }), [
       `tools[0].input_schema.a.value: ${path}`,
     ]);
-    assert.deepEqual(await problems({ body_template: { deep: [{ a: key }] } }), [`tools[0].body_template: ${path}`]);
+    assert.deepEqual(await problems({ body_template: { deep: [{ a: key }] } }), [
+      `tools[0].body_template.deep[0].a: ${path}`,
+    ]);
   });
 });

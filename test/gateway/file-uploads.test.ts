@@ -142,7 +142,10 @@ describe('uploads by the address of a file', () => {
       await given(400_000);
       bytes.write(` ${key} `, at);
       const address = addressOf(await call(source, {}));
-      assert.match(await refused(whole, { file: address }), /the request would hold an API key of this service/);
+      assert.match(
+        await refused(whole, { file: address }),
+        /the request would hold an API key or a token of this service/,
+      );
     }
   });
 

@@ -1,3 +1,4 @@
+import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import { type AppError, invalid, OutboundError } from '../../errors.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
@@ -34,6 +35,9 @@ function whyNot({ reason, message }: OutboundError): string {
   return reason === 'timeout' ? `it did not arrive within ${fetchMs / 1000} seconds, with redirects` : message;
 }
 
+const ownCredential =
+  'holds an API key or a token of this service, which is never sent to an upstream; leave it out, or give the text of the document';
+
 /** Fetches a document. Each redirect is checked as the first address is, and no credential is sent. @throws AppError invalid */
 export async function fetchDocument(
   { http, urlProblem, clock }: FetchParts,
@@ -48,6 +52,7 @@ export async function fetchDocument(
     target.hash = '';
     const problem = urlProblem(target);
     if (problem !== undefined) throw refused(problem);
+    if (holdsOurCredential(target.href)) throw refused(ownCredential);
     const known = wanted.validators?.url === target.href ? wanted.validators : undefined;
     const answer = await http
       .send(exchangeOf(target, wanted, known, Math.max(1, Math.ceil(end - clock()))))

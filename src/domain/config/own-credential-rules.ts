@@ -1,89 +1,65 @@
 import type { Problem } from '../../errors.ts';
 import { findOurCredential } from '../credentials/own-credentials.ts';
-import { type Authentications, credentialPath, credentialsOf, filledFields } from './authentication.ts';
-import { constantsOf } from './input-schema.ts';
-import type { OAuth } from './oauth.ts';
 import { fillVariables, type ServerWide } from './server-wide.ts';
 import type { Tool } from './tool.ts';
-import { type View, viewToolOf } from './view.ts';
 
-const message = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
+const never = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
+const ofName = `has a name that ${never}`;
 
-type Config = ServerWide & {
-  authentication?: Authentications | undefined;
-  oauth?: OAuth | undefined;
-  tools: readonly Tool[];
-  views?: Record<string, View> | undefined;
-};
+/** Texts for agents. They are searched last, because only the first texts of a large configuration are decoded. */
+const forAgents = new Set(['title', 'description', 'examples', 'output_schema']);
 
-/** The fields of a valid configuration whose text would send one of our credentials to an upstream. */
-export function ownCredentialProblems(config: Config): Problem[] {
-  const { authentication, oauth, tools } = config;
-  const texts: FieldText[] = [
-    ...credentialsOf(authentication).flatMap((one, index) => {
-      const at = credentialPath(authentication, index);
-      const own = [...filledFields, 'audience', 'resource', 'token_url'] as const;
-      return [
-        ...own.map((field): [string, string | undefined] => [`${at}.${field}`, one[field]]),
-        ...entriesOf(`${at}.extra_params`, one.extra_params),
-      ];
-    }),
-    ['oauth.client_secret', oauth?.client_secret],
-    ...entriesOf('oauth.extra_params', oauth?.extra_params),
-    ['base_url', config.base_url],
-    ...entriesOf('headers', config.headers),
-    ...Object.entries(config.variables ?? {}).map(([name, { value }]): [string, string] => [
-      `variables.${name}.value`,
-      value,
-    ]),
-  ];
-  for (const [index, tool] of tools.entries())
-    texts.push(...textsOfTool(tool).map(([path, text]): FieldText => [`tools[${index}].${path}`, text]));
-  for (const [name, view] of Object.entries(config.views ?? {})) {
-    for (const [index, entry] of (view.tools ?? []).entries())
-      texts.push(...textsIn(`views.${name}.tools[${index}].arguments`, viewToolOf(entry).arguments));
-  }
+type IsOurs = (text: string) => boolean;
+
+/**
+ * The places of a valid configuration at which one of our credentials stands. Every text and every name is searched,
+ * whatever field it is in: nearly all of them go to an upstream, to a provider or into the context of an agent, and a
+ * field that is added later is searched too.
+ */
+export function ownCredentialProblems(config: ServerWide): Problem[] {
   // Of a large configuration only the first texts are decoded; a credential in its plain form is found in all of them.
-  return problemsIn(texts, config.variables, findOurCredential());
+  return problemsIn(config, config.variables, findOurCredential());
 }
 
-/** The same for the fields of one tool; `isOurs` is shared by all of them, because it bounds their work together. */
-export function ownCredentialProblemsOfTool(
-  tool: Tool,
-  variables: ServerWide['variables'],
-  isOurs: (text: string) => boolean,
-): Problem[] {
-  return problemsIn(textsOfTool(tool), variables, isOurs);
+/** The same for one tool; `isOurs` is shared by all of them, because it bounds their work together. */
+export function ownCredentialProblemsOfTool(tool: Tool, variables: ServerWide['variables'], isOurs: IsOurs): Problem[] {
+  return problemsIn(tool, variables, isOurs);
 }
 
-type FieldText = [path: string, text: string | undefined];
+/** The steps from the root to a value: names, and the numbers of entries. */
+type Steps = readonly (string | number)[];
 
-function problemsIn(
-  texts: readonly FieldText[],
-  variables: ServerWide['variables'],
-  isOurs: (text: string) => boolean,
-): Problem[] {
-  return texts.flatMap(([path, unfilled = '']) =>
-    isOurs(fillVariables(unfilled, variables)) ? [{ path, message }] : [],
-  );
+function problemsIn(root: object, variables: ServerWide['variables'], isOurs: IsOurs): Problem[] {
+  const problems: Problem[] = [];
+  const later: { steps: Steps; value: unknown }[] = [];
+  const steps: (string | number)[] = [];
+  const search = (value: unknown, isFirst: boolean): void => {
+    if (typeof value === 'string') {
+      if (isOurs(fillVariables(value, variables))) problems.push({ path: pathOf(steps), message: never });
+      return;
+    }
+    if (typeof value !== 'object' || value === null) return;
+    for (const [name, inner] of Object.entries(value)) {
+      const isName = !Array.isArray(value);
+      // Nothing below such a name is reported, because the path would show it.
+      if (isName && isOurs(name)) {
+        problems.push({ path: pathOf(steps), message: ofName });
+        continue;
+      }
+      steps.push(isName ? name : Number(name));
+      if (isFirst && forAgents.has(name)) later.push({ steps: [...steps], value: inner });
+      else search(inner, isFirst);
+      steps.pop();
+    }
+  };
+  search(root, true);
+  for (const one of later) {
+    steps.splice(0, steps.length, ...one.steps);
+    search(one.value, false);
+  }
+  return problems;
 }
 
-function textsOfTool(tool: Tool): FieldText[] {
-  return [
-    ['url', tool.url],
-    ...entriesOf('headers', tool.headers),
-    ...textsIn('body_template', tool.body_template),
-    ...constantsOf(tool.input_schema).flatMap(({ name, value }) => textsIn(`input_schema.${name}.value`, value)),
-  ];
-}
-
-/** The texts of a JSON value, each at the path of the whole. */
-function textsIn(path: string, value: unknown): [string, string][] {
-  if (typeof value === 'string') return [[path, value]];
-  if (typeof value !== 'object' || value === null) return [];
-  return Object.values(value).flatMap((inner) => textsIn(path, inner));
-}
-
-function entriesOf(path: string, values: Record<string, string> = {}): [string, string][] {
-  return Object.entries(values).map(([name, value]) => [`${path}.${name}`, value]);
+function pathOf(steps: Steps): string {
+  return steps.map((step, index) => (typeof step === 'number' ? `[${step}]` : `${index ? '.' : ''}${step}`)).join('');
 }

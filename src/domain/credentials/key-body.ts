@@ -17,6 +17,11 @@ const table = Uint32Array.from({ length: 256 }, (_, byte) => {
 const afterPrefix = ~crc32('thk_');
 const underscore = 0x5f;
 
+/** Whether a character can stand in the id, secret and checksum of a key. False for NaN, the end of a text. */
+export function isKeyCharacter(code: number): boolean {
+  return code < 256 && digits[code] !== 255;
+}
+
 /**
  * Whether the letters and digits of a text, without everything between them, hold the id, secret and checksum of an API
  * key: at any position, without prefix and separators, and backwards too if asked. One look at each byte and a checksum at
@@ -38,12 +43,13 @@ function scan(bare: Uint8Array): boolean {
   const last = bare.length - bodyLength;
   for (let at = 0; at <= last; at++) {
     // 62^5 times 5 is above 2^32.
-    if ((digits[bare[at + id + secret] as number] as number) < 5 && isBody(bare, at)) return true;
+    if ((digits[bare[at + id + secret] as number] as number) < 5 && isKeyBodyAt(bare, at)) return true;
   }
   return false;
 }
 
-function isBody(bare: Uint8Array, at: number): boolean {
+/** Whether the id, secret and checksum of a key begin here, without anything between them. */
+export function isKeyBodyAt(bare: Uint8Array, at: number): boolean {
   const until = at + id + secret;
   let stated = 0;
   for (let i = until; i < until + checksum; i++) stated = stated * 62 + (digits[bare[i] as number] as number);

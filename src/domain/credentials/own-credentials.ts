@@ -16,8 +16,6 @@ const keyLength = 49;
 const tokenLength = 43;
 /** Length of an access token, `tha_…`; no shorter text holds a credential or decodes to one. */
 const shortest = 4 + tokenLength;
-/** The parts of an API key and what separates them. */
-const shortestKey = idLength + 1 + keyLength;
 const shortestBase64 = Math.ceil((shortest * 4) / 3);
 const shortestBase32 = Math.ceil((shortest * 8) / 5);
 /**
@@ -42,20 +40,16 @@ export function holdsOurCredential(credential: string): boolean {
 }
 
 /**
- * The same for many texts. They are decoded one after the other until together they were too much work; from then on a
- * credential is found in its plain form only.
+ * Whether one of many texts holds a whole credential; one that only begins like ours is a text as any other. They are
+ * decoded one after the other until together they were too much work; from then on a credential is found in its plain
+ * form only.
  */
 export function findOurCredential(): (text: string) => boolean {
   const work: Work = { left: mostCharacters };
   return (text) => {
-    if (looksLikeOurs(text) || (isWrapped(text, work) && work.left >= 0)) return true;
+    if (isWrapped(text, work) && work.left >= 0) return true;
     return work.left < 0 && text.length >= shortest && look(Buffer.from(text, 'latin1'), isOurs);
   };
-}
-
-/** Whether a text contains an API key in its plain form; quick for a text of any length without one. */
-export function holdsApiKey(text: string): boolean {
-  return text.length >= shortestKey && text.includes('thk_') && look(Buffer.from(text, 'latin1'), isIntactKey);
 }
 
 function isWrapped(credential: string, work: Work): boolean {

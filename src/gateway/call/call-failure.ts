@@ -46,6 +46,7 @@ const outcomeOf: Record<OutboundReason, Outcome> = {
   oversize: 'oversize',
   busy: 'limited',
   circuit_open: 'circuit_open',
+  own_credential: 'invalid_arguments',
   no_connection: 'limited',
   stopped: 'unavailable',
   cancelled: 'cancelled',

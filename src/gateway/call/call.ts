@@ -39,8 +39,6 @@ export type Call = {
   reason: string | undefined;
   /** The arguments in the request; undefined when they were not valid. */
   args: Arguments | undefined;
-  /** The bytes of files that were given by their address; they were searched for keys when they were read. */
-  given: ReadonlySet<unknown> | undefined;
   /** The request that was sent last, of those that the tool describes. */
   request: CallRequest | undefined;
   /** Host and port of the upstream; undefined when no request was built. */
@@ -74,7 +72,6 @@ export function beginCall({ server, tool, caller, asked, startedAt, span }: NewC
     outcome: 'ok',
     reason: undefined,
     args: undefined,
-    given: undefined,
     request: undefined,
     host: undefined,
     answer: undefined,

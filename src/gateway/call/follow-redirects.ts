@@ -3,7 +3,6 @@ import { OutboundError, ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { shownRedirectTarget } from '../answer/redirect-target.ts';
-import { refuseOwnKey } from '../credentials/refuse-own-key.ts';
 import type { Call, CallRequest } from './call.ts';
 import { type Hop, sendOnce } from './send-request.ts';
 
@@ -66,7 +65,6 @@ async function lastAnswer(
       headers,
       body: undefined,
     };
-    refuseOwnKey(asked);
     const sent = { request: asked, credentialHash: isHome ? credentialHash : undefined };
     const timeoutMs = call.tool.timeoutMs - (performance.now() - startedClock);
     answer = await sendHop(call, sent, http, { isElsewhere: !isHome, timeoutMs });

@@ -9,7 +9,6 @@ import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Caller } from '../callers/caller.ts';
 import { countFilled, secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
-import { refuseOwnKey } from '../credentials/refuse-own-key.ts';
 import { type Signing, signablePath, signatureOf } from '../credentials/sign-request.ts';
 import { tokensOf } from '../credentials/tokens-of-call.ts';
 import type { Call, CallRequest } from './call.ts';
@@ -42,7 +41,6 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
   };
   const tokens = tokensOf(call, { token, secret, sent });
   const request = buildRequest(tool.request, args, { tokens, secret });
-  refuseOwnKey(request, call.given);
   // The digest of the token exists already, and suffices if nothing else is sent.
   const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;
   call.request = { request, credentialHash: known ?? tool.credentialHash(sent) };

@@ -1,9 +1,8 @@
 import type { Authentication } from '../../domain/config/authentication.ts';
-import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
+import { holdsPlainCredential } from '../../domain/credentials/plain-credentials.ts';
 import type { Tokens } from '../../domain/request/sent-credentials.ts';
 import { plainFailure } from '../../errors.ts';
 import type { CredentialUse } from './own-tokens.ts';
-import { ownKeyFailure } from './refuse-own-key.ts';
 import { signingOf } from './sign-request.ts';
 import { storedText } from './stored-text.ts';
 
@@ -55,12 +54,16 @@ function keysOf(call: CredentialUse, one: Authentication, secret: (name: string)
   return keys.join(' ');
 }
 
+const ownInBasic =
+  'the user name or password of authentication holds an API key or a token of this service, which is never sent to an upstream; store a credential of the upstream itself';
+
 /** The token of Basic (RFC 7617). @throws ToolFailure invalid_arguments */
 function basicPair(user: string, password: string): string {
   if (user.includes(':')) {
     throw plainFailure('invalid_arguments', 'the user name of authentication holds a colon, which Basic cannot send');
   }
   const pair = `${user}:${password}`;
-  if (holdsApiKey(pair)) throw ownKeyFailure();
+  // The search of the finished request does not read Base64.
+  if (holdsPlainCredential(pair)) throw plainFailure('invalid_arguments', ownInBasic);
   return Buffer.from(pair).toString('base64');
 }

@@ -1,11 +1,9 @@
-import { holdsApiKey } from '../../domain/credentials/own-credentials.ts';
 import { fileChunkBytes, GivenFile } from '../../domain/files/kept-files.ts';
 import { refusedArgument } from '../../domain/request/pairs.ts';
 import { type Arguments, own } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import type { FileRow } from '../../store/calls/files.ts';
 import { callerDigest } from '../callers/caller-digest.ts';
-import { ownKeyFailure } from '../credentials/refuse-own-key.ts';
 import type { AttachParts } from './attach-files.ts';
 import type { FileOwner } from './kept-files.ts';
 
@@ -22,19 +20,12 @@ type ReadFile = (id: string, name: string) => Promise<GivenFile>;
 type TakingCall = FileOwner & {
   tool: { fileArguments: readonly string[] };
   args: Arguments | undefined;
-  given: ReadonlySet<unknown> | undefined;
 };
 
 /** Puts the files that a caller was given into the arguments of its call. @throws ToolFailure invalid_arguments */
 export async function takeGivenFiles(call: TakingCall, args: Arguments, parts: AttachParts): Promise<Arguments> {
-  const given = new Set<unknown>();
-  const readFile = readOwnFiles(call, parts);
-  call.args = await withGivenFiles(call.tool.fileArguments, args, parts.fileAddresses.idIn, async (id, name) => {
-    const file = await readFile(id, name);
-    given.add(file.bytes);
-    return file;
-  });
-  call.given = given;
+  const { idIn } = parts.fileAddresses;
+  call.args = await withGivenFiles(call.tool.fileArguments, args, idIn, readOwnFiles(call, parts));
   return call.args;
 }
 
@@ -100,17 +91,13 @@ function sizeLimit(): (file: FileRow, name: string) => void {
   };
 }
 
-/** Longest API key, and more; one could lie across two chunks. */
-const overlap = 128;
-
-/** The bytes of a file, chunk after chunk, each searched for API keys of this service. @throws ToolFailure */
+/** The bytes of a file, chunk after chunk. @throws ToolFailure */
 async function readWhole(file: FileRow, name: string, files: AttachParts['files']): Promise<Buffer> {
   const whole = Buffer.allocUnsafe(file.bytes);
   for (let at = 0; at < file.bytes; at += fileChunkBytes) {
     const chunk = await files.chunk(file, at / fileChunkBytes);
     if (!chunk) throw missing(name, files);
     chunk.copy(whole, at);
-    if (holdsApiKey(whole.toString('latin1', Math.max(0, at - overlap), at + chunk.length))) throw ownKeyFailure();
     await nextTurn();
   }
   return whole;

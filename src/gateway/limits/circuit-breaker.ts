@@ -45,6 +45,7 @@ const meanings: Record<OutboundReason, Meaning> = {
   busy: 'good',
   blocked: 'unrelated',
   circuit_open: 'unrelated',
+  own_credential: 'unrelated',
   no_connection: 'unrelated',
   stopped: 'unrelated',
   cancelled: 'unrelated',

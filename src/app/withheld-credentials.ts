@@ -1,0 +1,40 @@
+import { holdsPlainCredential, isLongToSearch, piecesToSearch } from '../domain/credentials/plain-credentials.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
+import { OutboundError } from '../errors.ts';
+import type { Exchange, HttpClient } from '../outbound/http-client.ts';
+
+const message =
+  'the request would hold an API key or a token of this service, which is never sent to an upstream; leave it out';
+
+/**
+ * A client that sends none of our credentials to another host, whatever put them there. Every request passes here when
+ * it is finished, so a place that a rule of arguments or configurations forgets is searched as well. Forms other than the
+ * plain one are refused where credentials, secrets and configurations come in.
+ * @throws OutboundError own_credential, and errors of `client`
+ */
+export function withheldCredentials(client: HttpClient): HttpClient {
+  return {
+    ...client,
+    send(exchange) {
+      const { path, headers, body } = exchange;
+      if (holdsPlainCredential(path) || headers.some(holdsPlainCredential)) return refusal();
+      if (body === undefined) return client.send(exchange);
+      if (isLongToSearch(body)) return sendLong(client, exchange, body);
+      const text = typeof body === 'string' ? body : body.toString('latin1');
+      return holdsPlainCredential(text) ? refusal() : client.send(exchange);
+    },
+  };
+}
+
+/** A long body is searched in several turns of the event loop. */
+async function sendLong(client: HttpClient, exchange: Exchange, body: string | Buffer) {
+  for (const piece of piecesToSearch(body)) {
+    if (holdsPlainCredential(piece)) return refusal();
+    await nextTurn();
+  }
+  return client.send(exchange);
+}
+
+function refusal(): Promise<never> {
+  return Promise.reject(new OutboundError('own_credential', message));
+}
