@@ -10,8 +10,9 @@ import type { Json } from '../support/toolhost/toolhost.ts';
 function spellingsOf(character: string): fc.Arbitrary<string> {
   const hex = character.charCodeAt(0).toString(16);
   const wide = String.fromCharCode(character.charCodeAt(0) + 0xfee0);
+  const overlong = `%E0%${(0x80 | (character.charCodeAt(0) >> 6)).toString(16)}%${(0x80 | (character.charCodeAt(0) & 0x3f)).toString(16)}`;
   if (character === '_') {
-    return fc.constantFrom('_', '.', '+', '%20', '%2e', '%5f', '%255F', '%C1%9F', encodeURIComponent(wide));
+    return fc.constantFrom('_', '.', '+', '%20', '%2e', '%5f', '%255F', '%C1%9F', overlong, encodeURIComponent(wide));
   }
   const encoded = [`%${hex}`, `%25${hex}`, `%2525${hex}`, `%u00${hex}`, encodeURIComponent(wide)];
   return fc.constantFrom(character, character, character.toUpperCase(), ...encoded);

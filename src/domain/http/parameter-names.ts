@@ -1,18 +1,21 @@
 /**
  * The one comparison of parameter and header names. Receivers read names differently: PHP writes `.` and space as `_` and
- * cuts at `[` and NUL, Rails and Express read `[name]` and `name[]` as `name`, ASP.NET and Java ignore case, some decode
- * twice. A name that any of them could read as one that the service sets itself must not be sent beside it.
+ * cuts at `[` and NUL, Rails and Express read `[name]` and `name[]` as `name`, Rack drops the backslashes in names of
+ * multipart, ASP.NET and Java ignore case, some decode twice. A name that any of them could read as one that the service sets itself must not be sent beside it.
  */
 
 import { percentDecoded } from './percent-encoding.ts';
 
 const maxDecodings = 5;
 
-/** Decodes percent-encoding as receivers do: UTF-8, two bytes for an ASCII character, `%uXXXX` of ASP, and `+`. */
+/** An ASCII character in two to six bytes of UTF-8, where one is enough; the first group is its highest bit. */
+const overlong = /%(?:c|(?:e0|f0%80|f8%80%80|fc%80%80%80)%8)([01])%([89ab][0-9a-f])/gi;
+
+/** Decodes percent-encoding as receivers do: UTF-8, also in more bytes than it needs, `%uXXXX` of ASP, and `+`. */
 function decodedOnce(text: string): string {
   const rest = text
     .replaceAll('+', ' ')
-    .replaceAll(/%c([01])%([89ab][0-9a-f])/gi, (_, high: string, low: string) =>
+    .replaceAll(overlong, (_, high: string, low: string) =>
       String.fromCharCode((Number(high) << 6) | (Number.parseInt(low, 16) & 0x3f)),
     )
     .replaceAll(/%u([0-9a-f]{4})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
@@ -163,14 +166,45 @@ function withoutBeginning(piece: string): string {
 
 /** Whether some receiver could read one of these names, which need not be encoded, as one of `owned`. */
 export function areReadAs(names: readonly string[], owned: OwnedNames): boolean {
+  if (owned.folded.size === 0) return false;
   // All at once, because each pass over a text has a price of its own.
-  return owned.folded.size > 0 && holdsOwned(plain(decoded(names.join('&'))), owned);
+  const text = plain(decoded(names.join('&')));
+  return holdsOwned(text, owned) || (text.includes('\\') && holdsOwned(text.replaceAll('\\', ''), owned));
 }
 
 /** Whether some receiver could read `name` as one of `owned`. */
 export function isReadAs(name: string, owned: OwnedNames): boolean {
   if (/^[A-Za-z0-9_-]*$/.test(name)) return owned.folded.has(name.toLowerCase());
   return areReadAs([name], owned);
+}
+
+/**
+ * For each name the first of `others` that a receiver could read as the same parameter, or that has it as a part or is a
+ * part of it: one of the two then takes the place of the other. `a[b]` and `a[c]` are two parts of one parameter.
+ */
+export function readAlike(names: readonly string[], others: readonly string[]): (string | undefined)[] {
+  const [ofNames, ofOthers] = [exactly(names), exactly(others)];
+  // Nearly always none is, which two looks at all of them together tell.
+  if (!areReadAs(names, ofOthers) && !areReadAs(others, ofNames)) return names.map(() => undefined);
+  // A pair of names is compared only where one of the two is read as one of all the others.
+  const around = others.map((other) => isReadAs(other, ofNames));
+  const exact = others.map((other) => exactly([other]));
+  return names.map((name) => {
+    const isInside = isReadAs(name, ofOthers);
+    const own = exactly([name]);
+    return others.find(
+      (other, at) =>
+        (isInside && isReadAs(name, exact[at] as OwnedNames)) || (around[at] === true && isReadAs(other, own)),
+    );
+  });
+}
+
+/** Names without what they would be parts of. */
+function exactly(names: readonly string[]): OwnedNames {
+  const folded = new Set(
+    names.map(foldedName).flatMap((name) => [name, name.replaceAll('[', '_').replaceAll(']', '')]),
+  );
+  return { folded, tree: treeOf(folded) };
 }
 
 /** Encoded names in a query string that some receiver could read as one of `owned`. */

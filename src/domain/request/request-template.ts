@@ -14,6 +14,7 @@ import {
   destinationsOf,
   hasNoUsualBody,
 } from '../config/sending/destinations.ts';
+import { readAsConstants } from '../config/sending/names-beside.ts';
 import type { Tool } from '../config/tool.ts';
 import { sentHeaderName } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedBesides, ownedInQuery } from '../http/parameter-names.ts';
@@ -62,7 +63,7 @@ export function compileRequest(
   const fixed = new Set(constants.map(({ name }) => name));
   const inTemplates = { inUrl: template.names, inBody: bodyTemplate?.names ?? [] };
   const all = sentArguments(tool, declared, inTemplates).filter((one) => !isCredential(one, kind, credential));
-  const sent = withReserved(all, { query: url.query, fixed }, credential);
+  const sent = withReserved(withoutReadAsConstants(all, fixed, kind), { query: url.query, fixed }, credential);
   const ofBody = sent.filter(({ location }) => location === 'body');
   const arrayFormat = tool.array_format ?? 'repeat';
   return {
@@ -116,6 +117,23 @@ function sentArguments(
 function isCredential({ location, wireName }: SentArgument, kind: BodyKind, credential: OwnedNames): boolean {
   const isMerged = location === 'query' || (location === 'body' && (kind === 'form' || kind === 'multipart'));
   return isMerged && isReadAs(wireName, credential);
+}
+
+/**
+ * Without the arguments of callers that could take the place of a constant. A new configuration is refused with one; an
+ * older one, and a view that fixes the other argument, go on without it.
+ */
+function withoutReadAsConstants(
+  all: readonly SentArgument[],
+  fixed: ReadonlySet<string>,
+  kind: BodyKind,
+): readonly SentArgument[] {
+  if (fixed.size === 0) return all;
+  const lost = (['query', 'body'] as const).flatMap((location) => {
+    const beside = all.filter((one) => one.location === location);
+    return readAsConstants(beside, fixed, location === 'query' ? 'query' : kind).map(({ name }) => name);
+  });
+  return lost.length === 0 ? all : all.filter(({ name }) => !lost.includes(name));
 }
 
 function sentArgument({ name, wire }: Argument, location: SentArgument['location']): SentArgument {

@@ -16,6 +16,7 @@ import { nextTurn } from '../work/next-turn.ts';
 import { clientWarnings } from './client-warnings.ts';
 import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
+import { besideFixed, besideUrl } from './name-warnings.ts';
 import { viewWarnings } from './view-warnings.ts';
 
 /** A warning about a configuration that is valid but will probably not work as intended. */
@@ -76,6 +77,7 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
     ...bracesInHeaders(config.headers, 'headers'),
     ...variableWarnings(config, storedSecrets),
     ...viewWarnings(config),
+    ...besideFixed(config),
   );
   if (config.description && hiddenCharacters.test(config.description.replaceAll(/[\n\t]/g, ''))) {
     warnings.push({ path: 'description', message: 'has invisible characters' });
@@ -137,7 +139,7 @@ function toolWarnings(written: Tool, at: string, config: ServerConfig): Warning[
       'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id',
     );
   }
-  warnings.push(...clearCredentials(written, `${at}.headers`));
+  warnings.push(...besideUrl(tool, at), ...clearCredentials(written, `${at}.headers`));
   return warnings;
 }
 

@@ -7,6 +7,7 @@ import { didYouMean, type Guesses } from '../../problems/did-you-mean.ts';
 import { shown } from '../../problems/problems.ts';
 import type { Argument } from './argument.ts';
 import { type BodyFields, bodyKindOf, type Destination } from './destinations.ts';
+import { namesBesideProblems, pathOfName, wireNameOf } from './names-beside.ts';
 import type { TextOrArgument } from './wire-fields.ts';
 
 /** A tool, its arguments, and where each goes. */
@@ -150,15 +151,6 @@ function constantProblems(argument: Argument): Problem[] {
   return [{ path: at(argument, 'default'), message: 'has no effect on a constant; leave it out' }];
 }
 
-/** The path of the name that an argument has upstream. */
-function pathOfName({ name, wire }: Argument): string {
-  return wire.wire_name === undefined ? `input_schema.${name}` : `input_schema.${name}.wire_name`;
-}
-
-function wireNameOf({ name, wire }: Argument): string {
-  return wire.wire_name ?? name;
-}
-
 function headerProblems({ tool, declared, credentials }: ArgumentContext): Problem[] {
   const problems: Problem[] = [];
   const headers = new Set(Object.keys(tool.headers).map(foldedHeader));
@@ -177,52 +169,18 @@ function headerProblems({ tool, declared, credentials }: ArgumentContext): Probl
   return problems;
 }
 
-const nested = ['brackets', 'indices', 'deep'];
-
-/** Names that mean nothing, that occur twice, or that the properties of an object could take. */
+/** Names that mean nothing, or that receivers could read as others beside them. */
 function nameProblems({ tool, declared, destinations }: ArgumentContext): Problem[] {
   const kind = bodyKindOf(tool);
   const isNamed = ({ name }: Argument) => {
     const to = destinations.get(name);
     return to === 'query' || to === 'header' || (to === 'body' && kind !== 'argument' && kind !== 'template');
   };
-  const problems: Problem[] = declared
+  const nameless = declared
     .filter((argument) => argument.wire.wire_name !== undefined && !isNamed(argument))
     .map((argument) => ({
       path: at(argument, 'wire_name'),
       message: 'has no effect here, because the value is sent without a name; leave it out',
     }));
-  for (const location of ['query', 'body'] as const) {
-    const beside = declared.filter((argument) => isNamed(argument) && destinations.get(argument.name) === location);
-    if (beside.every(({ wire }) => wire.wire_name === undefined && wire.style === undefined)) continue;
-    problems.push(...clashes(beside));
-  }
-  return problems;
-}
-
-function clashes(beside: readonly Argument[]): Problem[] {
-  const problems: Problem[] = [];
-  const first = new Map<string, string>();
-  for (const argument of beside) {
-    const wireName = wireNameOf(argument);
-    const other = first.get(wireName);
-    if (other !== undefined) {
-      const message = `${shown(wireName)} is sent for the argument ${other} already`;
-      problems.push({ path: pathOfName(argument), message });
-    }
-    first.set(wireName, argument.name);
-    const holder = beside.find((one) => isHolderOf(one, wireName));
-    if (holder) {
-      const message = `${shown(wireName)} is a name that a property of the argument ${holder.name} can get; make one argument of both`;
-      problems.push({ path: pathOfName(argument), message });
-    }
-  }
-  return problems;
-}
-
-/** Whether an argument becomes parameters whose names begin like this one. */
-function isHolderOf({ name, wire, type }: Argument, wireName: string): boolean {
-  if (!nested.includes(wire.style ?? '') || ['string', 'number', 'integer', 'boolean'].includes(type ?? ''))
-    return false;
-  return wireName.startsWith(`${wire.wire_name ?? name}[`);
+  return [...nameless, ...namesBesideProblems(declared, destinations, kind)];
 }
