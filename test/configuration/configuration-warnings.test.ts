@@ -41,6 +41,45 @@ describe('the warnings of a configuration', () => {
     for (const method of ['POST', 'PUT', 'PATCH']) assert.deepEqual(await toolWarnings({ method, headers }), []);
   });
 
+  it('[conf 6] [behaviour request 3] a filter that a call may leave out, where the method changes or deletes', async () => {
+    const url = 'https://api.example.com/v1/things?id=eq.:a&kind=eq.b';
+    const of = (fields: Json) => toolWarnings({ url, method: 'DELETE', ...fields });
+    const optional = { a: { type: 'string', optional: true } };
+    const nullable = { type: 'object', properties: { a: { type: ['string', 'null'] } }, required: ['a'] };
+    for (const method of ['PUT', 'PATCH', 'DELETE']) {
+      const left =
+        'may be left out, and then the pair "id" of the URL is left out too: one call may change or delete everything there; make the argument required, or give it a default';
+      assert.deepEqual(await of({ method, input_schema: optional }), [`tools[0].input_schema.a: ${left}`]);
+      const [ofNull = '', ...more] = await of({ method, input_schema: nullable });
+      assert.match(ofNull, /^tools\[0\]\.input_schema\.a: may be null, and then the pair "id" .* no null in its type$/);
+      assert.deepEqual(more, []);
+    }
+    const sound = [
+      { a: { type: 'string' } },
+      { a: { type: 'string', optional: true, default: 'x' } },
+      { a: { type: 'string', value: 'x' } },
+      { type: 'object', properties: { a: { enum: ['x', 'y'] } }, required: ['a'] },
+    ];
+    for (const input_schema of sound) assert.deepEqual(await of({ input_schema }), [], JSON.stringify(input_schema));
+    for (const method of ['GET', 'HEAD']) assert.deepEqual(await of({ method, input_schema: optional }), []);
+    // A pair with a required argument is never left out.
+    const pair = { url: 'https://api.example.com/v1/things?id=:a.:b' };
+    assert.deepEqual(await of({ ...pair, input_schema: { ...optional, b: { type: 'string' } } }), []);
+  });
+
+  it('[conf 6] [behaviour request 4] a DELETE that every argument only narrows', async () => {
+    const of = (input_schema: Json, more: Json = {}) => toolWarnings({ method: 'DELETE', input_schema, ...more });
+    const optional = { type: 'string', optional: true };
+    const [report = '', ...more] = await of({ a: optional, b: optional });
+    assert.match(report, /^tools\[0\]\.input_schema: every argument may be left out, .* make one of them required/);
+    assert.deepEqual(more, []);
+    assert.deepEqual(await of({ a: optional, b: { type: 'string' } }), []);
+    assert.deepEqual(await of({ a: { ...optional, default: 'x' } }), []);
+    assert.deepEqual(await of({ a: optional }, { url: 'https://api.example.com/v1/things?kind=eq.b' }), []);
+    assert.deepEqual(await of({}), []);
+    assert.deepEqual(await of({ a: optional }, { method: 'GET' }), []);
+  });
+
   it('[behaviour Configuration] a description under 20 characters', async () => {
     const report = 'tools[0].description: is under 20 characters; models choose tools by their description';
     assert.deepEqual(await toolWarnings({ description: 'd'.repeat(19) }), [report]);

@@ -15,6 +15,7 @@ import type { ToolDefinition } from '../search/own-tools.ts';
 import { nextTurn } from '../work/next-turn.ts';
 import { clientWarnings } from './client-warnings.ts';
 import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
+import { filterWarnings } from './filter-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
 import { besideFixed, besideUrl } from './name-warnings.ts';
 import { viewWarnings } from './view-warnings.ts';
@@ -139,7 +140,7 @@ function toolWarnings(written: Tool, at: string, config: ServerConfig): Warning[
       'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id',
     );
   }
-  warnings.push(...besideUrl(tool, at), ...clearCredentials(written, `${at}.headers`));
+  warnings.push(...filterWarnings(tool, at), ...besideUrl(tool, at), ...clearCredentials(written, `${at}.headers`));
   return warnings;
 }
 
