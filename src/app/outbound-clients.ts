@@ -1,5 +1,6 @@
 import { hopHeader } from '../domain/http/headers.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
+import { createOwnedMemory } from '../domain/work/owned-memory.ts';
 import type { Log } from '../log.ts';
 import type { DecodeOnThread } from '../outbound/decode.ts';
 import { createHttpClient } from '../outbound/http-client.ts';
@@ -20,8 +21,14 @@ export function outboundClients(
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
   const { ofWorkspace, ofStranger } = createLookups(resolve, lookups);
-  const turnOf = (workspaceId: string) => nextTurn({ workspaceId });
-  const options = { decodeOnThread, hopHeader, onBlocked: observability.onBlocked, onUnasked, turnOf };
+  const options = {
+    decodeOnThread,
+    createMemory: createOwnedMemory,
+    hopHeader,
+    onBlocked: observability.onBlocked,
+    onUnasked,
+    turnOf: (workspaceId: string) => nextTurn({ workspaceId }),
+  };
   return {
     http: withheldCredentials(createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow })),
     documents: withheldCredentials(createHttpClient({ ...options, lookupsOf: ofStranger, allow: publicAddresses })),

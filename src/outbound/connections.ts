@@ -1,4 +1,3 @@
-import { LRUCache } from 'lru-cache';
 import type { Connection } from './connection.ts';
 import type { Connect } from './connector.ts';
 import type { Exchange } from './exchange.ts';
@@ -13,9 +12,17 @@ const keepAliveMs = 10_000;
 /** For a connection that has carried one request: most callers are seen once. */
 const firstKeepAliveMs = 2000;
 const sweepMs = 1000;
-const rememberedUpstreams = 2000;
+/** One workspace can fill three fourths of it. */
+const rememberedUpstreams = 2700;
+
+type Memory<Value> = { get(key: string): Value | undefined; set(key: string, value: Value): void };
+type MemoryOptions<Value> = { max: number; ownerOf: (value: Value) => string };
+
+/** Makes a memory of so many values, in which those of one owner do not displace those of all others. */
+export type MakeMemory = <Value extends object>(options: MemoryOptions<Value>) => Memory<Value>;
 
 export type ConnectionsOptions = {
+  createMemory: MakeMemory;
   /** Creates the function that connects a workspace to an origin. */
   connectorOf: (origin: string, workspaceId: string) => Connect;
   /** Monotonic ms. */
@@ -34,7 +41,7 @@ export class Connections implements Shared {
   readonly #open = new Set<Connection>();
   readonly #pools = new Map<string | symbol, Pool>();
   readonly #workspaces = new Map<string, WorkspaceLoad>();
-  readonly #upstreams = new LRUCache<string, Upstream>({ max: rememberedUpstreams });
+  readonly #upstreams: Memory<Upstream>;
   #requests = 0;
   #unasked = 0;
   #sweeping: NodeJS.Timeout | undefined;
@@ -43,6 +50,7 @@ export class Connections implements Shared {
     this.#options = options;
     this.#most = options.mostConnections ?? usualMost;
     this.clock = options.clock;
+    this.#upstreams = options.createMemory({ max: rememberedUpstreams, ownerOf: ({ workspaceId }) => workspaceId });
   }
 
   /** The pool of a request, which lives as long as it has connections. @throws TypeError when `origin` is not a URL */
@@ -120,7 +128,7 @@ export class Connections implements Shared {
     const key = `${workspaceId} ${origin}`;
     const known = this.#upstreams.get(key);
     if (known) return known;
-    const upstream = createUpstream(origin, this.#options.connectorOf(origin, workspaceId));
+    const upstream = createUpstream(workspaceId, origin, this.#options.connectorOf(origin, workspaceId));
     this.#upstreams.set(key, upstream);
     return upstream;
   }

@@ -1,6 +1,6 @@
 import type { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
-import { Connections } from './connections.ts';
+import { Connections, type MakeMemory } from './connections.ts';
 import { guardedConnector } from './connector.ts';
 import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { type DecodeOnThread, decodeBody } from './decode.ts';
@@ -30,6 +30,7 @@ export type OutboundOptions = {
   allow: EgressAllow;
   lookupsOf: LookupsOf;
   decodeOnThread: DecodeOnThread;
+  createMemory: MakeMemory;
   /** Name of the header that marks every request, so that one that comes back to this service is refused. */
   hopHeader: string;
   /** Monotonic ms; decides how long connections are kept. */
@@ -46,10 +47,11 @@ export type OutboundOptions = {
 
 export function createHttpClient(options: OutboundOptions): HttpClient {
   const { allow, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
-  const { clock = () => performance.now(), decodeOnThread, turnOf = () => Promise.resolve() } = options;
+  const { clock = () => performance.now(), decodeOnThread, createMemory, mostConnections } = options;
+  const { turnOf = () => Promise.resolve() } = options;
   const connectorOf = (origin: string, workspaceId: string) =>
     guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked);
-  const connections = new Connections({ connectorOf, clock, onUnasked, mostConnections: options.mostConnections });
+  const connections = new Connections({ connectorOf, clock, onUnasked, createMemory, mostConnections });
   const parts: SendingParts = {
     connections,
     deadlines: createDeadlines(),

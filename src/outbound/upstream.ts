@@ -10,6 +10,7 @@ const distrustMs = 10 * 60_000;
 
 /** An origin as used by one workspace. */
 export type Upstream = {
+  workspaceId: string;
   origin: string;
   /** The origin as a URL, for undici. */
   url: URL;
@@ -21,9 +22,9 @@ export type Upstream = {
   distrustedUntil: number;
 };
 
-export function createUpstream(origin: string, connect: Connect): Upstream {
-  const never = Number.NEGATIVE_INFINITY;
-  return { origin, url: quickUrl(origin), connect, retries: createRetryBudget(), rests: 0, distrustedUntil: never };
+export function createUpstream(workspaceId: string, origin: string, connect: Connect): Upstream {
+  const never = { rests: 0, distrustedUntil: Number.NEGATIVE_INFINITY };
+  return { workspaceId, origin, url: quickUrl(origin), connect, retries: createRetryBudget(), ...never };
 }
 
 /** A URL that stores its origin. Undici reads it for each request, and computing it takes 2 µs. */

@@ -6,6 +6,8 @@ import { createTokenIds } from '../../src/gateway/callers/token-ids.ts';
 const minute = 60_000;
 const text = fc.string({ minLength: 1, maxLength: 8 });
 
+const at = (id: string, workspaceId = 'ours') => ({ id, workspaceId });
+
 /** Ids of tokens, and the new ones that would be remembered if their credentials are accepted. */
 function watchedIds(isAccepted: (id: string) => boolean) {
   const computed: string[] = [];
@@ -34,8 +36,8 @@ describe('the ids of tokens', () => {
         const tokenOf = new Map<string, string>();
         for (const { server, token, wait } of calls) {
           all.wait(wait);
-          const id = all.idOf(server, token);
-          assert.equal(none.idOf(server, token), id);
+          const id = all.idOf(at(server), token);
+          assert.equal(none.idOf(at(server), token), id);
           const pair = JSON.stringify([server, token]);
           assert.equal(tokenOf.get(id) ?? pair, pair);
           tokenOf.set(id, pair);
@@ -48,11 +50,11 @@ describe('the ids of tokens', () => {
     const ids = watchedIds(() => true);
     for (const wait of [0, minute / 2]) {
       ids.wait(wait);
-      ids.idOf('server', 'token');
+      ids.idOf(at('server'), 'token');
       assert.equal(ids.computed.length, 1);
     }
     ids.wait(minute);
-    ids.idOf('server', 'token');
+    ids.idOf(at('server'), 'token');
     assert.equal(ids.computed.length, 2);
   });
 
@@ -60,22 +62,22 @@ describe('the ids of tokens', () => {
     const accepted = createTokenIds(
       () => 0,
       () => true,
-    ).idOf('server', 'good');
+    ).idOf(at('server'), 'good');
     const ids = watchedIds((id) => id === accepted);
-    for (let made = 0; made < 5000; made++) ids.idOf('server', `made up ${made}`);
-    ids.idOf('server', 'good');
+    for (let made = 0; made < 5000; made++) ids.idOf(at('server'), `made up ${made}`);
+    ids.idOf(at('server'), 'good');
     const before = ids.computed.length;
-    ids.idOf('server', 'good');
+    ids.idOf(at('server'), 'good');
     assert.equal(ids.computed.length, before);
-    ids.idOf('server', 'made up 0');
+    ids.idOf(at('server'), 'made up 0');
     assert.equal(ids.computed.length, before + 1);
   });
 
   it('are not remembered without an end, nor of long tokens', () => {
     const ids = watchedIds(() => true);
-    ids.idOf('server', 'x'.repeat(3000));
+    ids.idOf(at('server'), 'x'.repeat(3000));
     assert.equal(ids.computed.length, 0);
-    for (let token = 0; token < 1500; token++) ids.idOf('server', `token ${token}`);
+    for (let token = 0; token < 1500; token++) ids.idOf(at('server'), `token ${token}`);
     assert.equal(ids.computed.length, 1000);
   });
 });

@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import { hopHeader } from '../../src/domain/http/headers.ts';
+import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
 import { OutboundError } from '../../src/errors.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type Exchange, type HttpClient } from '../../src/outbound/http-client.ts';
@@ -65,6 +66,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
   const clientTo = (port: number) =>
     createHttpClient({
       decodeOnThread,
+      createMemory: createOwnedMemory,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
       lookupsOf: () => () => undefined,
       hopHeader,
@@ -105,6 +107,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     const { port } = server.address() as AddressInfo;
     const own = createHttpClient({
       decodeOnThread,
+      createMemory: createOwnedMemory,
       allow: parseEgressAllow(`kept.example:${port}`),
       lookupsOf: () => (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,
@@ -287,6 +290,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     const gone = Promise.withResolvers<void>();
     const own = createHttpClient({
       decodeOnThread,
+      createMemory: createOwnedMemory,
       allow: parseEgressAllow('192.0.2.1:9'),
       lookupsOf: () => () => undefined,
       hopHeader,

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { hopHeader } from '../../src/domain/http/headers.ts';
+import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
 import { OutboundError } from '../../src/errors.ts';
 import { type Resolve, systemResolve } from '../../src/outbound/connector.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
@@ -88,7 +89,13 @@ describe('the HTTP client', () => {
   beforeEach(async () => {
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
-    http = createHttpClient({ decodeOnThread, allow, lookupsOf: () => resolve, hopHeader });
+    http = createHttpClient({
+      decodeOnThread,
+      createMemory: createOwnedMemory,
+      allow,
+      lookupsOf: () => resolve,
+      hopHeader,
+    });
   });
   afterEach(() => Promise.all([http.close(), upstream.close(), hostile.close()]));
 
@@ -195,6 +202,7 @@ describe('the HTTP client', () => {
     const { port } = server.address() as AddressInfo;
     const inner = createHttpClient({
       decodeOnThread,
+      createMemory: createOwnedMemory,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
       lookupsOf: () => resolve,
       hopHeader,
@@ -212,6 +220,7 @@ describe('the HTTP client', () => {
   it('keeps one pool of connections for each workspace and origin', async () => {
     const inner = createHttpClient({
       decodeOnThread,
+      createMemory: createOwnedMemory,
       allow: parseEgressAllow(`127.0.0.1:${upstream.port}`),
       lookupsOf: () => resolve,
       hopHeader,

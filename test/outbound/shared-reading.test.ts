@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
 import fc from 'fast-check';
 import { hopHeader } from '../../src/domain/http/headers.ts';
+import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type HttpClient } from '../../src/outbound/http-client.ts';
 import { decodeOnThread } from '../support/decode-here.ts';
@@ -42,6 +43,7 @@ describe('answers that arrive at the same time', () => {
     origins = [`http://plain.example:${plain}`, `https://tls.example:${secure}`];
     http = createHttpClient({
       decodeOnThread,
+      createMemory: createOwnedMemory,
       allow: parseEgressAllow(`plain.example:${plain},tls.example:${secure}`),
       lookupsOf: () => (_name, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,

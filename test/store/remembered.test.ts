@@ -176,6 +176,7 @@ describe('the cached values of a process', () => {
       sizeOf: ({ size }) => size,
       freshness,
       idsOf: () => [],
+      ownerOf: () => undefined,
     });
     for (const key of ['a', 'b', 'c']) await sizes.load(key, async () => ({ value: { size: 40 } }));
     assert.deepEqual([sizes.get('a'), sizes.counts().entries], [undefined, 2]);
@@ -256,7 +257,12 @@ describe('the cached values of a process', () => {
 
   it('concurrent callers share one reading when a value expires', async () => {
     let readings = 0;
-    const remembered = createRemembered<{ n: number }>({ max: 10, freshness, idsOf: () => ['id'] });
+    const remembered = createRemembered<{ n: number }>({
+      max: 10,
+      freshness,
+      idsOf: () => ['id'],
+      ownerOf: () => undefined,
+    });
     const read = async () => {
       readings += 1;
       return { value: { n: readings } };
@@ -282,6 +288,7 @@ describe('the cached values of a process', () => {
           max: 2,
           freshness,
           idsOf: ({ key }) => [`id of ${key}`],
+          ownerOf: () => undefined,
         });
         const waiting: (() => void)[] = [];
         const asked: Promise<void>[] = [];

@@ -3,9 +3,11 @@ import type { Lookup, Strangers } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
 import { createTokenIds } from '../../gateway/callers/token-ids.ts';
+import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { Log } from '../../log.ts';
 import type { ManagerCredentials } from '../../manage/authenticate.ts';
 import { actorOfPerson } from '../../manage/people.ts';
+import type { AgreedServer } from '../../oauth/tokens/handed-out.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { Caches } from '../caches.ts';
 import type { Logins } from '../logins.ts';
@@ -36,13 +38,17 @@ export function callersOf(
       };
     },
     isOutdated: (server, bearer, look) =>
-      oauthParts.handedOut.isOutdated(loginServerOf(server) ?? { id: server.id }, bearer, look),
+      oauthParts.handedOut.isOutdated(loginServerOf(server) ?? withoutLogin(server), bearer, look),
     isHandedOut: (server, bearer, look) =>
-      oauthParts.handedOut.isPresent(loginServerOf(server) ?? { id: server.id }, bearer, look),
+      oauthParts.handedOut.isPresent(loginServerOf(server) ?? withoutLogin(server), bearer, look),
     onUnknown: strangers.onUnknown,
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };
+}
+
+function withoutLogin({ id, workspaceId }: HostedServer): AgreedServer {
+  return { id, workspaceId };
 }
 
 /** The credentials that the management server and the REST API take. */

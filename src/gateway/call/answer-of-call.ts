@@ -20,9 +20,9 @@ export function noteAnswer(
   answer: Answer,
   onUnexpected: (error: unknown, requestId: string) => void,
 ): void {
-  const { caller, tool } = call;
+  const { caller } = call;
   call.answer = answer;
-  if (caller.known?.noteAnswer(caller, tool, request, answer.status)) {
+  if (caller.known?.noteAnswer(call, request, answer.status)) {
     call.isNewlyAccepted = true;
     caller.askLogin?.().catch((error: unknown) => onUnexpected(error, call.asked.requestId));
   }

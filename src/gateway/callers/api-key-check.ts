@@ -20,7 +20,8 @@ export type ApiKeyCheck = {
   counts(): { entries: number; hits: number; misses: number };
 };
 
-const maxRemembered = 10_000;
+/** One workspace can fill three fourths of it. */
+const maxRemembered = 13_500;
 
 /** SHA-256 of a credential in hex, the form in which it is stored and remembered. */
 export function keyHash(credential: string): string {
@@ -37,7 +38,12 @@ export type ApiKeyCheckOptions = {
 
 /** Remembers keys by their hash. A malformed key fails its checksum, without a query to the database. */
 export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheckOptions): ApiKeyCheck {
-  const remembered = createRemembered<ApiKey>({ max: maxRemembered, freshness, idsOf: (key) => [key.id] });
+  const remembered = createRemembered<ApiKey>({
+    max: maxRemembered,
+    freshness,
+    idsOf: (key) => [key.id],
+    ownerOf: (key) => key.workspaceId,
+  });
   const ifValid = (key: ApiKey | undefined) => {
     if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now()))
       return undefined;

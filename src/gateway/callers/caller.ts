@@ -72,6 +72,8 @@ export type CallerOptions = {
 
 /** A credential that callers bring and that an upstream has answered with success. */
 export type Credential = {
+  /** The workspace whose server was called; it owns the memory of the credential. */
+  readonly workspaceId: string;
   /** Address of the request of its first success. */
   readonly network: string;
   /** Identifies all credentials and logins of that address together, for circuits. */
@@ -86,6 +88,13 @@ export type Credential = {
   usedAt: number;
 };
 
+/** Who called which tool of whose server; see `Call`. */
+export type Called = {
+  readonly caller: Caller;
+  readonly tool: HostedTool;
+  readonly server: { readonly workspaceId: string };
+};
+
 /** What the upstreams' answers prove about the credentials that callers bring. */
 export type KnownCallers = {
   find(id: string): Credential | undefined;
@@ -95,7 +104,7 @@ export type KnownCallers = {
    */
   grade(caller: Caller, tool: HostedTool): void;
   /** Learns from an answer of the upstream. Returns true if the credential is newly accepted. */
-  noteAnswer(caller: Caller, tool: HostedTool, request: UpstreamRequest, status: number): boolean;
+  noteAnswer(called: Called, request: UpstreamRequest, status: number): boolean;
   /** Notes that a login of the server has issued this credential. */
   vouch(id: string): void;
 };

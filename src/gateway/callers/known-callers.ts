@@ -1,12 +1,15 @@
-import { LRUCache } from 'lru-cache';
+import { widestNetwork } from '../../domain/networks.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
+import { takeOfLargest } from '../../domain/work/largest-owner.ts';
+import { createOwnedMemory, type OwnedMemory } from '../../domain/work/owned-memory.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 import type { Credential, KnownCallers } from './caller.ts';
 
-/** A request that was refused for its credential. */
-type Refusal = { id: string; path: string; body: UpstreamRequest['body'] };
+/** A request that was refused for its credential. `network`: the address of a caller that was not known. */
+type Refusal = { id: string; network: string; path: string; body: UpstreamRequest['body'] };
 
-const mostKnown = 20_000;
+/** One workspace can fill three fourths of it. */
+const mostKnown = 27_000;
 /** Accepted but unproven credentials of one address; above it new ones stay unknown until an older one is idle. */
 const mostOfNetwork = 2000;
 const idleMs = 10 * 60_000;
@@ -26,17 +29,14 @@ const longestRequest = 4096;
  */
 export function createKnownCallers(clock: () => number): KnownCallers {
   const networks = new Map<string, Network>();
-  const proven = new LRUCache<string, Credential>({ max: mostKnown });
-  const accepted = new LRUCache<string, Credential>({
-    max: mostKnown,
-    dispose: (credential, id) => leave(networks, credential, id),
-  });
+  const proven = rememberCredentials();
+  const accepted = rememberCredentials((credential, id) => leave(networks, credential, id));
   const refusals = new WeakMap<HostedTool, Refusal[]>();
 
   const find = (id: string) => proven.get(id) ?? accepted.get(id);
   const othersRefused = (tool: HostedTool, id: string) => refusals.get(tool)?.some((refusal) => refusal.id !== id);
 
-  function accept(id: string, network: string): Credential | undefined {
+  function accept(id: string, network: string, workspaceId: string): Credential | undefined {
     const now = clock();
     const members = networks.get(network) ?? { ids: new Set(), party: partyOf(network), sweptAt: 0 };
     if (members.ids.size >= mostOfNetwork) removeIdle(members, accepted, now);
@@ -44,6 +44,7 @@ export function createKnownCallers(clock: () => number): KnownCallers {
     networks.set(network, members);
     members.ids.add(id);
     const credential = {
+      workspaceId,
       network,
       party: members.party,
       tools: new Set<string>(),
@@ -71,11 +72,11 @@ export function createKnownCallers(clock: () => number): KnownCallers {
       caller.network = isAccepted ? undefined : credential.network;
       caller.isChecked = isAccepted && othersRefused(tool, id) === true;
     },
-    noteAnswer(caller, tool, request, status) {
+    noteAnswer({ caller, tool, server }, request, status) {
       const { id } = caller;
       if (id === undefined) return false;
       if (status === 401 || status === 403) {
-        noteRefusal(refusals, tool, { id, path: request.path, body: request.body });
+        noteRefusal(refusals, tool, { id, network: caller.network ?? '', path: request.path, body: request.body });
         if (status === 401) for (const known of [accepted, proven]) known.delete(id);
         return false;
       }
@@ -83,7 +84,8 @@ export function createKnownCallers(clock: () => number): KnownCallers {
       // Most answers show nothing new.
       if (caller.credential?.tools.has(tool.name) && !othersRefused(tool, id)) return false;
       const before = find(id);
-      const credential = before ?? (caller.network === undefined ? undefined : accept(id, caller.network));
+      const { network } = caller;
+      const credential = before ?? (network === undefined ? undefined : accept(id, network, server.workspaceId));
       if (!credential) return false;
       credential.tools.add(tool.name);
       if (refusals.get(tool)?.some((refusal) => refusal.id !== id && isSame(refusal, request))) prove(id, credential);
@@ -94,6 +96,15 @@ export function createKnownCallers(clock: () => number): KnownCallers {
       if (credential) prove(id, credential);
     },
   };
+}
+
+function rememberCredentials(onDropped?: (credential: Credential, id: string) => void): OwnedMemory<Credential> {
+  return createOwnedMemory<Credential>({
+    max: mostKnown,
+    ownerOf: ({ workspaceId }) => workspaceId,
+    partyOf: ({ workspaceId, network }) => `${workspaceId} ${widestNetwork(network)}`,
+    ...(onDropped && { onDropped }),
+  });
 }
 
 /** The party of an address, as circuits count callers. */
@@ -110,7 +121,7 @@ function leave(networks: Map<string, Network>, { network }: Credential, id: stri
   if (members?.ids.size === 0) networks.delete(network);
 }
 
-function removeIdle(members: Network, accepted: LRUCache<string, Credential>, now: number): void {
+function removeIdle(members: Network, accepted: OwnedMemory<Credential>, now: number): void {
   if (now - members.sweptAt < sweepEveryMs) return;
   members.sweptAt = now;
   for (const id of members.ids) if (now - (accepted.peek(id)?.usedAt ?? 0) >= idleMs) accepted.delete(id);
@@ -121,7 +132,7 @@ function noteRefusal(refusals: WeakMap<HostedTool, Refusal[]>, tool: HostedTool,
   const known = refusals.get(tool) ?? [];
   refusals.set(tool, known);
   if (known.some((other) => other.id === refusal.id && isSame(other, refusal))) return;
-  if (known.push(refusal) > mostRefusals) known.shift();
+  if (known.push(refusal) > mostRefusals) takeOfLargest(known, ({ network }) => widestNetwork(network), 1);
 }
 
 /** Undefined for a form with files, which is never compared. */

@@ -21,7 +21,7 @@ export function tokenCaller(
   // An accepted token has passed this check before.
   if (id === undefined && holdsOurCredential(bearer)) throw ownCredential(server, options);
   // Only a tool call and a lookup need the id of another token, which takes a digest.
-  const idOf = () => (id ??= options.tokenIds.idOf(server.id, bearer));
+  const idOf = () => (id ??= options.tokenIds.idOf(server, bearer));
   // A connection that has been closed by the time of the call has no address.
   const network = options.networkOf(visit);
   const counted = countUnknown(idOf, visit, options, look);

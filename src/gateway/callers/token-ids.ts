@@ -2,12 +2,13 @@ import { hash } from 'node:crypto';
 
 /** The id of a caller who brings a token: the server, and a digest of the token. */
 export type TokenIds = {
-  idOf(serverId: string, token: string): string;
+  idOf(server: { id: string; workspaceId: string }, token: string): string;
   /** The id of a token that was accepted in the last minute, found without a digest. */
   find(serverId: string, token: string): string | undefined;
 };
 
-const mostRemembered = 1000;
+/** Of all. One workspace has at most as many as are left for others. */
+const mostRemembered = 2000;
 /** Longest remembered token; a longer one is digested each time. */
 const longestRemembered = 2048;
 const rememberedMs = 60_000;
@@ -19,12 +20,15 @@ const rememberedMs = 60_000;
  */
 export function createTokenIds(clock: () => number, isAccepted: (id: string) => boolean): TokenIds {
   const byServer = new Map<string, Map<string, string>>();
+  const ofWorkspace = new Map<string, number>();
   let count = 0;
   let since = clock();
 
-  function remember(serverId: string, token: string, id: string): void {
-    if (count >= mostRemembered || token.length > longestRemembered || !isAccepted(id)) return;
+  function remember({ id: serverId, workspaceId }: Parameters<TokenIds['idOf']>[0], token: string, id: string): void {
+    const own = ofWorkspace.get(workspaceId) ?? 0;
+    if (own >= mostRemembered - count || token.length > longestRemembered || !isAccepted(id)) return;
     count++;
+    ofWorkspace.set(workspaceId, own + 1);
     const known = byServer.get(serverId);
     if (known) known.set(token, id);
     else byServer.set(serverId, new Map([[token, id]]));
@@ -34,6 +38,7 @@ export function createTokenIds(clock: () => number, isAccepted: (id: string) => 
     const now = clock();
     if (now - since > rememberedMs) {
       byServer.clear();
+      ofWorkspace.clear();
       count = 0;
       since = now;
     }
@@ -42,11 +47,11 @@ export function createTokenIds(clock: () => number, isAccepted: (id: string) => 
 
   return {
     find,
-    idOf(serverId, token) {
-      const known = find(serverId, token);
+    idOf(server, token) {
+      const known = find(server.id, token);
       if (known !== undefined) return known;
-      const id = `${serverId} ${hash('sha256', token, 'base64url')}`;
-      remember(serverId, token, id);
+      const id = `${server.id} ${hash('sha256', token, 'base64url')}`;
+      remember(server, token, id);
       return id;
     },
   };

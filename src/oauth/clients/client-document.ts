@@ -1,6 +1,7 @@
-import { LRUCache } from 'lru-cache';
 import { z } from 'zod';
 import type { OwnHosts } from '../../domain/http/own-hosts.ts';
+import { widestNetwork } from '../../domain/networks.ts';
+import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import { OAuthError } from '../../errors.ts';
 import { urlProblem } from '../../outbound/egress.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
@@ -24,6 +25,9 @@ const documentSchema = z.object({
   token_endpoint_auth_method: z.string().optional(),
 });
 
+/** A client, and the address of the stranger who was the first to name it. */
+type Asked = { client: OAuthClient; network: string };
+
 /** Whether a client id is the URL of a metadata document. */
 export function isDocumentUrl(clientId: string): boolean {
   if (!clientId.startsWith('https://') || clientId.length > 1000 || !URL.canParse(clientId)) return false;
@@ -33,18 +37,18 @@ export function isDocumentUrl(clientId: string): boolean {
 
 /**
  * `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. A document
- * is fetched for the address of the stranger who asks, so that slow hosts delay nobody else.
+ * is fetched for the address of the stranger who asks, so that slow hosts delay nobody else; its memory is that address's.
  */
 export function createClientDocuments(http: HttpClient, ownHosts: OwnHosts): (network: string) => ClientDocuments {
-  const remembered = new LRUCache<string, OAuthClient>({ max: maxRemembered });
+  const remembered = createOwnedMemory<Asked>({ max: maxRemembered, ownerOf: ({ network }) => widestNetwork(network) });
   return (network) => ({
     async find(clientId) {
       const known = remembered.get(clientId);
-      if (known) return known;
+      if (known) return known.client;
       const answer = await fetchDocument(http, network, new URL(clientId));
       const client = readDocument(clientId, answer, ownHosts);
       const ttl = ttlOf(answer);
-      if (ttl > 0) remembered.set(clientId, client, { ttl });
+      if (ttl > 0) remembered.set(clientId, { client, network }, ttl);
       return client;
     },
   });

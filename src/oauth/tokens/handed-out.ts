@@ -12,6 +12,7 @@ import { hashOf } from '../credentials.ts';
 /** A server with the agreement of its logins, undefined when it no longer has a login, and the names of its views. */
 export type AgreedServer = {
   id: string;
+  workspaceId: string;
   agreement?: string;
   view?: string | undefined;
   views?: readonly string[];
@@ -38,26 +39,36 @@ export type HandedOutTokens = {
 
 /** How long a row outlives its token: an upstream may accept a token for a while after its stated expiry. */
 const keptMs = 24 * 60 * 60_000;
-const maxRemembered = 10_000;
+/** One workspace can fill three fourths of it. */
+const maxRemembered = 13_500;
 
 function isGoodAt(found: string, { agreement, view }: AgreedServer): boolean {
   return agreement !== undefined && isAgreed(found, { agreement, view });
 }
 
 /** `hasOlder`: whether any token of a server without views can be outdated, which is rare. */
-type KnownServer = { id: string; hasOlder: boolean };
+type KnownServer = { id: string; workspaceId: string; hasOlder: boolean };
 /** `agreement`: undefined for a token that was not handed out. */
-type KnownToken = { serverId: string; agreement: string | undefined };
+type KnownToken = { serverId: string; workspaceId: string; agreement: string | undefined };
 
 /** Owner of the cached tokens that were not handed out: anybody can make them up, so they displace no others. */
 const nobody = 'nobody';
+
+function rememberServers(freshness: Freshness) {
+  return createRemembered<KnownServer>({
+    max: maxRemembered,
+    freshness,
+    idsOf: ({ id }) => [id],
+    ownerOf: ({ workspaceId }) => workspaceId,
+  });
+}
 
 function rememberTokens(freshness: Freshness) {
   return createRemembered<KnownToken>({
     max: maxRemembered,
     freshness,
-    idsOf: ({ serverId, agreement }) => (agreement === undefined ? [serverId, nobody] : [serverId]),
-    ownerOf: ({ agreement }) => (agreement === undefined ? nobody : undefined),
+    idsOf: ({ serverId }) => [serverId],
+    ownerOf: ({ workspaceId, agreement }) => (agreement === undefined ? nobody : workspaceId),
   });
 }
 
@@ -66,13 +77,13 @@ export function createHandedOutTokens(
   freshness: Freshness,
   source: { random: Random; now: () => number },
 ): HandedOutTokens {
-  const servers = createRemembered<KnownServer>({ max: maxRemembered, freshness, idsOf: ({ id }) => [id] });
+  const servers = rememberServers(freshness);
   const tokens = rememberTokens(freshness);
   const serverKey = ({ id, agreement = '' }: AgreedServer) => `${id} ${agreement}`;
   const tokenKey = (serverId: string, hash: string) => `${serverId} ${hash}`;
 
-  async function readServer({ id, agreement }: AgreedServer): Promise<{ value: KnownServer }> {
-    return { value: { id, hasOlder: await hasOtherAgreement(db, id, agreement) } };
+  async function readServer({ id, workspaceId, agreement }: AgreedServer): Promise<{ value: KnownServer }> {
+    return { value: { id, workspaceId, hasOlder: await hasOtherAgreement(db, id, agreement) } };
   }
 
   /** The agreement that a token was handed out under; undefined for a token that was not handed out. */
@@ -87,7 +98,7 @@ export function createHandedOutTokens(
     const found = tokens.load(key, async (before) => {
       const ask = isGood(before) ? lookUpDirectly : look;
       const agreement = await ask(() => findHandedOutAgreement(db, server.id, hash));
-      return { value: { serverId: server.id, agreement } };
+      return { value: { serverId: server.id, workspaceId: server.workspaceId, agreement } };
     });
     return found.then((value) => value?.agreement);
   }

@@ -209,7 +209,7 @@ async function passOn(
 ): Promise<TokenAnswer> {
   const { accessToken, expiresAt = parts.now() + spans.access, refreshToken, scope } = tokens;
   const agreement = agreementFor(server.agreement, view);
-  await parts.handedOut.add({ id: server.id, agreement }, accessToken, expiresAt);
+  await parts.handedOut.add({ id: server.id, workspaceId: server.workspaceId, agreement }, accessToken, expiresAt);
   await parts.onCommitted();
   const current = await parts.findServer(server.slug);
   if (current?.agreement !== server.agreement) throw refused('the server changed what was agreed to');
@@ -236,13 +236,13 @@ async function refreshPassthrough(
   checkTarget(server, target, view);
   const { answers } = parts.unsaved;
   const key = hashOf(secret);
-  const tokens = answers.get(key) ?? (await refreshed(server, refreshToken, parts));
+  const tokens = answers.get(key)?.tokens ?? (await refreshed(server, refreshToken, parts));
   answers.delete(key);
   try {
     return await passOn(server, { clientId, tokens, view }, parts);
   } catch (error) {
     // The agent will retry with a refresh token that the provider may have ended.
-    if (isUnavailable(error)) answers.set(key, tokens);
+    if (isUnavailable(error)) answers.set(key, { workspaceId: server.workspaceId, tokens });
     throw error;
   }
 }

@@ -1,0 +1,146 @@
+import { LRUCache } from 'lru-cache';
+
+export type OwnedMemoryOptions<Value> = {
+  /** Above it the least recently used value is dropped. */
+  max: number;
+  /** Largest total size of the values, in the unit of `sizeOf`. */
+  maxSize?: number;
+  sizeOf?: (value: Value) => number;
+  /** Ids by which `keysOf` finds the keys of values. */
+  idsOf?: (value: Value) => readonly string[];
+  /**
+   * Who can cause values like this one, such as a workspace or an address of strangers. In a memory that is nearly full,
+   * a new value displaces those of the owner that has more than half of it, whoever reads it. Undefined for a value that
+   * is nobody's.
+   */
+  ownerOf: (value: Value) => string | undefined;
+  /** A part of the owner, such as an address. The one with more than half of what an owner has loses first. */
+  partyOf?: (value: Value) => string;
+  onDropped?: (value: Value, key: string) => void;
+};
+
+/** What a process remembers of many owners, in a limited space that no owner can take from the others. */
+export type OwnedMemory<Value> = {
+  /** The value, which counts as used now. */
+  get(key: string): Value | undefined;
+  peek(key: string): Value | undefined;
+  /** A value that is larger than the whole memory is not kept. After `lifeMs` it is dropped; never when absent. */
+  set(key: string, value: Value, lifeMs?: number): void;
+  delete(key: string): void;
+  clear(): void;
+  size(): number;
+  /** All keys, that of the least recently used value first. */
+  keys(): Iterable<string>;
+  /** The keys of the values with this id, owner or party, in the order in which they were set. */
+  keysOf(id: string): ReadonlySet<string>;
+};
+
+/** From this part of its limits on, a memory is nearly full. */
+const nearlyFull = 0.75;
+const none: ReadonlySet<string> = new Set();
+
+export function createOwnedMemory<Value extends object>(options: OwnedMemoryOptions<Value>): OwnedMemory<Value> {
+  const { max, maxSize, sizeOf, ownerOf, partyOf, onDropped } = options;
+  const keysById = new Map<string, Set<string>>();
+  const sizeAt = (value: Value) => 1 + (sizeOf?.(value) ?? 0);
+  const idsAt = (value: Value) =>
+    [...(options.idsOf?.(value) ?? []), ownerOf(value), partyOf?.(value)].filter((id) => id !== undefined);
+  const entries = new LRUCache<string, Value>({
+    max,
+    ...(maxSize !== undefined && { maxSize, sizeCalculation: sizeAt }),
+    dispose(value, key) {
+      for (const id of idsAt(value)) unlink(keysById, id, key);
+      const owner = ownerOf(value);
+      if (owner !== undefined) shares.remove(owner, sizeAt(value));
+      onDropped?.(value, key);
+    },
+  });
+  const keysOf = (id: string) => keysById.get(id) ?? none;
+  const shares = createShares(entries, keysOf);
+  return {
+    get: (key) => entries.get(key),
+    peek: (key) => entries.peek(key),
+    set(key, value, lifeMs) {
+      entries.delete(key);
+      shares.makeRoom(sizeAt(value));
+      entries.set(key, value, lifeMs === undefined ? undefined : { ttl: lifeMs });
+      if (!entries.has(key)) return;
+      for (const id of idsAt(value)) link(keysById, id, key);
+      const owner = ownerOf(value);
+      if (owner !== undefined) shares.add(owner, partyOf?.(value), sizeAt(value));
+    },
+    delete: (key) => void entries.delete(key),
+    clear: () => entries.clear(),
+    size: () => entries.size,
+    keys: () => entries.rkeys(),
+    keysOf,
+  };
+}
+
+/** How much of a memory each owner has. */
+type Shares = {
+  add(owner: string, party: string | undefined, size: number): void;
+  remove(owner: string, size: number): void;
+  /**
+   * Makes room for a value of this size, whoever its owner is: while the memory would be nearly full, an owner of more
+   * than half of it loses the values that were set first. Otherwise what was not used for longest is dropped.
+   */
+  makeRoom(size: number): void;
+};
+
+function createShares<Value extends object>(
+  entries: LRUCache<string, Value>,
+  keysOf: (id: string) => ReadonlySet<string>,
+): Shares {
+  const { max } = entries;
+  const maxSize = entries.maxSize || Number.POSITIVE_INFINITY;
+  const sizes = new Map<string, number>();
+  /** Owners that had more than half when they got a value. There are at most two that still do: by number, and by size. */
+  const large = new Set<string>();
+  /** The party of a large owner that had more than half of its values when it got one. */
+  const crowds = new Map<string, string>();
+  const isNearlyFull = (size: number) =>
+    entries.size + 1 > nearlyFull * max || entries.calculatedSize + size > nearlyFull * maxSize;
+  const hasHalf = (owner: string) => keysOf(owner).size > max / 2 || (sizes.get(owner) ?? 0) > maxSize / 2;
+  const hasMost = (party: string, owner: string) => keysOf(party).size * 2 > keysOf(owner).size;
+
+  function dropOldest(owner: string): void {
+    const crowd = crowds.get(owner);
+    const loser = crowd !== undefined && hasMost(crowd, owner) ? crowd : owner;
+    entries.delete(keysOf(loser).values().next().value as string);
+  }
+
+  return {
+    add(owner, party, size) {
+      sizes.set(owner, (sizes.get(owner) ?? 0) + size);
+      if (!hasHalf(owner)) return;
+      large.add(owner);
+      if (party !== undefined && hasMost(party, owner)) crowds.set(owner, party);
+    },
+    remove(owner, size) {
+      const left = (sizes.get(owner) ?? 0) - size;
+      if (left > 0) sizes.set(owner, left);
+      else sizes.delete(owner);
+    },
+    makeRoom(size) {
+      for (const owner of large) {
+        while (hasHalf(owner) && isNearlyFull(size)) dropOldest(owner);
+        if (hasHalf(owner)) continue;
+        large.delete(owner);
+        crowds.delete(owner);
+      }
+    },
+  };
+}
+
+function link(keysById: Map<string, Set<string>>, id: string, key: string): void {
+  const keys = keysById.get(id);
+  if (keys) keys.add(key);
+  else keysById.set(id, new Set([key]));
+}
+
+function unlink(keysById: Map<string, Set<string>>, id: string, key: string): void {
+  const keys = keysById.get(id);
+  keys?.delete(key);
+  if (keys?.size === 0) keysById.delete(id);
+}
