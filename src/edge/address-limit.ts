@@ -1,6 +1,10 @@
 import { shareOf } from '../domain/limits.ts';
+import { widerNetworks } from '../domain/networks.ts';
 
-/** A limit on how often one address may do something; addresses as `clientNetwork` writes them. */
+/**
+ * A limit on how often one address may do something; addresses as `clientNetwork` writes them. The networks around it
+ * have turns too, some times as many (`widerNetworks`).
+ */
 export type AddressLimit = {
   /** Uses up one turn of an address. False if none is left. */
   take(network: string): boolean;
@@ -31,24 +35,38 @@ const minuteMs = 60_000;
 export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
   const { perMinute, clock, processCount = () => 1, most = usualMost } = options;
   const minutes = new Map<string, Minute>();
+
+  /** The minute of a network, which is begun if there is none. */
+  function minuteOf(network: string, times: number, now: number): Minute {
+    let minute = minutes.get(network);
+    // Moved to the end: the first entry of the map is the least recently used.
+    minutes.delete(network);
+    if (!minute || minute.until <= now) {
+      minute = { left: shareOf(perMinute * times, processCount()), until: now + minuteMs };
+    }
+    minutes.set(network, minute);
+    if (minutes.size > most) minutes.delete(minutes.keys().next().value as string);
+    return minute;
+  }
+
+  function waitMs(network: string): number {
+    const minute = minutes.get(network);
+    return minute?.left === 0 ? Math.max(0, minute.until - clock()) : 0;
+  }
+
   return {
     take(network) {
       const now = clock();
-      let minute = minutes.get(network);
-      // Moved to the end: the first entry of the map is the least recently used.
-      minutes.delete(network);
-      if (!minute || minute.until <= now) {
-        minute = { left: shareOf(perMinute, processCount()), until: now + minuteMs };
+      const taken: Minute[] = [];
+      // The widest first: a network in one without turns takes no memory.
+      for (const { name, times } of [...widerNetworks(network), { name: network, times: 1 }]) {
+        const minute = minuteOf(name, times, now);
+        if (minute.left === 0) return false;
+        taken.push(minute);
       }
-      minutes.set(network, minute);
-      if (minutes.size > most) minutes.delete(minutes.keys().next().value as string);
-      if (minute.left === 0) return false;
-      minute.left--;
+      for (const minute of taken) minute.left--;
       return true;
     },
-    waitMs(network) {
-      const minute = minutes.get(network);
-      return minute?.left === 0 ? Math.max(0, minute.until - clock()) : 0;
-    },
+    waitMs: (network) => Math.max(waitMs(network), ...widerNetworks(network).map(({ name }) => waitMs(name))),
   };
 }

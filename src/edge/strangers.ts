@@ -1,3 +1,4 @@
+import { widestNetwork } from '../domain/networks.ts';
 import { type Lookup, lookUpDirectly, type Strangers, type Visit } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { createAddressLimit } from './address-limit.ts';
@@ -53,7 +54,7 @@ export function createStrangers(options: StrangersOptions): Strangers & {
     lookFor(visit) {
       if (calmAt === undefined || clock() >= calmAt) return lookUpDirectly;
       const network = networkOf(visit);
-      return limit.waitMs(network) === 0 ? lookUpDirectly : lookInQueue(network, () => tooMany(network));
+      return limit.waitMs(network) === 0 ? lookUpDirectly : lookInQueue(widestNetwork(network), () => tooMany(network));
     },
     onRefused(visit, status) {
       if (refusalsPerMinute === 0 || status < 400 || status >= 500 || status === 429) return undefined;

@@ -125,6 +125,22 @@ describe('the limit of refused requests of an address', () => {
     assert.equal((await refuse('::ffff:203.0.113.9')).status, 429);
   });
 
+  it('[find A3] the /56 and the /48 around a /64 have turns too: four and sixteen times as many', async () => {
+    at += 60_000;
+    let sent = 0;
+    /** How many of so many refused requests, each from a /64 of its own, are within the limit. */
+    const within = async (networkOf: (n: number) => string, requests: number) => {
+      const statuses = Array.from({ length: requests }, async () => (await refuse(`${networkOf(++sent)}::1`)).status);
+      return (await Promise.all(statuses)).filter((status) => status === 404).length;
+    };
+    assert.equal(await within((n) => `2001:db8:77:${(n & 255).toString(16)}`, 5 * perMinute), 4 * perMinute);
+    assert.equal(await within((n) => `2001:db8:77:${(256 + n).toString(16)}`, perMinute), perMinute);
+    assert.equal(await within((n) => `2001:db8:77:${((n & 255) << 8).toString(16)}`, 16 * perMinute), 11 * perMinute);
+    assert.equal(await within((n) => `2001:db8:78:${n.toString(16)}`, perMinute), perMinute);
+    at += 60_000;
+    assert.equal((await refuse('2001:db8:77:1::1')).status, 404);
+  });
+
   it('[find A3] an address is the same in every form that proxies write', async () => {
     await exhaust('203.0.113.20:51000');
     for (const form of [
