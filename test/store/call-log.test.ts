@@ -24,7 +24,7 @@ for (const engine of engines) {
     before(async () => {
       stores = await startStores(engine);
       database = await stores.open();
-      await insertWorkspace(database.db, { id: 'ours', name: 'Ours', at: 0 });
+      for (const id of ['ours', 'flooder']) await insertWorkspace(database.db, { id, name: id, at: 0 });
       await insertApiKey(database.db, anApiKey());
       uses = createCredentialUses(database.records, () => 2000);
       log = createCallLog({
@@ -92,6 +92,43 @@ for (const engine of engines) {
       await log.flush();
       const found = await Promise.all(['refused', 'elsewhere', 'made', 'later'].map(kept));
       assert.deepEqual(found, [600, 600, 700, 600]);
+    });
+
+    /** Call records of one workspace, as many as no list holds, between some of another. */
+    const addFlood = (kind: string, many: number, capture?: string) => {
+      const add = (workspace_id: string, n: number) =>
+        log.add(aCall({ id: `${kind}_${workspace_id}_${n}`, workspace_id, started_at: 20 * 60_000 + n }), capture);
+      for (let n = 0; n < many; n += 1) {
+        add('flooder', n);
+        if (n >= 1500 && n < 1510) add('ours', n);
+      }
+    };
+
+    it('[find A6] of one workspace displace no captures of another', async () => {
+      addFlood('captured', 2000, '{}');
+      await log.flush();
+      const found = await database.db
+        .selectFrom('captures')
+        .select(({ fn }) => ['workspace_id', fn.countAll().as('count')])
+        .where('call_id', 'like', 'captured_%')
+        .groupBy('workspace_id')
+        .execute();
+      const counts = new Map(found.map(({ workspace_id, count }) => [workspace_id, Number(count)]));
+      assert.equal(counts.get('ours'), 10);
+      assert.ok((counts.get('flooder') ?? 0) > 100);
+    });
+
+    it('[find A6] of one workspace displace none of another while the database takes none', async () => {
+      await database.db.schema.alterTable('calls').renameTo('calls_away').execute();
+      const before = givenUp;
+      addFlood('waited', 25_000);
+      await log.flush();
+      await database.db.schema.alterTable('calls_away').renameTo('calls').execute();
+      await log.flush();
+      assert.equal(log.waiting(), 0);
+      const found = await database.db.selectFrom('calls').select('id').where('id', 'like', 'waited_%').execute();
+      assert.equal(found.filter(({ id }) => id.startsWith('waited_ours_')).length, 10);
+      assert.equal(found.length + givenUp - before, 25_010);
     });
 
     it('[find C4] keep their captures while the database takes none', async () => {

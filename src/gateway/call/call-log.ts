@@ -1,3 +1,4 @@
+import { takeOfLargest } from '../../domain/work/largest-owner.ts';
 import { batchRows, type CallWriter } from '../../store/calls/call-writer.ts';
 import { type CaptureRow, insertCaptures } from '../../store/calls/captures.ts';
 import type { CredentialUses } from '../../store/credential-uses.ts';
@@ -23,10 +24,11 @@ export type CallLog = {
 };
 
 const intervalMs = 500;
-/** More waiting records than this mean that the database is down; the oldest are then dropped. */
+/** More waiting records than this mean that the database is down; the workspace with most loses its oldest. */
 const maxWaiting = 20_000;
-/** Captures are large and not essential: those beyond this number are dropped. */
+/** Captures are large and not essential: above this number the workspace with most loses so many of its oldest. */
 const maxWaitingCaptures = 200;
+const droppedCaptures = 20;
 const batchCaptures = 50;
 
 export type CallLogOptions = {
@@ -66,10 +68,13 @@ export function createCallLog(options: CallLogOptions): CallLog {
 
   async function writeTheRest(): Promise<void> {
     for (let left = captures.length; left > 0; left -= batchCaptures) {
-      const batch = captures.slice(0, Math.min(left, batchCaptures));
-      await insertCaptures(options.db, options.keyring, batch);
-      // Removed only now: those that the database did not take wait for the next write.
-      captures.splice(0, batch.length);
+      const batch = captures.splice(0, Math.min(left, batchCaptures));
+      try {
+        await insertCaptures(options.db, options.keyring, batch);
+      } catch (error) {
+        captures.unshift(...batch);
+        throw error;
+      }
     }
     await options.uses.write();
   }
@@ -90,11 +95,9 @@ export function createCallLog(options: CallLogOptions): CallLog {
       if (!isKept(row)) return;
       waiting.push(row);
       if (waiting.length === batchRows) void write();
-      if (document !== undefined && captures.length < maxWaitingCaptures) {
-        const { id, workspace_id, server_id, started_at } = row;
-        captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
-      }
-      if (waiting.length > maxWaiting) options.onDropped(waiting.splice(0, batchRows).length);
+      if (document !== undefined) addCapture(captures, row, document);
+      if (waiting.length > maxWaiting)
+        options.onDropped(takeOfLargest(waiting, ({ workspace_id }) => workspace_id, batchRows).length);
     },
     flush,
     waiting: () => waiting.length,
@@ -104,4 +107,10 @@ export function createCallLog(options: CallLogOptions): CallLog {
       return waiting.splice(0);
     },
   };
+}
+
+function addCapture(captures: CaptureRow[], row: CallRow, document: string): void {
+  const { id, workspace_id, server_id, started_at } = row;
+  captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
+  if (captures.length > maxWaitingCaptures) takeOfLargest(captures, ({ workspaceId }) => workspaceId, droppedCaptures);
 }
