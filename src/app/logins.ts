@@ -54,12 +54,14 @@ export function createLogins(options: LoginsOptions) {
     now,
     baseUrl: config.baseUrl,
     ownHosts,
-    async findServer(slug) {
+    async findServer(slug, look) {
       if (slug === config.managementSlug) return people.managementLogin;
-      const server = await caches.servers.find(slug);
-      const login = server && loginServerOf(server);
-      const workspace = login && (await findWorkspace(db, login.workspaceId));
-      return login && { ...login, operator: workspace?.name ?? login.workspaceId };
+      const server = await caches.servers.find(slug, look);
+      return server && loginServerOf(server);
+    },
+    async withOperator(server) {
+      if (server.operator !== '') return server;
+      return { ...server, operator: (await findWorkspace(db, server.workspaceId))?.name ?? server.workspaceId };
     },
     onCommitted: changes.lookAfterCommit,
     audit: (transaction, event) => insertLoginEvent(transaction, event.server.id, eventRow(event, now())),

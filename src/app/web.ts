@@ -6,6 +6,7 @@ import type { ArrivingBodies, Strangers, Visit } from '../domain/visit.ts';
 import { loadInTurns } from '../domain/work/loaded-once.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
+import { createReturnLimit } from '../edge/return-limit.ts';
 import { Unauthenticated } from '../errors.ts';
 import { authenticate } from '../manage/authenticate.ts';
 import { sessionActor } from '../manage/session-actor.ts';
@@ -67,8 +68,11 @@ export async function createWeb(parts: WebParts): Promise<Web> {
     const limit = createAddressLimit({ perMinute: turns, clock, processCount });
     return (request: Visit) => limit.take(networkOf(request));
   };
+  const returns = createReturnLimit({ networkOf, clock, processCount });
   const login = createOAuthRouter({
     ...oauthParts,
+    lookFor: strangers.lookFor,
+    returns,
     mayAsk: perMinute(loginRequestsPerMinute),
     arriving,
     networkOf,
@@ -87,6 +91,8 @@ export async function createWeb(parts: WebParts): Promise<Web> {
     onUnexpected,
     ...observability.ofWebRouter,
     login,
+    maySignOut: perMinute(loginRequestsPerMinute),
+    returns: (request, work) => returns(request, managementLogin.id, work),
     signIn: createSignIn({ ...oauthParts, identity, welcome, mayAsk: perMinute(loginRequestsPerMinute) }),
   });
   return { serve, login };

@@ -28,6 +28,10 @@ export type WebParts = RestParts & {
   login: Hono<{ Bindings: HttpBindings }>;
   /** Sign-in to the dashboard. */
   signIn: Hono<{ Bindings: HttpBindings }>;
+  /** Whether the sender may sign out once more in this minute, which asks the store. */
+  maySignOut: (request: IncomingMessage) => boolean;
+  /** Limits how often the sender has the identity provider asked; `failed` is called when it let nobody in. */
+  returns: (request: IncomingMessage, work: (failed: () => void) => Promise<void>) => Promise<void>;
   strangers: Strangers;
 };
 
@@ -84,7 +88,7 @@ export function createWebRouter(
     routes.serverFileSchema,
     staticDocument(() => serverFileJsonSchema(parts.baseUrl + routes.serverFileSchema)),
   );
-  web.route('/', parts.signIn);
+  addSignIn(web, parts);
   web.route(apiPath, createRestApi(parts));
   web.route('/', createDashboard(parts.dashboardFolder));
   web.notFound(nothingThere(web, refuse));
@@ -99,6 +103,22 @@ export function createWebRouter(
     await listener(request, response);
     parts.onAnswered(response.headersSent ? response.statusCode : 0);
   };
+}
+
+function addSignIn(web: Hono<Env>, { maySignOut, returns, signIn }: WebParts): void {
+  web.use(routes.logout, async (c, next) => {
+    if (!maySignOut(c.env.incoming))
+      throw new AppError('tooMany', 'too many sign-outs from this address; wait a minute', { retryAfterS: 60 });
+    await next();
+  });
+  web.use(routes.loginCallback, (c, next) =>
+    returns(c.env.incoming, async (failed) => {
+      await next();
+      // 403: this browser has begun no sign-in, so the provider was not asked.
+      if (c.res.status >= 400 && c.res.status !== 403) failed();
+    }),
+  );
+  web.route('/', signIn);
 }
 
 /** Answers a request that no route takes, with the methods of its path where it has routes for others. */

@@ -39,7 +39,7 @@ export type LoginServer = {
   workspaceId: string;
   slug: string;
   name: string;
-  /** Name of its operator, for people. */
+  /** Name of its operator, for people; empty where nobody sees it. */
   operator: string;
   /** Both issuer and resource: `{base_url}/mcp/{slug}`. */
   issuer: string;

@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { OwnHosts } from '../domain/http/own-hosts.ts';
 import type { Random } from '../domain/ids.ts';
+import type { Lookup } from '../domain/visit.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Db } from '../store/db.ts';
 import type { Tables } from '../store/schema.ts';
@@ -25,7 +26,10 @@ export type OAuthParts = {
   baseUrl: string;
   /** Hosts where no client waits for an answer. */
   ownHosts: OwnHosts;
-  findServer: (slug: string) => Promise<LoginServer | undefined>;
+  /** A server with a login; the name of its operator is left out. `look` queries the store for a slug not seen before. */
+  findServer: (slug: string, look?: Lookup) => Promise<LoginServer | undefined>;
+  /** The same server with the name of its operator, for people. */
+  withOperator: (server: LoginServer) => Promise<LoginServer>;
   /** Applies recorded changes in this process at once, instead of at the next poll. */
   onCommitted: () => Promise<void>;
   /** Writes an event down, in the transaction of what it is about. */

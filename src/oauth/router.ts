@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { formFields } from '../domain/http/form.ts';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
-import type { ArrivingBodies } from '../domain/visit.ts';
+import { type ArrivingBodies, type Lookup, lookUpDirectly } from '../domain/visit.ts';
 import { AppError, OAuthError, oauthCodeOf, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
@@ -24,6 +24,14 @@ export type OAuthRouterParts = OAuthParts &
   FaultReport & {
     /** Rate limit of the open endpoints: whether the sender may make one more request in this minute. */
     mayAsk: (request: HttpBindings['incoming']) => boolean;
+    /** The permission to query the store for a slug, which the sender may have made up. */
+    lookFor: (request: HttpBindings['incoming']) => Lookup;
+    /** Limits how often the sender has the provider of a server asked; `failed` is called when it let nobody in. */
+    returns: <Result>(
+      request: HttpBindings['incoming'],
+      serverId: string,
+      work: (failed: () => void) => Promise<Result>,
+    ) => Promise<Result>;
     arriving: ArrivingBodies;
     /** The address of a request, as limits count it. */
     networkOf: (request: HttpBindings['incoming']) => string;
@@ -44,9 +52,12 @@ function requestIdOf(c: Context<Env>): string {
   return String(c.env.outgoing.getHeader('x-request-id'));
 }
 
-/** A server with a login. @throws AppError notFound */
+/** A server with a login. @throws AppError notFound; tooMany for an address that asked for many that do not exist */
 async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<LoginServer> {
-  const server = await parts.findServer(c.req.param('slug') ?? '');
+  // A check of this service itself has no sender.
+  const sender = (c.env as HttpBindings | undefined)?.incoming;
+  const look = sender ? parts.lookFor(sender) : lookUpDirectly;
+  const server = await parts.findServer(c.req.param('slug') ?? '', look);
   if (!server) throw new AppError('notFound', 'there is no login at this address');
   return server;
 }
@@ -96,13 +107,16 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   const query = (c: Context<Env>) => new URL(c.req.url).searchParams;
   http.get(
     routes.authorize,
-    shown((c, server) => authorize(server, query(c), c.req.header('cookie'), partsFor(c, parts))),
+    shown(async (c, server) =>
+      authorize(await parts.withOperator(server), query(c), c.req.header('cookie'), partsFor(c, parts)),
+    ),
   );
   http.get(
     routes.callback,
-    shown((c, server) =>
-      callback(server, { query: query(c), cookieHeader: c.req.header('cookie'), requestId: requestIdOf(c) }, parts),
-    ),
+    shown((c, server) => {
+      const returned = { query: query(c), cookieHeader: c.req.header('cookie'), requestId: requestIdOf(c) };
+      return parts.returns(c.env.incoming, server.id, (failed) => callback(telling(server, failed), returned, parts));
+    }),
   );
   http.post(
     routes.consent,
@@ -115,6 +129,17 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
       ),
     ),
   );
+}
+
+/** The same server, which tells when its provider was asked about a code and gave no tokens. */
+function telling(server: LoginServer, failed: () => void): LoginServer {
+  const { provider } = server;
+  const exchange: typeof provider.exchange = (answer) =>
+    provider.exchange(answer).catch((error: unknown) => {
+      failed();
+      throw error;
+    });
+  return { ...server, provider: { ...provider, exchange } };
 }
 
 /** Endpoints that client software calls. */

@@ -210,6 +210,35 @@ describe('[find A6] made-up tokens where the service asks the database which log
     assert.equal((await ended).filter((status) => status === 200).length, 22);
   });
 
+  it('[find A3] of servers that are made up: discovery asks two questions at a time', async () => {
+    const { slug } = await serve();
+    const from = '198.51.100.78';
+    const paths = [
+      '/.well-known/oauth-protected-resource/mcp/SLUG',
+      '/.well-known/oauth-protected-resource/mcp/SLUG/desk',
+      '/.well-known/oauth-authorization-server/mcp/SLUG',
+      '/mcp/SLUG/authorize',
+    ];
+    const ask = async (n: number, name: string) => {
+      const path = (paths[n % paths.length] as string).replace('SLUG', name);
+      return (await fetch(world.toolhost.url + path, { headers: { 'x-forwarded-for': from } })).status;
+    };
+    for (let n = 0; n < 6; n++) await ask(n, `absent-${n}`);
+    assert.equal(await ask(0, slug), 200);
+    await blocker.query('begin; lock table servers, workspaces in access exclusive mode');
+    let refused = 0;
+    const enough = Promise.withResolvers<void>();
+    const flood = Array.from({ length: 100 }, async (_, n) => {
+      if ((await ask(n, `flood-${n}`)) === 429 && ++refused === 78) enough.resolve();
+    });
+    const ended = Promise.all(flood);
+    await Promise.race([enough.promise, ended]);
+    assert.equal(refused, 78, 'two ask, and twenty wait');
+    for (const n of [0, 1, 2]) assert.equal(await ask(n, slug), 200, 'a server that is known asks nothing');
+    await blocker.query('rollback');
+    await ended;
+  });
+
   it('do not count once the upstream has accepted them', async () => {
     const { slug } = await serve();
     const from = '198.51.100.77';

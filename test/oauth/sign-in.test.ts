@@ -245,3 +245,72 @@ describe('an identity provider that is down when a person comes back from it', (
     }
   });
 });
+
+describe('codes that strangers make up', () => {
+  let provider: ForgingProvider;
+  let toolhost: TestToolhost;
+  beforeEach(async () => {
+    provider = await startForgingProvider();
+    const ofClient = { OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
+    toolhost = await startToolhost({ env: { OIDC_ISSUER: provider.url, ...ofClient, TRUSTED_PROXIES: '1' } });
+    provider.answer('/token', '{"error":"invalid_grant"}', 400);
+  });
+  afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
+
+  /** Where a browser comes back to that began a sign-in. */
+  async function back(browser: Browser): Promise<URL> {
+    const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
+    provider.issue(sent.get('nonce') ?? '');
+    const query = new URLSearchParams({ code: 'made-up', state: sent.get('state') ?? '', iss: provider.url });
+    return new URL(`${toolhost.url}/login/callback?${query}`);
+  }
+  /** The statuses of as many returns from an address, all with the cookie of one sign-in. */
+  async function returned(address: string, times: number): Promise<number[]> {
+    const browser = createBrowser(address);
+    const url = await back(browser);
+    const cookie = browser.cookies('127.0.0.1').get('toolhost-sign-in');
+    const headers = { cookie: `toolhost-sign-in=${cookie}`, 'x-forwarded-for': address };
+    const statuses: number[] = [];
+    for (let n = 0; n < times; n++) statuses.push((await fetch(url, { headers, redirect: 'manual' })).status);
+    return statuses;
+  }
+  const asked = () => provider.asked('/token');
+
+  it('[find A3] of one address reach the identity provider a hundred times a minute', async () => {
+    const statuses = await returned('198.51.100.1', 105);
+    assert.deepEqual([statuses.indexOf(429), asked()], [100, 100]);
+    const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
+    const browser = createBrowser('198.51.100.1');
+    const departure = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
+    const { searchParams: sent } = next(departure);
+    const query = new URLSearchParams({ code: 'made-up', state: sent.get('state') ?? '', iss: provider.url });
+    const page = await browser.get(`${sent.get('redirect_uri')}?${query}`);
+    assert.deepEqual([page.status, asked()], [429, 100], page.html);
+    assert.match(page.html, /too many sign-ins from this address failed; wait a minute/i);
+    assert.deepEqual(await returned('198.51.100.2', 1), [401]);
+  });
+
+  it('[find A3] of many addresses reach it once each above three hundred a minute, and people get in', async () => {
+    for (const address of ['198.51.100.1', '198.51.100.2', '198.51.100.3']) await returned(address, 100);
+    assert.equal(asked(), 300);
+    assert.deepEqual(await returned('198.51.100.4', 2), [401, 429]);
+    provider.answer('/token');
+    assert.deepEqual(await returned('198.51.100.5', 1), [302]);
+  });
+
+  it('[find A3] without a sign-in of their browser count for nobody', async () => {
+    for (let n = 0; n < 120; n++)
+      assert.equal((await createBrowser().get(`${toolhost.url}/login/callback?code=x&state=x`)).status, 403);
+    provider.answer('/token');
+    const browser = createBrowser();
+    assert.equal((await browser.get(await back(browser))).status, 302);
+  });
+
+  it('[find A3] sign-outs of one address ask the database 300 times a minute', async () => {
+    const headers = { origin: toolhost.url, cookie: 'toolhost-session=made-up', 'x-forwarded-for': '198.51.100.9' };
+    const post = async () =>
+      (await fetch(`${toolhost.url}/logout`, { method: 'POST', headers, redirect: 'manual' })).status;
+    for (let n = 0; n < 300; n++) assert.equal(await post(), 303);
+    assert.equal(await post(), 429);
+  });
+});
