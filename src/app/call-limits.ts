@@ -3,6 +3,7 @@ import type { Visit } from '../domain/visit.ts';
 import { createArrivingBodies } from '../edge/arriving-bodies.ts';
 import { clientNetwork } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
+import { createUnreadAnswers } from '../edge/unread-answers.ts';
 import { createCallQuotas } from '../gateway/limits/call-quotas.ts';
 import { createCircuitBreaker } from '../gateway/limits/circuit-breaker.ts';
 import { createLimits } from '../gateway/limits/limits.ts';
@@ -54,7 +55,7 @@ export function limitCalls({ config, store, presence, http, log }: LimitedParts,
     breaker,
     http: breaker.around(http),
     presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: breaker.stateOf },
-    addresses: addressesOf(config, clock, processCount),
+    addresses: addressesOf(config, surroundings, processCount),
     async stop() {
       lag.stop();
       await reserves.stop();
@@ -63,12 +64,23 @@ export function limitCalls({ config, store, presence, http, log }: LimitedParts,
 }
 
 /**
- * Networks of requests, the limits of addresses whose requests are refused again and again, and the limit of bodies that
- * anybody may begin to send.
+ * Networks of requests, the limits of addresses whose requests are refused again and again, and the limits of bodies
+ * that anybody may begin to send and of answers that anybody may leave unread.
  */
-function addressesOf({ trustedProxies, refusalsPerMinute }: Config, clock: () => number, processCount: () => number) {
+function addressesOf(
+  { trustedProxies, refusalsPerMinute }: Config,
+  { clock, slowReaderMs }: Surroundings,
+  processCount: () => number,
+) {
   const ofVisit = (visit: Visit) => clientNetwork(visit, trustedProxies);
   const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });
-  const arriving = createArrivingBodies();
-  return { strangers, networkOf: ofVisit, limitedByAddress: strangers.limited, arriving, clock, processCount };
+  return {
+    strangers,
+    networkOf: ofVisit,
+    limitedByAddress: strangers.limited,
+    arriving: createArrivingBodies(ofVisit, clock),
+    unread: createUnreadAnswers({ networkOf: ofVisit, clock, slowReaderMs }),
+    clock,
+    processCount,
+  };
 }

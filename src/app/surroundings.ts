@@ -13,7 +13,7 @@ export type Surroundings = {
   /** How long the headers and the whole of a request may take to arrive, in ms. */
   headersMs: number;
   requestMs: number;
-  /** How long a client may take to read an answer of the MCP endpoints, in ms. */
+  /** How long a client may take to read each 2 MiB of an answer, in ms. */
   slowReaderMs: number;
   /**
    * How long a connection may be idle, in ms. Longer than any call, and longer than the idle timeout of the usual load

@@ -2,13 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
-import type { ArrivingBodies, Strangers, Visit } from '../domain/visit.ts';
+import type { SharedArrivals, Strangers, Visit } from '../domain/visit.ts';
 import { loadInTurns } from '../domain/work/loaded-once.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
 import { createReturnLimit } from '../edge/return-limit.ts';
 import { Unauthenticated } from '../errors.ts';
 import { authenticate } from '../manage/authenticate.ts';
+import type { RestParts } from '../manage/rest.ts';
 import { sessionActor } from '../manage/session-actor.ts';
 import { createSignIn } from '../manage/sign-in.ts';
 import { resourceMetadata } from '../oauth/metadata.ts';
@@ -39,7 +40,8 @@ type WebParts = {
   observability: Observability;
   strangers: Strangers;
   networkOf: (visit: Visit) => string;
-  arriving: ArrivingBodies;
+  arriving: SharedArrivals;
+  unread: RestParts['unread'];
   /** Monotonic ms. */
   clock: () => number;
   processCount: () => number;
@@ -62,7 +64,8 @@ export async function createWeb(parts: WebParts): Promise<Web> {
   await loadInTurns(partsOfRoutes);
   const { createWebRouter } = await import('../manage/router.ts');
   await nextTurn();
-  const { config, runner, observability, arriving, strangers, networkOf, clock, processCount, onUnexpected } = parts;
+  const { config, runner, observability, arriving, unread, strangers, networkOf, clock, processCount, onUnexpected } =
+    parts;
   const { oauthParts, identity, welcome, managementLogin } = parts.logins;
   const perMinute = (turns: number) => {
     const limit = createAddressLimit({ perMinute: turns, clock, processCount });
@@ -82,6 +85,7 @@ export async function createWeb(parts: WebParts): Promise<Web> {
     runner,
     actorOf: restActor(parts),
     arriving,
+    unread,
     clock,
     strangers,
     baseUrl: config.baseUrl,

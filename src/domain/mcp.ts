@@ -2,9 +2,8 @@ import type { Access } from './config/access.ts';
 import type { BodyLimits } from './json/body-limits.ts';
 import { wellFormedJsonText } from './json/well-formed-json.ts';
 import type { Arguments } from './request/sent-argument.ts';
-import type { Lookup, Visit } from './visit.ts';
+import type { Lookup, Party, Visit } from './visit.ts';
 import type { MaybePromise } from './work/maybe-promise.ts';
-import type { Party } from './work/turn-queue.ts';
 
 /** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */
 export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const;
@@ -96,7 +95,7 @@ export type Admission<Server = Pick<McpServer, 'source'>> = {
 export type McpServer = {
   /** What it was made of. A change of the server gives another object. */
   source: object;
-  /** Whom its long work is done for. */
+  /** Whom its work is done for, and whose its bodies and answers are. */
   party: Party;
   /** JSON text of `{name, title, version}`. */
   info: string;

@@ -27,8 +27,19 @@ export type Strangers = {
   onUnknown(visit: Visit): void;
 };
 
+/**
+ * Whom work is done for, and whose something is that a client makes the service hold: a workspace, and within it the
+ * network of the address, unless the credential proves whose the request is.
+ */
+export type Party = { readonly workspaceId: string; readonly network?: string | undefined };
+
+/** Names what is held by: many servers are one workspace's, but anybody can bring a token to any of them. */
+export function holderOf({ network, workspaceId }: Party): string {
+  return network ?? workspaceId;
+}
+
 /** A request whose body arrives; Node's requests have this form. */
-type Arriving = { once(event: 'close', listener: () => void): unknown };
+type Arriving = Visit & { once(event: 'close', listener: () => void): unknown };
 
 /** Bodies that are held in memory until the rest of them has arrived. */
 export type ArrivingBodies = {
@@ -36,6 +47,9 @@ export type ArrivingBodies = {
   hold(request: Arriving, bytes: number, giveUp: () => void): void;
   release(request: Arriving): void;
 };
+
+/** The bodies of all clients. They count for the address of their request, and those `of` a party for it. */
+export type SharedArrivals = ArrivingBodies & { of(party: Party | undefined): ArrivingBodies };
 
 /** Request headers as Node gives them: lower-case names. */
 export type RequestHeaders = { readonly [name: string]: string | string[] | undefined };

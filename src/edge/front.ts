@@ -10,6 +10,7 @@ import type { Incoming } from '../http/incoming.ts';
 import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/read-body.ts';
+import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { fileIdIn, mcpAddress, pathOnOwnHost, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 import { answerProbe, type ProbeParts } from './probes.ts';
@@ -24,6 +25,7 @@ export type FrontParts = {
   probes: ProbeParts;
   serveWeb: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   strangers: Strangers;
+  unread: UnreadAnswers;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
@@ -59,11 +61,14 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       checkEdge(request, path, rules, own !== undefined);
       if (own && own.path === undefined) throw new AppError('notFound', 'this host has only its MCP server, at /mcp');
     } catch (error) {
+      parts.unread.watch(response);
       const status = error instanceof AppError ? error.status : 0;
       const shown = parts.strangers.onRefused(request, status) ?? error;
       refuse(request, response, { error: shown, path, requestId, home }, parts.onUnexpected);
       return;
     }
+    // The MCP endpoints count what they write.
+    if (address === undefined) parts.unread.watch(response);
     const incoming = {
       request,
       response,

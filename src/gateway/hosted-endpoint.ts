@@ -2,9 +2,8 @@ import { isOpen } from '../domain/config/access.ts';
 import { enabledTools } from '../domain/config/tool.ts';
 import type { LoginHints, McpEndpoint, McpServer, ToolCall } from '../domain/mcp.ts';
 import { searchInstructions } from '../domain/search/own-tools.ts';
-import type { Visit } from '../domain/visit.ts';
+import type { Party, Visit } from '../domain/visit.ts';
 import { whenKnown } from '../domain/work/maybe-promise.ts';
-import type { Party } from '../domain/work/turn-queue.ts';
 import { type CallToolParts, callTool } from './call/call-tool.ts';
 import type { CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
@@ -26,8 +25,8 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
     scopes: config.oauth.scopes,
   };
   const known: Party = { workspaceId: server.workspaceId };
-  // Anybody can make up a token of an upstream.
-  const isKnown = server.access === 'api_key' || server.access === 'oauth';
+  // Anybody can bring a token, and one person can log in many times: only an API key shows whose a caller is.
+  const isKnown = server.access === 'api_key';
   const partyOf = (visit: Visit): Party =>
     isKnown ? known : { workspaceId: server.workspaceId, network: parts.callers.networkOf(visit) };
   const run = server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;

@@ -3,7 +3,7 @@ import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { ownHostPath } from '../domain/http/server-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
-import type { ArrivingBodies, Lookup, Strangers } from '../domain/visit.ts';
+import type { Lookup, SharedArrivals, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
 import { nextTurn, workFor } from '../domain/work/next-turn.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
@@ -18,6 +18,7 @@ import {
   readBody,
   readStart,
 } from '../http/read-body.ts';
+import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { ownResourceMetadata, partsOfAddress } from '../routes.ts';
 import { createAdmission } from './admission.ts';
 import { challenge } from './challenge.ts';
@@ -31,14 +32,13 @@ export type McpListenerParts = {
   /** The address is a slug, or `slug/view`. */
   find: (address: string, look: Lookup) => MaybePromise<McpEndpoint | undefined>;
   strangers: Strangers;
-  arriving: ArrivingBodies;
+  arriving: SharedArrivals;
+  unread: UnreadAnswers;
   serverUrl: (address: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
   /** Called after every request with what could be read of its message, and the status; 0 when nothing was answered. */
   onAnswered: (posted: unknown, status: number) => void;
   onRefused: (refusal: Refusal) => void;
-  /** How long a client may take to read an answer, in ms. */
-  slowReaderMs: number;
   /** Monotonic ms. */
   clock: () => number;
 };
@@ -59,7 +59,6 @@ const pageHeaders = [
 export function createMcpListener(parts: McpListenerParts) {
   return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
     const { request, response, requestId } = incoming;
-    const { slowReaderMs } = parts;
     let body: Buffer | undefined;
     let posted: unknown;
     let hints: LoginHints | undefined;
@@ -72,7 +71,7 @@ export function createMcpListener(parts: McpListenerParts) {
       const found = endpointAt(address, look, parts);
       const endpoint = found instanceof Promise ? await found : found;
       if (isForPerson(request)) {
-        write(response, browserPage(endpoint, urlFor(incoming, address, parts), incoming), slowReaderMs);
+        write(response, browserPage(endpoint, urlFor(incoming, address, parts), incoming), parts.unread);
         return;
       }
       hints = hintsFor(endpoint.hints, incoming.ownOrigin, address);
@@ -85,7 +84,7 @@ export function createMcpListener(parts: McpListenerParts) {
       const limits = server.bodyLimits ?? bodyLimits;
       checkBodyHeaders(request, limits.bytes);
       isReading = true;
-      const read = await readBody(request, limits.bytes, server.party, parts.arriving);
+      const read = await readBody(request, limits.bytes, server.party, parts.arriving.of(server.party));
       body = read;
       const reply = await workFor(server.party, async () => {
         const parsed = parseBody(read, limits, server.takesLongInput);
@@ -100,7 +99,7 @@ export function createMcpListener(parts: McpListenerParts) {
           admission,
         });
       });
-      write(response, outgoing(reply, incoming), slowReaderMs);
+      write(response, outgoing(reply, incoming), parts.unread, server.party);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
       if (isReading) posted ??= body && (await startOfBody(body, error));
@@ -208,7 +207,7 @@ function writeError(incoming: Incoming, failed: Failed, parts: McpListenerParts)
   const isPage = isForPerson(request);
   const body = isPage ? plainErrorPage(message, incoming.home) : errorText(failed.id, code, message, data);
   const ofBody = isPage ? pageHeaders : ofJson;
-  write(response, { status, headers: [...incoming.headers, ...ofBody, ...headers], body }, parts.slowReaderMs);
+  write(response, { status, headers: [...incoming.headers, ...ofBody, ...headers], body }, parts.unread);
 }
 
 function errorAnswer({ error, hints }: Failed, requestId: string, parts: McpListenerParts): ErrorAnswer {

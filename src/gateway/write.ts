@@ -1,18 +1,26 @@
 import type { ServerResponse } from 'node:http';
+import type { Party } from '../domain/visit.ts';
+import type { UnreadAnswers } from '../http/unread-answers.ts';
 import type { Pieces } from './protocol/results.ts';
 
 /** An answer to be written; `headers` alternates names and values, and gets the length of the body. */
 export type Outgoing = { status: number; headers: string[]; body: string | Pieces | undefined };
 
 /**
- * Ends a response on which nothing has been set. A client that does not read its answer within `slowReaderMs` is cut
- * off, so that it holds no memory.
+ * Ends a response on which nothing has been set. What the client does not read is counted for its party: the address of
+ * the request when `party` is absent.
  */
-export function write(response: ServerResponse, { status, headers, body }: Outgoing, slowReaderMs: number): void {
+export function write(
+  response: ServerResponse,
+  { status, headers, body }: Outgoing,
+  unread: UnreadAnswers,
+  party?: Party,
+): void {
   if (response.destroyed) return;
+  let bytes = 0;
   if (body === undefined) response.writeHead(status, headers).end();
   else {
-    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : lengthOf(body);
+    bytes = typeof body === 'string' ? Buffer.byteLength(body) : lengthOf(body);
     headers.push('Content-Length', String(bytes));
     response.writeHead(status, headers);
     // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
@@ -20,10 +28,7 @@ export function write(response: ServerResponse, { status, headers, body }: Outgo
     else endWithPieces(response, body);
   }
   // The socket has taken everything, so the client can no longer hold memory.
-  if (response.socket?.writableLength === 0) return;
-  const timer = setTimeout(() => response.destroy(), slowReaderMs);
-  timer.unref();
-  response.on('close', () => clearTimeout(timer));
+  if (response.socket?.writableLength !== 0) unread.hold(response, bytes, party);
 }
 
 function lengthOf(pieces: Pieces): number {

@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { ArrivingBodies } from '../domain/visit.ts';
+import type { ArrivingBodies, Party } from '../domain/visit.ts';
 import { isTurnSpent, turnToBegin } from '../domain/work/next-turn.ts';
-import type { Party } from '../domain/work/turn-queue.ts';
 import { AppError } from '../errors.ts';
 
 /** Bounds for reading a body without keeping it; a client that sends more is cut off. */

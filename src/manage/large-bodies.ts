@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { configurationLimits } from '../domain/json/body-limits.ts';
-import type { ArrivingBodies } from '../domain/visit.ts';
+import type { SharedArrivals } from '../domain/visit.ts';
 import { createBoundedWork } from '../domain/work/bounded-work.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
 
@@ -13,13 +13,14 @@ const most = { ofWorkspace: 2, ofAll: 8 };
  */
 export type ReadBody = (request: IncomingMessage, limitBytes: number, workspaceId: string) => Promise<Buffer>;
 
-export function createBodyReader(arriving: ArrivingBodies): ReadBody {
+export function createBodyReader(arriving: SharedArrivals): ReadBody {
   const inTurn = createBoundedWork(most, 'other large bodies are being read; try again in a few seconds');
   return async (request, limitBytes, workspaceId) => {
     checkBodyHeaders(request, limitBytes);
+    const party = { workspaceId };
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced <= configurationLimits.bytes)
-      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), { workspaceId }, arriving);
-    return inTurn(workspaceId, () => readBody(request, limitBytes, { workspaceId }));
+      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), party, arriving.of(party));
+    return inTurn(workspaceId, () => readBody(request, limitBytes, party));
   };
 }

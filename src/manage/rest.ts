@@ -1,11 +1,12 @@
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
 import { LongInput } from '../domain/json/long-input.ts';
-import type { ArrivingBodies } from '../domain/visit.ts';
+import type { SharedArrivals } from '../domain/visit.ts';
 import { workFor } from '../domain/work/next-turn.ts';
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { admittedMs } from '../http/read-body.ts';
+import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
@@ -24,7 +25,8 @@ export type RestParts = {
   runner: Runner;
   /** @throws Unauthenticated */
   actorOf: (request: HttpBindings['incoming']) => Promise<Actor>;
-  arriving: ArrivingBodies;
+  arriving: SharedArrivals;
+  unread: UnreadAnswers;
   /** Monotonic ms. */
   clock: () => number;
   baseUrl: string;
@@ -56,8 +58,10 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const admittedAt = parts.clock();
       const admitted = await parts.actorOf(c.env.incoming);
       c.set('isAdmitted', true);
+      const party = { workspaceId: admitted.workspaceId };
+      parts.unread.assign(c.env.outgoing, party);
       checkScope(op, admitted);
-      return workFor({ workspaceId: admitted.workspaceId }, async () => {
+      return workFor(party, async () => {
         const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody }, readLimited);
         const isLate = parts.clock() - admittedAt > admittedMs;
         const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;

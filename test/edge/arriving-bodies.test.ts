@@ -45,6 +45,17 @@ describe('bodies that never arrive whole', () => {
     assert.match(String(answer), /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*too many bodies arrive at once/is);
   }
 
+  for (const path of ['/mcp/echo', '/api/v1/servers']) {
+    it(`[find A6] of strangers go before one that a caller with a key began earlier, at ${path}`, async () => {
+      const own = await begin(path, key, mebibyte / 4);
+      const answered = once(own, 'data');
+      await overfill('/mcp/echo', 'made-up', mebibyte);
+      own.write('"');
+      const [answer] = await answered;
+      assert.match(String(answer), /^HTTP\/1\.1 400 /);
+    });
+  }
+
   it('[sec F3] take 64 MiB at most: with made-up credentials, and with a key', async () => {
     const before = reachableBytes();
     await overfill('/mcp/echo', 'made-up', mebibyte);

@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { type Party, TurnQueue } from './turn-queue.ts';
+import type { Party } from '../visit.ts';
+import { TurnQueue } from './turn-queue.ts';
 
 /** Work of the service itself. */
 const nobody: Party = { workspaceId: '' };

@@ -1,5 +1,4 @@
-/** Whom work is done for: a workspace, and within it the network of an address whose callers are not known. */
-export type Party = { readonly workspaceId: string; readonly network?: string | undefined };
+import type { Party } from '../visit.ts';
 
 /** Work that has begun goes first, but work that has not gets at least every sixteenth turn. */
 const mostBefore = 15;

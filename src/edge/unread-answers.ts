@@ -1,0 +1,47 @@
+import type { ServerResponse } from 'node:http';
+import { holderOf, type Party, type Visit } from '../domain/visit.ts';
+import type { UnreadAnswers } from '../http/unread-answers.ts';
+import { createHeldBytes } from './held-bytes.ts';
+
+export type UnreadAnswersOptions = {
+  networkOf: (visit: Visit) => string;
+  /** Monotonic ms. */
+  clock: () => number;
+  /** How long a client may take to read an answer: this for every 2 MiB that it has begun. */
+  slowReaderMs: number;
+};
+
+/** Most bytes of all of them together. */
+const mostBytes = 64 * 1024 * 1024;
+/** A client that reads all the time takes more than the system does at once, and is not slow for that. */
+const spareMs = 2000;
+const bytesOfDeadline = 2 * 1024 * 1024;
+
+/**
+ * Bounds what clients leave unread, in bytes and in time. A client is cut off when its answer has to go: what it sends
+ * meanwhile proves nothing about what it reads.
+ */
+export function createUnreadAnswers({ networkOf, clock, slowReaderMs }: UnreadAnswersOptions): UnreadAnswers {
+  const held = createHeldBytes<ServerResponse>({ mostBytes, spareMs, clock });
+  const owners = new WeakMap<ServerResponse, Party>();
+  const hold = (response: ServerResponse, bytes: number, party?: Party) => {
+    if (response.destroyed) return;
+    const giveUp = () => void response.destroy();
+    const timer = setTimeout(giveUp, slowReaderMs * (1 + Math.floor(bytes / bytesOfDeadline)));
+    timer.unref();
+    response.once('close', () => {
+      clearTimeout(timer);
+      held.release(response);
+    });
+    held.add(response, { party: party ? holderOf(party) : networkOf(response.req), bytes, giveUp });
+  };
+  /** A listener for all responses. At `prefinish` everything was given to the socket. */
+  function onGiven(this: ServerResponse): void {
+    if (this.socket !== null && this.socket.writableLength > 0) hold(this, this.writableLength, owners.get(this));
+  }
+  return {
+    hold,
+    watch: (response) => void response.once('prefinish', onGiven),
+    assign: (response, party) => void owners.set(response, party),
+  };
+}

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { echoConfig } from '../support/mcp.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const mebibyte = 1024 * 1024;
+
+/** Sends requests over one connection of its own, and reads nothing. */
+function ask({ url }: TestToolhost, head: string, { token = '', body = '', times = 1 }): Socket {
+  const { host, port } = new URL(url);
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.on('error', () => undefined);
+  const lines = [head, `Host: ${host}`, ...(token && [`Authorization: Bearer ${token}`])];
+  const sent = body && ['Content-Type: application/json', `Content-Length: ${body.length}`];
+  socket.write(`${[...lines, ...sent].join('\r\n')}\r\n\r\n${body}`.repeat(times));
+  return socket;
+}
+
+/** Resolves when a connection was cut off, which a client that reads nothing learns by writing. */
+async function isCut(socket: Socket): Promise<void> {
+  const probing = setInterval(() => socket.write('\r\n'), 20);
+  await new Promise((resolve) => socket.once('close', resolve));
+  clearInterval(probing);
+}
+
+/** Reads an answer to its end, and gives the bytes of its body. */
+async function bytesOf(socket: Socket): Promise<number> {
+  let head = '';
+  let read = 0;
+  for await (const chunk of socket as AsyncIterable<Buffer>) {
+    if (!head.includes('\r\n\r\n')) head += chunk.toString('latin1');
+    read += chunk.length;
+    const length = Number(/^content-length: (\d+)/im.exec(head)?.[1]);
+    const start = head.indexOf('\r\n\r\n') + 4;
+    if (read - start === length) return length;
+  }
+  return 0;
+}
+
+const message = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
+/** A server whose description and list of tools have more than 3 MB each. */
+const wideConfig = (url: string) => {
+  const [tool] = serverAt('wide', url).tools as object[];
+  const tools = Array.from({ length: 900 }, (_, n) => ({ ...tool, name: `get-${n}`, description: 'x'.repeat(3800) }));
+  return { name: 'wide', slug: 'wide', tools };
+};
+
+describe('answers that a client does not read', { timeout: 60_000 }, () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  let moved = 0;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('GET /echo', () => ({ body: { text: 'x'.repeat(4 * mebibyte) } }));
+    const clock = () => performance.now() + moved;
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { clock } });
+    key = await toolhost.key();
+    await toolhost.createServer(echoConfig(upstream.url));
+    await toolhost.createServer(wideConfig(upstream.url));
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  const call = (token: string) =>
+    ask(toolhost, 'POST /mcp/echo HTTP/1.1', { token, body: message('tools/call', { name: 'echo' }) });
+  const owners: [what: string, begin: () => Socket, bytes: number][] = [
+    ['a call with a key', () => call(key), 8 * mebibyte],
+    ['a REST request with a key', () => ask(toolhost, 'GET /api/v1/servers/wide HTTP/1.1', { token: key }), 3_000_000],
+  ];
+  for (const [what, begin, bytes] of owners) {
+    it(`[find A6] of strangers go when there are too many, and not that of ${what} from the same address`, async () => {
+      const own = begin();
+      await once(own, 'readable');
+      const strangers = Array.from({ length: 10 }, () => call('made-up'));
+      await Promise.all(strangers.map((socket) => once(socket, 'readable')));
+      // What began less than two seconds ago may still be read at a usual pace.
+      moved += 3000;
+      strangers.push(call('made-up'));
+      await isCut(strangers[0] as Socket);
+      assert.ok((await bytesOf(own)) > bytes);
+      // Those that were not cut can still be read.
+      assert.ok((await bytesOf(strangers.at(-1) as Socket)) > 8 * mebibyte);
+      for (const socket of [own, ...strangers]) socket.destroy();
+    });
+  }
+
+  it('[find A6] are spared while they are new, up to twice the limit', async () => {
+    const sockets = Array.from({ length: 20 }, () => call('made-up'));
+    await Promise.any(sockets.map(isCut));
+    for (const socket of sockets) socket.destroy();
+  });
+});
+
+describe('a client that reads nothing, and sends bytes all the time', { timeout: 60_000 }, () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { slowReaderMs: 200 } });
+    key = await toolhost.key();
+    await toolhost.createServer(wideConfig(upstream.url));
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  // More than the buffers between the two hold.
+  const routes: [what: string, head: string, times: number, body?: string][] = [
+    ['a REST operation', 'GET /api/v1/servers/wide HTTP/1.1', 5],
+    ['a document of the service', 'GET /api/v1/openapi.json HTTP/1.1', 90],
+    ['an MCP endpoint', 'POST /mcp/wide HTTP/1.1', 5, message('tools/list', {})],
+  ];
+  for (const [what, head, times, body = ''] of routes) {
+    it(`[sec G3] is cut off at ${what}`, () => isCut(ask(toolhost, head, { token: key, body, times })));
+  }
+});
