@@ -49,7 +49,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     '/openapi.json',
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
-  const readLimited = createBodyReader(parts.arriving);
+  const readLimited = createBodyReader(parts.arriving, parts.clock);
   const { readLongBody } = parts.runner.parts;
   for (const op of operationList) {
     // Read at the first request: the schemas of all operations take more time than calls should wait.

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { reachableBytes } from '../support/collect-garbage.ts';
+import { eventually } from '../support/eventually.ts';
 import { echoConfig, resultOf } from '../support/mcp.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
@@ -95,5 +96,47 @@ describe('bodies that never arrive whole', () => {
     slow.write('"');
     const [answer] = await answered;
     assert.match(String(answer), /^HTTP\/1\.1 400 /);
+  });
+});
+
+describe('the places for bodies of more than 4 MiB', { timeout: 60_000 }, () => {
+  it('[find A6] are left by a sender that is slow to a workspace that has none', async (t) => {
+    let aheadMs = 0;
+    const clock = () => performance.now() + aheadMs;
+    const toolhost = await startToolhost({ surroundings: { clock } });
+    t.after(() => toolhost.stop());
+    const keyOf = (workspace: string) => toolhost.key({ workspace });
+    const { host, port } = new URL(toolhost.url);
+    const refusals: string[] = [];
+    for (const key of await Promise.all(['one', 'two', 'three', 'four', 'five'].map(keyOf))) {
+      for (let count = 0; count < 2; count++) {
+        const socket = connect(Number(port), '127.0.0.1');
+        t.after(() => socket.destroy());
+        socket.on('error', () => undefined);
+        socket.on('data', (data) => refusals.push(String(data)));
+        const head = [`Host: ${host}`, `Authorization: Bearer ${key}`, 'Content-Type: application/json'];
+        socket.write(
+          `POST /api/v1/import HTTP/1.1\r\n${head.join('\r\n')}\r\nContent-Length: 5000000\r\n\r\n{"document":"`,
+        );
+      }
+    }
+    const other = await keyOf('other');
+    const paths = { '/a': { get: { operationId: 'a', responses: {} } } };
+    const about = { openapi: '3.0.0', info: { title: 'A', version: '1' }, servers: [{ url: 'https://api.example' }] };
+    const document = JSON.stringify({ ...about, paths, 'x-padding': 'x'.repeat(4.4 * mebibyte) });
+    const importing = () => toolhost.rest('POST', '/import', { key: other, body: { document } });
+    const refused = await eventually(async () => {
+      const { status, text } = await importing();
+      assert.equal(status, 429);
+      return text;
+    });
+    assert.match(refused, /other large bodies are being read/);
+    // Two of the ten have found no place.
+    await eventually(() => assert.equal(refusals.length, 2));
+    aheadMs += 3000;
+    const made = await importing();
+    assert.equal(made.status, 200, made.text);
+    await eventually(() => assert.equal(refusals.length, 3));
+    assert.match(String(refusals[2]), /^HTTP\/1\.1 429 .*retry-after: 5\r\n.*it came slowly while others waited/is);
   });
 });

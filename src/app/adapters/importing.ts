@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { LongText } from '../../domain/json/long-text.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
+import { createPlaces, type Place } from '../../domain/work/places.ts';
 import { AppError, type Problem } from '../../errors.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
@@ -12,7 +13,6 @@ import {
   goneWith,
   type WantedDocument,
 } from './fetch-document.ts';
-import { createImportPlaces, type ImportPlace } from './import-places.ts';
 import { ownMemory, refusalOfJob } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
@@ -26,13 +26,19 @@ type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
 /** Imports of documents: fetched by the guarded client, read on a thread. */
 export function createImporting(parts: ImportParts): Importing {
   const { threads, rules, clock } = parts;
-  const inPlace = createImportPlaces({ most, firmMs, clock });
-  const fetched = ({ gone, fetch }: ImportPlace, wanted: WantedDocument) =>
-    fetch(() => {
+  const inPlace = createPlaces({
+    most,
+    firmMs,
+    clock,
+    noRoom: 'other imports are under way; try again in a few seconds',
+    lost: 'the document was not fetched: its host was slow while others waited; try again',
+  });
+  const fetched = ({ gone, slowly }: Place, wanted: WantedDocument) =>
+    slowly(() => {
       const signal = wanted.signal ? AbortSignal.any([wanted.signal, gone]) : gone;
       return fetchDocument(parts, { ...wanted, signal });
     });
-  const documentOf = async (place: ImportPlace, { text, url }: Source, workspaceId: string) => {
+  const documentOf = async (place: Place, { text, url }: Source, workspaceId: string) => {
     if (text !== undefined) return text instanceof LongText ? text.bytes : text;
     return (await fetched(place, { url: url ?? '', workspaceId })).body ?? '';
   };
