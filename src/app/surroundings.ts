@@ -20,6 +20,8 @@ export type Surroundings = {
    * balancers, so that they close first.
    */
   silentMs: number;
+  /** Connections of clients at once; for a process that no proxy stands before. */
+  mostConnections: number;
   /** How long a call waits for a slot under the limits, in ms. */
   queueMs: number;
   /** Epoch ms. Decisions that other processes rely on use `DatabaseClock` instead. */

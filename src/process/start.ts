@@ -5,6 +5,7 @@ import type { FullConfig } from '../app/full-config.ts';
 import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
+import { limitConnections } from '../edge/client-connections.ts';
 import { requestsInTurns } from '../edge/requests-in-turns.ts';
 import { closeSilentConnections } from '../edge/silent-connections.ts';
 import { createServer } from '../http/node-http.ts';
@@ -13,6 +14,7 @@ import { type LocalParts, startLocalParts } from '../local/parts.ts';
 import { createLog } from '../log.ts';
 import { systemResolve } from '../outbound/connector.ts';
 import { lookupLimits } from '../outbound/lookups.ts';
+import { mostClientConnections } from './descriptors.ts';
 import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';
 
@@ -39,6 +41,7 @@ export const usualSurroundings: Surroundings = {
   requestMs: 30_000,
   slowReaderMs: 30_000,
   silentMs: 120_000,
+  mostConnections: mostClientConnections(),
   queueMs: 2000,
   reportShare: 0.1,
   ...processClocks,
@@ -78,6 +81,8 @@ export async function start(
   // An expectation that is not known may be ignored (RFC 9110, 10.1.1). Node would answer it past all limits.
   server.on('checkExpectation', handle);
   closeSilentConnections(server, surroundings.silentMs);
+  // Behind proxies all connections are theirs.
+  if (config.trustedProxies === 0) limitConnections(server, surroundings.mostConnections);
   // A process listens once it can serve, so a proxy in front sends it no call before. A free port is known only by
   // listening, and a port in use is reported before the database is touched.
   const isFree = !primary && config.port === 0;

@@ -1,0 +1,69 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import { clientNetwork } from './client-address.ts';
+
+/** The connections of a network, in the order in which they came or were last looked at. */
+type Network = Set<Connection>;
+type Connection = { socket: Socket /** When it was last looked at. */; bytesRead: number };
+
+/** Connections that are looked at to find one to close. */
+const mostLooks = 200;
+
+/**
+ * Above `most` connections, one of the network that has most is closed: an idle one that has done nothing since it was last
+ * looked at, if there is one. So a network that opens ever more takes none from others. A request costs nothing here.
+ */
+export function limitConnections(server: Server, most: number): void {
+  const networks = new Map<string, Network>();
+  let open = 0;
+  server.on('connection', (socket) => {
+    const name = clientNetwork({ headers: {}, socket }, 0);
+    const network = networks.get(name) ?? new Set();
+    networks.set(name, network);
+    const connection = { socket, bytesRead: 0 };
+    network.add(connection);
+    open++;
+    socket.once('close', () => {
+      open--;
+      network.delete(connection);
+      if (network.size === 0 && networks.get(name) === network) networks.delete(name);
+    });
+    if (open > most) makeRoom(networks, connection);
+  });
+}
+
+/** Closes a connection: the new one itself when its network has most, and all others of that are busy. */
+function makeRoom(networks: ReadonlyMap<string, Network>, newest: Connection): void {
+  const size = networks.values().reduce((most, network) => Math.max(most, network.size), 0);
+  const largest = networks.values().filter((network) => network.size === size);
+  let looks = mostLooks;
+  let victim: Connection | undefined;
+  for (const network of largest) {
+    const idle = findIdle(network, newest, looks);
+    looks -= size;
+    if (idle || network.has(newest)) victim = idle ?? newest;
+    else victim ??= network.values().next().value;
+    if (idle || looks <= 0) break;
+  }
+  victim?.socket.destroy();
+}
+
+/** One that is idle, and has been since the last look where that is known. Those that were looked at move to the end. */
+function findIdle(network: Network, newest: Connection, looks: number): Connection | undefined {
+  let used: Connection | undefined;
+  for (const connection of [...network.values().take(looks)]) {
+    const { socket, bytesRead } = connection;
+    const isIdle = connection !== newest && !socket.destroyed && !isBusy(socket);
+    if (isIdle && socket.bytesRead === bytesRead) return connection;
+    if (isIdle) used ??= connection;
+    connection.bytesRead = socket.bytesRead;
+    network.delete(connection);
+    network.add(connection);
+  }
+  return used;
+}
+
+/** Whether a request is being answered. Node keeps its response here, and tells it in no other way. */
+function isBusy(socket: Socket & { _httpMessage?: unknown }): boolean {
+  return socket._httpMessage != null;
+}
