@@ -258,9 +258,11 @@ describe('importApi', () => {
   });
 
   it('[imp 4] workspaces whose descriptions are slow to come leave a place to the next one', async (t) => {
-    let aheadMs = 0;
-    const clock = () => performance.now() + aheadMs;
-    const own = await startToolhost({ egress: [upstream.port, documents.port], surroundings: { clock } });
+    let at = 0;
+    const own = await startToolhost({
+      egress: [upstream.port, documents.port],
+      surroundings: { clock: () => at },
+    });
     t.after(() => own.stop());
     upstream.on('GET /slow.json', () => 'hold');
     upstream.take();
@@ -275,7 +277,7 @@ describe('importApi', () => {
     held.push(importing(3, slow), importing(4, slow));
     await upstream.waitForRequest(8);
     assert.equal((await importing(5, quick)).status, 429, 'what has just begun stays');
-    aheadMs += 3000;
+    at += 3000;
     assert.equal((await importing(5, quick)).status, 200, 'what takes long gives way');
     const [first] = held;
     const reply = await first;
