@@ -226,7 +226,11 @@ describe('tools, as clients of both eras see them', () => {
   });
 
   it('[mcp 34] beyond its rate a server answers 429 with the time to wait, and others are not affected', async () => {
-    const limited = await startToolhost({ egress: [upstream.port], env: { CALLS_PER_SECOND: '1' } });
+    const limited = await startToolhost({
+      egress: [upstream.port],
+      env: { CALLS_PER_SECOND: '1' },
+      surroundings: { clock: () => 0 },
+    });
     try {
       for (const slug of ['echo', 'other']) await limited.createServer(echoConfig(upstream.url, { slug }));
       const call = (slug: string) =>
