@@ -8,11 +8,13 @@ export type GatherMetrics = {
   take(worker: Worker, metrics: Metric[]): void;
 };
 
-/** After this time a worker that has not answered is left out. */
+/** After this time a worker that has not answered counts with what it last said. */
 const patienceMs = 1000;
 
 export function createGatherMetrics(): GatherMetrics {
   const rounds = new Set<{ missing: Set<Worker>; all: Metric[][]; done: () => void }>();
+  /** What each worker said last. Without it the sums would fall while a worker is late, and rise again. */
+  const latest = new WeakMap<Worker, Metric[]>();
   return {
     async gather(from) {
       const { promise, resolve } = Promise.withResolvers<void>();
@@ -23,9 +25,11 @@ export function createGatherMetrics(): GatherMetrics {
       await promise;
       clearTimeout(timer);
       rounds.delete(round);
-      return round.all;
+      const late = [...round.missing].filter((worker) => !worker.isDead());
+      return [...round.all, ...late.flatMap((worker) => [latest.get(worker) ?? []])];
     },
     take(worker, metrics) {
+      latest.set(worker, metrics);
       for (const round of rounds) {
         if (round.missing.delete(worker)) round.all.push(metrics);
         if (round.missing.size === 0) round.done();
