@@ -119,7 +119,7 @@ export async function createApp(
     probes: { whyNotReady: others.readiness.whyNot, ...ofWebRouter },
     serveWeb: async (request, response) => (await web()).serve(request, response),
   });
-  const elected = startElected(config, database, log, runner.parts);
+  const elected = startElected(config, database, log, runner.parts, surroundings.electedLookMs);
   return {
     handle,
     runner,

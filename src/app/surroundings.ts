@@ -30,6 +30,8 @@ export type Surroundings = {
   clock: () => number;
   /** The share of time that the reports of one workspace may take, from 0 to 1. */
   reportShare: number;
+  /** Time between two looks whether this process should do the work that one of all does, in ms. */
+  electedLookMs: number;
   createLoopLag: (clock: () => number) => LoopLag;
 };
 

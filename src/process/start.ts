@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { type App, createApp } from '../app/app.ts';
+import { usualLookMs } from '../app/elected/elected-work.ts';
 import type { FullConfig } from '../app/full-config.ts';
 import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
@@ -44,6 +45,7 @@ export const usualSurroundings: Surroundings = {
   mostConnections: mostClientConnections(),
   queueMs: 2000,
   reportShare: 0.1,
+  electedLookMs: usualLookMs,
   ...processClocks,
   createLoopLag,
 };

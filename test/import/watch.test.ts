@@ -61,12 +61,16 @@ for (const engine of engines) {
     let count = 0;
     before(async () => {
       document = await startDocument();
-      world = await startOn(engine, { egress: [document.port] });
+      // Only the test says when a process looks.
+      const lookMs = day;
+      world = await startOn(engine, { egress: [document.port], surroundings: { electedLookMs: lookMs } });
       const { parts } = world.toolhost.running.app.runner;
       const log = pino({ level: 'silent' });
       const database = await world.database();
       // Two more processes on the same database. Their own clocks are hours off, which must not matter.
-      watchers = [0, 1].map(() => startWatchingImports(database, log, { importing: parts.importing, now: parts.now }));
+      watchers = [0, 1].map(() =>
+        startWatchingImports(database, log, { importing: parts.importing, now: parts.now, lookMs }),
+      );
     });
     after(async () => {
       for (const watcher of watchers ?? []) await watcher.stop();

@@ -8,7 +8,7 @@ import { outageLog } from '../observability/outage-log.ts';
 
 /** When the holder dies, another process takes over within the lease plus the interval between two looks. */
 const leaseMs = 60_000;
-const lookMs = 15_000;
+export const usualLookMs = 15_000;
 
 /** Work in rounds that one of all processes does: the one that holds the lease of the database. */
 export type ElectedWork = {
@@ -37,6 +37,8 @@ type Work = {
   /** Time from the beginning of a round to that of the next; after a round that failed, `againMs`. */
   roundMs: number;
   againMs: number;
+  /** Time between two looks. */
+  lookMs?: number | undefined;
   /** What could not be done when a round has failed, for the log. */
   failure: string;
   round(round: RunningRound): Promise<void>;
@@ -44,7 +46,7 @@ type Work = {
 
 /** `now` is the database's time. */
 export function startElectedWork(records: Db, log: Log, now: () => number, work: Work): ElectedWork {
-  const { name } = work;
+  const { name, lookMs = usualLookMs } = work;
   const holder = newId(randomBytes, 'prc');
   let heldUntil = 0;
   let dueAt = 0;

@@ -6,9 +6,9 @@ import { startUpkeep } from './upkeep.ts';
 import { startWatchingImports } from './watch-imports.ts';
 
 /** Starts the work that one of all processes does. With several workers their first process prunes for all of them. */
-export function startElected(config: FullConfig, database: Database, log: Log, parts: Parts) {
-  const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, parts.now) : undefined;
-  const watching = startWatchingImports(database, log, parts);
+export function startElected(config: FullConfig, database: Database, log: Log, parts: Parts, lookMs: number) {
+  const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, parts.now, lookMs) : undefined;
+  const watching = startWatchingImports(database, log, { ...parts, lookMs });
   return {
     async stop() {
       await Promise.all([upkeep?.stop(), watching.stop()]);

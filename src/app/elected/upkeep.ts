@@ -15,11 +15,18 @@ const shortestPauseMs = 20;
 const longestPauseMs = 1000;
 
 /** Deletes expired rows, in the one process that holds the lease of the database. */
-export function startUpkeep(config: Config, database: Database, log: Log, now: () => number): ElectedWork {
+export function startUpkeep(
+  config: Config,
+  database: Database,
+  log: Log,
+  now: () => number,
+  lookMs?: number,
+): ElectedWork {
   return startElectedWork(database.records, log, now, {
     name: 'upkeep',
     roundMs,
     againMs,
+    lookMs,
     failure: 'could not prune old rows',
     round: (round) => prune(config, database, now(), round),
   });

@@ -30,7 +30,7 @@ const busyMs = 5 * 60_000;
 export function startWatchingImports(
   { records, db }: Database,
   log: Log,
-  { importing, now }: Omit<CheckParts, 'db'>,
+  { importing, now, lookMs }: Omit<CheckParts, 'db'> & { lookMs?: number },
 ): ElectedWork {
   const parts = { db, importing, now };
   const check = (due: DueCheck, round: RunningRound) => checkOne(parts, due, round, log);
@@ -38,6 +38,7 @@ export function startWatchingImports(
     name: 'watched descriptions',
     roundMs,
     againMs: roundMs,
+    lookMs,
     failure: 'could not check watched descriptions',
     async round(round) {
       const find = (except: Iterable<string>) => findDueChecks(db, { now: now(), most: foundAtOnce, except });

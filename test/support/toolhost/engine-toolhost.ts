@@ -33,7 +33,7 @@ export async function startOn(
   const toolhost = await startToolhost({
     ...options,
     env: { ...options.env, ...(url !== undefined && { DATABASE_URL: url }) },
-    surroundings: { now: () => now, clock: () => now - start },
+    surroundings: { ...options.surroundings, now: () => now, clock: () => now - start },
   });
   return {
     toolhost,
