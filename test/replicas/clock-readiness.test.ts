@@ -42,10 +42,10 @@ describe('[find B1] a process whose clock is wrong', () => {
     const skew = async () => (await scrape(wrong.url)).value('toolhost_clock_skew_seconds');
     try {
       for (const [ms, side] of [
-        [hour, /3600\.\d s ahead of/],
-        [-hour, /3600\.\d s behind/],
-        [6000, /6\.\d s ahead of/],
-        [-6000, /[56]\.\d s behind/],
+        [hour, 'ahead of'],
+        [-hour, 'behind'],
+        [6000, 'ahead of'],
+        [-6000, 'behind'],
       ] as const) {
         ahead = 0;
         assert.equal((await readiness(wrong.url)).status, 200);
@@ -54,7 +54,8 @@ describe('[find B1] a process whose clock is wrong', () => {
         ahead = ms;
         const { status, reason } = await readiness(wrong.url);
         assert.equal(status, 503);
-        assert.match(reason ?? '', side);
+        const said = new RegExp(` (\\d+\\.\\d) s ${side}`).exec(reason ?? '');
+        assert.ok(Math.abs(Number(said?.[1]) - Math.abs(ms) / 1000) <= 1, reason ?? 'it is ready');
         assert.match(reason ?? '', /allowed: 5 s; synchronise/);
         assert.equal(await ready(), 0);
         assert.ok(Math.abs((await skew()) - Math.abs(ms) / 1000) < 1);
