@@ -260,7 +260,11 @@ describe('fairness between callers', () => {
 describe('logins of one person, whose calls fail', () => {
   let world: LoginWorld;
   beforeEach(async () => {
-    world = await startLoginWorld({ env: { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' } });
+    world = await startLoginWorld({
+      env: { CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' },
+      // What is held back stays so until the test has asked.
+      surroundings: { clock: () => 0 },
+    });
     world.upstream.on('*', ({ url }) => (url.endsWith('bad') ? { status: 503, body: {} } : { body: { fine: true } }));
   });
   afterEach(() => world.stop());
