@@ -107,7 +107,7 @@ for (const engine of engines) {
 
     it('fail independently: when one dies the others go on, and a new one replaces it', async () => {
       upstream.on('*', () => 'hold');
-      const calls = Array.from({ length: 8 * count }, () => freshCall(child.url, 'things', { key }));
+      const calls = Array.from({ length: 16 * count }, () => freshCall(child.url, 'things', { key }));
       const ends = Promise.allSettled(calls);
       await upstream.waitForRequest(calls.length);
       const [victim] = workersOf(child).slice(-1);
