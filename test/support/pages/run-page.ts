@@ -31,7 +31,7 @@ export async function runPage(blocks: readonly Block[], upstream: RecordingUpstr
     await service.createServer(serverAt('my-server', upstream.url, { authentication, views }));
     const key = await service.key();
     const { keys } = (await service.rest('GET', '/keys')).body as { keys: { id: string }[] };
-    const words: [string, string][] = [
+    const words = new Map<string, string>([
       ['http://127.0.0.1:8080', service.url],
       ['https://tools.example.com', service.url],
       ['https://mcp.example.com/mcp', `${service.url}/mcp/projects`],
@@ -42,10 +42,14 @@ export async function runPage(blocks: readonly Block[], upstream: RecordingUpstr
       ['TOOLHOST_API_KEY=…', `TOOLHOST_API_KEY=${key}`],
       ['wsp_…', localWorkspace.id],
       ['key_…', keys[0]?.id ?? ''],
-    ];
+    ]);
     const script = blocks.map((block) => `echo "@line ${block.line}"\n${preparation(block)}\n${block.text}`).join('\n');
     const { code, stdout, stderr } = await runShell(
-      words.reduce((all, [word, real]) => all.replaceAll(word, real), script),
+      // All at once, so that no word is found in what stands for another, such as 8081 in a port 38081.
+      script.replaceAll(
+        new RegExp([...words.keys()].map((word) => word.replaceAll('.', '\\.')).join('|'), 'g'),
+        (word) => words.get(word) ?? '',
+      ),
       folder,
       {
         PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
