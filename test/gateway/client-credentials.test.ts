@@ -6,6 +6,7 @@ import { errorOf, textOf } from '../support/one-tool.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { movableClock } from '../support/toolhost/movable-clock.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type Answer,
@@ -315,12 +316,14 @@ describe('client credentials of two replicas', () => {
   let replicas: TestToolhost[];
   before(async () => {
     [postgres, world] = await Promise.all([startPostgres(), startWorld()]);
-    const env = {
-      DATABASE_URL: await postgres.createDatabase(),
-      MASTER_KEY: randomBytes(32).toString('base64'),
-    };
+    const url = await postgres.createDatabase();
+    const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
     const egress = [world.api.port, world.issuer.port];
-    replicas = [await startToolhost({ env, egress }), await startToolhost({ env, egress })];
+    // Time stands still, so that the pause after a refusal lasts until the test has asked.
+    const at = Date.now();
+    await (await movableClock(url)).stopAt(at);
+    const options = { env, egress, surroundings: { now: () => at, clock: () => 0 } };
+    replicas = [await startToolhost(options), await startToolhost(options)];
   });
   after(async () => {
     await Promise.all(replicas.map((replica) => replica.stop()));
