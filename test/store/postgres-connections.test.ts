@@ -143,14 +143,16 @@ describe('the connections of a process', () => {
 
   it('[find C3] are at most as many as DATABASE_POOL says', async () => {
     const url = await postgres.createDatabase();
+    const open = async () => {
+      const counted = "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'";
+      return Number((await query(url, counted))[0]?.n);
+    };
     await withToolhost({ DATABASE_URL: url, DATABASE_POOL: '3' }, async (toolhost) => {
       await askOften(toolhost, 40);
-      const rows = await query(
-        url,
-        "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'",
-      );
-      assert.ok(Number(rows[0]?.n) >= 1 && Number(rows[0]?.n) <= 3 + 3, JSON.stringify(rows));
+      const most = await open();
+      assert.ok(most >= 1 && most <= 3 + 3, String(most));
     });
+    assert.equal(await open(), 0, 'all are closed when it has stopped');
   });
 
   it('[find C3] that the server refuses are reported in a sentence, at the start and later', async () => {

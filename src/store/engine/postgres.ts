@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   CompiledQuery,
   type DatabaseConnection,
@@ -30,6 +31,8 @@ const int8 = 20;
 const idleMs = 5000;
 const lockMs = 2000;
 const idleInTransactionMs = 5000;
+/** How long a server that says nothing may take to close connections. */
+const closingMs = 1000;
 
 /**
  * Kysely on PostgreSQL. Our bigint columns hold times and counts below 2^53, so they are read as numbers.
@@ -57,8 +60,12 @@ export function postgresDialect(
   });
   // Without a listener a lost connection would end the process. The pool listens to idle ones, this to those in use.
   pool.on('error', onLost);
+  const open = new Set<Promise<unknown>>();
   pool.on('connect', (client) => {
     client.on('error', () => undefined);
+    const closed = new Promise<void>((resolve) => client.once('end', resolve));
+    open.add(closed);
+    void closed.then(() => open.delete(closed));
     renewal.opened(client);
   });
   const limited = {
@@ -69,7 +76,11 @@ export function postgresDialect(
         client.release(true);
       }
     },
-    end: () => pool.end(),
+    // The pool says that it has ended before its connections are closed, and until then the server counts them.
+    async end() {
+      await pool.end();
+      await Promise.race([Promise.all(open), delay(closingMs, undefined, { ref: false })]);
+    },
     options: pool.options,
   };
   return Object.assign(new PostgresDialect({ pool: limited }), {
