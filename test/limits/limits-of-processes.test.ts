@@ -11,9 +11,11 @@ import { openDatabase } from '../../src/store/database.ts';
 import { version } from '../../src/version.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
+import { fromNoon } from '../support/from-noon.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
 import { ignored, migrationsFolder } from '../support/store/stores.ts';
+import { movableClock } from '../support/toolhost/movable-clock.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -31,15 +33,19 @@ describe('limits of several processes', () => {
   let key: string;
   before(async () => {
     [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    const url = await postgres.createDatabase();
+    // The day whose quota is counted does not end meanwhile.
+    const now = fromNoon();
+    await (await movableClock(url)).move(now() - Date.now());
     const env = {
-      DATABASE_URL: await postgres.createDatabase(),
+      DATABASE_URL: url,
       MASTER_KEY: randomBytes(32).toString('hex'),
       CONCURRENT_CALLS: '9',
       CONCURRENT_CALLS_PER_KEY: '0',
       REFUSALS_PER_MINUTE: '30',
     };
     replicas = await Promise.all(
-      [1, 2, 3].map(() => startToolhost({ egress: [upstream.port], env, surroundings: { clock: () => 0 } })),
+      [1, 2, 3].map(() => startToolhost({ egress: [upstream.port], env, surroundings: { now, clock: () => 0 } })),
     );
     const [first] = replicas as [TestToolhost];
     key = await first.key();
