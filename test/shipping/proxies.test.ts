@@ -21,7 +21,7 @@ const proxyNoticeMs = 5000;
 /** Calls under way at a time through each proxy, during restarts. */
 const callers = 4;
 
-describe('a proxy with the configuration of its page', { timeout: 180_000, concurrency: true }, () => {
+describe('a proxy with the configuration of its page', { timeout: 900_000, concurrency: true }, () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let folder: string;
@@ -68,20 +68,28 @@ describe('a proxy with the configuration of its page', { timeout: 180_000, concu
       ports,
       key,
       /** Restarts each process in turn, as the page says. */
-      async restart(nginx: RunningProxy): Promise<void> {
+      async restart(nginx: RunningProxy, proxies: readonly RunningProxy[]): Promise<void> {
         for (const [index, port] of ports.entries()) {
           nginx.reload((text) => text.replace(`:${port} max_fails=0`, `:${port} max_fails=0 down`));
           const old = processes[index] ?? assert.fail();
           assert.equal(await old.end(), 0, old.output());
           processes[index] = await start(port);
           nginx.reload((text) => text);
-          await delay(proxyNoticeMs);
+          await Promise.all(proxies.map(({ url }) => untilServedBy(`http://127.0.0.1:${port}`, url)));
         }
       },
       async end(): Promise<void> {
         await Promise.all(processes.map((running) => running.end('SIGKILL')));
       },
     };
+  }
+
+  /** Resolves when a proxy has seen that a process is ready. A request's id begins with that of its process. */
+  async function untilServedBy(process: string, proxy: string): Promise<void> {
+    const processOf = async (url: string) =>
+      String((await freshRequest(`${url}/readyz`, { headers })).headers['x-request-id']).slice(0, 10);
+    const wanted = await processOf(process);
+    await eventually(async () => assert.equal(await processOf(proxy), wanted), 120_000);
   }
 
   /** Calls through proxies until the work is done; gives what failed, and the number of calls through each. */
@@ -118,7 +126,7 @@ describe('a proxy with the configuration of its page', { timeout: 180_000, concu
     try {
       for (const name of ['nginx', 'caddy', 'haproxy']) proxies.push(await startProxy(name, service.ports));
       const { failed, counts } = await callDuring(proxies, service.key, () =>
-        service.restart(proxies[0] ?? assert.fail()),
+        service.restart(proxies[0] ?? assert.fail(), proxies),
       );
       assert.deepEqual(
         failed.slice(0, 3),

@@ -83,7 +83,7 @@ export async function startProxy(name: string, ports: readonly number[]): Promis
     if (child.exitCode !== null) throw new Error(`${name} did not start: ${said}`);
     const { status } = await freshRequest(`${url}/readyz`, { headers: { host: 'tools.example.com' } });
     if (status !== 200) throw new Error(`${name} answers ${status}: ${said}`);
-  }, 10_000);
+  }, 60_000);
   return {
     name,
     url,
