@@ -15,6 +15,7 @@ import { countSealed } from '../../src/store/sealing/sealed-rows.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { openSecrets, saveSecret } from '../../src/store/servers/secrets.ts';
 import { findServer } from '../../src/store/servers/servers.ts';
+import { transact } from '../../src/store/transact.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { engines, type Stores, startStores } from '../support/store/stores.ts';
@@ -234,15 +235,19 @@ for (const engine of engines) {
 
     it('[find C2] resealing that was killed continues where it stopped', async () => {
       const fresh = newKey();
-      const names = Array.from({ length: 450 }, (_, n) => `SECRET_${n}`);
+      // So many that resealing them takes seconds, however late this test sees that it has begun.
+      const names = Array.from({ length: 10_000 }, (_, n) => `SECRET_${n}`);
       await using(old, async ({ createServer, running: { app } }) => {
         await createServer(serverAt('many', upstream.url, stored));
         const server = await findServer(app.runner.db, 'local', 'many');
         assert.ok(server);
         const keyring = createKeyring([Buffer.from(old, 'base64')]);
         const rest = { origins: [], createdBy: 'test', updatedAt: 1 };
-        for (const name of names)
-          await saveSecret(app.runner.db, keyring, server, { name, value: `of ${name}`, ...rest });
+        for (let n = 0; n < names.length; n += 500)
+          await transact(app.runner.db, async (db) => {
+            for (const name of names.slice(n, n + 500))
+              await saveSecret(db, keyring, server, { name, value: `of ${name}`, ...rest });
+          });
       });
       await using(`${fresh},${old}`, async ({ running: { app } }) => {
         const child = spawn(binary, ['master-key', 'reseal'], {
