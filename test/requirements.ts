@@ -234,6 +234,7 @@ const findings = {
     'find A4': 'Reports do not slow down calls.',
     'find A5': 'Nothing is stored without an end.',
     'find A6': 'Callers who were never let in take nothing from those who were.',
+    'find A7': 'No workspace, caller or stranger takes the memory of the process from the others.',
     'find B1': 'No clock of a process decides about changes or expiry.',
     'find B2': 'An answer reaches only the caller whose request it answers.',
     'find C1': 'A database that a version cannot serve is refused at the start.',

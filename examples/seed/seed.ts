@@ -9,6 +9,7 @@ import { type Config, localWorkspace, readConfig } from '../../src/config.ts';
 import { AppError } from '../../src/errors.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { createLog } from '../../src/log.ts';
+import { createOperationQueue } from '../../src/operations/quotas/operation-queue.ts';
 import { createWriteQueue } from '../../src/operations/quotas/write-queue.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
 import { findServer, isSlugTaken } from '../../src/store/servers/servers.ts';
@@ -72,6 +73,7 @@ function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner
     transactions: db,
     parts,
     reports: { run: (_workspace, report) => report(db) },
+    operations: createOperationQueue(),
     writes: createWriteQueue(),
     onCommitted: async () => undefined,
   };

@@ -15,6 +15,7 @@ import { createMcpListener } from '../gateway/mcp-listener.ts';
 import type { Log } from '../log.ts';
 import { createReportQueue, type ReportQueue } from '../operations/calls/report-queue.ts';
 import type { Serving } from '../operations/operation.ts';
+import { createOperationQueue } from '../operations/quotas/operation-queue.ts';
 import { createWriteQueue } from '../operations/quotas/write-queue.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import type { Database } from '../store/database.ts';
@@ -82,12 +83,11 @@ export async function createApp(
   const callParts = { ...observability.ofCalls, ...shared, clientTokens, http: limited.http, record: callLog.add };
   const callers = callersOf({ ...caches, ...logins }, addresses, log);
   const endpointOf = hosting(config, callers, callParts);
-  const reports = reportsOf(database, surroundings, presence);
+  const queues = queuesOf(database, surroundings, presence);
   const runner: Runner = {
     db: database.db,
     transactions: database.transactions,
-    reports,
-    writes: createWriteQueue(),
+    ...queues,
     parts: {
       ...operationParts(config, keyring, now, { threads, http, clock: surroundings.clock }),
       serving: {
@@ -105,7 +105,7 @@ export async function createApp(
     return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
   });
   const others = await join(presence, database, caches, log);
-  const own = { http, caches, logins, callLog, limits, breaker, reports, threads, ...kept };
+  const own = { http, caches, logins, callLog, limits, breaker, ...queues, threads, ...kept };
   observability.watch(metricSources({ ...database, ...addresses, ...others, ...own }));
   const find = endpoints({ config, caches, logins, runner }, endpointOf);
   const { ofMcpListener, ofWebRouter } = observability;
@@ -172,11 +172,13 @@ async function join(presence: Presence, store: Store, { changes }: Caches, log: 
   };
 }
 
-function reportsOf(
-  { engine, reports }: Database,
-  { reportShare, clock }: Surroundings,
-  presence: Presence,
-): ReportQueue {
+/** The queues in which operations wait. */
+function queuesOf(
+  { engine, reports: db }: Database,
+  { reportShare: share, clock }: Surroundings,
+  { count: processCount }: Presence,
+): Pick<Runner, 'operations' | 'writes'> & { reports: ReportQueue } {
   const atOnce = engine === 'sqlite' ? 1 : 2;
-  return createReportQueue({ db: reports, atOnce, share: reportShare, clock, processCount: presence.count });
+  const reports = createReportQueue({ db, atOnce, share, clock, processCount });
+  return { reports, operations: createOperationQueue(), writes: createWriteQueue() };
 }

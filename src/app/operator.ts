@@ -9,6 +9,7 @@ import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
 import { operatorOf } from '../operations/operation.ts';
+import { createOperationQueue } from '../operations/quotas/operation-queue.ts';
 import { createWriteQueue } from '../operations/quotas/write-queue.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { findWorkspace } from '../store/people/workspaces.ts';
@@ -70,6 +71,7 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     transactions: db,
     parts,
     reports,
+    operations: createOperationQueue(),
     writes: createWriteQueue(),
     onCommitted: async () => undefined,
   };

@@ -16,6 +16,7 @@ import { transact } from '../store/transact.ts';
 import { actorNow } from './actor-now.ts';
 import type { ReportQueue } from './calls/report-queue.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
+import type { OperationQueue } from './quotas/operation-queue.ts';
 import { checkWriteQuota } from './quotas/quota-rules.ts';
 import type { WriteQueue } from './quotas/write-queue.ts';
 import { type Precheck, StalePrecheck } from './servers/checked-config.ts';
@@ -27,7 +28,9 @@ export type Runner = {
   /** Runs the transactions of operations that write; see `Database`. */
   transactions: Kysely<Tables>;
   parts: Parts;
+  /** Of reports; all other operations wait in `operations`, and changes then in `writes` as well. */
   reports: Pick<ReportQueue, 'run'>;
+  operations: OperationQueue;
   writes: WriteQueue;
   /** Called after a commit, so that the change takes effect in this process at once. */
   onCommitted: () => Promise<void>;
@@ -47,7 +50,24 @@ export async function runOperation<Op extends Operation>(
   { actor, input: raw, requestId }: Asked,
 ): Promise<OutputOf<Op>> {
   authorise(op, actor, raw);
-  // Checking a configuration takes some milliseconds, and many requests may come at once.
+  const { db, reports, operations, parts } = runner;
+  const context = (of: Context['db']): Context => {
+    return { ...parts, db: of, actor, requestId, quotas: parts.defaultQuotas };
+  };
+  if (op.isReport) {
+    const input = await inputOf(op, raw);
+    return reports.run(actor.workspaceId, (of) => op.run(context(of), input) as Promise<OutputOf<Op>>);
+  }
+  return operations.run(actor, op.effect, async (hasWaited) => {
+    if (hasWaited) checkScope(op, await actorNow(db, actor, parts.now()));
+    const input = await inputOf(op, raw);
+    if (op.effect === 'write') return change(runner, op, context(db), input);
+    return op.run(context(db), input) as Promise<OutputOf<Op>>;
+  });
+}
+
+/** Reads an input in several turns: that of a configuration takes some milliseconds, and many requests may come at once. */
+async function inputOf(op: Operation, raw: unknown): Promise<Input> {
   await nextTurn();
   const isLarge = isLargerThan(raw, large);
   if (isLarge) await nextTurn();
@@ -56,16 +76,22 @@ export async function runOperation<Op extends Operation>(
   if (isLarge) await nextTurn();
   const input = op.validatesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
   if (isLarge) await nextTurn();
-  const { defaultQuotas } = runner.parts;
-  const context = (db: Context['db']): Context => ({ ...runner.parts, db, actor, requestId, quotas: defaultQuotas });
-  const report = (db: Context['db']) => op.run(context(db), input) as Promise<OutputOf<Op>>;
-  if (op.isReport) return runner.reports.run(actor.workspaceId, report);
-  if (op.effect !== 'write') return report(runner.db);
-  const prepared = await op.prepare?.(context(runner.db), input);
-  const change = async (transaction: Transaction<Tables>, precheck: Precheck | undefined) => {
+  return input;
+}
+
+/** Runs an operation that writes, with what it prepares, and makes the change known. */
+async function change<Op extends Operation>(
+  runner: Runner,
+  op: Op,
+  context: Context,
+  input: Input,
+): Promise<OutputOf<Op>> {
+  const { actor, requestId } = context;
+  const prepared = await op.prepare?.(context, input);
+  const changeIn = async (transaction: Transaction<Tables>, precheck: Precheck | undefined) => {
     const quotas = await countedQuotas(runner, actor, transaction);
     checkScope(op, await actorNow(transaction, actor, runner.parts.now()));
-    const result = await op.run({ ...context(transaction), prepared, precheck, quotas }, input);
+    const result = await op.run({ ...context, db: transaction, prepared, precheck, quotas }, input);
     if (op.isUnchanged?.(result)) return result;
     const entry = op.audit?.(input, result) ?? {};
     await insertAuditEvent(transaction, {
@@ -82,8 +108,8 @@ export async function runOperation<Op extends Operation>(
     return result;
   };
   const attempt = async () => {
-    const precheck = await op.precheck?.({ ...context(runner.db), prepared }, input);
-    return runner.writes.run(actor.workspaceId, () => transact(runner.transactions, (db) => change(db, precheck)));
+    const precheck = await op.precheck?.({ ...context, prepared }, input);
+    return runner.writes.run(actor.workspaceId, () => transact(runner.transactions, (db) => changeIn(db, precheck)));
   };
   const output = await untilPrecheckHolds(attempt);
   await runner.onCommitted();

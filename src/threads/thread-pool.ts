@@ -1,5 +1,5 @@
+import { FairQueue, type QueueLimits } from '../domain/work/fair-queue.ts';
 import { JobError } from '../errors.ts';
-import { FairQueue, type QueueLimits } from './fair-queue.ts';
 import { JobThread } from './job-thread.ts';
 import type { JobInput, JobKind, JobOutput } from './jobs.ts';
 

@@ -1,0 +1,103 @@
+import { FairQueue } from '../../domain/work/fair-queue.ts';
+import { AppError } from '../../errors.ts';
+import type { Actor, Operation } from '../operation.ts';
+
+/**
+ * Runs a few operations of a workspace at a time, because each may hold a configuration of megabytes and what is made of
+ * it. Some of the others wait. No workspace waits for another one here, and within a workspace the actors take turns, so
+ * that one key keeps nobody else out.
+ */
+export type OperationQueue = {
+  /**
+   * Tells the work whether it had to wait.
+   * @throws AppError tooMany when too many wait or this one has waited for too long, and any error of `work`
+   */
+  run<Output>(actor: QueuedActor, effect: Effect, work: (hasWaited: boolean) => Promise<Output>): Promise<Output>;
+};
+
+type QueuedActor = Pick<Actor, 'id' | 'workspaceId'>;
+type Effect = Operation['effect'];
+type Waiting = { actorId: string; start: () => void };
+
+/** The operations of a workspace with one effect: those that run, by actor, and those that wait. */
+type Line = { effect: Effect; running: Map<string, number>; all: number; waiting: FairQueue<Waiting> };
+
+type LineLimits = { kind: string; ofActor: number; ofWorkspace: number };
+
+/** In the queue of a workspace the actors share what workspaces share in other queues. */
+const waiting = { ofWorkspace: 100, ofAll: 300 };
+
+/** What waits for an upstream, or for another change, keeps nobody from reading: each effect has lines of its own. */
+const limits: Record<Effect, LineLimits> = {
+  read: { kind: 'requests that read', ofActor: 3, ofWorkspace: 6 },
+  write: { kind: 'changes', ofActor: 3, ofWorkspace: 6 },
+  // They mostly wait for an upstream, and the limits of calls hold for them as well.
+  call: { kind: 'calls to try a tool or a login', ofActor: 50, ofWorkspace: 100 },
+};
+const patienceMs = 20_000;
+const retryAfterS = 2;
+
+export function createOperationQueue(): OperationQueue {
+  const lines = new Map<string, Line>();
+  return {
+    async run(actor, effect, work) {
+      const id = `${effect} ${actor.workspaceId}`;
+      const line = lines.get(id) ?? { effect, running: new Map(), all: 0, waiting: new FairQueue(waiting) };
+      lines.set(id, line);
+      const hasWaited = !mayRun(line, actor.id);
+      if (hasWaited) await wait(line, actor.id);
+      else begin(line, actor.id);
+      try {
+        return await work(hasWaited);
+      } finally {
+        end(line, actor.id);
+        if (line.all === 0) lines.delete(id);
+      }
+    },
+  };
+}
+
+function mayRun({ effect, running, all }: Line, actorId: string): boolean {
+  const { ofActor, ofWorkspace } = limits[effect];
+  return all < ofWorkspace && (running.get(actorId) ?? 0) < ofActor;
+}
+
+function begin(line: Line, actorId: string): void {
+  line.all++;
+  line.running.set(actorId, (line.running.get(actorId) ?? 0) + 1);
+}
+
+function end(line: Line, actorId: string): void {
+  line.all--;
+  const left = (line.running.get(actorId) ?? 1) - 1;
+  if (left > 0) line.running.set(actorId, left);
+  else line.running.delete(actorId);
+  for (let next = nextOf(line); next; next = nextOf(line)) {
+    begin(line, next.actorId);
+    next.start();
+  }
+}
+
+function nextOf(line: Line): Waiting | undefined {
+  return line.waiting.next((actorId) => mayRun(line, actorId));
+}
+
+/** Resolves when the operation has begun. @throws AppError tooMany */
+async function wait(line: Line, actorId: string): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const one: Waiting = { actorId, start: resolve };
+  if (!line.waiting.add(actorId, one)) throw refusal(line, `${line.waiting.size} others wait already`);
+  const timer = setTimeout(() => {
+    if (line.waiting.remove(actorId, one)) reject(refusal(line, `this was not begun within ${patienceMs / 1000} s`));
+  }, patienceMs);
+  await promise.finally(() => clearTimeout(timer));
+}
+
+function refusal({ effect }: Line, found: string): AppError {
+  const { kind, ofActor } = limits[effect];
+  return new AppError(
+    'tooMany',
+    `${found}; of ${kind} one credential runs ${ofActor} at a time; nothing was done, try again in ${retryAfterS} s, with fewer at a time`,
+    { retryAfterS },
+  );
+}
