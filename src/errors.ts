@@ -152,7 +152,9 @@ export class OAuthError extends Error {
 /**
  * Why a request to an upstream got no answer. Nothing was sent with `blocked` (the address guard), `circuit_open` (an
  * upstream that fails), `own_credential` (a key or a token of ours was in it) and `no_connection` (the workspace uses its
- * share of connections). With `busy` an answer came that was not decoded, because too many others wait for that.
+ * share of connections). With `busy` an answer came that was not decoded, because too many others wait for that. With
+ * `no_memory` the workspace held most of the memory that others needed, so the request was given up while its answer was
+ * due.
  */
 export type OutboundReason =
   | 'blocked'
@@ -168,6 +170,7 @@ export type OutboundReason =
   | 'circuit_open'
   | 'own_credential'
   | 'no_connection'
+  | 'no_memory'
   | 'stopped'
   | 'cancelled';
 

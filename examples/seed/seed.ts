@@ -6,6 +6,7 @@ import { openStore, type Store } from '../../src/app/open-store.ts';
 import { operationParts } from '../../src/app/operation-parts.ts';
 import { processClocks } from '../../src/app/surroundings.ts';
 import { type Config, localWorkspace, readConfig } from '../../src/config.ts';
+import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
 import { AppError } from '../../src/errors.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { createLog } from '../../src/log.ts';
@@ -73,7 +74,8 @@ function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner
     transactions: db,
     parts,
     reports: { run: (_workspace, report) => report(db) },
-    operations: createOperationQueue(),
+    operations: createOperationQueue(Number.POSITIVE_INFINITY),
+    memory: new MemoryBudget(Number.POSITIVE_INFINITY),
     writes: createWriteQueue(),
     onCommitted: async () => undefined,
   };

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Secrets } from '../config.ts';
 import type { McpEndpoint } from '../domain/mcp.ts';
 import { loadedOnce } from '../domain/work/loaded-once.ts';
+import { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { createFront } from '../edge/front.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
 import { createFileAddresses } from '../gateway/files/file-addresses.ts';
@@ -67,9 +68,9 @@ export async function createApp(
   const { now } = database.time;
   const keyring = await openKeyring({ config, secrets }, database, log);
   const observability = await startObservability(config, secrets.metricsToken, log);
-  const threads = startThreads(surroundings.clock);
-  const decodeOnThread = decodingWork(threads);
-  const { http, documents } = outboundClients(config, surroundings, log, { observability, decodeOnThread });
+  const work = startWork(config, surroundings);
+  const { memory, threads } = work;
+  const { http, documents } = outboundClients(config, surroundings, log, { observability, ...work });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const from = { config, store: database, keyring, log };
   const caches = createCaches({ ...from, ...surroundings });
@@ -79,11 +80,11 @@ export async function createApp(
   const { limits, breaker, addresses, ...limited } = limitCalls({ ...from, presence, http }, surroundings);
   const kept = keptAnswers(config, { ...database, keyring, random: randomBytes, now, onUnexpected });
   const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), ...kept };
-  const { clientTokens } = logins;
-  const callParts = { ...observability.ofCalls, ...shared, clientTokens, http: limited.http, record: callLog.add };
+  const own = { ...shared, memory, clientTokens: logins.clientTokens };
+  const callParts = { ...observability.ofCalls, ...own, http: limited.http, record: callLog.add };
   const callers = callersOf({ ...caches, ...logins }, addresses, log);
   const endpointOf = hosting(config, callers, callParts);
-  const queues = queuesOf(database, surroundings, presence);
+  const queues = queuesOf(database, surroundings, presence, work);
   const runner: Runner = {
     db: database.db,
     transactions: database.transactions,
@@ -105,8 +106,8 @@ export async function createApp(
     return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
   });
   const others = await join(presence, database, caches, log);
-  const own = { http, caches, logins, callLog, limits, breaker, ...queues, threads, ...kept };
-  observability.watch(metricSources({ ...database, ...addresses, ...others, ...own }));
+  const parts = { http, caches, logins, callLog, limits, breaker, ...queues, threads, ...kept };
+  observability.watch(metricSources({ ...database, ...addresses, ...others, ...parts }));
   const find = endpoints({ config, caches, logins, runner }, endpointOf);
   const { ofMcpListener, ofWebRouter } = observability;
   const listener = { ...surroundings, ...addresses, onUnexpected };
@@ -126,8 +127,18 @@ export async function createApp(
     metrics: observability.read,
     lost: database.lost,
     drain: others.readiness.drain,
-    close: () => closeInTurn({ ...own, elected, others, limited, documents, database, observability }),
+    close: () => closeInTurn({ ...parts, elected, others, limited, documents, database, observability }),
   };
+}
+
+type Work = ReturnType<typeof startWork>;
+
+/** The threads, and the memory that the work of workspaces may fill. */
+function startWork({ workers }: FullConfig, { clock, memory: memoryOf }: Surroundings) {
+  const { work, waitingInputs, thread } = memoryOf(workers);
+  const memory = new MemoryBudget(work);
+  const threads = startThreads(clock, memory, thread);
+  return { memory, waitingInputs, threads, decodeOnThread: decodingWork(threads) };
 }
 
 /** What is kept of long and large answers for some minutes. */
@@ -177,8 +188,9 @@ function queuesOf(
   { engine, reports: db }: Database,
   { reportShare: share, clock }: Surroundings,
   { count: processCount }: Presence,
-): Pick<Runner, 'operations' | 'writes'> & { reports: ReportQueue } {
+  { waitingInputs, memory }: Work,
+): Pick<Runner, 'operations' | 'memory' | 'writes'> & { reports: ReportQueue } {
   const atOnce = engine === 'sqlite' ? 1 : 2;
   const reports = createReportQueue({ db, atOnce, share, clock, processCount });
-  return { reports, operations: createOperationQueue(), writes: createWriteQueue() };
+  return { reports, operations: createOperationQueue(waitingInputs), memory, writes: createWriteQueue() };
 }

@@ -5,6 +5,7 @@ import { type Config, localWorkspace, readConfig } from '../config.ts';
 import type { ConfigRules } from '../domain/config/server-config.ts';
 import { newId } from '../domain/ids.ts';
 import type { Quotas } from '../domain/quotas.ts';
+import { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
@@ -71,7 +72,8 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     transactions: db,
     parts,
     reports,
-    operations: createOperationQueue(),
+    operations: createOperationQueue(Number.POSITIVE_INFINITY),
+    memory: new MemoryBudget(Number.POSITIVE_INFINITY),
     writes: createWriteQueue(),
     onCommitted: async () => undefined,
   };

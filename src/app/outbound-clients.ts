@@ -1,4 +1,5 @@
 import { hopHeader } from '../domain/http/headers.ts';
+import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createOwnedMemory } from '../domain/work/owned-memory.ts';
 import type { Log } from '../log.ts';
@@ -15,7 +16,11 @@ export function outboundClients(
   { egressAllow }: FullConfig,
   { resolve, lookups, publicAddresses }: Surroundings,
   log: Log,
-  { observability, decodeOnThread }: { observability: Observability; decodeOnThread: DecodeOnThread },
+  {
+    observability,
+    decodeOnThread,
+    memory,
+  }: { observability: Observability; decodeOnThread: DecodeOnThread; memory: MemoryBudget },
 ) {
   const message =
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
@@ -23,6 +28,7 @@ export function outboundClients(
   const { ofWorkspace, ofStranger } = createLookups(resolve, lookups);
   const options = {
     decodeOnThread,
+    memory,
     createMemory: createOwnedMemory,
     hopHeader,
     onBlocked: observability.onBlocked,

@@ -3,6 +3,7 @@ import type { EgressAllow } from '../outbound/egress.ts';
 import type { LookupLimits } from '../outbound/lookups.ts';
 import type { ProcessClocks } from '../store/changes/database-clock.ts';
 import type { LoopLag } from './observability/loop-lag.ts';
+import type { ProcessMemory } from './process-memory.ts';
 
 /** External dependencies and time limits of a process; tests set their own. */
 export type Surroundings = {
@@ -32,6 +33,8 @@ export type Surroundings = {
   reportShare: number;
   /** Time between two looks whether this process should do the work that one of all does, in ms. */
   electedLookMs: number;
+  /** Divides the memory of this process, which is one of so many workers. */
+  memory: (workers: number) => ProcessMemory;
   createLoopLag: (clock: () => number) => LoopLag;
 };
 

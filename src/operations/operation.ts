@@ -129,6 +129,8 @@ export type Context = {
   precheck?: Precheck | undefined;
   /** The result of `prepare`. */
   prepared?: unknown;
+  /** Waits, before its transaction, until there is memory for a configuration of so many bytes. @throws AppError tooMany */
+  room: (bytes: number) => Promise<void>;
   /** The quotas of the workspace in an operation with the effect `write`; the defaults in any other. */
   quotas: Quotas;
 } & Parts;

@@ -7,6 +7,7 @@ import { LongInput } from '../domain/json/long-input.ts';
 import { LongText } from '../domain/json/long-text.ts';
 import { problemsOf } from '../domain/problems/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
+import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, invalid } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
@@ -16,6 +17,7 @@ import { transact } from '../store/transact.ts';
 import { actorNow } from './actor-now.ts';
 import type { ReportQueue } from './calls/report-queue.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
+import { memoryOfConfiguration, memoryOfInput } from './quotas/input-memory.ts';
 import type { OperationQueue } from './quotas/operation-queue.ts';
 import { checkWriteQuota } from './quotas/quota-rules.ts';
 import type { WriteQueue } from './quotas/write-queue.ts';
@@ -31,6 +33,7 @@ export type Runner = {
   /** Of reports; all other operations wait in `operations`, and changes then in `writes` as well. */
   reports: Pick<ReportQueue, 'run'>;
   operations: OperationQueue;
+  memory: MemoryBudget;
   writes: WriteQueue;
   /** Called after a commit, so that the change takes effect in this process at once. */
   onCommitted: () => Promise<void>;
@@ -52,19 +55,34 @@ export async function runOperation<Op extends Operation>(
   authorise(op, actor, raw);
   const { db, reports, operations, parts } = runner;
   const context = (of: Context['db']): Context => {
-    return { ...parts, db: of, actor, requestId, quotas: parts.defaultQuotas };
+    return { ...parts, db: of, actor, requestId, room: noRoom, quotas: parts.defaultQuotas };
   };
   if (op.isReport) {
     const input = await inputOf(op, raw);
     return reports.run(actor.workspaceId, (of) => op.run(context(of), input) as Promise<OutputOf<Op>>);
   }
-  return operations.run(actor, op.effect, async (hasWaited) => {
+  await nextTurn();
+  const { waiting: bytes, running } = memoryOfInput(raw);
+  return operations.run({ actor, effect: op.effect, bytes }, async (hasWaited) => {
     if (hasWaited) checkScope(op, await actorNow(db, actor, parts.now()));
-    const input = await inputOf(op, raw);
-    if (op.effect === 'write') return change(runner, op, context(db), input);
-    return op.run(context(db), input) as Promise<OutputOf<Op>>;
+    const held = runner.memory.hold(actor.workspaceId, actor.id);
+    try {
+      if (running > ordinary) await held.takeUpTo(running);
+      const input = await inputOf(op, raw);
+      const own = { ...context(db), room: (length: number) => held.takeUpTo(memoryOfConfiguration(length)) };
+      if (op.effect === 'write') return await change(runner, op, own, input);
+      return (await op.run(own, input)) as OutputOf<Op>;
+    } finally {
+      held.end();
+    }
   });
 }
+
+/** Less memory than this, in bytes, is not counted: the queues bound how many inputs there are. */
+const ordinary = 100_000;
+
+/** Reports read no configurations, and a transaction must not wait. */
+async function noRoom(): Promise<void> {}
 
 /** Reads an input in several turns: that of a configuration takes some milliseconds, and many requests may come at once. */
 async function inputOf(op: Operation, raw: unknown): Promise<Input> {
@@ -91,7 +109,7 @@ async function change<Op extends Operation>(
   const changeIn = async (transaction: Transaction<Tables>, precheck: Precheck | undefined) => {
     const quotas = await countedQuotas(runner, actor, transaction);
     checkScope(op, await actorNow(transaction, actor, runner.parts.now()));
-    const result = await op.run({ ...context, db: transaction, prepared, precheck, quotas }, input);
+    const result = await op.run({ ...context, db: transaction, room: noRoom, prepared, precheck, quotas }, input);
     if (op.isUnchanged?.(result)) return result;
     const entry = op.audit?.(input, result) ?? {};
     await insertAuditEvent(transaction, {

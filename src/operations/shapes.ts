@@ -112,9 +112,17 @@ export function toRecord(
 
 /** A server of the actor's workspace. @throws AppError notFound, also for a server of another workspace */
 export async function getServer(context: Context, slug: string): Promise<StoredServer> {
-  const server = await findServer(context.db, context.actor.workspaceId, slug);
+  const server = await findOwnServer(context, slug);
   if (!server) throw await unknownServer(context, slug);
   return server;
+}
+
+/** A server of the workspace. A long configuration is read when there is memory for it. @throws AppError tooMany */
+export function findOwnServer(
+  { db, actor, room }: Pick<Context, 'db' | 'actor' | 'room'>,
+  slug: string,
+): Promise<StoredServer | undefined> {
+  return findServer(db, actor.workspaceId, slug, room);
 }
 
 export function sameOrigins(a: readonly string[], b: readonly string[]): boolean {

@@ -30,7 +30,7 @@ export type DecodeJob = {
  */
 export type DecodeOnThread = (
   input: DecodeJob['input'],
-  of: Pick<Exchange, 'workspaceId' | 'onGone'>,
+  of: Pick<Exchange, 'workspaceId' | 'onGone' | 'held'>,
 ) => Promise<DecodeJob['output']>;
 
 const shortBytes = 64 * 1024;

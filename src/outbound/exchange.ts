@@ -1,6 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
 
+/** Memory that counts the bytes of some work. */
+export type HeldMemory = {
+  /** False when there is no room for so many bytes more. */
+  add(bytes: number): boolean;
+  end(): void;
+  /** Ends the work when others need the memory; undefined while it cannot be ended. */
+  ending: { giveUp(): void } | undefined;
+};
+
 /** One request to an upstream. `path` includes the query; `headers` alternates names and values. */
 export type Exchange = {
   /** The workspace that sends it. Workspaces never share connections. */
@@ -30,6 +39,8 @@ export type Exchange = {
   timeoutMs: number;
   /** Longest body of the answer, before and after decompression. */
   limitBytes: number;
+  /** The memory of the sender, who ends it when the answer is no longer needed. Without it the client counts the answer while it arrives. */
+  held?: HeldMemory | undefined;
   /** Gets a function that closes the connection and rejects with reason `cancelled`. */
   onGone?: ((cancel: () => void) => void) | undefined;
 };

@@ -5,10 +5,10 @@ import { guardedConnector } from './connector.ts';
 import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { type DecodeOnThread, decodeBody } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
-import type { Answer, Exchange } from './exchange.ts';
+import type { Answer, Exchange, HeldMemory } from './exchange.ts';
 import type { LookupsOf } from './lookups.ts';
 import type { RetryBudget } from './retry-budget.ts';
-import { type Ended, type Received, Transfer } from './transfer.ts';
+import { type Ended, noMemory, type Received, Transfer } from './transfer.ts';
 
 export type { Answer, Exchange } from './exchange.ts';
 
@@ -39,6 +39,8 @@ export type OutboundOptions = {
   onBlocked?: (of: BlockedClass) => void;
   /** Reports an upstream that sent bytes which no request asked for. */
   onUnasked?: (workspaceId: string, origin: string) => void;
+  /** Memory for answers of exchanges that bring none; not counted when absent. */
+  memory?: { hold(workspaceId: string): HeldMemory };
   /** Most connections of the process; a few thousand when absent. */
   mostConnections?: number;
   /** Waits for a turn of the event loop in which long work of a workspace is done. None is waited for when absent. */
@@ -58,6 +60,7 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
     mark: [options.hopHeader, '1'],
     decodeOnThread,
     turnOf,
+    memory: options.memory,
   };
 
   return {
@@ -80,7 +83,11 @@ type SendingParts = {
   mark: readonly string[];
   decodeOnThread: DecodeOnThread;
   turnOf: (workspaceId: string) => Promise<void>;
+  memory: OutboundOptions['memory'];
 };
+
+/** So many bytes of an answer are not counted: an ordinary one costs nothing then. */
+const uncounted = 16 * 1024;
 
 /** One exchange: a transfer, or two within the same deadline. */
 class Sending implements Ended {
@@ -91,6 +98,9 @@ class Sending implements Ended {
   readonly #until: number;
   #retries: RetryBudget | undefined;
   #isSecond = false;
+  #held: HeldMemory | undefined;
+  #counted = 0;
+  #transfer: Transfer | undefined;
 
   constructor(
     exchange: Exchange,
@@ -113,10 +123,31 @@ class Sending implements Ended {
       this.#retries = pool.upstream.retries;
       this.#retries.noteRequest();
     }
-    pool.begin(new Transfer(this.#exchange, mark, this.#until, deadlines, this), this.#isSecond);
+    this.#transfer = new Transfer(this.#exchange, mark, this.#until, deadlines, this);
+    if (this.#exchange.held) this.#exchange.held.ending = this;
+    pool.begin(this.#transfer, this.#isSecond);
+  }
+
+  arrived(bytes: number): boolean {
+    if (bytes <= uncounted) return true;
+    const { held, workspaceId } = this.#exchange;
+    this.#held ??= held ?? this.#parts.memory?.hold(workspaceId);
+    if (!this.#held) return true;
+    this.#held.ending = this;
+    // The first bytes of a second transfer are counted already.
+    const more = Math.max(0, bytes - this.#counted);
+    if (!this.#held.add(more)) return false;
+    this.#counted += more;
+    return true;
+  }
+
+  /** Ends the exchange, because others need its memory. */
+  giveUp(): void {
+    this.#transfer?.fail(noMemory());
   }
 
   resolve(received: Received): void {
+    this.#keep();
     const { decodeOnThread, turnOf } = this.#parts;
     const answer = () => decoded(joined(received), this.#exchange, decodeOnThread);
     // Joining ten megabytes takes milliseconds, and an upstream can end many answers in the same moment.
@@ -124,7 +155,15 @@ class Sending implements Ended {
     this.#settle(isShort ? answer() : turnOf(this.#exchange.workspaceId).then(answer));
   }
 
+  /** From now on the memory is that of the sender, who knows how long it is needed. */
+  #keep(): void {
+    const { held } = this.#exchange;
+    if (held) held.ending = undefined;
+    else this.#held?.end();
+  }
+
   reject(error: OutboundError): void {
+    this.#keep();
     if (this.#isSecond || !this.#mayRetry(error)) {
       this.#fail(error);
       return;

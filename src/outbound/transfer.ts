@@ -22,8 +22,13 @@ const aroundPieceBytes = 16;
 /** An answer as it arrived. */
 export type Received = Omit<Answer, 'body'> & { pieces: readonly Buffer[]; bytes: number };
 
-/** Called once with the result of a transfer. */
-export type Ended = { resolve: (received: Received) => void; reject: (error: OutboundError) => void };
+/** What a transfer reports to: `resolve` or `reject` is called once. */
+export type Ended = {
+  resolve: (received: Received) => void;
+  reject: (error: OutboundError) => void;
+  /** Notes how many bytes of a body have arrived. False when there is no memory for them. */
+  arrived: (bytes: number) => boolean;
+};
 
 /** The pool that lends a transfer its connection, or lets it wait for one. */
 export type Lender = {
@@ -135,6 +140,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     const { limitBytes } = this.#exchange;
     if (this.#bytes > limitBytes) this.fail(oversize(limitBytes));
     else if (this.#pieces.push(chunk) > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('pieces of a body'));
+    else if (!this.#ended.arrived(this.#bytes)) this.fail(noMemory());
   }
 
   onResponseEnd(): void {
@@ -189,6 +195,14 @@ function stopped(): OutboundError {
   return new OutboundError(
     'stopped',
     'this service was stopped for a while during the call, and the connection to the upstream was lost; try again',
+  );
+}
+
+/** Others needed the memory of the exchange. The request may have been sent and may have had its effect. */
+export function noMemory(): OutboundError {
+  return new OutboundError(
+    'no_memory',
+    'the call was ended: this service has no memory left for its answer, and this workspace uses most of it; the upstream may have done what was asked, so check that before you try again, with fewer large calls at a time',
   );
 }
 

@@ -4,6 +4,7 @@ import { type App, createApp } from '../app/app.ts';
 import { usualLookMs } from '../app/elected/elected-work.ts';
 import type { FullConfig } from '../app/full-config.ts';
 import { createLoopLag } from '../app/observability/loop-lag.ts';
+import { processMemory } from '../app/process-memory.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
 import { limitConnections } from '../edge/client-connections.ts';
@@ -46,6 +47,7 @@ export const usualSurroundings: Surroundings = {
   queueMs: 2000,
   reportShare: 0.1,
   electedLookMs: usualLookMs,
+  memory: processMemory,
   ...processClocks,
   createLoopLag,
 };

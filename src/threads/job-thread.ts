@@ -20,8 +20,16 @@ type Running = {
   reject: (error: unknown) => void;
 };
 
-/** Enough for the values of 10 MB of JSON made of small objects; beyond it the thread ends, not the process. */
-const memory = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 32 };
+/** Most MB of young values in a thread. */
+const maxYoungGenerationSizeMb = 32;
+const megabyte = 1024 * 1024;
+
+type JobThreadOptions = {
+  /** How long an idle thread is kept, in ms. */
+  idleMs: number;
+  /** Most bytes of its values; beyond it the thread ends, not the process. */
+  threadBytes: number;
+};
 
 /** A job on a busy machine gets this many times its limit at most. */
 const mostProlonged = 5;
@@ -37,11 +45,11 @@ export class JobThread {
   #failure: unknown = new JobError('failed', 'the thread has ended');
 
   /** `onEnd` is called when the thread has ended. */
-  constructor(idleMs: number, onEnd: () => void) {
+  constructor({ idleMs, threadBytes }: JobThreadOptions, onEnd: () => void) {
     this.#worker = new Worker(new URL('./thread.ts', import.meta.url), {
       // Flags such as --input-type are meant only for the main program.
       execArgv: [],
-      resourceLimits: memory,
+      resourceLimits: { maxOldGenerationSizeMb: Math.floor(threadBytes / megabyte), maxYoungGenerationSizeMb },
     });
     this.#worker.on('message', (answer: JobAnswer) => this.#answered(answer));
     this.#worker.on('error', (error: Error & { code?: string }) => {

@@ -1,5 +1,6 @@
 import { FairQueue, type QueueLimits } from '../domain/work/fair-queue.ts';
 import { JobError } from '../errors.ts';
+import type { HeldMemory } from '../outbound/exchange.ts';
 import { JobThread } from './job-thread.ts';
 import type { JobInput, JobKind, JobOutput } from './jobs.ts';
 
@@ -12,6 +13,8 @@ export type JobRequest<Kind extends JobKind> = {
   limitMs: number;
   /** Memory of the input that is transferred, and no longer usable here. */
   transfer?: readonly ArrayBuffer[];
+  /** The memory that counts the input already, if any does; otherwise the pool counts it, from here to the end of the job. */
+  held?: HeldMemory | undefined;
   /** Gets a function that cancels the job. */
   onGone?: ((cancel: () => void) => void) | undefined;
 };
@@ -26,6 +29,10 @@ export type ThreadPoolOptions = {
   waitMs: number;
   /** How long an idle thread is kept, in ms. */
   idleMs: number;
+  /** Most bytes of the values of a thread. */
+  threadBytes: number;
+  /** Memory for inputs that nobody else counts; not counted when absent. */
+  memory?: { hold(workspaceId: string): HeldMemory };
   /** Monotonic ms. */
   clock: () => number;
 };
@@ -33,6 +40,8 @@ export type ThreadPoolOptions = {
 type Job = JobRequest<JobKind> & {
   since: number;
   thread: JobThread | undefined;
+  /** The memory of the pool that counts the input. */
+  own: HeldMemory | undefined;
   resolve: (output: never) => void;
   reject: (error: unknown) => void;
 };
@@ -66,11 +75,16 @@ export class ThreadPool {
   /** @throws JobError when there is no result */
   run<Kind extends JobKind>(request: JobRequest<Kind>): Promise<JobOutput<Kind>> {
     return new Promise((resolve, reject) => {
-      const job = { ...request, since: this.#options.clock(), thread: undefined, resolve, reject } as Job;
+      const { clock, memory } = this.#options;
+      const own = request.held ? undefined : memory?.hold(request.workspaceId);
+      const job = { ...request, since: clock(), thread: undefined, own, resolve, reject } as Job;
       if (this.#isClosed) this.#refuse(job, 'refused', stopping);
+      else if (own && !own.add(bytesOf(request.input))) this.#refuse(job, 'refused', noMemory);
       else if (!this.#queue.add(job.workspaceId, job)) this.#refuse(job, 'refused', 'too much of the kind is waiting');
       else {
         request.onGone?.(() => this.#cancel(job));
+        const held = own ?? request.held;
+        if (held) held.ending = { giveUp: () => this.#giveUp(job) };
         this.#startNext();
       }
     });
@@ -107,7 +121,7 @@ export class ThreadPool {
   }
 
   #startThread(): JobThread {
-    const thread = new JobThread(this.#options.idleMs, () => {
+    const thread = new JobThread(this.#options, () => {
       this.#threads.delete(thread);
       this.#startNext();
     });
@@ -118,6 +132,8 @@ export class ThreadPool {
   async #runOn(thread: JobThread, job: Job): Promise<void> {
     const { workspaceId } = job;
     job.thread = thread;
+    const held = job.own ?? job.held;
+    if (held) held.ending = undefined;
     if (isLong(job)) this.#runningLong++;
     this.#running.set(workspaceId, (this.#running.get(workspaceId) ?? 0) + 1);
     try {
@@ -128,6 +144,7 @@ export class ThreadPool {
       this.#outcomes[error instanceof JobError ? error.reason : 'failed']++;
       job.reject(error);
     }
+    job.own?.end();
     if (isLong(job)) this.#runningLong--;
     const left = (this.#running.get(workspaceId) ?? 1) - 1;
     if (left > 0) this.#running.set(workspaceId, left);
@@ -140,7 +157,12 @@ export class ThreadPool {
     else job.thread?.cancel(job, graceMs);
   }
 
+  #giveUp(job: Job): void {
+    if (this.#queue.remove(job.workspaceId, job)) this.#refuse(job, 'refused', noMemory);
+  }
+
   #refuse(job: Job, reason: 'refused' | 'cancelled', message: string): void {
+    job.own?.end();
     this.#outcomes[reason]++;
     job.reject(new JobError(reason, message));
   }
@@ -158,3 +180,15 @@ function isLong({ kind }: Job): boolean {
 }
 
 const stopping = 'the service is stopping';
+const noMemory = 'the service has no memory left for it, and this workspace uses most of it';
+
+/** Bytes of the texts and buffers in an input, at any depth that jobs have; everything else in it is small. */
+function bytesOf(input: unknown, depth = 0): number {
+  if (typeof input === 'string') return input.length;
+  if (input instanceof Uint8Array) return input.byteLength;
+  if (typeof input !== 'object' || input === null || depth > mostDepth) return 0;
+  let bytes = 0;
+  for (const value of Object.values(input)) bytes += bytesOf(value, depth + 1);
+  return bytes;
+}
+const mostDepth = 2;

@@ -11,11 +11,11 @@ import { startRecordingUpstream } from '../support/upstreams/recording-upstream.
 
 /** A queue whose operations end when the test says so. */
 function startQueue() {
-  const queue = createOperationQueue();
+  const queue = createOperationQueue(1000);
   const running: { name: string; end: () => void }[] = [];
   return {
-    ask: (workspaceId: string, id: string, effect: 'read' | 'write' | 'call' = 'read') =>
-      queue.run({ workspaceId, id }, effect, async (hasWaited) => {
+    ask: (workspaceId: string, id: string, effect: 'read' | 'write' | 'call' = 'read', bytes = 1) =>
+      queue.run({ actor: { workspaceId, id }, effect, bytes }, async (hasWaited) => {
         const { promise, resolve } = Promise.withResolvers<void>();
         running.push({ name: workspaceId + id, end: resolve });
         await promise;
@@ -68,6 +68,19 @@ describe('[find A7] operations of a workspace', () => {
       message: /^100 others wait already; of requests that read one credential runs 3 at a time; nothing was done, try/,
     });
     all.push(ask('a', '2'));
+    await endAll();
+    await Promise.all(all);
+  });
+
+  it('wait with no more bytes than half of what other workspaces leave', async () => {
+    const { ask, endAll } = startQueue();
+    const all = ['a', 'b'].flatMap((workspace) => [1, 1, 1, 400].map((bytes) => ask(workspace, '1', 'read', bytes)));
+    const refused = all.pop();
+    await assert.rejects(
+      async () => refused,
+      /^AppError: others with large inputs wait already; of requests that read/,
+    );
+    await assert.rejects(ask('a', '1', 'read', 200), { kind: 'tooMany' });
     await endAll();
     await Promise.all(all);
   });

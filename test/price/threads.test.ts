@@ -20,6 +20,7 @@ describe('jobs on threads', () => {
 
   const start = (options: Partial<ThreadPoolOptions> = {}): ThreadPool => {
     pool = new ThreadPool({
+      threadBytes: 512 * 1024 * 1024,
       threads: 2,
       queue: { ofWorkspace: 10, ofAll: 20 },
       waitMs: 60_000,

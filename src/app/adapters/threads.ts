@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { repairJsonParse } from '../../domain/json/repair-json-parse.ts';
+import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
 import { AppError, JobError } from '../../errors.ts';
 import type { ThreadWork } from '../../gateway/call/thread-work.ts';
 import type { CheckConfigOnThread } from '../../operations/servers/checked-config.ts';
@@ -28,10 +29,10 @@ const limitMs = {
 };
 
 /** Prepares this thread and others to parse what callers send. */
-export function startThreads(clock: () => number): ThreadPool {
+export function startThreads(clock: () => number, memory: MemoryBudget, threadBytes: number): ThreadPool {
   repairJsonParse();
   const threads = Math.min(most, Math.max(fewest, availableParallelism()));
-  return new ThreadPool({ threads, queue, waitMs, idleMs, clock });
+  return new ThreadPool({ threads, queue, waitMs, idleMs, clock, memory, threadBytes });
 }
 
 /** Jobs that the gateway runs on threads. */
@@ -83,10 +84,10 @@ export function configurationWork(threads: ThreadPool, rules: RuleSource): Check
 
 /** Decodes compressed answers of upstreams on threads. */
 export function decodingWork(threads: ThreadPool): DecodeOnThread {
-  return (input, { workspaceId, onGone }) => {
+  return (input, { workspaceId, onGone, held }) => {
     const kind = 'decode-body';
     const transfer = ownMemory(input.body);
-    return threads.run({ kind, input, workspaceId, onGone, limitMs: limitMs[kind], transfer });
+    return threads.run({ kind, input, workspaceId, onGone, held, limitMs: limitMs[kind], transfer });
   };
 }
 

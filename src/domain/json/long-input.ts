@@ -36,6 +36,10 @@ export class LongInput {
     return new LongInput(this.#text, { ...this.#over, ...over }, this.#read);
   }
 
+  get bytes(): number {
+    return this.#text.length;
+  }
+
   /** A copy for a thread, in memory of its own. */
   copy(): InputText {
     return { text: new Uint8Array(this.#text), over: this.#over };

@@ -48,6 +48,7 @@ const outcomeOf: Record<OutboundReason, Outcome> = {
   circuit_open: 'circuit_open',
   own_credential: 'invalid_arguments',
   no_connection: 'limited',
+  no_memory: 'limited',
   stopped: 'unavailable',
   cancelled: 'cancelled',
 };

@@ -1,8 +1,9 @@
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { ServerChanged, ToolFailure } from '../../errors.ts';
+import { AppError, ServerChanged, ToolFailure } from '../../errors.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { admitAgain } from '../admission.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
@@ -29,6 +30,7 @@ import { checkOnThread, jobOf, type ThreadWork } from './thread-work.ts';
 
 export type CallToolParts = FollowParts & {
   limits: Limits;
+  memory: MemoryBudget;
   threads: ThreadWork;
   clientTokens: ClientTokens;
   rests: AnswerRests;
@@ -46,7 +48,7 @@ export type CallToolParts = FollowParts & {
 
 /**
  * One `tools/call`: validate, build, send, read. Failures that the model should read are returned as results.
- * @throws AppError tooMany, or unavailable when the service is overloaded
+ * @throws AppError tooMany, or unavailable when the service is overloaded or has no memory left
  * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew, or when the credential
  * ended while the call waited
  * @throws ServerChanged when the server was changed while the call waited
@@ -60,12 +62,14 @@ export async function callTool(
   const tool = server.tool(asked.name);
   if (!tool) return textResult(`there is no tool ${JSON.stringify(asked.name)}`, true);
   const span = parts.trace?.(server.slug, asked);
-  const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span });
+  caller.known?.grade(caller, tool);
+  const held = parts.memory.hold(server.workspaceId, partyOf(caller));
+  const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span, held });
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
   let isMadeAgain = false;
   try {
-    caller.known?.grade(caller, tool);
+    holdArguments(call);
     const entered = parts.limits.enter(server, caller.id, call.onGone, caller);
     slots = entered instanceof Promise ? await entered : entered;
     call.waitMs = performance.now() - call.startedClock;
@@ -85,7 +89,28 @@ export async function callTool(
     if (slots) leave(call, slots, parts.limits);
     const captured = isMadeAgain ? call.span?.end('cancelled') : finish(call, result, parts);
     if (captured) await captured;
+    held.end();
   }
+}
+
+/** Callers who may be one person hold their memory together; so do all credentials of an address that are not proven. */
+function partyOf({ network, credential, id }: Caller): string | undefined {
+  return network ?? (credential && !credential.isProven ? credential.party : id);
+}
+
+/** Shorter requests, in bytes, are not counted: their number is limited, too. */
+const countedBytes = 4 * 1024;
+/** How many bytes a byte of a request takes while its call runs: many short names take most. */
+const bytesOfByte = 8;
+
+/** @throws AppError unavailable */
+function holdArguments({ held, asked }: Call): void {
+  if (asked.bytesIn <= countedBytes || held.add(asked.bytesIn * bytesOfByte)) return;
+  throw new AppError(
+    'unavailable',
+    'the service has no memory left for the arguments of this call, and this workspace uses most of it; this call was not made, try again in 5 s, with fewer large calls at a time',
+    { retryAfterS: 5 },
+  );
 }
 
 function leave(call: Call, slots: Slots, limits: Limits): void {

@@ -2,6 +2,7 @@ import type { CallSpan } from '../../domain/call-observation.ts';
 import type { ToolCall } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
+import type { Held } from '../../domain/work/memory-budget.ts';
 import type { Outcome } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Caller } from '../callers/caller.ts';
@@ -28,6 +29,8 @@ export type Call = {
   /** The same moment in ms of `performance.now()`. */
   readonly startedClock: number;
   readonly span: CallSpan | undefined;
+  /** The memory of its arguments and of its answer. */
+  readonly held: Held;
   /** Tokens that the service got for itself; undefined for a tool that needs none. */
   ownTokens: OwnTokens | undefined;
   /** The keys that sign the request; undefined unless it is signed. */
@@ -54,9 +57,9 @@ export type Call = {
 };
 
 /** The inputs of a new call. */
-export type NewCall = Pick<Call, 'server' | 'tool' | 'caller' | 'asked' | 'startedAt' | 'span'>;
+export type NewCall = Pick<Call, 'server' | 'tool' | 'caller' | 'asked' | 'startedAt' | 'span' | 'held'>;
 
-export function beginCall({ server, tool, caller, asked, startedAt, span }: NewCall): Call {
+export function beginCall({ server, tool, caller, asked, startedAt, span, held }: NewCall): Call {
   return {
     server,
     tool,
@@ -66,6 +69,7 @@ export function beginCall({ server, tool, caller, asked, startedAt, span }: NewC
     startedAt,
     startedClock: performance.now(),
     span,
+    held,
     ownTokens: undefined,
     signing: undefined,
     sensitive: [],

@@ -102,6 +102,7 @@ export function sendOnce(
     timeoutMs: hop?.timeoutMs ?? tool.timeoutMs,
     limitBytes: tool.limitBytes,
     onGone: call.onGone,
+    held: call.held,
   });
   return span ? traced(sent, span) : sent;
 }

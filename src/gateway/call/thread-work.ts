@@ -1,5 +1,6 @@
 import type { ToolCall } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
+import type { Held } from '../../domain/work/memory-budget.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError, type Outcome, plainFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
@@ -12,11 +13,11 @@ import type { HostedTool } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
 import type { CaptureJob } from './capture-job.ts';
 
-/** The workspace of a job, and the event that cancels it. */
-export type JobOf = { workspaceId: string; onGone: ToolCall['onGone'] | undefined };
+/** The workspace of a job, the event that cancels it, and the memory that counts its input already, if any does. */
+export type JobOf = { workspaceId: string; onGone: ToolCall['onGone'] | undefined; held?: Held };
 
-export function jobOf({ server, onGone }: Call): JobOf {
-  return { workspaceId: server.workspaceId, onGone };
+export function jobOf({ server, onGone, held }: Call): JobOf {
+  return { workspaceId: server.workspaceId, onGone, held };
 }
 
 /** Work of the gateway that runs on threads. All functions throw JobError. */

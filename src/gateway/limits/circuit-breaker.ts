@@ -47,6 +47,7 @@ const meanings: Record<OutboundReason, Meaning> = {
   circuit_open: 'unrelated',
   own_credential: 'unrelated',
   no_connection: 'unrelated',
+  no_memory: 'unrelated',
   stopped: 'unrelated',
   cancelled: 'unrelated',
 };

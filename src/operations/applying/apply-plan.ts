@@ -6,12 +6,13 @@ import type { Warning } from '../../domain/warnings/warnings.ts';
 import { AppError, type Problem } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { findVersion } from '../../store/servers/server-versions.ts';
-import { findServer, isSlugTaken, type StoredServer } from '../../store/servers/servers.ts';
+import { isSlugTaken, type StoredServer } from '../../store/servers/servers.ts';
 import { fieldsOf, type LimitInputs, limitsFrom } from '../limit-fields.ts';
 import type { Context } from '../operation.ts';
 import { checkConfig } from '../servers/check-config.ts';
 import { isSecretStored, secretNameProblem } from '../servers/store-secret.ts';
 import { areStored, checkMasks, takenSentence } from '../servers/store-server.ts';
+import { findOwnServer } from '../shapes.ts';
 
 /** State of a server as a file describes it. What is absent stays as it is. */
 export type Wanted = {
@@ -39,8 +40,7 @@ export type ApplyPlan = {
 
 /** Compares a server with its wanted state. @throws AppError tooLarge, tooMany */
 export async function planOf(context: Context, wanted: Wanted): Promise<ApplyPlan> {
-  const { db, actor } = context;
-  const current = await findServer(db, actor.workspaceId, wanted.slug);
+  const current = await findOwnServer(context, wanted.slug);
   const { config, problems, warnings } = await checkConfig(
     context,
     wanted.config,
@@ -68,11 +68,11 @@ export async function planOf(context: Context, wanted: Wanted): Promise<ApplyPla
 
 /** Names of the secrets that will have a value. */
 export async function namesOfSecrets(
-  { db, actor }: Context,
+  context: Context,
   { slug, secrets }: Pick<Wanted, 'slug' | 'secrets'>,
 ): Promise<string[]> {
-  const current = await findServer(db, actor.workspaceId, slug);
-  const known = current ? await findSecrets(db, current) : [];
+  const current = await findOwnServer(context, slug);
+  const known = current ? await findSecrets(context.db, current) : [];
   return [...known.map(({ name }) => name), ...Object.keys(secrets ?? {})];
 }
 

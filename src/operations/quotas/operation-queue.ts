@@ -12,10 +12,12 @@ export type OperationQueue = {
    * Tells the work whether it had to wait.
    * @throws AppError tooMany when too many wait or this one has waited for too long, and any error of `work`
    */
-  run<Output>(actor: QueuedActor, effect: Effect, work: (hasWaited: boolean) => Promise<Output>): Promise<Output>;
+  run<Output>(asked: QueuedOperation, work: (hasWaited: boolean) => Promise<Output>): Promise<Output>;
 };
 
-type QueuedActor = Pick<Actor, 'id' | 'workspaceId'>;
+/** `bytes` is the memory that its input takes. */
+type QueuedOperation = { actor: Pick<Actor, 'id' | 'workspaceId'>; effect: Effect; bytes: number };
+
 type Effect = Operation['effect'];
 type Waiting = { actorId: string; start: () => void };
 
@@ -37,16 +39,20 @@ const limits: Record<Effect, LineLimits> = {
 const patienceMs = 20_000;
 const retryAfterS = 2;
 
-export function createOperationQueue(): OperationQueue {
+/** Inputs that wait have `mostBytes` at most, those of a workspace no more than half of what others leave. */
+export function createOperationQueue(mostBytes: number): OperationQueue {
   const lines = new Map<string, Line>();
+  const waitingBytes = createShares(mostBytes);
   return {
-    async run(actor, effect, work) {
+    async run({ actor, effect, bytes }, work) {
       const id = `${effect} ${actor.workspaceId}`;
       const line = lines.get(id) ?? { effect, running: new Map(), all: 0, waiting: new FairQueue(waiting) };
       lines.set(id, line);
       const hasWaited = !mayRun(line, actor.id);
-      if (hasWaited) await wait(line, actor.id);
-      else begin(line, actor.id);
+      if (hasWaited) {
+        if (!waitingBytes.take(actor.workspaceId, bytes)) throw refusal(line, 'others with large inputs wait already');
+        await wait(line, actor.id).finally(() => waitingBytes.giveBack(actor.workspaceId, bytes));
+      } else begin(line, actor.id);
       try {
         return await work(hasWaited);
       } finally {
@@ -54,6 +60,27 @@ export function createOperationQueue(): OperationQueue {
         if (line.all === 0) lines.delete(id);
       }
     },
+  };
+}
+
+/** A number that workspaces share. */
+function createShares(most: number) {
+  const shares = new Map<string, number>();
+  let all = 0;
+  const change = (workspaceId: string, by: number) => {
+    all += by;
+    const own = (shares.get(workspaceId) ?? 0) + by;
+    if (own > 0) shares.set(workspaceId, own);
+    else shares.delete(workspaceId);
+  };
+  return {
+    take(workspaceId: string, count: number): boolean {
+      const own = shares.get(workspaceId) ?? 0;
+      if ((own + count) * 2 > most - (all - own)) return false;
+      change(workspaceId, count);
+      return true;
+    },
+    giveBack: (workspaceId: string, count: number) => change(workspaceId, -count),
   };
 }
 

@@ -13,11 +13,11 @@ import { recordChange } from '../../store/changes/changes.ts';
 import { bytesOfServer } from '../../store/quotas.ts';
 import { restartCheck } from '../../store/servers/import-checks.ts';
 import { findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
-import { findServer, insertServer, type StoredServer, updateServer } from '../../store/servers/servers.ts';
+import { insertServer, type StoredServer, updateServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
 import type { Context } from '../operation.ts';
 import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quota-rules.ts';
-import { firstWarnings, sameOrigins } from '../shapes.ts';
+import { findOwnServer, firstWarnings, sameOrigins } from '../shapes.ts';
 import { precheck, validConfig, warningsOfStored } from './check-config.ts';
 import type { Precheck } from './checked-config.ts';
 import { movedSecrets } from './secret-uses.ts';
@@ -168,7 +168,7 @@ async function taken(context: Context, slug: string): Promise<AppError> {
 
 /** Why no server can be created with a slug that was used before. */
 export async function takenSentence(context: Context, slug: string): Promise<string> {
-  return (await findServer(context.db, context.actor.workspaceId, slug))
+  return (await findOwnServer(context, slug))
     ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`
     : `"${slug}" is taken or was used before; choose another`;
 }

@@ -35,10 +35,6 @@ export type StoredServer = {
 type Row = Selectable<Tables['servers']>;
 type ColumnsWithoutConfig = Omit<Row, 'config' | 'deleted_at' | 'summary' | 'summary_version' | 'stored_bytes'>;
 
-function toServer(row: Row): StoredServer {
-  return { ...withoutConfig(row), config: JSON.parse(row.config) as ServerConfig };
-}
-
 function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> {
   return {
     id: row.id,
@@ -220,20 +216,32 @@ export async function freeSlug(db: Db, workspaceId: string, slug: string): Promi
     .execute();
 }
 
-export async function findServer(db: Db, workspaceId: string, slug: string): Promise<StoredServer | undefined> {
-  const row = await findRow(db, slug);
-  if (row?.workspace_id !== workspaceId) return undefined;
-  await turnAfter(row.config);
-  const server = toServer(row);
-  await turnAfter(row.config);
-  return server;
+/** `beforeLong` is told how many bytes a long configuration has, before it is read. */
+export async function findServer(
+  db: Db,
+  workspaceId: string,
+  slug: string,
+  beforeLong?: (bytes: number) => Promise<void>,
+): Promise<StoredServer | undefined> {
+  const found = await findServingServer(db, slug);
+  if (found?.workspaceId !== workspaceId) return undefined;
+  const { configText, configBytes, ...server } = found;
+  if (configText !== undefined) return { ...server, config: JSON.parse(configText) as ServerConfig };
+  await beforeLong?.(configBytes);
+  const text = await findServingConfig(db, found);
+  // Another version has been stored meanwhile.
+  if (text === undefined) return findServer(db, workspaceId, slug, beforeLong);
+  await turnAfter(text);
+  const config = JSON.parse(text) as ServerConfig;
+  await turnAfter(text);
+  return { ...server, config };
 }
 
 /** A longer configuration, in bytes of JSON, takes milliseconds to read. */
 const longConfig = 200_000;
 
 /** A server to be served; `configText` is left out where it is long. */
-export type ServingServer = Omit<StoredServer, 'config'> & { configText: string | undefined };
+export type ServingServer = Omit<StoredServer, 'config'> & { configText: string | undefined; configBytes: number };
 
 /** No workspace: the slug is the public address. */
 export async function findServingServer(db: Db, slug: string): Promise<ServingServer | undefined> {
@@ -242,10 +250,11 @@ export async function findServingServer(db: Db, slug: string): Promise<ServingSe
     .select(['id', 'workspace_id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at'])
     .select(['capture_until', 'limits', 'label', 'applied_version'])
     .select(sql<string | null>`case when octet_length(config) <= ${longConfig} then config end`.as('text'))
+    .select(sql<number>`octet_length(config)`.as('bytes'))
     .where('slug', '=', slug)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
-  return row && { ...withoutConfig(row), configText: row.text ?? undefined };
+  return row && { ...withoutConfig(row), configText: row.text ?? undefined, configBytes: Number(row.bytes) };
 }
 
 /** The configuration of a server that was left out; undefined where another version has been stored meanwhile. */
@@ -259,15 +268,6 @@ export async function findServingConfig(db: Db, server: ServingServer): Promise<
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
   return row?.config;
-}
-
-async function findRow(db: Db, slug: string): Promise<Row | undefined> {
-  return db
-    .selectFrom('servers')
-    .selectAll()
-    .where('slug', '=', slug)
-    .where('deleted_at', 'is', null)
-    .executeTakeFirst();
 }
 
 /** Slugs of the workspace that sort next to this one, so that those with the same beginning are among them. */

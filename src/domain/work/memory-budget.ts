@@ -1,0 +1,198 @@
+import { AppError } from '../../errors.ts';
+import { FairQueue } from './fair-queue.ts';
+
+/** Work that can be ended because its memory is needed by others. */
+type Ending = { giveUp(): void };
+
+type Share = { bytes: number; taken: number; holds: Set<Held> };
+type Waiting = { held: Held; bytes: number; start: () => void };
+
+const patienceMs = 20_000;
+const retryAfterS = 5;
+
+/**
+ * The memory of the process that the work of workspaces may fill: answers that arrive, arguments, inputs of jobs,
+ * configurations. Above the limit the workspace that holds most loses, and in it the party that holds most, so whoever
+ * holds less is not touched. Of one party the work that began last loses, so that the rest of it is finished.
+ */
+export class MemoryBudget {
+  readonly #most: number;
+  #bytes = 0;
+  readonly #shares = new Map<string, Share>();
+  readonly #waiting = new FairQueue<Waiting>({ ofWorkspace: 100, ofAll: 1000 });
+
+  constructor(mostBytes: number) {
+    this.#most = mostBytes;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** A hold of nothing yet. It costs an object; only what it holds is registered. */
+  hold(workspaceId: string, party = ''): Held {
+    return new Held(this, workspaceId, party);
+  }
+
+  /** Counts bytes of a hold. False, and not counted, when this hold is the one that loses. */
+  add(held: Held, bytes: number): boolean {
+    const own = this.#shareOf(held);
+    this.#count(held, own, bytes);
+    while (this.#bytes > this.#most) {
+      const loser = this.#loserFor(held, own);
+      if (loser === held) {
+        this.#count(held, own, -bytes);
+        this.#forgetIdle(held, own);
+        return false;
+      }
+      const { ending } = loser;
+      this.#release(loser);
+      ending?.giveUp();
+    }
+    return true;
+  }
+
+  /**
+   * Counts bytes that their work keeps to its end, when there is room; until then it waits. Such work of a workspace gets
+   * no more than half of what the others leave.
+   * @throws AppError tooMany
+   */
+  async take(held: Held, wanted: number): Promise<void> {
+    const bytes = Math.min(wanted, this.#most / 2);
+    if (this.#tryTake(held, bytes)) return;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiting: Waiting = { held, bytes, start: resolve };
+    const { workspaceId } = held;
+    if (!this.#waiting.add(workspaceId, waiting)) throw noRoom('too many others wait for it');
+    const timer = setTimeout(() => {
+      if (this.#waiting.remove(workspaceId, waiting)) reject(noRoom(`there was none within ${patienceMs / 1000} s`));
+    }, patienceMs);
+    await promise.finally(() => clearTimeout(timer));
+  }
+
+  /** Counts more of work that has taken its bytes already. To wait again, or to be refused now, would waste what was done. */
+  takeMore(held: Held, bytes: number): void {
+    const share = this.#shareOf(held);
+    this.#count(held, share, bytes);
+    share.taken += bytes;
+    held.taken += bytes;
+  }
+
+  /** The work of a hold has ended. */
+  end(held: Held): void {
+    if (held.bytes === 0) return;
+    this.#release(held);
+    if (this.#waiting.size > 0) this.#startWaiting();
+  }
+
+  #release(held: Held): void {
+    const share = this.#shareOf(held);
+    share.taken -= held.taken;
+    held.taken = 0;
+    held.ending = undefined;
+    this.#count(held, share, -held.bytes);
+    this.#forgetIdle(held, share);
+  }
+
+  #shareOf(held: Held): Share {
+    let share = this.#shares.get(held.workspaceId);
+    if (!share) {
+      share = { bytes: 0, taken: 0, holds: new Set() };
+      this.#shares.set(held.workspaceId, share);
+    }
+    share.holds.add(held);
+    return share;
+  }
+
+  #count(held: Held, share: Share, bytes: number): void {
+    held.bytes += bytes;
+    share.bytes += bytes;
+    this.#bytes += bytes;
+  }
+
+  #forgetIdle(held: Held, share: Share): void {
+    if (held.bytes === 0) share.holds.delete(held);
+    if (share.holds.size === 0) this.#shares.delete(held.workspaceId);
+  }
+
+  #tryTake(held: Held, bytes: number): boolean {
+    const { bytes: own = 0, taken = 0 } = this.#shares.get(held.workspaceId) ?? {};
+    const left = this.#most - (this.#bytes - own);
+    if (taken > 0 && (taken + bytes) * 2 > left) return false;
+    if (!this.add(held, bytes)) return false;
+    this.#shareOf(held).taken += bytes;
+    held.taken += bytes;
+    return true;
+  }
+
+  #startWaiting(): void {
+    const next = () => this.#waiting.next((_, { held, bytes }) => this.#tryTake(held, bytes));
+    for (let one = next(); one; one = next()) one.start();
+  }
+
+  /** The hold that loses so that another one may grow; that one itself, where nobody who holds more can be ended. */
+  #loserFor(held: Held, own: Share): Held {
+    const heavier = [...this.#shares.values()].filter(({ bytes }) => bytes > own.bytes);
+    for (const share of heavier.sort((a, b) => b.bytes - a.bytes)) {
+      const loser = lastOfLargestParty(share, undefined);
+      if (loser) return loser;
+    }
+    return lastOfLargestParty(own, held) ?? held;
+  }
+}
+
+/** The hold that began last, of the party that holds most, among those that can be ended, and `asking`. */
+function lastOfLargestParty({ holds }: Share, asking: Held | undefined): Held | undefined {
+  const parties = new Map<string, { bytes: number; last: Held }>();
+  for (const held of holds) {
+    if (held.ending === undefined && held !== asking) continue;
+    const { bytes = 0 } = parties.get(held.party) ?? {};
+    parties.set(held.party, { bytes: bytes + held.bytes, last: held });
+  }
+  let largest: { bytes: number; last: Held } | undefined;
+  for (const party of parties.values()) if (!largest || party.bytes > largest.bytes) largest = party;
+  return largest?.last;
+}
+
+/** What one piece of work holds of the memory. */
+export class Held {
+  readonly #budget: MemoryBudget;
+  readonly workspaceId: string;
+  readonly party: string;
+  bytes = 0;
+  /** Bytes that were taken, which are kept to the end. */
+  taken = 0;
+  /** Ends the work; undefined while it cannot be ended. */
+  ending: Ending | undefined = undefined;
+
+  constructor(budget: MemoryBudget, workspaceId: string, party: string) {
+    this.#budget = budget;
+    this.workspaceId = workspaceId;
+    this.party = party;
+  }
+
+  /** False when there is no room for them; the work must end then. */
+  add(bytes: number): boolean {
+    return this.#budget.add(this, bytes);
+  }
+
+  /** Makes sure that so many bytes are taken; the first ones when there is room. @throws AppError tooMany */
+  async takeUpTo(bytes: number): Promise<void> {
+    const more = bytes - this.taken;
+    if (more <= 0) return;
+    if (this.taken > 0) this.#budget.takeMore(this, more);
+    else await this.#budget.take(this, more);
+  }
+
+  end(): void {
+    this.#budget.end(this);
+  }
+}
+
+function noRoom(found: string): AppError {
+  return new AppError(
+    'tooMany',
+    `this needs memory that is in use, and ${found}; nothing was done, try again in ${retryAfterS} s, with fewer large requests at a time`,
+    { retryAfterS },
+  );
+}

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
+import { toolAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+const megabyte = 1024 * 1024;
+
+/** A hold of 30 bytes that can be ended; `ended` collects its name then. */
+function holdIn(budget: MemoryBudget, ended: string[]) {
+  return (workspaceId: string, party: string, bytes = 30) => {
+    const held = budget.hold(workspaceId, party);
+    held.ending = { giveUp: () => ended.push(workspaceId + party) };
+    return { held, isHeld: held.add(bytes) };
+  };
+}
+
+describe('[find A7] memory that is used up', () => {
+  it('is taken from the workspace that holds most, of it from the party that holds most, and there from the last', () => {
+    const [budget, ended] = [new MemoryBudget(200), [] as string[]];
+    const hold = holdIn(budget, ended);
+    for (const party of ['1', '1', '2', '1']) assert.ok(hold('a', party).isHeld);
+    assert.ok(hold('b', '1', 60).isHeld);
+    assert.ok(hold('c', '1', 40).isHeld);
+    assert.deepEqual(ended, ['a1']);
+    assert.ok(hold('a', '3', 10).isHeld);
+    assert.equal(hold('a', '1', 10).isHeld, false, 'it is the last one of the party that holds most');
+    assert.ok(hold('a', '3', 10).isHeld);
+    assert.deepEqual(ended, ['a1', 'a1'], 'the party that holds most loses, whoever asks');
+    assert.ok(budget.bytes <= 200);
+  });
+
+  it('is not taken from one who holds less, and what cannot be ended stays', () => {
+    const [budget, ended] = [new MemoryBudget(100), [] as string[]];
+    const hold = holdIn(budget, ended);
+    assert.ok(hold('small', '1').isHeld);
+    const firm = hold('large', '1', 70);
+    firm.held.ending = undefined;
+    assert.equal(hold('large', '1').isHeld, false);
+    assert.equal(hold('third', '1').isHeld, false);
+    firm.held.end();
+    firm.held.end();
+    assert.ok(hold('third', '1').isHeld);
+    assert.deepEqual([budget.bytes, ended], [60, []]);
+  });
+
+  it('is waited for by work that keeps it to its end, of a workspace for half of what others leave', async () => {
+    const budget = new MemoryBudget(100);
+    const take = async (workspaceId: string) => {
+      const held = budget.hold(workspaceId);
+      await held.takeUpTo(30);
+      return held;
+    };
+    const first = await take('a');
+    let isSecond = false;
+    const second = take('a').then((held) => {
+      isSecond = true;
+      return held;
+    });
+    const others = [await take('b'), await take('c')];
+    assert.equal(isSecond, false);
+    await first.takeUpTo(45);
+    assert.equal(budget.bytes, 105, 'what has begun is not held up');
+    first.end();
+    for (const held of [await second, ...others]) held.end();
+    assert.equal(budget.bytes, 0);
+  });
+});
+
+describe('[find A7] the memory of calls', () => {
+  let toolhost: TestToolhost;
+  let upstream: Server;
+  let held: ServerResponse[];
+  let keys: Record<'greedy' | 'modest', string>;
+  before(async () => {
+    held = [];
+    // The path says how many megabytes come; the rest of an answer at /held is missing.
+    upstream = createServer((request, response) => {
+      const [, kind, megabytes] = (request.url ?? '').split('/');
+      request.resume();
+      response.setHeader('Content-Type', 'text/plain');
+      if (kind === 'held') held.push(response);
+      const body = 'x'.repeat(Number(megabytes) * megabyte);
+      if (kind === 'held' && body !== '') response.write(body);
+      else if (kind !== 'held') response.end(body);
+    }).listen(0, '127.0.0.1');
+    await once(upstream, 'listening');
+    const { port } = upstream.address() as AddressInfo;
+    const memory = () => ({ work: 20 * megabyte, waitingInputs: 20 * megabyte, thread: 512 * megabyte });
+    toolhost = await startToolhost({ egress: [port], surroundings: { memory } });
+    keys = { greedy: await toolhost.key({ workspace: 'greedy' }), modest: await toolhost.key({ workspace: 'modest' }) };
+    const url = `http://127.0.0.1:${port}`;
+    const wait = { timeout_ms: 20_000, method: 'POST', input_schema: { a: { type: 'object' } } };
+    const tools = [
+      toolAt(`${url}/whole/3`),
+      toolAt(`${url}/held/5`, { name: 'long' }),
+      toolAt(`${url}/held/0`, { ...wait, name: 'wait' }),
+    ];
+    for (const [slug, key] of Object.entries(keys)) {
+      const made = await toolhost.rest('POST', '/servers', { key, body: { name: slug, slug, tools } });
+      assert.equal(made.status, 201, made.text);
+    }
+  });
+  after(async () => {
+    upstream.closeAllConnections();
+    await toolhost.stop();
+    upstream.close();
+  });
+
+  const call = (slug: 'greedy' | 'modest', name: string, args = {}) =>
+    toolhost.rpc(slug, keys[slug], 'tools/call', { name, arguments: args });
+
+  it('is that of the workspace which holds most of it, while answers arrive', async () => {
+    const replies: Reply[] = [];
+    const all = Array.from({ length: 6 }, () => call('greedy', 'long').then((reply) => replies.push(reply)));
+    await eventually(() => assert.equal(replies.length, 2));
+    const modest = await Promise.all([call('modest', 'get'), call('modest', 'get')]);
+    for (const { text } of modest) assert.doesNotMatch(text, /isError":true/);
+    for (const { status, text } of replies) {
+      assert.equal(status, 200);
+      assert.match(text, /no memory left for its answer, and this workspace uses most of it; .* fewer large calls/);
+    }
+    for (const response of held.splice(0)) response.end();
+    await Promise.all(all);
+    await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
+  });
+
+  it('is that of the workspace which holds most of it, for arguments', async () => {
+    const replies: Reply[] = [];
+    const a = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`name${n}`, 1]));
+    const all = Array.from({ length: 20 }, () => call('greedy', 'wait', { a }).then((reply) => replies.push(reply)));
+    await eventually(() => assert.ok(replies.length > 8, `${replies.length} were refused`), 20_000);
+    for (const { text } of replies) assert.match(text, /no memory left for .*this workspace uses most of it/);
+    const before = held.length;
+    let said: string | undefined;
+    const own = call('modest', 'wait', { a }).then(({ text }) => {
+      said = text;
+    });
+    await eventually(() => assert.ok(held.length > before));
+    assert.doesNotMatch((await call('modest', 'get')).text, /isError":true|error/);
+    // Others of the greedy one may still be on their way to the upstream.
+    await eventually(() => {
+      for (const response of held.splice(0)) response.end('done');
+      assert.ok(said !== undefined && replies.length === all.length);
+    }, 20_000);
+    await Promise.all([own, ...all]);
+    assert.match(said ?? '', /done/);
+    await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
+  });
+});
