@@ -9,6 +9,7 @@ import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
 import { AppError } from '../errors.ts';
+import type { HeldMemory } from '../outbound/exchange.ts';
 import type { CapturedResponse } from '../store/calls/captures.ts';
 import type { Db } from '../store/db.ts';
 import type { CallRow } from '../store/schema.ts';
@@ -131,6 +132,8 @@ export type Context = {
   prepared?: unknown;
   /** Waits, before its transaction, until there is memory for a configuration of so many bytes. @throws AppError tooMany */
   room: (bytes: number) => Promise<void>;
+  /** The memory that counts a large input or configuration already; undefined where nothing has been taken. */
+  held: () => HeldMemory | undefined;
   /** The quotas of the workspace in an operation with the effect `write`; the defaults in any other. */
   quotas: Quotas;
 } & Parts;

@@ -55,7 +55,7 @@ export async function runOperation<Op extends Operation>(
   authorise(op, actor, raw);
   const { db, reports, operations, parts } = runner;
   const context = (of: Context['db']): Context => {
-    return { ...parts, db: of, actor, requestId, room: noRoom, quotas: parts.defaultQuotas };
+    return { ...parts, db: of, actor, requestId, room: noRoom, held: () => undefined, quotas: parts.defaultQuotas };
   };
   if (op.isReport) {
     const input = await inputOf(op, raw);
@@ -69,7 +69,8 @@ export async function runOperation<Op extends Operation>(
     try {
       if (running > ordinary) await held.takeUpTo(running);
       const input = await inputOf(op, raw);
-      const own = { ...context(db), room: (length: number) => held.takeUpTo(memoryOfConfiguration(length)) };
+      const room = (length: number) => held.takeUpTo(memoryOfConfiguration(length));
+      const own = { ...context(db), room, held: () => (held.taken > 0 ? held : undefined) };
       if (op.effect === 'write') return await change(runner, op, own, input);
       return (await op.run(own, input)) as OutputOf<Op>;
     } finally {

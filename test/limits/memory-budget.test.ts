@@ -151,4 +151,29 @@ describe('[find A7] the memory of calls', () => {
     assert.match(said ?? '', /done/);
     await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
   });
+
+  it('is waited for by operations with large configurations, and by none with a small one', async () => {
+    const described = {
+      description: 'x'.repeat(1900),
+      input_schema: { a: { type: 'string', description: 'y'.repeat(1900) } },
+    };
+    const tools = Array.from({ length: 450 }, (_, n) =>
+      toolAt('https://api.example.com/x', { ...described, name: `t${n}` }),
+    );
+    for (const [name, key] of Object.entries(keys)) {
+      const body = { name, slug: `${name}-large`, tools };
+      assert.equal((await toolhost.rest('POST', '/servers', { key, body })).status, 201);
+    }
+    const reads = Object.entries(keys).flatMap(([name, key]) =>
+      Array.from({ length: 5 }, () => toolhost.rest('GET', `/servers/${name}-large`, { key })),
+    );
+    let isOver = false;
+    const all = Promise.all(reads).finally(() => {
+      isOver = true;
+    });
+    assert.equal((await toolhost.rest('GET', '/servers/modest', { key: keys.modest })).status, 200);
+    assert.equal(isOver, false);
+    for (const { status, text } of await all) assert.equal(status, 200, text.slice(0, 300));
+    assert.equal(toolhost.running.app.runner.memory.bytes, 0);
+  });
 });

@@ -133,7 +133,8 @@ async function onThread(
   input: Parameters<CheckConfigOnThread>[0],
 ): Promise<Exclude<ConfigurationJob['output'], { refused: unknown }>> {
   try {
-    const result = await (context.checkConfigOnThread as CheckConfigOnThread)(input, context.actor.workspaceId);
+    const of = { workspaceId: context.actor.workspaceId, held: context.held() };
+    const result = await (context.checkConfigOnThread as CheckConfigOnThread)(input, of);
     if ('refused' in result) throw errorOfFault(result.refused);
     return result;
   } catch (error) {

@@ -2,6 +2,7 @@ import type { Access } from '../../domain/config/access.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
 import type { Problem } from '../../errors.ts';
+import type { HeldMemory } from '../../outbound/exchange.ts';
 import type { RuleSource } from './config-rules.ts';
 import type { InputFault, LongConfig, LongConfigText } from './sent-config.ts';
 
@@ -20,7 +21,7 @@ export type ConfigFacts = { tools: number; access: Access };
 /** Checks a configuration on a thread. @throws JobError */
 export type CheckConfigOnThread = (
   input: Omit<ConfigurationJob['input'], 'rules'>,
-  workspaceId: string,
+  of: { workspaceId: string; held: HeldMemory | undefined },
 ) => Promise<ConfigurationJob['output']>;
 
 /** The check of a configuration, made before its transaction, and what was checked. */
