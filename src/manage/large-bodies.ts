@@ -35,12 +35,7 @@ export function createBodyReader(arriving: SharedArrivals, clock: () => number):
 }
 
 /** Reads a body as long as it has its place, and then frees what was read and keeps no more. */
-function readUntilGone(
-  request: IncomingMessage,
-  limitBytes: number,
-  party: Party,
-  gone: AbortSignal,
-): Promise<Buffer> {
+function readUntilGone(request: IncomingMessage, limitBytes: number, party: Party, gone: AbortSignal): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let free: (() => void) | undefined;
     gone.addEventListener('abort', () => {
