@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { isTurnSpent, turnToBegin } from '../domain/work/next-turn.ts';
+import type { Party } from '../domain/visit.ts';
+import { isTurnSpent, shortTurn } from '../domain/work/next-turn.ts';
+import { clientNetwork } from './client-address.ts';
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -8,21 +10,24 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 export const mostWaiting = 100;
 
 /**
- * Handles the requests of a connection one after the other, each in a turn of its own: a client may send thousands of them
- * in one piece, before it reads an answer (pipelining; RFC 9112, 9.3.2), and Node reports all of them in the same turn. So
- * does it with requests of hundreds of connections; those that find the turn spent wait, and addresses take turns.
+ * Handles the requests of a connection one after the other: a client may send thousands of them in one piece, before it
+ * reads an answer (pipelining; RFC 9112, 9.3.2), and Node reports all of them in the same turn. So does it with requests
+ * of hundreds of connections. Those that find the turn spent wait, and networks take turns.
  */
 export function requestsInTurns(handle: Handle): Handle {
   const waiting = new WeakMap<Socket, number>();
-  const handleInTurn: Handle = (request, response) => {
-    void turnToBegin({ workspaceId: '', network: request.socket.remoteAddress }).then(() => {
-      if (!request.socket.destroyed) handle(request, response);
-    });
+  const partyOf = ({ socket }: IncomingMessage): Party => ({
+    workspaceId: '',
+    network: clientNetwork({ headers: {}, socket }, 0),
+  });
+  const handleInTurn = async (request: IncomingMessage, response: ServerResponse) => {
+    await shortTurn(partyOf(request));
+    if (!request.socket.destroyed) handle(request, response);
   };
   return (request, response) => {
     // A response has no socket while an earlier one of the connection is not finished.
     if (response.socket !== null) {
-      if (isTurnSpent()) handleInTurn(request, response);
+      if (isTurnSpent()) void handleInTurn(request, response);
       else handle(request, response);
       return;
     }
@@ -36,7 +41,7 @@ export function requestsInTurns(handle: Handle): Handle {
     }
     response.once('socket', () => {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
-      handleInTurn(request, response);
+      void handleInTurn(request, response);
     });
   };
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ArrivingBodies, Party } from '../domain/visit.ts';
-import { isTurnSpent, turnToBegin } from '../domain/work/next-turn.ts';
+import { isTurnSpent, shortTurn, turnToBegin } from '../domain/work/next-turn.ts';
 import { AppError } from '../errors.ts';
 
 /** Bounds for reading a body without keeping it; a client that sends more is cut off. */
@@ -111,8 +111,9 @@ export function readBody(
     request.on('end', () => {
       arriving?.release(request);
       const whole = () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
-      if (isRefused || (size <= longBytes && !isTurnSpent())) whole();
-      else void turnOfBody(size, party).then(whole);
+      if (size > longBytes && !isRefused) void turnOfBody(size, party).then(whole);
+      else if (isTurnSpent()) void shortTurn(party).then(whole);
+      else whole();
     });
     request.on('error', () => reject(ended()));
   });

@@ -241,6 +241,19 @@ for (const engine of engines) {
       assert.equal((body.calls as Json[]).length, 1);
     });
 
+    it('[find C6] counts a call once in its quota that is made again', async () => {
+      const { body } = await asOwner('POST', '/keys', { name: 'two', scopes: ['call'], calls_per_day: 2 });
+      const { key } = body as { key: string };
+      const send = () => toolhost.rpc('counted', key, 'tools/call', { name: 'get', arguments: {} });
+      const call = await waitingCall('counted', send);
+      await asOwner('PATCH', '/servers/counted', { tools: [toolAt(`${upstream.url}/moved`)] });
+      const replies = [(await call.finish()).reply, await send(), await send()];
+      assert.deepEqual(
+        replies.map(({ status }) => status),
+        [200, 200, 429],
+      );
+    });
+
     it('[sec E1] calls no tool that was disabled while the call waited', async () => {
       const { key } = await newKey();
       const call = await waitingCall('disables', () =>

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { PassThrough } from 'node:stream';
 import { describe, it } from 'node:test';
-import { nextTurn, turnToBegin, workFor } from '../../src/domain/work/next-turn.ts';
+import { isTurnSpent, nextTurn, shortTurn, turnToBegin, workFor } from '../../src/domain/work/next-turn.ts';
 import { readBody } from '../../src/http/read-body.ts';
 
 const megabyte = 1024 * 1024;
@@ -55,6 +55,24 @@ describe('turns of the event loop', () => {
     assert.deepEqual(order, ['busy', 'crowd', 'quiet', 'busy', 'one', 'quiet']);
     await Promise.all([...busy, ...crowd]);
     assert.equal(order.length, 123);
+  });
+
+  it('are shared among short pieces of work: what comes does not go before what waits', async () => {
+    const counts = Array.from({ length: 50 }, () => 0);
+    let all = 0;
+    const party = { workspaceId: 'many' };
+    const client = async (at: number) => {
+      while (all < 1000) {
+        if (isTurnSpent()) await shortTurn(party);
+        const until = performance.now() + 0.5;
+        while (performance.now() < until);
+        counts[at] = (counts[at] ?? 0) + 1;
+        all++;
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    await Promise.all(counts.map((_, at) => client(at)));
+    assert.ok(Math.min(...counts) >= 10, `of 50 clients one got ${Math.min(...counts)} of 1000 turns`);
   });
 
   it('are waited for by bodies of at most 64 MB; the rest is not read meanwhile', async () => {

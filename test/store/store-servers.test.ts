@@ -50,7 +50,8 @@ for (const engine of engines) {
       assert.deepEqual(await findServer(db, 'ours', 'sample'), server);
       assert.equal(await findServer(db, 'theirs', 'sample'), undefined);
       assert.equal(await findServer(db, 'ours', 'Sample'), undefined);
-      assert.deepEqual(await findServingServer(db, 'sample'), served(server));
+      const found = await findServingServer(db, 'sample');
+      assert.deepEqual(found, { ...served(server), configBytes: found?.configText?.length });
       assert.equal(await findServingServer(db, 'other'), undefined);
     });
 

@@ -1,5 +1,5 @@
 import type { MaybePromise } from './maybe-promise.ts';
-import { isTurnSpent, nextTurn } from './next-turn.ts';
+import { isTurnSpent, nextTurn, shortTurn } from './next-turn.ts';
 import { TooMuchWork } from './steps.ts';
 
 /** Work in so many steps, a quarter of a millisecond, is done at once. */
@@ -11,7 +11,7 @@ const longSteps = 200_000;
 /**
  * Does work on untrusted input that counts its steps. Work that is not known to be long is tried at once, with few steps;
  * when they do not suffice, it is done again in a turn of the event loop that is not shared with other requests. So it
- * must have no effects. When others have spent the turn in which it comes, it waits for one of its own.
+ * must have no effects. Where others have spent the turn in which it comes, it waits.
  * @throws TooMuchWork in its promise, when the work is too long for the event loop
  */
 export function doInTurn<Result>(
@@ -19,13 +19,16 @@ export function doInTurn<Result>(
   work: (mostSteps: number) => MaybePromise<Result>,
 ): MaybePromise<Result> {
   const again = () => nextTurn().then(() => work(longSteps));
-  if (isLong || isTurnSpent()) return again();
-  try {
-    return work(promptSteps);
-  } catch (error) {
-    if (!(error instanceof TooMuchWork)) throw error;
-    return again();
-  }
+  if (isLong) return again();
+  const attempt = () => {
+    try {
+      return work(promptSteps);
+    } catch (error) {
+      if (!(error instanceof TooMuchWork)) throw error;
+      return again();
+    }
+  };
+  return isTurnSpent() ? shortTurn().then(attempt) : attempt();
 }
 
 /** Whether work that may take so many steps is done again when they do not suffice. */

@@ -47,15 +47,28 @@ function giveTurn(): void {
   setTimeout(endTurn, 0);
 }
 
-/** How long the requests that come in one turn of the event loop may take together, before the others wait for a turn. */
+/** How long short work may take in one turn of the event loop, before the rest of it waits for the next one. */
 const mostMs = 10;
 let begunAt: number | undefined;
 
+/** Short work that waits. As much of it as fits is done in one turn, and what comes meanwhile waits behind it. */
+const waitingShort = new TurnQueue<() => void>();
+
 /**
- * Whether what has come in this turn of the event loop has taken long enough. However short each request and each answer
- * is, hundreds that come at once would hold the event loop for all of them.
+ * Whether short work must wait, because what came before has spent this turn of the event loop, or waits itself. However
+ * short each request and each answer is, hundreds that come at once would hold the event loop for all of them.
  */
 export function isTurnSpent(): boolean {
+  return !waitingShort.isEmpty || hasTakenLong();
+}
+
+/** Waits for a turn among other short work that waits. */
+export function shortTurn(party = parties.getStore() ?? nobody): Promise<void> {
+  if (waitingShort.isEmpty) setImmediate(giveShortTurns);
+  return new Promise((resolve) => waitingShort.add(party, resolve, false));
+}
+
+function hasTakenLong(): boolean {
   const now = performance.now();
   if (begunAt !== undefined) return now - begunAt > mostMs;
   begunAt = now;
@@ -65,6 +78,18 @@ export function isTurnSpent(): boolean {
 
 function endTurn(): void {
   begunAt = undefined;
+}
+
+/** Gives turns, one after the other, until they have taken long enough. */
+function giveShortTurns(): void {
+  if (waitingShort.isEmpty) return;
+  if (hasTakenLong()) {
+    setImmediate(giveShortTurns);
+    return;
+  }
+  waitingShort.take()?.();
+  // The work is done in microtasks. A tick that is set in one of them comes after them all.
+  queueMicrotask(() => process.nextTick(giveShortTurns));
 }
 
 /** Reading, writing or storing a text of this length takes some milliseconds. */

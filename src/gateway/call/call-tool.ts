@@ -86,7 +86,7 @@ export async function callTool(
     if (tool.reading.mostCharacters !== undefined) result = await fitCall(call, result, parts.rests);
     return result;
   } finally {
-    if (slots) leave(call, slots, parts.limits);
+    if (slots) leave(call, slots, parts.limits, isMadeAgain);
     const captured = isMadeAgain ? call.span?.end('cancelled') : finish(call, result, parts);
     if (captured) await captured;
     held.end();
@@ -113,9 +113,9 @@ function holdArguments({ held, asked }: Call): void {
   );
 }
 
-function leave(call: Call, slots: Slots, limits: Limits): void {
+function leave(call: Call, slots: Slots, limits: Limits, isMadeAgain: boolean): void {
   if (call.isNewlyAccepted) limits.noteKnown(slots);
-  limits.leave(slots);
+  limits.leave(slots, isMadeAgain ? performance.now() - call.startedClock : undefined);
 }
 
 /** Reports the outcome of a call to metrics, traces and records. */

@@ -37,7 +37,8 @@ export type Limits = {
    * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
   enter(server: Limited, callerId: string | undefined, onGone?: OnGone, traits?: CallerTraits): Slots | Promise<Slots>;
-  leave(slots: Slots): void;
+  /** A call that was not made counts in no quota; its slots were asked for `unusedMs` ago. */
+  leave(slots: Slots, unusedMs?: number): void;
   /** Notes that the upstream has accepted the credential of a call. */
   noteKnown(slots: Slots): void;
   serverUse(serverId: string): LimitUse;
@@ -81,7 +82,8 @@ export function createLimits(options: LimitOptions): Limits {
       if (usedUp instanceof Promise) return usedUp.then((found) => takeSlots(counts, lanes, found, onGone));
       return takeSlots(counts, lanes, usedUp, onGone);
     },
-    leave(slots) {
+    leave(slots, unusedMs) {
+      if (unusedMs !== undefined) quotas?.giveBack(slots, unusedMs);
       counts.running--;
       goOut(counts, slots);
       for (let at = slots.length - 1; at >= 0; at--) giveBack(slots[at] as Lane);

@@ -46,8 +46,8 @@ export async function callOwnTool(
     result = textResult(error.message, true);
     return result;
   } finally {
-    if (slots) parts.limits.leave(slots);
     const totalMs = performance.now() - startedClock;
+    if (slots) parts.limits.leave(slots, isMadeAgain ? totalMs : undefined);
     span?.end(outcome);
     if (!isMadeAgain) {
       parts.observe(server.access, asked.era, { outcome, waitMs, upstreamMs: undefined }, totalMs);
