@@ -11,7 +11,7 @@ import {
   type ToolResult,
   textResult,
 } from '../domain/mcp.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
+import { nextTurn, workFor } from '../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
@@ -116,7 +116,8 @@ async function runAsTool(
   if (!op) return textResult('there is no such tool', true);
   try {
     if (!takesConfiguration(op)) refuseLarge(op, args, bytesIn);
-    const output = await runOperation(runner, op, { actor, input: args, requestId });
+    const { workspaceId } = actor;
+    const output = await workFor({ workspaceId }, () => runOperation(runner, op, { actor, input: args, requestId }));
     const result = jsonResult(output);
     return op.say ? { ...result, content: textResult(op.say(output), false).content } : result;
   } catch (error) {

@@ -1,3 +1,4 @@
+import type { Party } from '../visit.ts';
 import type { MaybePromise } from './maybe-promise.ts';
 import { isTurnSpent, nextTurn, shortTurn } from './next-turn.ts';
 import { TooMuchWork } from './steps.ts';
@@ -12,13 +13,15 @@ const longSteps = 200_000;
  * Does work on untrusted input that counts its steps. Work that is not known to be long is tried at once, with few steps;
  * when they do not suffice, it is done again in a turn of the event loop that is not shared with other requests. So it
  * must have no effects. Where others have spent the turn in which it comes, it waits.
+ * `party` is whose work it is, when that is not known from the request.
  * @throws TooMuchWork in its promise, when the work is too long for the event loop
  */
 export function doInTurn<Result>(
   isLong: boolean,
   work: (mostSteps: number) => MaybePromise<Result>,
+  party?: Party,
 ): MaybePromise<Result> {
-  const again = () => nextTurn().then(() => work(longSteps));
+  const again = () => nextTurn(party).then(() => work(longSteps));
   if (isLong) return again();
   const attempt = () => {
     try {
@@ -28,7 +31,7 @@ export function doInTurn<Result>(
       return again();
     }
   };
-  return isTurnSpent() ? shortTurn().then(attempt) : attempt();
+  return isTurnSpent() ? shortTurn(party).then(attempt) : attempt();
 }
 
 /** Whether work that may take so many steps is done again when they do not suffice. */

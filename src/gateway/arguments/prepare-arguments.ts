@@ -1,6 +1,7 @@
 import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import type { Party } from '../../domain/visit.ts';
 import { doInTurn } from '../../domain/work/do-in-turn.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
@@ -56,18 +57,19 @@ export function withoutFixed(rules: ArgumentRules, names: readonly string[]): Ar
 
 /**
  * The arguments from which a call's request is built: checked, with defaults filled in, and without those that say null
- * for "nothing". `checkLong` checks those that take long.
+ * for "nothing". `checkLong` checks those that take long. `party` is whose work it is.
  * @throws ToolFailure invalid_arguments, synchronously or by rejecting
  */
 export function prepareArguments(
   tool: { args: ArgumentRules },
   given: Arguments,
   checkLong: (args: Arguments) => Promise<void>,
+  party?: Party,
 ): MaybePromise<Arguments> {
   const filled = tool.args.filled(given);
   if (tool.args.fitsPlainly(filled)) return filled;
   const present = tool.args.present(given);
-  const checked = doInTurn(false, (mostSteps) => tool.args.check(present, mostSteps));
+  const checked = doInTurn(false, (mostSteps) => tool.args.check(present, mostSteps), party);
   if (!(checked instanceof Promise)) return present;
   return checked
     .catch((error: unknown) => {

@@ -37,11 +37,11 @@ const longBytes = 64 * 1024;
 /** Reads the answer to a call: on a thread when it is long, or takes long to check. */
 export function readCall(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
   const { tool, sensitive } = call;
-  const read = doInTurn(answer.body.length > longBytes, (mostSteps) =>
+  const work = (mostSteps: number) =>
     isLongAnswer(answer, tool.reading)
       ? leaveToThread(call, answer, threads)
-      : readAnswer(answer, tool.reading, sensitive, mostSteps),
-  );
+      : readAnswer(answer, tool.reading, sensitive, mostSteps);
+  const read = doInTurn(answer.body.length > longBytes, work, call.server);
   if (!(read instanceof Promise)) return read;
   return read.catch((error: unknown) => {
     if (error instanceof TooMuchWork) return leaveToThread(call, answer, threads);

@@ -1,6 +1,7 @@
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, ServerChanged, ToolFailure } from '../../errors.ts';
@@ -140,7 +141,8 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   // The arguments of a try-out were not measured.
   const isLong = asked.bytesIn > longBytes || call.caller.kind === 'try_out';
   if (isLong) await nextTurn();
-  const prepared = prepareArguments(tool, asked.args, (long) => checkOnThread(parts.threads, tool, long, jobOf(call)));
+  const checkLong = (long: Arguments) => checkOnThread(parts.threads, tool, long, jobOf(call));
+  const prepared = prepareArguments(tool, asked.args, checkLong, call.server);
   const args = prepared instanceof Promise ? await prepared : prepared;
   call.args = args;
   if (isLong) await nextTurn();

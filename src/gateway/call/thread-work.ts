@@ -33,7 +33,7 @@ export type ThreadWork = {
 /** @throws ToolFailure when the arguments do not fit, or cannot be checked */
 export async function checkOnThread(work: ThreadWork, tool: HostedTool, args: Arguments, of: JobOf): Promise<void> {
   // The check has used up its steps here, and to write the arguments as text takes as long again.
-  await nextTurn();
+  await nextTurn(of);
   const input = { schema: tool.texts.inputSchema(), args: JSON.stringify(args) };
   const { failure } = await work.checkArguments(input, of).catch((error: unknown) => {
     throw jobFailure(
