@@ -4,6 +4,7 @@ import { insertTokens } from '../../store/logins/tokens.ts';
 import type { Tables } from '../../store/schema.ts';
 import { hashOf, newSecret, wrapKey } from '../credentials.ts';
 import type { ProviderTokens } from '../login-server.ts';
+import { offlineScope } from '../metadata.ts';
 import { type OAuthParts, spans } from '../parts.ts';
 
 /** The answer of a token endpoint (RFC 6749, 5.1). */
@@ -51,14 +52,20 @@ export async function issue(
 }
 
 /**
- * The scopes that the provider granted, or those that it was asked for where it names none (RFC 6749, 5.1). Some providers
- * separate them by commas.
+ * Fewer scopes than were asked for, where the provider names those (RFC 6749, 5.1); otherwise what was asked for. Providers
+ * may call a scope by another name in their answer, and clients end a login with scopes that they do not know. Offline
+ * access is left out: it is not advertised, so no client asks for it.
  */
 function scopeOf(grant: Grant, tokens: ProviderTokens): { scope?: string } {
-  const scope =
-    tokens.scope
-      ?.split(/[\s,]+/)
-      .filter((each) => each !== '')
-      .join(' ') ?? grant.scope;
-  return scope === '' && grant.scope === '' ? {} : { scope };
+  const asked = shown(grant.scope.split(' '));
+  const text = tokens.scope?.trim() ?? '';
+  // Some providers separate scopes by commas, which a scope itself may contain.
+  const granted = shown(text.split(/\s/.test(text) ? /\s+/ : ','));
+  const isNarrower = granted.length > 0 && granted.every((scope) => asked.includes(scope));
+  const scope = (isNarrower ? granted : asked).join(' ');
+  return scope === '' ? {} : { scope };
+}
+
+function shown(scopes: readonly string[]): string[] {
+  return scopes.filter((scope) => scope !== '' && scope !== offlineScope);
 }
