@@ -71,7 +71,7 @@ export async function createWeb(parts: WebParts): Promise<Web> {
     const limit = createAddressLimit({ perMinute: turns, clock, processCount });
     return (request: Visit) => limit.take(networkOf(request));
   };
-  const returns = createReturnLimit({ networkOf, clock, processCount });
+  const returns = createReturnLimit({ networkOf, ownProvider: managementLogin.id, clock, processCount });
   const login = createOAuthRouter({
     ...oauthParts,
     lookFor: strangers.lookFor,
@@ -96,8 +96,13 @@ export async function createWeb(parts: WebParts): Promise<Web> {
     ...observability.ofWebRouter,
     login,
     maySignOut: perMinute(loginRequestsPerMinute),
-    returns: (request, work) => returns(request, managementLogin.id, work),
-    signIn: createSignIn({ ...oauthParts, identity, welcome, mayAsk: perMinute(loginRequestsPerMinute) }),
+    signIn: createSignIn({
+      ...oauthParts,
+      identity,
+      welcome,
+      mayAsk: perMinute(loginRequestsPerMinute),
+      returns: (request, work) => returns(request, managementLogin.id, work),
+    }),
   });
   return { serve, login };
 }

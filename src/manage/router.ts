@@ -30,8 +30,6 @@ export type WebParts = RestParts & {
   signIn: Hono<{ Bindings: HttpBindings }>;
   /** Whether the sender may sign out once more in this minute, which asks the store. */
   maySignOut: (request: IncomingMessage) => boolean;
-  /** Limits how often the sender has the identity provider asked; `failed` is called when it let nobody in. */
-  returns: (request: IncomingMessage, work: (failed: () => void) => Promise<void>) => Promise<void>;
   strangers: Strangers;
 };
 
@@ -105,19 +103,12 @@ export function createWebRouter(
   };
 }
 
-function addSignIn(web: Hono<Env>, { maySignOut, returns, signIn }: WebParts): void {
+function addSignIn(web: Hono<Env>, { maySignOut, signIn }: WebParts): void {
   web.use(routes.logout, async (c, next) => {
     if (!maySignOut(c.env.incoming))
       throw new AppError('tooMany', 'too many sign-outs from this address; wait a minute', { retryAfterS: 60 });
     await next();
   });
-  web.use(routes.loginCallback, (c, next) =>
-    returns(c.env.incoming, async (failed) => {
-      await next();
-      // 403: this browser has begun no sign-in, so the provider was not asked.
-      if (c.res.status >= 400 && c.res.status !== 403) failed();
-    }),
-  );
   web.route('/', signIn);
 }
 

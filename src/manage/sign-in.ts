@@ -3,7 +3,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { base62 } from '../domain/credentials/api-key.ts';
 import type { Random } from '../domain/ids.ts';
-import { AppError, messageOf } from '../errors.ts';
+import { AppError, isUnavailable, messageOf } from '../errors.ts';
 import { type HostCookie, hostCookie, hostCookies } from '../http/cookies.ts';
 import { pagePolicy } from '../http/page.ts';
 import { routes } from '../routes.ts';
@@ -22,6 +22,11 @@ export type SignInParts = {
   identity: IdentityProvider;
   /** Rate limit: whether the sender may begin or end one more sign-in in this minute. */
   mayAsk: (request: HttpBindings['incoming']) => boolean;
+  /** Limits how often the sender has the identity provider asked; `failed` is called when it refused a code. */
+  returns: <Result>(
+    request: HttpBindings['incoming'],
+    work: (failed: () => void) => Promise<Result>,
+  ) => Promise<Result>;
   welcome: (identity: Identity) => Promise<{ userId: string; workspaceId: string }>;
   random: Random;
   /** Epoch milliseconds. */
@@ -85,7 +90,8 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
     for (const cookie of own) cookie.clear(c);
     const returned = new URL(redirectUri);
     returned.search = new URL(c.req.url).search;
-    const person = await parts.welcome(await parts.identity.identify(returned, signIn));
+    const identity = await parts.returns(c.env.incoming, (failed) => identify({ returned, signIn, failed }, parts));
+    const person = await parts.welcome(identity);
     await startSession(c, session, person, parts);
     return c.redirect(signIn.returnTo);
   });
@@ -102,9 +108,22 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
     parts.log('a sign-in failed', { message: messageOf(error), detail: causeOf(error) });
     const status = error instanceof AppError ? error.status : 500;
     c.header('Content-Security-Policy', pagePolicy);
+    for (const [name, value] of Object.entries(error instanceof AppError ? error.headers : {})) c.header(name, value);
     return c.html(signInFailedPage(error instanceof AppError ? error.message : 'something went wrong'), status as 400);
   });
   return app;
+}
+
+type Return = { returned: URL; signIn: SignIn; failed: () => void };
+
+/** Who returned. An answer with an error has no code, and a provider that is down refuses none, so these count for nobody. */
+async function identify({ returned, signIn, failed }: Return, { identity }: SignInParts): Promise<Identity> {
+  try {
+    return await identity.identify(returned, signIn);
+  } catch (error) {
+    if (!returned.searchParams.has('error') && !isUnavailable(error)) failed();
+    throw error;
+  }
 }
 
 /** A path on this host, or the home page for anything else. */

@@ -26,7 +26,7 @@ export type OAuthRouterParts = OAuthParts &
     mayAsk: (request: HttpBindings['incoming']) => boolean;
     /** The permission to query the store for a slug, which the sender may have made up. */
     lookFor: (request: HttpBindings['incoming']) => Lookup;
-    /** Limits how often the sender has the provider of a server asked; `failed` is called when it let nobody in. */
+    /** Limits how often the sender has the provider of a server asked; `failed` is called when it refused a code. */
     returns: <Result>(
       request: HttpBindings['incoming'],
       serverId: string,
@@ -131,12 +131,12 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   );
 }
 
-/** The same server, which tells when its provider was asked about a code and gave no tokens. */
+/** The same server, which tells when its provider refused a code. One that is down refuses none. */
 function telling(server: LoginServer, failed: () => void): LoginServer {
   const { provider } = server;
   const exchange: typeof provider.exchange = (answer) =>
     provider.exchange(answer).catch((error: unknown) => {
-      failed();
+      if (error instanceof OAuthError && error.code !== 'temporarily_unavailable') failed();
       throw error;
     });
   return { ...server, provider: { ...provider, exchange } };

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, it } from 'node:test';
+import type { Visit } from '../../src/domain/visit.ts';
+import { createReturnLimit } from '../../src/edge/return-limit.ts';
+import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
+import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
+import { registerClient } from '../support/oauth/oauth-client.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+describe('codes that strangers make up', () => {
+  let provider: ForgingProvider;
+  let toolhost: TestToolhost;
+  beforeEach(async () => {
+    provider = await startForgingProvider();
+    const ofClient = { OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
+    toolhost = await startToolhost({ env: { OIDC_ISSUER: provider.url, ...ofClient, TRUSTED_PROXIES: '1' } });
+    provider.answer('/token', '{"error":"invalid_grant"}', 400);
+  });
+  afterEach(() => Promise.all([toolhost.stop(), provider.close()]));
+
+  /** Where a browser comes back to that began a sign-in. */
+  async function back(browser: Browser, changed: Record<string, string> = {}): Promise<URL> {
+    const { searchParams: sent } = next(await browser.get(`${toolhost.url}/login`));
+    provider.issue(sent.get('nonce') ?? '');
+    const query = new URLSearchParams({
+      code: 'made-up',
+      state: sent.get('state') ?? '',
+      iss: provider.url,
+      ...changed,
+    });
+    return new URL(`${toolhost.url}/login/callback?${query}`);
+  }
+  /** The statuses of as many returns from an address, all with the cookie of one sign-in. */
+  async function returned(address: string, times: number, changed?: Record<string, string>): Promise<number[]> {
+    const browser = createBrowser(address);
+    const url = await back(browser, changed);
+    const cookie = browser.cookies('127.0.0.1').get('toolhost-sign-in');
+    const headers = { cookie: `toolhost-sign-in=${cookie}`, 'x-forwarded-for': address };
+    const statuses: number[] = [];
+    for (let n = 0; n < times; n++) statuses.push((await fetch(url, { headers, redirect: 'manual' })).status);
+    return statuses;
+  }
+  const asked = () => provider.asked('/token');
+
+  it('[find A3] of one address reach the identity provider a hundred times a minute', async () => {
+    const statuses = await returned('198.51.100.1', 105);
+    assert.deepEqual([statuses.indexOf(429), asked()], [100, 100]);
+    const client = await registerClient({ issuer: `${toolhost.url}/mcp/manage` });
+    const browser = createBrowser('198.51.100.1');
+    const departure = await browser.press(await browser.get(client.authorization().url), 'Allow and log in');
+    const { searchParams: sent } = next(departure);
+    const query = new URLSearchParams({ code: 'made-up', state: sent.get('state') ?? '', iss: provider.url });
+    const page = await browser.get(`${sent.get('redirect_uri')}?${query}`);
+    assert.deepEqual([page.status, asked()], [429, 100], page.html);
+    assert.match(page.html, /too many sign-ins from this address failed; wait a minute/i);
+    assert.deepEqual(await returned('198.51.100.2', 1), [401]);
+  });
+
+  it('[find A3] of many addresses reach it once each above three hundred a minute, and people get in', async () => {
+    for (const address of ['198.51.100.1', '198.51.100.2', '198.51.100.3']) await returned(address, 100);
+    assert.equal(asked(), 300);
+    assert.deepEqual(await returned('198.51.100.4', 2), [401, 429]);
+    provider.answer('/token');
+    assert.deepEqual(await returned('198.51.100.5', 1), [302]);
+  });
+
+  /** As many returns as would be limited if they counted, which the next one is not. */
+  async function countForNobody(status: number, changed?: Record<string, string>): Promise<void> {
+    const statuses = await returned('198.51.100.6', 101, changed);
+    assert.deepEqual([...new Set(statuses)], [status]);
+    provider.answer('/token');
+    assert.deepEqual(await returned('198.51.100.6', 1), [302]);
+  }
+
+  it('[find A3] without a sign-in of their browser count for nobody, however many they are', async () => {
+    const statuses = new Set<number>();
+    for (const address of ['198.51.100.7', '198.51.100.8', '198.51.100.9'])
+      for (let n = 0; n < 401; n++) {
+        const headers = { 'x-forwarded-for': address };
+        statuses.add((await fetch(`${toolhost.url}/login/callback?code=x&state=x`, { headers })).status);
+      }
+    assert.deepEqual([...statuses], [403, 429]);
+    assert.deepEqual(await returned('198.51.100.4', 2), [401, 401]);
+  });
+
+  it('[find A3] are none where the person cancels at the provider', () =>
+    countForNobody(401, { error: 'access_denied' }));
+
+  it('[find A3] are none while the provider is down', async () => {
+    provider.answer('/token', 'down', 503);
+    await countForNobody(503);
+  });
+
+  it('[find A3] sign-outs of one address ask the database 300 times a minute', async () => {
+    const headers = { origin: toolhost.url, cookie: 'toolhost-session=made-up', 'x-forwarded-for': '198.51.100.9' };
+    const post = async () =>
+      (await fetch(`${toolhost.url}/logout`, { method: 'POST', headers, redirect: 'manual' })).status;
+    for (let n = 0; n < 300; n++) assert.equal(await post(), 303);
+    assert.equal(await post(), 429);
+  });
+});
+
+describe('the limit of returns from providers', () => {
+  const visit = (remoteAddress: string): Visit => ({ headers: {}, socket: { remoteAddress } });
+  const createLimit = () =>
+    createReturnLimit({
+      networkOf: ({ socket }) => socket.remoteAddress ?? '',
+      ownProvider: 'own',
+      clock: () => 0,
+    });
+
+  it('[find A3] a refusal at the provider of one server takes no turn at that of another', async () => {
+    const returns = createLimit();
+    const fail = (address: string, provider: string) =>
+      returns(visit(address), provider, async (failed) => {
+        failed();
+      });
+    await fail('198.51.100.1', 'other');
+    for (let n = 0; n < 300; n++) await fail(`192.0.2.${n % 250}`, 'own');
+    await fail('198.51.100.1', 'own');
+    await assert.rejects(fail('198.51.100.1', 'own'), /too many sign-ins from this address failed/);
+  });
+
+  it('[find A3] people sign in while tenants have so many slow providers that no login at one is finished', async () => {
+    const returns = createLimit();
+    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
+    const waiting: Promise<unknown>[] = [];
+    for (let n = 0; n < 2000; n++) waiting.push(returns(visit(`address ${n}`), 'slow', () => answered));
+    await assert.rejects(
+      returns(visit('198.51.100.1'), 'slow', async () => undefined),
+      /too many logins are being finished at once; try again in a moment/,
+    );
+    assert.equal(await returns(visit('198.51.100.1'), 'own', async () => 'signed in'), 'signed in');
+    answer();
+    await Promise.all(waiting);
+  });
+});
