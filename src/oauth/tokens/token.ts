@@ -14,6 +14,7 @@ import { type OAuthParts, type RequestParts, spans } from '../parts.ts';
 import { issue, type TokenAnswer } from './issue.ts';
 import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
 import { openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
+import { lifeOfAnswer } from './unsaved-tokens.ts';
 
 /** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
 export async function redeem(server: LoginServer, form: URLSearchParams, parts: RequestParts): Promise<TokenAnswer> {
@@ -242,7 +243,8 @@ async function refreshPassthrough(
     return await passOn(server, { clientId, tokens, view }, parts);
   } catch (error) {
     // The agent will retry with a refresh token that the provider may have ended.
-    if (isUnavailable(error)) answers.set(key, { workspaceId: server.workspaceId, tokens });
+    if (isUnavailable(error))
+      answers.set(key, { workspaceId: server.workspaceId, tokens }, lifeOfAnswer(tokens, parts.now()));
     throw error;
   }
 }

@@ -16,7 +16,7 @@ export type UnsavedTokens = {
   ): void;
   /**
    * Answers of providers to refresh tokens that agents hold themselves, by the hash of the refresh token. They are kept
-   * until they can be passed on, when the agent retries with the old refresh token.
+   * until they can be passed on, when the agent retries with the old refresh token; see `lifeOfAnswer`.
    */
   answers: OwnedMemory<Owned>;
   /** Tries to store once more, and then drops everything. False when some were lost, which is logged. */
@@ -28,6 +28,13 @@ type Owned = { workspaceId: string; tokens: ProviderTokens };
 type Unsaved = Owned & { version: number; store: () => Promise<boolean> };
 
 const retryMs = 100;
+const longestAnswerMs = 10 * 60_000;
+
+/** How long an answer waits, in ms: an agent that has not come back by then has logged in again, or has no use for it. */
+export function lifeOfAnswer({ expiresAt }: ProviderTokens, now: number): number {
+  return Math.max(1, Math.min(longestAnswerMs, (expiresAt ?? Number.POSITIVE_INFINITY) - now));
+}
+
 /**
  * Above this many logins in one outage, or characters of their tokens, the oldest are dropped, and their people must log in
  * again: those of the workspace that has more than half, if there is one. One workspace can fill three fourths of it.
@@ -96,7 +103,8 @@ export function createUnsavedTokens({ log }: UnsavedOptions): UnsavedTokens {
       clearTimeout(timer);
       const never = kept.size() > 0 ? await storeAll() : 0;
       // Answers cannot be stored: only the agents that come for them know the keys that would seal them.
-      const logins = kept.size() + answers.size();
+      // Those whose life is over count as long as nobody removes them, so the keys of the others are counted.
+      const logins = kept.size() + [...answers.keys()].length;
       if (logins > 0) log('refreshed tokens of logins are lost: their people must log in again', { logins });
       kept.clear();
       answers.clear();
