@@ -8,6 +8,7 @@ import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
 import { routes } from '../routes.ts';
 import { registerClient } from './clients/client.ts';
+import { errorDescription } from './error-description.ts';
 import { authorize } from './login/authorize.ts';
 import { callback } from './login/callback.ts';
 import { decide } from './login/consent.ts';
@@ -258,5 +259,5 @@ function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
   addHeaders(c, error);
   if (code === 'slow_down') c.header('Retry-After', '60');
   if (code === 'invalid_client') c.header('WWW-Authenticate', 'Bearer');
-  return c.json({ error: code, error_description: error.message }, statusOf(error) as 400);
+  return c.json({ error: code, error_description: errorDescription(error.message) }, statusOf(error) as 400);
 }

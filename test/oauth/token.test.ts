@@ -155,12 +155,12 @@ describe('redeeming a code', () => {
     tokensOf(await client.redeem(code, verifier));
   });
 
-  it('refuses malformed token requests', async () => {
+  it('refuses malformed token requests, in the characters that an error may have (RFC 6749, 5.2)', async () => {
     for (const grant_type of [undefined, '', 'password', 'client_credentials', 'Authorization_Code']) {
       const reply = await client.redeem('c', 'v', { grant_type });
       assertOAuthError(reply, 400, 'unsupported_grant_type');
-      const found = grant_type ? `"${grant_type}"` : 'missing';
-      const allowed = 'it must be "authorization_code" or "refresh_token"';
+      const found = grant_type ? `'${grant_type}'` : 'missing';
+      const allowed = "it must be 'authorization_code' or 'refresh_token'";
       assert.equal(reply.body.error_description, `grant_type is ${found}; ${allowed}`);
     }
     const url = `${world.issuer(slug)}/token`;

@@ -2,6 +2,7 @@ import { addedQuery } from '../../domain/added-query.ts';
 import { ownedNames, withoutOwned } from '../../domain/http/parameter-names.ts';
 import { type OAuthError, oauthErrorStatus } from '../../errors.ts';
 import type { OAuthClient } from '../clients/client.ts';
+import { errorDescription } from '../error-description.ts';
 import type { LoginServer } from '../login-server.ts';
 import type { OAuthAnswer } from '../parts.ts';
 import { returnPage, unansweredPage } from './pages.ts';
@@ -61,7 +62,7 @@ function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): 
       ? [['code', outcome.code]]
       : [
           ['error', registeredCode(outcome.error)],
-          ['error_description', asciiText(outcome.error.message)],
+          ['error_description', errorDescription(outcome.error.message).slice(0, 300)],
         ];
   const state: [string, string][] = outcome.state === undefined ? [] : [['state', outcome.state]];
   const added = addedQuery(withoutOwned(query, answerParams), [...result, ...state, ['iss', server.issuer]]);
@@ -72,9 +73,4 @@ function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): 
 /** Maps errors of the token endpoint to a code that is registered here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
 function registeredCode(error: OAuthError): string {
   return error.code === 'invalid_grant' || error.code === 'invalid_client' ? 'server_error' : error.code;
-}
-
-/** RFC 6749, 4.1.2.1: printable ASCII without quotes and backslashes. */
-function asciiText(text: string): string {
-  return text.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'").slice(0, 300);
 }

@@ -118,5 +118,5 @@ export function tokensOf(reply: Reply): Tokens {
 /** Status and code of an answer that must be an error (RFC 6749, 5.2). */
 export function assertOAuthError(reply: Reply, status: number, code: string): void {
   assert.deepEqual([reply.status, reply.body.error], [status, code], reply.text);
-  assert.equal(typeof reply.body.error_description, 'string');
+  assert.match(String(reply.body.error_description), /^[\x20\x21\x23-\x5b\x5d-\x7e]+$/);
 }
