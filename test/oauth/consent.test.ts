@@ -238,11 +238,13 @@ describe('consent', () => {
 
   it('[mcp 42] adds to the query of a redirect URI, which stays as it is written (RFC 6749, 3.1.2)', async () => {
     const uri = 'https://agent.example/cb?a=%20b&flag&x=1+2&&y=%c3%bc%2f';
+    const similar = 'https://agent.example/cb?State=NY&error.page=1&x=1;code=2&Code=3';
     for (const [registered, expected] of [
       [uri, uri],
       ['com.example.agent:cb?a=%20b', 'com.example.agent:cb?a=%20b'],
-      // What could be taken for a part of the answer is left out, in any spelling.
-      ['https://agent.example/cb?code=old&error=x&Stat%65=y&iss[]=z&a=%20b', 'https://agent.example/cb?a=%20b'],
+      // What the answer itself says is left out, however its name is encoded.
+      ['https://agent.example/cb?code=old&error=x&stat%65=y&iss=z&a=%20b', 'https://agent.example/cb?a=%20b'],
+      [similar, similar],
     ] as const) {
       const agent = await world.client(slug, { redirectUri: registered });
       const { href, searchParams } = next(await world.returned(agent.authorization()));
@@ -252,6 +254,13 @@ describe('consent', () => {
       const cancelled = next(await browser.press(await browser.get(agent.authorization().url), 'Cancel'));
       assert.equal(cancelled.href.slice(0, cancelled.href.indexOf('&error=')), expected);
     }
+  });
+
+  it('[mcp 42] keeps the state of a redirect URI where the request has none', async () => {
+    const agent = await world.client(slug, { redirectUri: 'https://agent.example/cb?state=own&code=old' });
+    const { searchParams } = next(await world.returned(agent.authorization({ state: undefined })));
+    assert.deepEqual([searchParams.getAll('state'), searchParams.getAll('code').length], [['own'], 1]);
+    assert.deepEqual([...searchParams.keys()], ['state', 'code', 'iss']);
   });
 
   it('[sec D12] [mcp 48] takes an answer of the provider once, with its state, in time, at its server', async () => {

@@ -1,5 +1,4 @@
 import { addedQuery } from '../../domain/added-query.ts';
-import { ownedNames, withoutOwned } from '../../domain/http/parameter-names.ts';
 import { type OAuthError, oauthErrorStatus } from '../../errors.ts';
 import type { OAuthClient } from '../clients/client.ts';
 import { errorDescription } from '../error-description.ts';
@@ -51,8 +50,19 @@ export function errorWithLink(
   return { kind: 'page', status: oauthErrorStatus[outcome.error.code], html };
 }
 
-/** Parameters of an answer; the redirect URI may have none of its own that a client could take for one of them. */
-const answerParams = ownedNames(['code', 'error', 'error_description', 'state', 'iss']);
+/**
+ * Parameters that say how a login ended. A redirect URI loses its own, which would say something else. All else that the
+ * answer does not set itself belongs to the client, also a `state` when its request had none.
+ */
+const resultParams: readonly string[] = ['code', 'error', 'error_description'];
+
+function withoutResult(query: string): string {
+  const isResult = (pair: string) => [...new URLSearchParams(pair).keys()].some((name) => resultParams.includes(name));
+  return query
+    .split('&')
+    .filter((pair) => !isResult(pair))
+    .join('&');
+}
 
 function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): string {
   const url = new URL(redirectUri);
@@ -65,7 +75,7 @@ function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): 
           ['error_description', errorDescription(outcome.error.message).slice(0, 300)],
         ];
   const state: [string, string][] = outcome.state === undefined ? [] : [['state', outcome.state]];
-  const added = addedQuery(withoutOwned(query, answerParams), [...result, ...state, ['iss', server.issuer]]);
+  const added = addedQuery(withoutResult(query), [...result, ...state, ['iss', server.issuer]]);
   url.search = '';
   return `${url.href}?${added}`;
 }
