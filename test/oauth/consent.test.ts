@@ -332,8 +332,11 @@ describe('consent', () => {
       [{ request: 'eyJ' }, 'request is not supported; give the parameters themselves'],
       [{ code_challenge_method: 'plain' }, `code_challenge_method is 'plain'; it must be 'S256' (PKCE)`],
       [{ code_challenge: secret }, 'code_challenge is 60 characters; it must be 43 characters of base64url (PKCE)'],
-      [{ resource: `https://other.example/${secret}` }, `resource names https://other.example; ${address}`],
+      [{ resource: `https://other.example/${secret}` }, `resource names another address; ${address}`],
       [{ resource: `${origin}/mcp/x` }, `resource names ${origin}/mcp/x; ${address}`],
+      [{ resource: `${origin}/mcp/x/y` }, `resource names ${origin}/mcp/x/y; ${address}`],
+      [{ resource: `${origin}/files/${secret}` }, `resource names another address; ${address}`],
+      [{ resource: `${origin}/mcp/x/y/${secret}` }, `resource names another address; ${address}`],
       [{ resource: `${issuer}?k=${secret}` }, `resource names ${issuer} with more behind it; ${address}`],
       [{ resource: secret }, `resource names something that is no web address; ${address}`],
     ];

@@ -13,15 +13,20 @@ export function isWord(value: string): boolean {
   return /^(?:[A-Za-z_:-]{1,60}|[A-Za-z0-9_]{1,8})$/.test(value);
 }
 
-const longestPath = 100;
-
-/** An address that a request names. Of a path at another host nothing is shown, because it could hold a secret. */
+/**
+ * An address that a request names. Only that of a server here is shown: any other could hold a secret, such as the link of
+ * a file.
+ */
 export function shownAddress({ issuer }: LoginServer, text: string): string {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol)) return 'something that is no web address';
-  if (url.origin !== new URL(issuer).origin) return url.origin.slice(0, longestPath);
-  const more = url.search + url.hash === '' ? '' : ' with more behind it';
-  return `${url.origin}${url.pathname.slice(0, longestPath)}${more}`;
+  if (url.origin !== new URL(issuer).origin || !isServerPath(url.pathname)) return 'another address';
+  return `${url.origin}${url.pathname}${url.search + url.hash === '' ? '' : ' with more behind it'}`;
+}
+
+/** Whether a path has the form of that of a server, or of a view of it. */
+function isServerPath(path: string): boolean {
+  return /^\/mcp(?:\/[a-z0-9-]{1,63}){1,2}$/.test(path);
 }
 
 /** The address of a server or of a view of it. */
