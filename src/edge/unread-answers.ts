@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { holderOf, type Party, type Visit } from '../domain/visit.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { createHeldBytes } from './held-bytes.ts';
+import { createSharedPieces } from './shared-pieces.ts';
 
 export type UnreadAnswersOptions = {
   networkOf: (visit: Visit) => string;
@@ -23,8 +24,9 @@ const bytesOfDeadline = 2 * 1024 * 1024;
  */
 export function createUnreadAnswers({ networkOf, clock, slowReaderMs }: UnreadAnswersOptions): UnreadAnswers {
   const held = createHeldBytes<ServerResponse>({ mostBytes, spareMs, clock });
+  const shared = createSharedPieces<ServerResponse>(held.resize);
   const owners = new WeakMap<ServerResponse, Party>();
-  const hold = (response: ServerResponse, bytes: number, party?: Party) => {
+  const hold: UnreadAnswers['hold'] = (response, bytes, party, pieces = []) => {
     if (response.destroyed) return;
     const giveUp = () => void response.destroy();
     const timer = setTimeout(giveUp, slowReaderMs * (1 + Math.floor(bytes / bytesOfDeadline)));
@@ -32,8 +34,10 @@ export function createUnreadAnswers({ networkOf, clock, slowReaderMs }: UnreadAn
     response.once('close', () => {
       clearTimeout(timer);
       held.release(response);
+      shared.leave(response);
     });
-    held.add(response, { party: party ? holderOf(party) : networkOf(response.req), bytes, giveUp });
+    const counted = shared.join(response, bytes, pieces);
+    held.add(response, { party: party ? holderOf(party) : networkOf(response.req), bytes: counted, giveUp });
   };
   /** A listener for all responses. At `prefinish` everything was given to the socket. */
   function onGiven(this: ServerResponse): void {

@@ -28,7 +28,12 @@ export function write(
     else endWithPieces(response, body);
   }
   // The socket has taken everything, so the client can no longer hold memory.
-  if (response.socket?.writableLength !== 0) unread.hold(response, bytes, party);
+  if (response.socket?.writableLength !== 0) unread.hold(response, bytes, party, bytesIn(body));
+}
+
+/** The pieces that are bytes. A list of tools is the same ones for all who read it. */
+function bytesIn(body: Outgoing['body']): Uint8Array[] {
+  return typeof body === 'object' ? body.filter((piece) => typeof piece !== 'string') : [];
 }
 
 function lengthOf(pieces: Pieces): number {

@@ -91,6 +91,25 @@ describe('answers that a client does not read', { timeout: 60_000 }, () => {
     });
   }
 
+  it('[find A6] count once where all hold the same list of tools, and nobody who reads it slowly is cut off', async () => {
+    // The system takes the first answer of a connection; the second one stays with the service.
+    const list = () =>
+      ask(toolhost, 'POST /mcp/wide HTTP/1.1', { token: key, body: message('tools/list', {}), times: 2 });
+    // In full for each of them, these would be more than twice the limit.
+    const readers = Array.from({ length: 45 }, list);
+    await Promise.all(readers.map((socket) => once(socket, 'readable')));
+    moved += 3000;
+    readers.push(list());
+    for (const socket of readers) {
+      let read = 0;
+      for await (const chunk of socket as AsyncIterable<Buffer>) {
+        read += chunk.length;
+        if (read > 6_500_000) break;
+      }
+      assert.ok(read > 6_500_000, `${read} bytes`);
+    }
+  });
+
   it('[find A6] are spared while they are new, up to twice the limit', async () => {
     const sockets = Array.from({ length: 20 }, () => call('made-up'));
     await Promise.any(sockets.map(isCut));
