@@ -28,23 +28,22 @@ export function limitConnections(server: Server, most: number): void {
       network.delete(connection);
       if (network.size === 0 && networks.get(name) === network) networks.delete(name);
     });
-    if (open > most) makeRoom(networks, connection);
+    if (open > most) makeRoom(networks, connection, network);
   });
 }
 
-/** Closes a connection: the new one itself when its network has most, and all others of that are busy. */
-function makeRoom(networks: ReadonlyMap<string, Network>, newest: Connection): void {
+/** Closes a connection: the new one itself when its network has most, and no idle one of those that have most is found. */
+function makeRoom(networks: ReadonlyMap<string, Network>, newest: Connection, own: Network): void {
   const size = networks.values().reduce((most, network) => Math.max(most, network.size), 0);
-  const largest = networks.values().filter((network) => network.size === size);
+  const largest = [...networks.values().filter((network) => network.size === size)];
   let looks = mostLooks;
   let victim: Connection | undefined;
   for (const network of largest) {
-    const idle = findIdle(network, newest, looks);
+    victim = findIdle(network, newest, looks);
     looks -= size;
-    if (idle || network.has(newest)) victim = idle ?? newest;
-    else victim ??= network.values().next().value;
-    if (idle || looks <= 0) break;
+    if (victim || looks <= 0) break;
   }
+  victim ??= own.size === size ? newest : largest[0]?.values().next().value;
   victim?.socket.destroy();
 }
 

@@ -28,6 +28,25 @@ async function idleConnection(url: string, localAddress: string): Promise<Socket
   return socket.resume();
 }
 
+/** A connection whose request is being answered, and waits for its body. */
+async function busyConnection(url: string, key: string, localAddress: string): Promise<Socket> {
+  const { host, port } = new URL(url);
+  const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress });
+  socket.on('error', () => undefined);
+  const head = [`Host: ${host}`, `Authorization: Bearer ${key}`, 'Content-Type: application/json', 'Content-Length: 2'];
+  socket.write(`POST /api/v1/servers HTTP/1.1\r\n${head.join('\r\n')}\r\nExpect: 100-continue\r\n\r\n`);
+  await once(socket, 'data');
+  return socket;
+}
+
+/** Sends the body of such a request. Returns whether it is answered. */
+async function endBody(socket: Socket): Promise<boolean> {
+  const answered = once(socket, 'data').then(() => true);
+  const closed = once(socket, 'close').then(() => false);
+  socket.write('{}');
+  return Promise.race([answered, closed]);
+}
+
 /** Opens connections one after the other. */
 async function open(count: number, url: string, localAddress: string): Promise<Socket[]> {
   const sockets: Socket[] = [];
@@ -87,6 +106,25 @@ describe('connections of clients', { timeout: 60_000 }, () => {
     await eventually(() => assert.equal(cut, before + 1));
     for (const sent of begun) sent.destroy();
     one?.destroy();
+  });
+
+  it('[find A6] that are busy stay when a network that has as many opens one more, however many these are', async (t) => {
+    const toolhost = await startToolhost({ surroundings: { mostConnections: 399 } });
+    const sockets: Socket[] = [];
+    t.after(() => {
+      for (const socket of sockets) socket.destroy();
+      return toolhost.stop();
+    });
+    const key = await toolhost.key();
+    const openBusy = async (count: number, localAddress: string) => {
+      const begun = Array.from({ length: count }, () => busyConnection(toolhost.url, key, localAddress));
+      sockets.push(...(await Promise.all(begun)));
+    };
+    await openBusy(200, stranger);
+    await openBusy(199, other);
+    const refused = await idleConnection(toolhost.url, other);
+    assert.equal(isOpen(refused), false);
+    assert.deepEqual(await Promise.all(sockets.map(endBody)), Array(399).fill(true));
   });
 
   it('[find A6] behind a proxy are all its own, and have no limit here', async (t) => {
