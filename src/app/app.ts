@@ -77,7 +77,7 @@ export async function createApp(
   const logins = createLogins({ ...from, ...observability, caches, http, documents });
   const callLog = startCallRecords({ ...from, uses: caches.uses, dataDir: config.dataDir, ...observability });
   const presence = createPresence(database, config, keyring.keyIds);
-  const { limits, breaker, addresses, ...limited } = limitCalls({ ...from, presence, http }, surroundings);
+  const { limits, breaker, addresses, ...limited } = limitCalls({ ...from, ...work, presence, http }, surroundings);
   const kept = keptAnswers(config, { ...database, keyring, random: randomBytes, now, onUnexpected });
   const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), ...kept };
   const own = { ...shared, memory, clientTokens: logins.clientTokens };
@@ -135,10 +135,10 @@ type Work = ReturnType<typeof startWork>;
 
 /** The threads, and the memory that the work of workspaces may fill. */
 function startWork({ workers }: FullConfig, { clock, memory: memoryOf }: Surroundings) {
-  const { work, waitingInputs, thread } = memoryOf(workers);
+  const { work, waitingInputs, thread, slowClients } = memoryOf(workers);
   const memory = new MemoryBudget(work);
   const threads = startThreads(clock, memory, thread);
-  return { memory, waitingInputs, threads, decodeOnThread: decodingWork(threads) };
+  return { memory, waitingInputs, slowClients, threads, decodeOnThread: decodingWork(threads) };
 }
 
 /** What is kept of long and large answers for some minutes. */

@@ -22,10 +22,15 @@ export type LimitedParts = {
   presence: Presence;
   http: HttpClient;
   log: Log;
+  /** For what slow clients make the process hold, in bytes. */
+  slowClients: number;
 };
 
 /** Limits between a call and its upstream, so that no workspace slows another. */
-export function limitCalls({ config, store, presence, http, log }: LimitedParts, surroundings: Surroundings) {
+export function limitCalls(
+  { config, store, presence, http, log, slowClients }: LimitedParts,
+  surroundings: Surroundings,
+) {
   const { clock, queueMs, createLoopLag } = surroundings;
   const lag = createLoopLag(clock);
   const processCount = presence.count;
@@ -55,7 +60,7 @@ export function limitCalls({ config, store, presence, http, log }: LimitedParts,
     breaker,
     http: breaker.around(http),
     presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: breaker.stateOf },
-    addresses: addressesOf(config, surroundings, processCount),
+    addresses: addressesOf(config, surroundings, processCount, slowClients),
     async stop() {
       lag.stop();
       await reserves.stop();
@@ -71,6 +76,7 @@ function addressesOf(
   { trustedProxies, refusalsPerMinute }: Config,
   { clock, slowReaderMs }: Surroundings,
   processCount: () => number,
+  mostBytes: number,
 ) {
   const ofVisit = (visit: Visit) => clientNetwork(visit, trustedProxies);
   const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });
@@ -78,8 +84,8 @@ function addressesOf(
     strangers,
     networkOf: ofVisit,
     limitedByAddress: strangers.limited,
-    arriving: createArrivingBodies(ofVisit, clock),
-    unread: createUnreadAnswers({ networkOf: ofVisit, clock, slowReaderMs }),
+    arriving: createArrivingBodies({ networkOf: ofVisit, clock, mostBytes }),
+    unread: createUnreadAnswers({ networkOf: ofVisit, clock, slowReaderMs, mostBytes }),
     clock,
     processCount,
   };

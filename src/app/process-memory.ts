@@ -9,6 +9,8 @@ export type ProcessMemory = {
   waitingInputs: number;
   /** For the values of one thread for jobs. */
   thread: number;
+  /** For bodies that arrive slowly, and as much for answers that are read slowly; new ones of these up to twice as much. */
+  slowClients: number;
 };
 
 const megabyte = 1024 * 1024;
@@ -18,11 +20,14 @@ const leastWork = 64 * megabyte;
 const leastThread = 128 * megabyte;
 /** Enough for the values of 10 MB of JSON made of small objects; beyond it the thread ends, not the process. */
 const mostThread = 512 * megabyte;
+/** A body of 16 MiB counts with its pieces, and an answer may hold the 10 MiB of its upstream twice. */
+const leastSlowClients = 32 * megabyte;
+const mostSlowClients = 64 * megabyte;
 
 /**
  * Divides the memory that this process may use: what its container allows, or the machine has, divided by the number of
  * its workers. V8 takes half of that for the values of JavaScript, or what it was told; a process that was given a small
- * heap is meant to be small.
+ * heap is meant to be small. Whole bodies that wait for their turns have a bound of their own (`http/read-body.ts`).
  */
 export function processMemory(workers: number): ProcessMemory {
   const constrained = process.constrainedMemory();
@@ -32,5 +37,6 @@ export function processMemory(workers: number): ProcessMemory {
     work: Math.max(leastWork, all / 4),
     waitingInputs: all / 8,
     thread: Math.min(mostThread, Math.max(leastThread, all / 4)),
+    slowClients: Math.min(mostSlowClients, Math.max(leastSlowClients, all / 8)),
   };
 }

@@ -3,11 +3,16 @@ import { createHeldBytes } from './held-bytes.ts';
 
 type Arriving = Parameters<ArrivingBodies['release']>[0];
 
-/** Most bytes of all of them together. Anybody may post to a server whose credential only its upstream knows. */
-const mostBytes = 64 * 1024 * 1024;
+export type ArrivingBodiesOptions = {
+  networkOf: (visit: Visit) => string;
+  /** Monotonic ms. */
+  clock: () => number;
+  /** Of all of them together. Anybody may post to a server whose credential only its upstream knows. */
+  mostBytes: number;
+};
 
-/** Bodies that arrive, counted for their parties. `clock` gives monotonic ms. */
-export function createArrivingBodies(networkOf: (visit: Visit) => string, clock: () => number): SharedArrivals {
+/** Bodies that arrive, counted for their parties. */
+export function createArrivingBodies({ networkOf, clock, mostBytes }: ArrivingBodiesOptions): SharedArrivals {
   const held = createHeldBytes<Arriving>({ mostBytes, clock });
   const of = (party: Party | undefined): ArrivingBodies => ({
     hold(request, bytes, giveUp) {

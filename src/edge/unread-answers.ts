@@ -10,10 +10,10 @@ export type UnreadAnswersOptions = {
   clock: () => number;
   /** How long a client may take to read an answer: this for every 2 MiB that it has begun. */
   slowReaderMs: number;
+  /** Of all of them together. */
+  mostBytes: number;
 };
 
-/** Most bytes of all of them together. */
-const mostBytes = 64 * 1024 * 1024;
 /** A client that reads all the time takes more than the system does at once, and is not slow for that. */
 const spareMs = 2000;
 const bytesOfDeadline = 2 * 1024 * 1024;
@@ -22,7 +22,12 @@ const bytesOfDeadline = 2 * 1024 * 1024;
  * Bounds what clients leave unread, in bytes and in time. A client is cut off when its answer has to go: what it sends
  * meanwhile proves nothing about what it reads.
  */
-export function createUnreadAnswers({ networkOf, clock, slowReaderMs }: UnreadAnswersOptions): UnreadAnswers {
+export function createUnreadAnswers({
+  networkOf,
+  clock,
+  slowReaderMs,
+  mostBytes,
+}: UnreadAnswersOptions): UnreadAnswers {
   const held = createHeldBytes<ServerResponse>({ mostBytes, spareMs, clock });
   const shared = createSharedPieces<ServerResponse>(held.resize);
   const owners = new WeakMap<ServerResponse, Party>();

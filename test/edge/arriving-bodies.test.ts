@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { processMemory } from '../../src/app/process-memory.ts';
 import { reachableBytes } from '../support/collect-garbage.ts';
 import { eventually } from '../support/eventually.ts';
 import { echoConfig, resultOf } from '../support/mcp.ts';
@@ -96,6 +97,31 @@ describe('bodies that never arrive whole', () => {
     slow.write('"');
     const [answer] = await answered;
     assert.match(String(answer), /^HTTP\/1\.1 400 /);
+  });
+});
+
+describe('the memory for bodies that arrive', () => {
+  it('[sec F3] is less in a small process, and enough for the largest body', () => {
+    assert.equal(processMemory(1_000_000).slowClients, most / 2);
+    assert.ok(processMemory(1).slowClients <= most);
+  });
+
+  it('[sec F3] is that of the process', async (t) => {
+    const memory = () => ({ ...processMemory(1), slowClients: 2 * mebibyte });
+    const toolhost = await startToolhost({ surroundings: { memory } });
+    const key = await toolhost.key();
+    const { host, port } = new URL(toolhost.url);
+    const socket = connect(Number(port), '127.0.0.1');
+    t.after(() => {
+      socket.destroy();
+      return toolhost.stop();
+    });
+    socket.on('error', () => undefined);
+    const head = [`Host: ${host}`, `Authorization: Bearer ${key}`, 'Content-Type: application/json'];
+    socket.write(`POST /api/v1/servers HTTP/1.1\r\n${head.join('\r\n')}\r\nContent-Length: ${4 * mebibyte}\r\n\r\n`);
+    socket.write(`"${'x'.repeat(3 * mebibyte)}`);
+    const [answer] = await once(socket, 'data');
+    assert.match(String(answer), /^HTTP\/1\.1 503 .*too many bodies arrive at once/is);
   });
 });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { processMemory } from '../../src/app/process-memory.ts';
 import { serverAt } from '../support/configs.ts';
 import { echoConfig } from '../support/mcp.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -43,10 +44,10 @@ async function bytesOf(socket: Socket): Promise<number> {
 
 const message = (method: string, params: object) => JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
 /** A server whose description and list of tools have more than 3 MB each. */
-const wideConfig = (url: string) => {
+const wideConfig = (url: string, slug = 'wide') => {
   const [tool] = serverAt('wide', url).tools as object[];
   const tools = Array.from({ length: 900 }, (_, n) => ({ ...tool, name: `get-${n}`, description: 'x'.repeat(3800) }));
-  return { name: 'wide', slug: 'wide', tools };
+  return { name: slug, slug, tools };
 };
 
 describe('answers that a client does not read', { timeout: 60_000 }, () => {
@@ -114,6 +115,36 @@ describe('answers that a client does not read', { timeout: 60_000 }, () => {
     const sockets = Array.from({ length: 20 }, () => call('made-up'));
     await Promise.any(sockets.map(isCut));
     for (const socket of sockets) socket.destroy();
+  });
+});
+
+describe('a list of tools that several clients leave unread', { timeout: 60_000 }, () => {
+  it('[find A6] counts for those that are left when the first of them has gone', async (t) => {
+    let moved = 0;
+    const clock = () => performance.now() + moved;
+    const memory = () => ({ ...processMemory(1), slowClients: 4 * mebibyte });
+    const toolhost = await startToolhost({ surroundings: { clock, memory } });
+    const sockets: Socket[] = [];
+    t.after(() => {
+      for (const socket of sockets) socket.destroy();
+      return toolhost.stop();
+    });
+    const token = await toolhost.key();
+    for (const slug of ['wide', 'other']) await toolhost.createServer(wideConfig('https://api.example', slug));
+    // The system takes the first answer of a connection; the second one stays with the service.
+    const list = async (slug: string) => {
+      const socket = ask(toolhost, `POST /mcp/${slug} HTTP/1.1`, { token, body: message('tools/list', {}), times: 2 });
+      sockets.push(socket);
+      await once(socket, 'readable');
+      return socket;
+    };
+    const first = await list('wide');
+    const second = await list('wide');
+    first.destroy();
+    moved += 3000;
+    // Together with that of another server the list is above the limit.
+    await list('other');
+    await isCut(second);
   });
 });
 

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { processMemory } from '../../src/app/process-memory.ts';
 import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
 import { toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -90,7 +91,7 @@ describe('[find A7] the memory of calls', () => {
     }).listen(0, '127.0.0.1');
     await once(upstream, 'listening');
     const { port } = upstream.address() as AddressInfo;
-    const memory = () => ({ work: 20 * megabyte, waitingInputs: 20 * megabyte, thread: 512 * megabyte });
+    const memory = () => ({ ...processMemory(1), work: 20 * megabyte, waitingInputs: 20 * megabyte });
     toolhost = await startToolhost({ egress: [port], surroundings: { memory } });
     keys = { greedy: await toolhost.key({ workspace: 'greedy' }), modest: await toolhost.key({ workspace: 'modest' }) };
     const url = `http://127.0.0.1:${port}`;
