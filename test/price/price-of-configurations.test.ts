@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { nastyConfigs } from '../../bench/soak-hostile.ts';
+import { mostParsed } from '../../src/domain/json/body-limits.ts';
+import { isLargerThan } from '../../src/domain/json/json.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
 /** Part of a unit that a large configuration may take on the event loop, where it is not parsed. */
 const most = 0.25;
+/** The same where it is valid and as large as one may be that is parsed there. */
+const mostOfNames = 1;
 
 describe('the cost of a large configuration that is not valid', () => {
   let priced: PricedToolhost;
@@ -74,6 +78,57 @@ describe('the cost of a large configuration that is not valid', () => {
           assert.ok(reply.status === 200 && reply.text.includes('"result"'), `${what}: ${reply.text.slice(0, 300)}`);
         }
       }
+    }
+  });
+});
+
+/** An escape of an invisible character that is itself escaped, six times: a name that costs much to decode. */
+const invisible = '%25E2%2580%258B'.repeat(6);
+const mostArguments = 100;
+
+describe('the cost of names that receivers could read as one another', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ QUOTAS: 'writes=0', REFUSALS_PER_MINUTE: '0' });
+  });
+  after(() => priced.stop());
+
+  const numbers = Array.from({ length: mostArguments }, (_, n) => n);
+  const toolAt = (at: number, wireName: (n: number) => string, more: object = {}) => ({
+    name: `run_${at}`,
+    description: 'Runs it for the owner of the thing.',
+    method: 'GET',
+    url: `https://api.example.com/v${at}`,
+    input_schema: Object.fromEntries(numbers.map((n) => [`f${n}`, { type: 'string', wire_name: wireName(n) }])),
+    ...more,
+  });
+  const toolsOf = (count: number, wireName: (n: number) => string, more: (at: number) => object = () => ({})) =>
+    Array.from({ length: count }, (_, at) => toolAt(at, wireName, more(at)));
+  /** The names of the arguments in reverse order, so that each is found last. */
+  const withPairs = (at: number) => ({
+    url: `https://api.example.com/v${at}?${numbers.map((n) => `a${mostArguments - 1 - n}%5Bb%5D=1`).join('&')}`,
+  });
+  const halves = (n: number) => `a${n >> 1}${n % 2 === 0 ? invisible : ''}`;
+  const fixed = Object.fromEntries(numbers.filter((n) => n % 12 === 0).map((n) => [`f${n}`, 'a']));
+  const views = Object.fromEntries(
+    numbers.slice(0, 12).map((n) => [`v${n}`, { tools: [{ name: `run_${n % 3}`, arguments: fixed }] }]),
+  );
+  const form = { method: 'POST', body: 'json' };
+  const configs = {
+    'pairs of the URL, encoded twice': { tools: toolsOf(3, (n) => `a${n}[b]${invisible}`, withPairs) },
+    'pairs of the URL, with dots': { tools: toolsOf(4, (n) => `a${n}.b`, withPairs) },
+    'arguments that views fix': { tools: toolsOf(3, halves), views },
+    'arguments that views fix in JSON': { tools: toolsOf(3, halves, () => form), views },
+  };
+
+  it('[find A1] is that of one look at each name, however many stand beside it', async () => {
+    for (const [what, config] of Object.entries(configs)) {
+      const sent = { name: 'Names', slug: 'names', authentication: { type: 'Bearer' }, ...config };
+      const text = JSON.stringify(sent);
+      assert.equal(isLargerThan(sent, mostParsed), false, `${what} is not left to a thread`);
+      const { body } = await priced.costsLittle(what, () => priced.rest('POST', '/check', text), mostOfNames);
+      assert.deepEqual(body.problems, [], what);
+      assert.ok((body.warnings as unknown[]).length > 0, what);
     }
   });
 });

@@ -1,7 +1,8 @@
 /**
  * The one comparison of parameter and header names. Receivers read names differently: PHP writes `.` and space as `_` and
  * cuts at `[` and NUL, Rails and Express read `[name]` and `name[]` as `name`, Rack drops the backslashes in names of
- * multipart, ASP.NET and Java ignore case, some decode twice. A name that any of them could read as one that the service sets itself must not be sent beside it.
+ * multipart, ASP.NET and Java ignore case, some decode twice. A name that any of them could read as one that the service
+ * sets itself must not be sent beside it.
  */
 
 import { percentDecoded } from './percent-encoding.ts';
@@ -116,12 +117,15 @@ const isControl = (unit: number) => unit < space || (unit >= 0x7f && unit < 0xa0
 const isBlank = (unit: number) =>
   unit <= space || unit === 0x7f || (unit > 0x7f && /\s/.test(String.fromCharCode(unit)));
 
+/** Receives the name of a tree that was read. `true` ends the reading. */
+type NameTest = (name: string) => boolean;
+
 /**
- * Whether a receiver could read an owned name at the beginning of a decoded, folded text: in all of it, with `beginnings`
+ * Whether a receiver could read a wanted name at the beginning of a decoded, folded text: in all of it, with `beginnings`
  * also in what stands before a `.`, a bracket or a NUL. With `joined` a bracket is written as `_` or not at all.
  */
-function beginsOwned(text: string, { folded, tree }: OwnedNames, as: 'whole' | 'beginnings' | 'joined'): boolean {
-  const isOwned = (node: NameTree | undefined) => node?.name !== undefined && folded.has(node.name);
+function beginsWith(text: string, tree: NameTree, isWanted: NameTest, as: 'whole' | 'beginnings' | 'joined'): boolean {
+  const isFound = (node: NameTree | undefined) => node?.name !== undefined && isWanted(node.name);
   // The place of all that was read, and that without the blanks at its end, which receivers leave out.
   let read: NameTree | undefined = tree;
   let trimmed: NameTree | undefined = tree;
@@ -129,7 +133,7 @@ function beginsOwned(text: string, { folded, tree }: OwnedNames, as: 'whole' | '
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);
     if (as === 'beginnings' && (unit === dot || unit === opening || unit === closing || unit === nul))
-      if (isOwned(trimmed)) return true;
+      if (isFound(trimmed)) return true;
     if (as === 'joined' && unit === closing) continue;
     if (isBlank(unit) && (!isBegun || isControl(unit))) continue;
     const isSign = unit === dot || isBlank(unit) || (as === 'joined' && unit === opening);
@@ -139,21 +143,23 @@ function beginsOwned(text: string, { folded, tree }: OwnedNames, as: 'whole' | '
     trimmed = read;
     if (!trimmed) return false;
   }
-  return isOwned(trimmed);
+  return isFound(trimmed);
 }
 
-/** Whether a receiver could read an owned name in a decoded, folded text. That takes a few steps for each character. */
-function holdsOwned(text: string, owned: OwnedNames): boolean {
+/** Whether a receiver could read a wanted name in a decoded, folded text. That takes a few steps for each character. */
+function holdsWanted(text: string, tree: NameTree, isWanted: NameTest): boolean {
   // Semicolons separate pairs in old parsers; a name that is decoded twice can hold the other separators.
-  return text.split(/[&;=?#]/).some((piece) => {
+  const isInPiece = (piece: string) => {
     const inner = withoutBeginning(piece);
     // PHP writes a bracket that is not closed as `_`; `a[b]` and `a.b` are one path to others.
     return (
-      beginsOwned(inner, owned, 'beginnings') ||
-      (inner.length < piece.length && beginsOwned(piece, owned, 'whole')) ||
-      (/[[\]]/.test(inner) && beginsOwned(inner, owned, 'joined'))
+      beginsWith(inner, tree, isWanted, 'beginnings') ||
+      (inner.length < piece.length && beginsWith(piece, tree, isWanted, 'whole')) ||
+      (/[[\]]/.test(inner) && beginsWith(inner, tree, isWanted, 'joined'))
     );
-  });
+  };
+  const isIn = (one: string) => one.split(/[&;=?#]/).some(isInPiece);
+  return isIn(text) || (text.includes('\\') && isIn(text.replaceAll('\\', '')));
 }
 
 /** Without the brackets at the beginning, and the blanks before them. */
@@ -165,46 +171,85 @@ function withoutBeginning(piece: string): string {
 }
 
 /** Whether some receiver could read one of these names, which need not be encoded, as one of `owned`. */
-export function areReadAs(names: readonly string[], owned: OwnedNames): boolean {
-  if (owned.folded.size === 0) return false;
+export function areReadAs(names: readonly string[], { folded, tree }: OwnedNames): boolean {
+  if (folded.size === 0) return false;
   // All at once, because each pass over a text has a price of its own.
-  const text = plain(decoded(names.join('&')));
-  return holdsOwned(text, owned) || (text.includes('\\') && holdsOwned(text.replaceAll('\\', ''), owned));
+  return holdsWanted(plain(decoded(names.join('&'))), tree, (name) => folded.has(name));
 }
+
+/** Names that every receiver reads in one way, but for case. */
+const simple = /^[A-Za-z0-9_-]*$/;
 
 /** Whether some receiver could read `name` as one of `owned`. */
 export function isReadAs(name: string, owned: OwnedNames): boolean {
-  if (/^[A-Za-z0-9_-]*$/.test(name)) return owned.folded.has(name.toLowerCase());
+  if (simple.test(name)) return owned.folded.has(name.toLowerCase());
   return areReadAs([name], owned);
 }
 
-/**
- * For each name the first of `others` that a receiver could read as the same parameter, or that has it as a part or is a
- * part of it: one of the two then takes the place of the other. `a[b]` and `a[c]` are two parts of one parameter.
- */
-export function readAlike(names: readonly string[], others: readonly string[]): (string | undefined)[] {
-  const [ofNames, ofOthers] = [exactly(names), exactly(others)];
-  // Nearly always none is, which two looks at all of them together tell.
-  if (!areReadAs(names, ofOthers) && !areReadAs(others, ofNames)) return names.map(() => undefined);
-  // A pair of names is compared only where one of the two is read as one of all the others.
-  const around = others.map((other) => isReadAs(other, ofNames));
-  const exact = others.map((other) => exactly([other]));
-  return names.map((name) => {
-    const isInside = isReadAs(name, ofOthers);
-    const own = exactly([name]);
-    return others.find(
-      (other, at) =>
-        (isInside && isReadAs(name, exact[at] as OwnedNames)) || (around[at] === true && isReadAs(other, own)),
-    );
+/** Names that stand beside one another, by their places. */
+export type NamesBeside = {
+  folded: readonly string[];
+  /**
+   * The places of the others that a receiver could read as the same parameter as this one, or that have it as a part or
+   * are a part of it: one of the two then takes the place of the other. `a[b]` and `a[c]` are two parts of one parameter.
+   */
+  alike(at: number): readonly number[];
+};
+
+/** Compares names of a query or a form. Each is decoded and read once, however many others there are. */
+export function namesBeside(names: readonly string[]): NamesBeside {
+  const texts = names.map((name) => (simple.test(name) ? name.toLowerCase() : plain(decoded(name))));
+  const folded = texts.map(underscored);
+  const forms = folded.map((name) => [...new Set([name, name.replaceAll('[', '_').replaceAll(']', '')])]);
+  const tree = names.every((name) => simple.test(name)) ? undefined : treeOf(new Set(forms.flat()));
+  const read = texts.map((text) => {
+    if (!tree || simple.test(text)) return [text];
+    const found = new Set<string>();
+    holdsWanted(text, tree, (name) => {
+      found.add(name);
+      return false;
+    });
+    return [...found];
   });
+  const [holders, readers] = [placesOf(forms), placesOf(read)];
+  const alikeAt = (at: number) => {
+    const isAlike = new Uint8Array(names.length);
+    for (const form of forms[at] ?? []) for (const place of readers.get(form) ?? []) isAlike[place] = 1;
+    for (const form of read[at] ?? []) for (const place of holders.get(form) ?? []) isAlike[place] = 1;
+    isAlike[at] = 0;
+    const places: number[] = [];
+    for (let place = 0; place < names.length; place++) if (isAlike[place] === 1) places.push(place);
+    return places;
+  };
+  return { folded, alike: onceEach(alikeAt) };
 }
 
-/** Names without what they would be parts of. */
-function exactly(names: readonly string[]): OwnedNames {
-  const folded = new Set(
-    names.map(foldedName).flatMap((name) => [name, name.replaceAll('[', '_').replaceAll(']', '')]),
-  );
-  return { folded, tree: treeOf(folded) };
+/** Compares names of JSON, in which only case and other spellings of the same letters can be overlooked. */
+export function sameNames(names: readonly string[]): NamesBeside {
+  const folded = names.map(foldedName);
+  const places = placesOf(folded.map((name) => [name]));
+  return { folded, alike: onceEach((at) => (places.get(folded[at] ?? '') ?? []).filter((place) => place !== at)) };
+}
+
+/** For each text the places at which it is listed. */
+function placesOf(lists: readonly (readonly string[])[]): ReadonlyMap<string, readonly number[]> {
+  const places = new Map<string, number[]>();
+  for (const [at, list] of lists.entries())
+    for (const text of list) {
+      const found = places.get(text);
+      if (found) found.push(at);
+      else places.set(text, [at]);
+    }
+  return places;
+}
+
+function onceEach(find: (at: number) => readonly number[]): NamesBeside['alike'] {
+  const found = new Map<number, readonly number[]>();
+  return (at) => {
+    const known = found.get(at) ?? find(at);
+    found.set(at, known);
+    return known;
+  };
 }
 
 /** Encoded names in a query string that some receiver could read as one of `owned`. */

@@ -131,7 +131,7 @@ function withoutReadAsConstants(
   if (fixed.size === 0) return all;
   const lost = (['query', 'body'] as const).flatMap((location) => {
     const beside = all.filter((one) => one.location === location);
-    return readAsConstants(beside, fixed, location === 'query' ? 'query' : kind).map(({ name }) => name);
+    return readAsConstants(beside, location === 'query' ? 'query' : kind)(fixed).map(({ name }) => name);
   });
   return lost.length === 0 ? all : all.filter(({ name }) => !lost.includes(name));
 }

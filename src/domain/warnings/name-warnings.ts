@@ -5,8 +5,8 @@ import { readAsConstants, wireNameOf } from '../config/sending/names-beside.ts';
 import type { ServerConfig } from '../config/server-config.ts';
 import { resolvedTool } from '../config/server-wide.ts';
 import type { Tool } from '../config/tool.ts';
-import { indexTools, type ViewTool, viewToolOf } from '../config/view.ts';
-import { readAlike } from '../http/parameter-names.ts';
+import { indexTools, viewToolOf } from '../config/view.ts';
+import { namesBeside } from '../http/parameter-names.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { shown } from '../problems/problems.ts';
 
@@ -33,13 +33,12 @@ function placed(tool: Tool) {
 export function besideUrl(tool: Tool, at: string): Remark[] {
   if (!tool.url.includes('?')) return [];
   const { pairs, inQuery } = placed(tool);
+  if (inQuery.length === 0) return [];
   const names = [...new Set(pairs.map(({ name }) => name).filter((name) => name !== ''))].slice(0, mostPairs);
-  const found = readAlike(
-    inQuery.map(({ wireName }) => wireName),
-    names,
-  );
+  const beside = namesBeside([...inQuery.map(({ wireName }) => wireName), ...names]);
   return inQuery.flatMap(({ name }, index) => {
-    const pair = found[index];
+    const place = beside.alike(index).find((other) => other >= inQuery.length);
+    const pair = place === undefined ? undefined : names[place - inQuery.length];
     if (pair === undefined) return [];
     const message = `the URL has ${shown(pair)} too, so both are sent and the API decides which one counts; write :${name} as its value there, or give the argument a "default" and take the pair out of the URL`;
     return [{ path: `${at}.input_schema.${name}`, message }];
@@ -51,25 +50,38 @@ const mostPairs = 100;
 /** Warnings about arguments that a view does not send, because they could take the place of one that it fixes. */
 export function besideFixed(config: ServerConfig): Remark[] {
   const { byName } = indexTools(config.tools);
+  // Up to 20 views may fix arguments of the same tool, whose names are compared once.
+  const compared = new Map<string, ReturnType<typeof comparedNames>>();
   return Object.entries(config.views ?? {}).flatMap(([view, { tools = [] }]) =>
     tools.flatMap((entry, index) => {
-      const change = viewToolOf(entry);
-      const tool = change.arguments && byName.get(change.name);
-      return tool ? ofViewTool(resolvedTool(tool, config), change, `views.${view}.tools[${index}].arguments`) : [];
+      const { name, arguments: fixed } = viewToolOf(entry);
+      const tool = fixed && byName.get(name);
+      if (!tool) return [];
+      const names = compared.get(name) ?? comparedNames(resolvedTool(tool, config));
+      compared.set(name, names);
+      return ofFixed(names, Object.keys(fixed), `views.${view}.tools[${index}].arguments`);
     }),
   );
 }
 
-function ofViewTool(tool: Tool, { arguments: fixed }: ViewTool, at: string): Remark[] {
-  if (!fixed) return [];
+function comparedNames(tool: Tool) {
   const { kind, inQuery, inBody } = placed(tool);
-  const names = new Set(Object.keys(fixed));
-  const lost = [...readAsConstants(inQuery, names, 'query'), ...readAsConstants(inBody, names, kind)];
-  return Object.keys(fixed).flatMap((name) => {
-    const wireName = [...inQuery, ...inBody].find((one) => one.name === name)?.wireName;
-    const others = lost.filter(({ constant }) => constant === wireName).map((one) => shown(one.wireName));
-    if (others.length === 0) return [];
-    const message = `${listed(others)} could be read as ${shown(wireName)}, and so is not sent in this view; fix it as well, or take it out of the tool`;
+  const wireNames = new Map([...inBody, ...inQuery].map(({ name, wireName }) => [name, wireName]));
+  return { wireNames, ofQuery: readAsConstants(inQuery, 'query'), ofBody: readAsConstants(inBody, kind) };
+}
+
+function ofFixed(
+  { wireNames, ofQuery, ofBody }: ReturnType<typeof comparedNames>,
+  fixed: string[],
+  at: string,
+): Remark[] {
+  const names = new Set(fixed);
+  const lost = Map.groupBy([...ofQuery(names), ...ofBody(names)], ({ constant }) => constant);
+  return fixed.flatMap((name) => {
+    const wireName = wireNames.get(name);
+    const others = wireName === undefined ? undefined : lost.get(wireName);
+    if (wireName === undefined || !others) return [];
+    const message = `${listed(others.map((one) => shown(one.wireName)))} could be read as ${shown(wireName)}, and so is not sent in this view; fix it as well, or take it out of the tool`;
     return [{ path: `${at}.${name}`, message }];
   });
 }

@@ -1,5 +1,5 @@
 import type { Problem } from '../../../errors.ts';
-import { foldedName, readAlike } from '../../http/parameter-names.ts';
+import { type NamesBeside, namesBeside, sameNames } from '../../http/parameter-names.ts';
 import { shown } from '../../problems/problems.ts';
 import type { Argument } from './argument.ts';
 import type { BodyKind, Destination } from './destinations.ts';
@@ -14,39 +14,39 @@ type NamedArgument = { name: string; wireName: string; style: WireStyle | undefi
 type Alike = NamedArgument & { constant: string };
 
 /**
- * The arguments of callers that could take the place of a constant beside them. They are not sent: a constant, and an
- * argument that a view fixes, is what its owner wants to be sent whatever the caller says. In JSON only case can be
- * overlooked, elsewhere names have many spellings.
+ * The arguments of callers that could take the place of a constant beside them, for one set of constants after the other:
+ * the names are compared once. Such arguments are not sent: a constant, and an argument that a view fixes, is what its
+ * owner wants to be sent whatever the caller says. In JSON only case can be overlooked, elsewhere names have many
+ * spellings.
  */
 export function readAsConstants(
   all: readonly NamedArgument[],
-  constants: ReadonlySet<string>,
   kind: BodyKind | 'query',
-): Alike[] {
-  const fixed = all.filter(({ name }) => constants.has(name)).map(({ wireName }) => wireName);
-  if (fixed.length === 0 || kind === 'argument' || kind === 'template') return [];
-  const free = all.filter(({ name }) => !constants.has(name));
-  const names = free.map(({ wireName }) => wireName);
-  const found = kind === 'json' ? names.map((name) => sameFolded(name, fixed)) : readAlike(names, fixed);
-  return free.flatMap((one, index) => {
-    const constant = found[index];
-    return constant === undefined || isAround(one, constant) ? [] : [{ ...one, constant }];
-  });
+): (constants: ReadonlySet<string>) => Alike[] {
+  if (kind === 'argument' || kind === 'template') return () => [];
+  let beside: NamesBeside | undefined;
+  return (constants) => {
+    const fixed = [...all.keys()].filter((at) => constants.has(all[at]?.name ?? ''));
+    if (fixed.length === 0 || fixed.length === all.length) return [];
+    beside ??= (kind === 'json' ? sameNames : namesBeside)(all.map(({ wireName }) => wireName));
+    const found = new Map<number, number>();
+    for (const constant of fixed) for (const at of beside.alike(constant)) if (!found.has(at)) found.set(at, constant);
+    const { folded } = beside;
+    return all.flatMap((one, at) => {
+      const constant = constants.has(one.name) ? undefined : found.get(at);
+      if (constant === undefined || isAround(one, folded[at] ?? '', folded[constant] ?? '')) return [];
+      return [{ ...one, constant: all[constant]?.wireName ?? '' }];
+    });
+  };
 }
 
 /**
  * Whether the constant is one of the names that the properties of an object get. The names that a caller makes are compared
  * at each call, so the object is sent.
  */
-function isAround({ wireName, style }: NamedArgument, constant: string): boolean {
+function isAround({ style }: NamedArgument, own: string, constant: string): boolean {
   if (style !== 'repeat' && !nested.includes(style ?? '')) return false;
-  const [own, other] = [foldedName(wireName), foldedName(constant)];
-  return own !== other && !own.startsWith(`${other}[`);
-}
-
-function sameFolded(name: string, others: readonly string[]): string | undefined {
-  const folded = foldedName(name);
-  return others.find((other) => foldedName(other) === folded);
+  return own !== constant && !own.startsWith(`${constant}[`);
 }
 
 export function wireNameOf({ name, wire }: Argument): string {
@@ -72,7 +72,7 @@ export function namesBesideProblems(
     const problems = isExact ? clashes(beside) : [];
     const told = new Set(problems.map(({ path }) => path));
     const named = beside.map((one) => ({ name: one.name, wireName: wireNameOf(one), style: one.wire.style }));
-    const alike = readAsConstants(named, constants, location === 'query' ? 'query' : kind);
+    const alike = readAsConstants(named, location === 'query' ? 'query' : kind)(constants);
     for (const { name, wireName, constant } of alike) {
       const path = pathOfName(declared.find((one) => one.name === name) as Argument);
       const message = `${shown(wireName)} could be read as ${shown(constant)}, which is a constant here, so it would not be sent; leave it out, or make one argument of both`;
