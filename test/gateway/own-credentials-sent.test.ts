@@ -247,7 +247,7 @@ describe('our own credentials, at every place of a request and a configuration',
   it('[find B3] no description is fetched from an address with a key in it, nor after a redirect to one', async () => {
     one.upstream.on('GET /openapi.json', () => ({
       status: 302,
-      headers: { location: `/other.json?k=${base64(key)}` },
+      headers: { location: `/other.json?k=${key}` },
     }));
     const imported = async (path: string) => {
       one.upstream.take();
@@ -258,8 +258,22 @@ describe('our own credentials, at every place of a request and a configuration',
       assert.deepEqual([status, never.test(said), said.includes(key)], [400, true, false], said);
       return one.upstream.take().map(({ url }) => url);
     };
-    for (const put of [...credentials, base64(key)]) assert.deepEqual(await imported(`/a.json?k=${put}`), []);
+    const encoded = key.replaceAll('_', '%5F');
+    for (const put of [...credentials, encoded]) assert.deepEqual(await imported(`/a.json?k=${put}`), []);
     assert.deepEqual(await imported('/openapi.json'), ['/openapi.json']);
+  });
+
+  it('[find B3] a description is fetched from an address with a token of another service', async () => {
+    const secret = 'aB3'.repeat(14);
+    const path = '/things.json';
+    one.upstream.on(`GET ${path}`, () => ({ status: 404, body: '' }));
+    for (const token of [`pha_${secret}z`, `phr_${secret}z`, `sha_${secret}z`, `thb_${secret}z`]) {
+      one.upstream.take();
+      const body = { url: `${one.upstream.url}${path}?token=${token}` };
+      const { text: said } = await one.toolhost.rest('POST', '/import', { key, body });
+      assert.match(said, /HTTP 404/, token);
+      assert.equal(one.upstream.take().length, 1, token);
+    }
   });
 
   it('[find B3] no token is asked for with a key, where a configuration was stored before that was refused', async () => {

@@ -1,4 +1,5 @@
-import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { holdsPlainCredential } from '../../domain/credentials/plain-credentials.ts';
+import { percentDecoded } from '../../domain/http/percent-encoding.ts';
 import { type AppError, invalid, OutboundError } from '../../errors.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
@@ -52,7 +53,7 @@ export async function fetchDocument(
     target.hash = '';
     const problem = urlProblem(target);
     if (problem !== undefined) throw refused(problem);
-    if (holdsOurCredential(target.href)) throw refused(ownCredential);
+    if (holdsOurs(target)) throw refused(ownCredential);
     const known = wanted.validators?.url === target.href ? wanted.validators : undefined;
     const answer = await http
       .send(exchangeOf(target, wanted, known, Math.max(1, Math.ceil(end - clock()))))
@@ -64,6 +65,11 @@ export async function fetchDocument(
     url = redirectOf(answer, url);
   }
   throw refused(`the document could not be fetched: more than ${mostRedirects} redirects`);
+}
+
+/** Only whole credentials count: addresses hold tokens of other services, of which some look like damaged ones of ours. */
+function holdsOurs({ href }: URL): boolean {
+  return holdsPlainCredential(href) || holdsPlainCredential(percentDecoded(href).toString('latin1'));
 }
 
 /** Cancels what it is given when a signal that has not been aborted yet is. */
