@@ -4,7 +4,7 @@ import { OutboundError } from '../errors.ts';
 import type { Exchange, HttpClient } from '../outbound/http-client.ts';
 
 const message =
-  'the request would hold an API key or a token of this service, which is never sent to an upstream; leave it out';
+  'the request would hold an API key or a token of this service, which is never sent to an upstream; replace it where it comes from: an argument, a stored credential or the token of a login';
 
 /**
  * A client that sends none of our credentials to another host, whatever put them there. Every request passes here when

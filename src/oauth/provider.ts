@@ -96,8 +96,13 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
     });
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
+    // A refresh token in the form of ours can never be sent, so the login is over and not to be tried again.
+    const isOver = holdsPlainCredential(form.get('refresh_token') ?? '');
     if (error.reason === 'own_credential')
-      throw new OAuthError('server_error', `the token endpoint of the provider was not asked: ${error.message}`);
+      throw new OAuthError(
+        isOver ? 'invalid_grant' : 'server_error',
+        `the token endpoint of the provider was not asked: ${error.message}`,
+      );
     throw new OAuthError(
       'temporarily_unavailable',
       'the token endpoint of the provider could not be reached',

@@ -104,6 +104,24 @@ describe('tokens and errors of the provider', () => {
     assert.match(String(reply.body.error_description), /of the type DPoP/);
   });
 
+  it('[find B3] a login ends where its refresh token has the form of ours, which is never sent', async () => {
+    for (const mode of ['issued', 'passthrough'] as const) {
+      const theirs = `thr_${'aB3'.repeat(14)}z`;
+      world.provider.onToken(() => ({ body: { ...whole, expires_in: 1, refresh_token: theirs } }));
+      const { refresh_token } = await world.tokens(clients[mode]);
+      let asked = 0;
+      world.provider.onToken(() => {
+        asked++;
+        return { body: whole };
+      });
+      world.wait(5000);
+      const reply = await clients[mode].refresh(refresh_token);
+      assertOAuthError(reply, 400, 'invalid_grant');
+      assert.equal(JSON.stringify(reply.body).includes(theirs), false);
+      assert.equal(asked, 0, mode);
+    }
+  });
+
   const codes = [
     'redirect_uri_mismatch',
     'invalid_grant',
