@@ -1,5 +1,6 @@
 import { clientTokenParams } from '../../domain/config/oauth.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { holdsPlainCredential } from '../../domain/credentials/plain-credentials.ts';
 import type { TokenRequest } from '../../domain/credentials/token-request.ts';
 import { withoutOwned } from '../../domain/http/parameter-names.ts';
 import { OAuthError, OutboundError, ToolFailure } from '../../errors.ts';
@@ -23,7 +24,7 @@ export async function askToken(request: TokenRequest, { http, userAgent }: AskPa
   const { host } = url;
   const form = new URLSearchParams({ ...request.params, grant_type: 'client_credentials' });
   const headers = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
-  if (request.clientAuth === 'basic') headers.push('Authorization', basic(request));
+  if (request.clientAuth === 'basic') headers.push('Authorization', basic(request, host));
   else {
     form.set('client_id', request.clientId);
     form.set('client_secret', request.clientSecret);
@@ -49,10 +50,16 @@ export async function askToken(request: TokenRequest, { http, userAgent }: AskPa
   }
 }
 
-/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined. */
-function basic({ clientId, clientSecret }: TokenRequest): string {
+/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined. @throws ToolFailure no_token */
+function basic({ clientId, clientSecret }: TokenRequest, host: string): string {
+  // The search of the finished request does not read Base64.
+  if (holdsPlainCredential(`${clientId}:${clientSecret}`))
+    throw noToken(host, `could not be asked: ${ownInBasic}`, 'own_credential');
   return `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64')}`;
 }
+
+const ownInBasic =
+  'the client id or the client secret holds an API key or a token of this service, which is never sent to an upstream; store the one that the token endpoint gave';
 
 function formEncoded(text: string): string {
   return new URLSearchParams({ x: text }).toString().slice('x='.length);
