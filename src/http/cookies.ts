@@ -56,6 +56,13 @@ export function olderCookies(header: string | undefined, prefix: string, most: n
   return ids.slice(0, Math.max(0, ids.length - most));
 }
 
+/** The value of a cookie that a request has once. Of two with the same name, one was planted by someone else. */
+export function uniqueCookie(header: string | undefined, name: string): string | undefined {
+  const pairs = (header ?? '').split(';').map((pair) => pair.trim());
+  const found = pairs.filter((pair) => pair.startsWith(`${name}=`));
+  return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
+}
+
 /** A cookie of a request that has no Hono context. */
 export function readCookie(headers: RequestHeaders, name: string): string | undefined {
   return typeof headers.cookie === 'string' ? parse(headers.cookie, name)[name] : undefined;

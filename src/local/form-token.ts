@@ -1,6 +1,6 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { olderCookies } from '../http/cookies.ts';
+import { olderCookies, uniqueCookie } from '../http/cookies.ts';
 
 const prefix = 'toolhost-identity-form-';
 /** Most forms of a browser at once. */
@@ -48,14 +48,8 @@ export function createFormTokens(origin: string, lifeS: number): FormTokens {
   };
 }
 
-function browserOf(request: IncomingMessage, path: string): string | undefined {
-  const name = cookieName(path);
-  const found = (request.headers.cookie ?? '')
-    .split(';')
-    .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${name}=`));
-  // Two cookies of the same name: one was planted by someone else.
-  return found.length === 1 ? found[0]?.slice(name.length + 1) : undefined;
+function browserOf({ headers }: IncomingMessage, path: string): string | undefined {
+  return uniqueCookie(headers.cookie, cookieName(path));
 }
 
 /** Whether a request comes from a page of its own host, or has no header that names the origin. */
