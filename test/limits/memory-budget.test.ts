@@ -51,23 +51,85 @@ describe('[find A7] memory that is used up', () => {
 
   it('is waited for by work that keeps it to its end, of a workspace for half of what others leave', async () => {
     const budget = new MemoryBudget(100);
-    const take = async (workspaceId: string) => {
+    const take = async (workspaceId: string, bytes: number) => {
       const held = budget.hold(workspaceId);
-      await held.takeUpTo(30);
+      await held.takeUpTo(bytes);
       return held;
     };
-    const first = await take('a');
+    const first = await take('a', 30);
     let isSecond = false;
-    const second = take('a').then((held) => {
+    const second = take('a', 30).then((held) => {
       isSecond = true;
       return held;
     });
-    const others = [await take('b'), await take('c')];
+    const others = [await take('b', 20), await take('c', 20)];
     assert.equal(isSecond, false);
-    await first.takeUpTo(45);
-    assert.equal(budget.bytes, 105, 'what has begun is not held up');
+    await first.takeUpTo(80);
+    assert.equal(budget.bytes, 90, 'what has begun is not held up, and takes half of all at most');
     first.end();
     for (const held of [await second, ...others]) held.end();
+    assert.equal(budget.bytes, 0);
+  });
+});
+
+describe('[find A7] memory that nobody can take back', () => {
+  it('leaves a quarter of all to work that does not wait', async () => {
+    const budget = new MemoryBudget(100);
+    const [first, second, third] = [budget.hold('a'), budget.hold('b'), budget.hold('c')];
+    await first.takeUpTo(40);
+    await second.takeUpTo(35);
+    const waiting = third.takeUpTo(5);
+    assert.ok(budget.hold('d').add(25));
+    assert.equal(third.bytes, 0);
+    second.end();
+    await waiting;
+    assert.equal(third.bytes, 5);
+  });
+
+  it('refuses no workspace that holds little, until a quarter more than all is held', () => {
+    const budget = new MemoryBudget(160);
+    assert.ok(budget.hold('large').add(160));
+    assert.equal(budget.hold('large').add(1), false);
+    const small = ['1', '2', '3', '4'].map((workspaceId) => budget.hold(workspaceId));
+    for (const held of small) assert.ok(held.add(10));
+    assert.equal(small[0]?.add(1), false, 'it holds more than a sixteenth');
+    assert.equal(budget.hold('5').add(1), false);
+    assert.equal(budget.bytes, 200);
+  });
+
+  it('is not taken by ending others in vain', async () => {
+    const [budget, ended] = [new MemoryBudget(64), [] as string[]];
+    const hold = holdIn(budget, ended);
+    const firm = budget.hold('a');
+    assert.ok(firm.add(31));
+    for (let n = 0; n < 5; n++) assert.ok(hold('a', '', 2).isHeld);
+    const beside = budget.hold('b');
+    assert.ok(beside.add(20));
+    const [asking, next] = [budget.hold('c'), budget.hold('d')];
+    const waiting = asking.takeUpTo(30);
+    await next.takeUpTo(3);
+    next.end();
+    assert.deepEqual([asking.bytes, ended.length], [0, 0]);
+    beside.end();
+    firm.end();
+    await waiting;
+    assert.equal(ended.length, 0);
+  });
+
+  it('is taken by ending those who hold more, where that is enough', async () => {
+    const [budget, ended] = [new MemoryBudget(100), [] as string[]];
+    const hold = holdIn(budget, ended);
+    for (let n = 0; n < 3; n++) assert.ok(hold('a', `${n}`).isHeld);
+    await budget.hold('b').takeUpTo(30);
+    assert.deepEqual([ended.length, budget.bytes], [1, 90]);
+  });
+
+  it('costs nothing for a hold of nothing', () => {
+    const budget = new MemoryBudget(0);
+    const held = budget.hold('a');
+    assert.ok(held.add(0));
+    assert.equal(held.add(1), false);
+    held.end();
     assert.equal(budget.bytes, 0);
   });
 });
@@ -98,7 +160,7 @@ describe('[find A7] the memory of calls', () => {
     const wait = { timeout_ms: 20_000, method: 'POST', input_schema: { a: { type: 'object' } } };
     const tools = [
       toolAt(`${url}/whole/3`),
-      toolAt(`${url}/held/5`, { name: 'long' }),
+      toolAt(`${url}/held/5`, { name: 'long', timeout_ms: 20_000 }),
       toolAt(`${url}/held/0`, { ...wait, name: 'wait' }),
     ];
     for (const [slug, key] of Object.entries(keys)) {

@@ -10,14 +10,22 @@ type Waiting = { held: Held; bytes: number; start: () => void };
 const patienceMs = 20_000;
 const retryAfterS = 5;
 
+/** Of the budget: what all that was taken may fill, because nobody can take it back before its work ends. */
+const takenPart = 3 / 4;
+/** Of the budget: a workspace that holds no more is served although others hold all of it and cannot be ended, up to `beyond`. */
+const smallPart = 1 / 16;
+const beyond = 5 / 4;
+
 /**
  * The memory of the process that the work of workspaces may fill: answers that arrive, arguments, inputs of jobs,
  * configurations. Above the limit the workspace that holds most loses, and in it the party that holds most, so whoever
- * holds less is not touched. Of one party the work that began last loses, so that the rest of it is finished.
+ * holds less is not touched. Of one party the work that began last loses, so that the rest of it is finished. Where those
+ * who hold more cannot be ended, one who holds little may exceed the limit.
  */
 export class MemoryBudget {
   readonly #most: number;
   #bytes = 0;
+  #taken = 0;
   readonly #shares = new Map<string, Share>();
   readonly #waiting = new FairQueue<Waiting>({ ofWorkspace: 100, ofAll: 1000 });
 
@@ -29,6 +37,11 @@ export class MemoryBudget {
     return this.#bytes;
   }
 
+  /** What one piece of work takes at most: the largest configuration runs also where the budget is small. */
+  get mostOfOne(): number {
+    return this.#most / 2;
+  }
+
   /** A hold of nothing yet. It costs an object; only what it holds is registered. */
   hold(workspaceId: string, party = ''): Held {
     return new Held(this, workspaceId, party);
@@ -36,10 +49,14 @@ export class MemoryBudget {
 
   /** Counts bytes of a hold. False, and not counted, when this hold is the one that loses. */
   add(held: Held, bytes: number): boolean {
+    // A hold of nothing would be registered, and its end forgets only what holds something.
+    if (bytes === 0) return true;
     const own = this.#shareOf(held);
     this.#count(held, own, bytes);
     while (this.#bytes > this.#most) {
-      const loser = this.#loserFor(held, own);
+      const heavier = this.#lastOfHeavier(own);
+      if (!heavier && this.#mayExceed(own)) return true;
+      const loser = heavier ?? lastOfLargestParty(own, held) ?? held;
       if (loser === held) {
         this.#count(held, own, -bytes);
         this.#forgetIdle(held, own);
@@ -54,12 +71,11 @@ export class MemoryBudget {
 
   /**
    * Counts bytes that their work keeps to its end, when there is room; until then it waits. Such work of a workspace gets
-   * no more than half of what the others leave.
+   * no more than half of what the others leave. Work of those who hold more is ended only where that makes room enough.
    * @throws AppError tooMany
    */
-  async take(held: Held, wanted: number): Promise<void> {
-    const bytes = Math.min(wanted, this.#most / 2);
-    if (this.#tryTake(held, bytes)) return;
+  async take(held: Held, bytes: number): Promise<void> {
+    if (this.#tryTake(held, bytes, 0) || this.#tryTake(held, bytes, this.#endableAbove(held, bytes))) return;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting: Waiting = { held, bytes, start: resolve };
     const { workspaceId } = held;
@@ -72,10 +88,8 @@ export class MemoryBudget {
 
   /** Counts more of work that has taken its bytes already. To wait again, or to be refused now, would waste what was done. */
   takeMore(held: Held, bytes: number): void {
-    const share = this.#shareOf(held);
-    this.#count(held, share, bytes);
-    share.taken += bytes;
-    held.taken += bytes;
+    this.#count(held, this.#shareOf(held), bytes);
+    this.#noteTaken(held, bytes);
   }
 
   /** The work of a hold has ended. */
@@ -87,8 +101,7 @@ export class MemoryBudget {
 
   #release(held: Held): void {
     const share = this.#shareOf(held);
-    share.taken -= held.taken;
-    held.taken = 0;
+    this.#noteTaken(held, -held.taken);
     held.ending = undefined;
     this.#count(held, share, -held.bytes);
     this.#forgetIdle(held, share);
@@ -115,29 +128,55 @@ export class MemoryBudget {
     if (share.holds.size === 0) this.#shares.delete(held.workspaceId);
   }
 
-  #tryTake(held: Held, bytes: number): boolean {
+  #noteTaken(held: Held, bytes: number): void {
+    this.#shareOf(held).taken += bytes;
+    held.taken += bytes;
+    this.#taken += bytes;
+  }
+
+  /** `endable`: bytes of others that may be ended for this. */
+  #tryTake(held: Held, bytes: number, endable: number): boolean {
     const { bytes: own = 0, taken = 0 } = this.#shares.get(held.workspaceId) ?? {};
     const left = this.#most - (this.#bytes - own);
     if (taken > 0 && (taken + bytes) * 2 > left) return false;
+    if (this.#taken + bytes > this.#most * takenPart) return false;
+    if (this.#bytes + bytes > this.#most + endable) return false;
     if (!this.add(held, bytes)) return false;
-    this.#shareOf(held).taken += bytes;
-    held.taken += bytes;
+    this.#noteTaken(held, bytes);
     return true;
   }
 
+  /** What waits ends nobody: it is tried again at every end of other work. */
   #startWaiting(): void {
-    const next = () => this.#waiting.next((_, { held, bytes }) => this.#tryTake(held, bytes));
+    const next = () => this.#waiting.next((_, { held, bytes }) => this.#tryTake(held, bytes, 0));
     for (let one = next(); one; one = next()) one.start();
   }
 
-  /** The hold that loses so that another one may grow; that one itself, where nobody who holds more can be ended. */
-  #loserFor(held: Held, own: Share): Held {
+  /** Bytes that `add` surely gets from those who still hold more than this workspace with `bytes` more. */
+  #endableAbove({ workspaceId }: Held, bytes: number): number {
+    const own = bytes + (this.#shares.get(workspaceId)?.bytes ?? 0);
+    let sum = 0;
+    for (const { bytes: theirs, holds } of this.#shares.values()) {
+      if (theirs <= own) continue;
+      let endable = 0;
+      for (const held of holds) if (held.ending) endable += held.bytes;
+      sum += Math.min(endable, theirs - own);
+    }
+    return sum;
+  }
+
+  #mayExceed({ bytes }: Share): boolean {
+    return bytes <= this.#most * smallPart && this.#bytes <= this.#most * beyond;
+  }
+
+  /** The hold that loses so that one of a workspace that holds less may grow. */
+  #lastOfHeavier(own: Share): Held | undefined {
     const heavier = [...this.#shares.values()].filter(({ bytes }) => bytes > own.bytes);
     for (const share of heavier.sort((a, b) => b.bytes - a.bytes)) {
       const loser = lastOfLargestParty(share, undefined);
       if (loser) return loser;
     }
-    return lastOfLargestParty(own, held) ?? held;
+    return undefined;
   }
 }
 
@@ -178,7 +217,7 @@ export class Held {
 
   /** Makes sure that so many bytes are taken; the first ones when there is room. @throws AppError tooMany */
   async takeUpTo(bytes: number): Promise<void> {
-    const more = bytes - this.taken;
+    const more = Math.min(bytes, this.#budget.mostOfOne) - this.taken;
     if (more <= 0) return;
     if (this.taken > 0) this.#budget.takeMore(this, more);
     else await this.#budget.take(this, more);
