@@ -158,8 +158,14 @@ class Sending implements Ended {
   /** From now on the memory is that of the sender, who knows how long it is needed. */
   #keep(): void {
     const { held } = this.#exchange;
-    if (held) held.ending = undefined;
-    else this.#held?.end();
+    if (held) {
+      held.ending = undefined;
+      return;
+    }
+    this.#held?.end();
+    // A second transfer counts all of its bytes again.
+    this.#held = undefined;
+    this.#counted = 0;
   }
 
   reject(error: OutboundError): void {
@@ -189,5 +195,15 @@ function joined({ status, statusText, headers, pieces }: Received): Answer {
 /** Most upstreams follow our request to compress nothing. @throws OutboundError */
 function decoded(answer: Answer, exchange: Exchange, onThread: DecodeOnThread): Answer | Promise<Answer> {
   if (answer.headers['content-encoding'] === undefined) return answer;
-  return decodeBody(answer, exchange, onThread).then((body) => ({ ...answer, body }));
+  return decodeBody(answer, exchange, onThread).then((body) => {
+    if (!holdsDecoded(exchange, answer.body.length, body.length)) throw noMemory();
+    return { ...answer, body };
+  });
+}
+
+/** Counts what an answer takes more than it did before it was decoded: 12 KB of gzip can hold 10 MB. */
+function holdsDecoded({ held }: Exchange, arrived: number, bytes: number): boolean {
+  if (!held || bytes <= uncounted) return true;
+  const counted = arrived > uncounted ? arrived : 0;
+  return held.add(Math.max(0, bytes - counted));
 }

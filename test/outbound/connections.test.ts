@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { hopHeader } from '../../src/domain/http/headers.ts';
+import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
 import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
 import { OutboundError } from '../../src/errors.ts';
 import { type Resolve, systemResolve } from '../../src/outbound/connector.ts';
@@ -119,6 +120,27 @@ describe('the HTTP client', () => {
     assert.ok(error instanceof OutboundError, String(error));
     return error.reason;
   };
+
+  it('[find A7] counts an answer by what it takes when it is decoded', async () => {
+    const budget = new MemoryBudget(100_000);
+    const held = [0, 1, 2].map(() => budget.hold('w'));
+    const send = (at: number, bytes: number) => {
+      upstream.on('GET /packed', () => ({
+        headers: { 'content-encoding': 'gzip' },
+        body: gzipSync(Buffer.alloc(bytes, 'a')),
+      }));
+      return http.send(exchange(upstream.url, '/packed', { held: held[at] }));
+    };
+    assert.equal((await send(0, 90_000)).body.length, 90_000);
+    assert.equal(await reasonOf(send(1, 20_000)), 'no_memory');
+    assert.equal((await send(2, 10_000)).body.length, 10_000);
+    assert.deepEqual(
+      held.map(({ bytes }) => bytes),
+      [90_000, 0, 0],
+    );
+    for (const one of held) one.end();
+    assert.equal(budget.bytes, 0);
+  });
 
   it('[sec B4] serves a name while it stands for a permitted address, and no longer', async () => {
     upstream.on('GET /once', () => ({ headers: { connection: 'close' }, body: { ok: true } }));
