@@ -77,6 +77,8 @@ function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner
     operations: createOperationQueue(Number.POSITIVE_INFINITY),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
     writes: createWriteQueue(),
+    // Seeding has no credential that could end.
+    createAdmission: () => ({ isOld: () => false, again: () => undefined }),
     onCommitted: async () => undefined,
   };
 }

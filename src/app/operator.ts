@@ -75,6 +75,8 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     operations: createOperationQueue(Number.POSITIVE_INFINITY),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
     writes: createWriteQueue(),
+    // The operator at the machine has no credential that could end.
+    createAdmission: () => ({ isOld: () => false, again: () => undefined }),
     onCommitted: async () => undefined,
   };
   const actor = operatorOf(workspaceId);

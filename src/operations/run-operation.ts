@@ -5,6 +5,7 @@ import { type BodyLimits, bodyLimits, configurationLimits, shortLimits } from '.
 import { holdsNul, isLargerThan, plainNumbers } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
 import { LongText } from '../domain/json/long-text.ts';
+import type { Admission } from '../domain/mcp.ts';
 import { problemsOf } from '../domain/problems/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
@@ -35,6 +36,8 @@ export type Runner = {
   operations: OperationQueue;
   memory: MemoryBudget;
   writes: WriteQueue;
+  /** A decision that counts from now, and is old after half a second. */
+  createAdmission: (decide: () => Promise<void>) => Admission<void>;
   /** Called after a commit, so that the change takes effect in this process at once. */
   onCommitted: () => Promise<void>;
 };
@@ -45,7 +48,7 @@ export type Asked = { actor: Actor; input: unknown; requestId: string };
 /**
  * Runs an operation: authorises, validates, runs it in a transaction, audits. All interfaces use this function.
  * @throws AppError forbidden, notFound, invalid, conflict, tooMany
- * @throws Unauthenticated when the credential ended before the change
+ * @throws Unauthenticated when the credential ended before the change, or while the operation waited for its turn or memory
  */
 export async function runOperation<Op extends Operation>(
   runner: Runner,
@@ -57,19 +60,28 @@ export async function runOperation<Op extends Operation>(
   const context = (of: Context['db']): Context => {
     return { ...parts, db: of, actor, requestId, room: noRoom, held: () => undefined, quotas: parts.defaultQuotas };
   };
+  const admission = runner.createAdmission(async () => checkScope(op, await actorNow(db, actor, parts.now())));
   if (op.isReport) {
     const input = await inputOf(op, raw);
-    return reports.run(actor.workspaceId, (of) => op.run(context(of), input) as Promise<OutputOf<Op>>);
+    return reports.run(actor.workspaceId, async (of) => {
+      if (admission.isOld()) await admission.again();
+      return (await op.run(context(of), input)) as OutputOf<Op>;
+    });
   }
   await nextTurn();
   const { waiting: bytes, running } = memoryOfInput(raw);
   return operations.run({ actor, effect: op.effect, bytes }, async (hasWaited) => {
-    if (hasWaited) checkScope(op, await actorNow(db, actor, parts.now()));
+    if (hasWaited) await admission.again();
     const held = runner.memory.hold(actor.workspaceId, actor.id);
+    // The wait for memory takes seconds, in which the credential may end.
+    const take = async (memory: number) => {
+      await held.takeUpTo(memory);
+      if (admission.isOld()) await admission.again();
+    };
     try {
-      if (running > ordinary) await held.takeUpTo(running);
+      if (running > ordinary) await take(running);
       const input = await inputOf(op, raw);
-      const room = (length: number) => held.takeUpTo(memoryOfConfiguration(length));
+      const room = (length: number) => take(memoryOfConfiguration(length));
       const own = { ...context(db), room, held: () => (held.taken > 0 ? held : undefined) };
       if (op.effect === 'write') return await change(runner, op, own, input);
       return (await op.run(own, input)) as OutputOf<Op>;

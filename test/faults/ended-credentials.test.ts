@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { localWorkspace } from '../../src/config.ts';
+import { operations } from '../../src/operations/index.ts';
+import { runOperation } from '../../src/operations/run-operation.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
@@ -34,6 +37,9 @@ for (const engine of engines) {
       });
       owner = await personSession(toolhost, { name: 'Olga' });
       await toolhost.createServer(serverAt('called', upstream.url));
+      const long = { a: { type: 'string', description: 'x'.repeat(1900) } };
+      const tools = Array.from({ length: 120 }, (_, n) => toolAt(upstream.url, { name: `t${n}`, input_schema: long }));
+      await toolhost.createServer(serverAt('large', upstream.url, { tools }));
     });
     after(async () => {
       await toolhost.stop();
@@ -112,6 +118,24 @@ for (const engine of engines) {
         const { status, body } = await held.finish();
         assert.ok(status === 401 || status === 403, `${status} ${JSON.stringify(body)}`);
         assert.equal((await asOwner('GET', `/servers/${slug}`)).status, 404);
+      });
+    }
+
+    for (const [name, op, input] of [
+      ['an operation that waits for the memory of a configuration', operations.getMcpServer, { slug: 'large' }],
+      ['a report that waits for its turn', operations.listMcpServers, {}],
+    ] as const) {
+      it(`[sec E1] reads nothing by ${name}`, async () => {
+        const { id } = await newKey();
+        const { runner } = toolhost.running.app;
+        const scopes = ['manage' as const];
+        const actor = { kind: 'api_key' as const, id, workspaceId: localWorkspace.id, scopes, servers: undefined };
+        await runOperation(runner, op, { actor, input, requestId: 'req_before' });
+        await asOwner('DELETE', `/keys/${id}`);
+        const reading = runOperation(runner, op, { actor, input, requestId: 'req_after' });
+        passTime();
+        await assert.rejects(reading, /the API key ended while the request was under way/);
+        assert.equal(runner.memory.bytes, 0);
       });
     }
 
