@@ -5,7 +5,7 @@ import { searchInstructions } from '../domain/search/own-tools.ts';
 import type { Party, Visit } from '../domain/visit.ts';
 import { whenKnown } from '../domain/work/maybe-promise.ts';
 import { type CallToolParts, callTool } from './call/call-tool.ts';
-import type { CallerOptions } from './callers/caller.ts';
+import type { Admitted, CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
 import { addressOf, type HostedServer } from './hosted/hosted-server.ts';
 import { callWithReadMore } from './own-tools/read-more.ts';
@@ -26,15 +26,17 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   };
   const known: Party = { workspaceId: server.workspaceId };
   // Anybody can bring a token, and one person can log in many times: only an API key shows whose a caller is.
-  const isKnown = server.access === 'api_key';
-  const partyOf = (visit: Visit): Party =>
-    isKnown ? known : { workspaceId: server.workspaceId, network: parts.callers.networkOf(visit) };
+  const mayHaveKey = server.access === 'caller_token' && !config.authentication;
+  const partyOf = (visit: Visit, callerOf: Admitted): Party =>
+    server.access === 'api_key' || (mayHaveKey && callerOf().kind === 'api_key')
+      ? known
+      : { workspaceId: server.workspaceId, network: parts.callers.networkOf(visit) };
   const run = server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;
   return {
     hints,
     admit(visit, look) {
       return whenKnown(resolveCaller(server, visit, parts.callers, look), (callerOf) =>
-        mcpServer(server, (call) => run(server, callerOf(), call, parts), partyOf(visit)),
+        mcpServer(server, (call) => run(server, callerOf(), call, parts), partyOf(visit, callerOf)),
       );
     },
     about: {

@@ -5,6 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { processMemory } from '../../src/app/process-memory.ts';
 import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
+import { memoryParty } from '../../src/gateway/call/call-memory.ts';
+import { partyOf } from '../../src/gateway/callers/known-callers.ts';
 import { toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -134,6 +136,20 @@ describe('[find A7] memory that nobody can take back', () => {
   });
 });
 
+describe('[find A7] the party that holds the memory of a call', () => {
+  const caller = { kind: 'oauth' as const, keyId: undefined, id: 'one', network: undefined, token: undefined };
+  const credential = { workspaceId: 'w', network: '192.0.2.1', tools: new Set<string>(), isFailing: false, usedAt: 0 };
+
+  it('is the address of callers who are not known and of logins, and otherwise the credential', () => {
+    const party = partyOf('192.0.2.1');
+    assert.equal(memoryParty({ ...caller, network: '192.0.2.1' }), party);
+    assert.equal(memoryParty({ ...caller, credential: { ...credential, party, isProven: false } }), party);
+    assert.equal(memoryParty({ ...caller, party }), party, 'one person can log in many times');
+    assert.equal(memoryParty({ ...caller, credential: { ...credential, party, isProven: true } }), 'one');
+    assert.equal(memoryParty(caller), 'one');
+  });
+});
+
 describe('[find A7] the memory of calls', () => {
   let toolhost: TestToolhost;
   let upstream: Server;
@@ -154,7 +170,7 @@ describe('[find A7] the memory of calls', () => {
     await once(upstream, 'listening');
     const { port } = upstream.address() as AddressInfo;
     const memory = () => ({ ...processMemory(1), work: 20 * megabyte, waitingInputs: 20 * megabyte });
-    toolhost = await startToolhost({ egress: [port], surroundings: { memory } });
+    toolhost = await startToolhost({ egress: [port], surroundings: { memory, queueMs: 60_000 } });
     keys = { greedy: await toolhost.key({ workspace: 'greedy' }), modest: await toolhost.key({ workspace: 'modest' }) };
     const url = `http://127.0.0.1:${port}`;
     const wait = { timeout_ms: 20_000, method: 'POST', input_schema: { a: { type: 'object' } } };
@@ -213,6 +229,35 @@ describe('[find A7] the memory of calls', () => {
     await Promise.all([own, ...all]);
     assert.match(said ?? '', /done/);
     await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
+  });
+
+  it('is taken from calls that wait for a slot, too', async () => {
+    const limit = (concurrent_calls: number | null) =>
+      toolhost.rest('PATCH', '/servers/greedy/limits', { key: keys.greedy, body: { concurrent_calls } });
+    assert.equal((await limit(1)).status, 200);
+    const a = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`name${n}`, 1]));
+    const { memory } = toolhost.running.app.runner;
+    const send = async () => {
+      const before = memory.bytes;
+      const reply = call('greedy', 'wait', { a });
+      await eventually(() => assert.ok(memory.bytes > before && held.length === 1));
+      return { reply };
+    };
+    const first = await send();
+    const [second, third] = [await send(), await send()];
+    const others = ['b', 'c', 'd'].map((workspaceId) => memory.hold(workspaceId));
+    for (const other of others) assert.ok(other.add(5 * megabyte));
+    const { status, text } = await third.reply;
+    assert.equal(status, 503);
+    assert.match(text, /no memory left for the arguments of this call, .*; this call was not made/);
+    for (const other of others) other.end();
+    for (const { reply } of [first, second]) {
+      await eventually(() => assert.equal(held.length, 1));
+      held.pop()?.end('done');
+      assert.match((await reply).text, /done/);
+    }
+    await limit(null);
+    await eventually(() => assert.equal(memory.bytes, 0));
   });
 
   it('is waited for by operations with large configurations, and by none with a small one', async () => {

@@ -4,7 +4,7 @@ import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts'
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError, ServerChanged, ToolFailure } from '../../errors.ts';
+import { ServerChanged, ToolFailure } from '../../errors.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { admitAgain } from '../admission.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
@@ -22,6 +22,7 @@ import { fitCall } from '../long-answers/fit-call.ts';
 import { noteAnswer, readCall } from './answer-of-call.ts';
 import { beginCall, type Call } from './call.ts';
 import { failureOf, outcomeOfError } from './call-failure.ts';
+import { enterLimits, holdArguments, memoryParty } from './call-memory.ts';
 import { recordedReason } from './call-reason.ts';
 import { callRecord } from './call-record.ts';
 import { captureOf, isCallCaptured } from './capture.ts';
@@ -64,14 +65,14 @@ export async function callTool(
   if (!tool) return textResult(`there is no tool ${JSON.stringify(asked.name)}`, true);
   const span = parts.trace?.(server.slug, asked);
   caller.known?.grade(caller, tool);
-  const held = parts.memory.hold(server.workspaceId, partyOf(caller));
+  const held = parts.memory.hold(server.workspaceId, memoryParty(caller));
   const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span, held });
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
   let isMadeAgain = false;
   try {
     holdArguments(call);
-    const entered = parts.limits.enter(server, caller.id, call.onGone, caller);
+    const entered = enterLimits(call, parts.limits);
     slots = entered instanceof Promise ? await entered : entered;
     call.waitMs = performance.now() - call.startedClock;
     const read = await run(call, parts);
@@ -92,26 +93,6 @@ export async function callTool(
     if (captured) await captured;
     held.end();
   }
-}
-
-/** Callers who may be one person hold their memory together; so do all credentials of an address that are not proven. */
-function partyOf({ network, credential, id }: Caller): string | undefined {
-  return network ?? (credential && !credential.isProven ? credential.party : id);
-}
-
-/** Shorter requests, in bytes, are not counted: their number is limited, too. */
-const countedBytes = 4 * 1024;
-/** How many bytes a byte of a request takes while its call runs: many short names take most. */
-const bytesOfByte = 8;
-
-/** @throws AppError unavailable */
-function holdArguments({ held, asked }: Call): void {
-  if (asked.bytesIn <= countedBytes || held.add(asked.bytesIn * bytesOfByte)) return;
-  throw new AppError(
-    'unavailable',
-    'the service has no memory left for the arguments of this call, and this workspace uses most of it; this call was not made, try again in 5 s, with fewer large calls at a time',
-    { retryAfterS: 5 },
-  );
 }
 
 function leave(call: Call, slots: Slots, limits: Limits, isMadeAgain: boolean): void {

@@ -1,0 +1,64 @@
+import { AppError } from '../../errors.ts';
+import type { Caller } from '../callers/caller.ts';
+import { partyOf } from '../callers/known-callers.ts';
+import type { Limits, Slots } from '../limits/limits.ts';
+import type { Call } from './call.ts';
+
+/**
+ * The party that holds the memory of a call. Callers who may be one person hold it together: unknown ones, credentials
+ * that are not proven and logins of one address.
+ */
+export function memoryParty({ network, credential, party, id }: Caller): string | undefined {
+  if (network !== undefined) return partyOf(network);
+  return credential && !credential.isProven ? credential.party : (party ?? id);
+}
+
+/** Shorter requests, in bytes, are not counted: their number is limited, too. */
+const countedBytes = 4 * 1024;
+/** How many bytes a byte of a request takes while its call runs: many short names take most. */
+const bytesOfByte = 8;
+
+/** Counts the arguments of a call. @throws AppError unavailable */
+export function holdArguments({ held, asked }: Call): void {
+  if (asked.bytesIn > countedBytes && !held.add(asked.bytesIn * bytesOfByte)) throw noMemory();
+}
+
+/**
+ * Takes the slots of a call; returns a promise if it has to wait. A call with counted arguments gives up its place in the
+ * queue when others need the memory.
+ * @throws AppError tooMany or unavailable, ToolFailure cancelled
+ */
+export function enterLimits({ server, caller, held, onGone }: Call, limits: Limits): Slots | Promise<Slots> {
+  if (held.bytes === 0) return limits.enter(server, caller.id, onGone, caller);
+  let isGivenUp = false;
+  const onWaiting = (leave: () => void) => {
+    onGone?.(leave);
+    const giveUp = () => {
+      isGivenUp = true;
+      leave();
+    };
+    held.ending = { giveUp };
+  };
+  const entered = limits.enter(server, caller.id, onWaiting, caller);
+  if (!(entered instanceof Promise)) return entered;
+  return entered.then(
+    (slots) => {
+      held.ending = undefined;
+      if (!isGivenUp) return slots;
+      // The slot came in the same moment.
+      limits.leave(slots);
+      throw noMemory();
+    },
+    (error: unknown) => {
+      throw isGivenUp ? noMemory() : error;
+    },
+  );
+}
+
+function noMemory(): AppError {
+  return new AppError(
+    'unavailable',
+    'the service has no memory left for the arguments of this call, and this workspace uses most of it; this call was not made, try again in 5 s, with fewer large calls at a time',
+    { retryAfterS: 5 },
+  );
+}
