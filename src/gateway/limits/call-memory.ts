@@ -1,8 +1,8 @@
 import { AppError } from '../../errors.ts';
+import type { Call } from '../call/call.ts';
 import type { Caller } from '../callers/caller.ts';
 import { partyOf } from '../callers/known-callers.ts';
-import type { Limits, Slots } from '../limits/limits.ts';
-import type { Call } from './call.ts';
+import type { Limits, Slots } from './limits.ts';
 
 /**
  * The party that holds the memory of a call. Callers who may be one person hold it together: unknown ones, credentials
