@@ -1,8 +1,19 @@
+import type { ToolCall } from '../../domain/mcp.ts';
+import type { Held } from '../../domain/work/memory-budget.ts';
 import { AppError } from '../../errors.ts';
-import type { Call } from '../call/call.ts';
 import type { Caller } from '../callers/caller.ts';
 import { partyOf } from '../callers/known-callers.ts';
+import type { Limited } from './lane-book.ts';
 import type { Limits, Slots } from './limits.ts';
+
+/** What a call that asks for its slots has. */
+type Entering = {
+  server: Limited;
+  caller: Caller;
+  held: Held;
+  asked: Pick<ToolCall, 'bytesIn'>;
+  onGone: ToolCall['onGone'] | undefined;
+};
 
 /**
  * The party that holds the memory of a call. Callers who may be one person hold it together: unknown ones, credentials
@@ -19,7 +30,7 @@ const countedBytes = 4 * 1024;
 const bytesOfByte = 8;
 
 /** Counts the arguments of a call. @throws AppError unavailable */
-export function holdArguments({ held, asked }: Call): void {
+export function holdArguments({ held, asked }: Pick<Entering, 'held' | 'asked'>): void {
   if (asked.bytesIn > countedBytes && !held.add(asked.bytesIn * bytesOfByte)) throw noMemory();
 }
 
@@ -28,7 +39,7 @@ export function holdArguments({ held, asked }: Call): void {
  * queue when others need the memory.
  * @throws AppError tooMany or unavailable, ToolFailure cancelled
  */
-export function enterLimits({ server, caller, held, onGone }: Call, limits: Limits): Slots | Promise<Slots> {
+export function enterLimits({ server, caller, held, onGone }: Entering, limits: Limits): Slots | Promise<Slots> {
   if (held.bytes === 0) return limits.enter(server, caller.id, onGone, caller);
   let isGivenUp = false;
   const onWaiting = (leave: () => void) => {
