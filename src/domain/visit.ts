@@ -33,7 +33,7 @@ export type Strangers = {
  */
 export type Party = { readonly workspaceId: string; readonly network?: string | undefined };
 
-/** Names what is held by: many servers are one workspace's, but anybody can bring a token to any of them. */
+/** Who holds something for a party: the network where there is one, because anybody can bring a token to any server. */
 export function holderOf({ network, workspaceId }: Party): string {
   return network ?? workspaceId;
 }
