@@ -2,13 +2,14 @@ import { join } from 'node:path';
 import { type Config, localWorkspace, type Settings } from '../config.ts';
 import { AppError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { type DatabaseClock, type ProcessClocks, startDatabaseClock } from '../store/changes/database-clock.ts';
+import { type DatabaseClock, startDatabaseClock } from '../store/changes/database-clock.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Db } from '../store/db.ts';
 import { insertWorkspace } from '../store/people/workspaces.ts';
 import { isSlugServed } from '../store/servers/servers.ts';
 import { version } from '../version.ts';
 import { faultLog, lostConnectionLog } from './observability/fault-log.ts';
+import type { Surroundings } from './surroundings.ts';
 
 /** A database and its clock, which all decisions shared by several processes use. */
 export type Store = Database & { time: DatabaseClock };
@@ -28,7 +29,7 @@ export async function openStore(
   { config, secrets }: Settings,
   exclusive: boolean,
   log: Log,
-  clocks: ProcessClocks,
+  surroundings: Pick<Surroundings, 'now' | 'clock' | 'postgresLimits'>,
 ): Promise<Store> {
   const database = await openDatabase({
     postgres: secrets.postgres,
@@ -36,7 +37,8 @@ export async function openStore(
     migrations: migrationsFolder,
     version,
     exclusive,
-    now: clocks.now,
+    postgresLimits: surroundings.postgresLimits,
+    now: surroundings.now,
     onError: lostConnectionLog(log, () => performance.now()),
     onFault: faultLog(log, () => performance.now()),
     // One process of a service logs the warning for all.
@@ -44,7 +46,7 @@ export async function openStore(
   });
   try {
     if (exclusive) await refuseTakenSlug(database.db, config.managementSlug);
-    const time = await startDatabaseClock(database.db, clocks);
+    const time = await startDatabaseClock(database.db, surroundings);
     await insertWorkspace(database.db, { ...localWorkspace, at: time.now() });
     return { ...database, time };
   } catch (error) {

@@ -2,6 +2,7 @@ import type { Resolve } from '../outbound/connector.ts';
 import type { EgressAllow } from '../outbound/egress.ts';
 import type { LookupLimits } from '../outbound/lookups.ts';
 import type { ProcessClocks } from '../store/changes/database-clock.ts';
+import type { PostgresLimits } from '../store/engine/postgres.ts';
 import type { LoopLag } from './observability/loop-lag.ts';
 import type { ProcessMemory } from './process-memory.ts';
 
@@ -31,6 +32,8 @@ export type Surroundings = {
   clock: () => number;
   /** The share of time that the reports of one workspace may take, from 0 to 1. */
   reportShare: number;
+  /** How long work at PostgreSQL may take; undefined: the usual limits. */
+  postgresLimits?: PostgresLimits | undefined;
   /** Time between two looks whether this process should do the work that one of all does, in ms. */
   electedLookMs: number;
   /** Divides the memory of this process, which is one of so many workers. */

@@ -7,7 +7,7 @@ import type { Engine } from './db.ts';
 import { type FaultKind, faultKinds } from './engine/faults.ts';
 import { migrate } from './engine/migrate.ts';
 import { openingFailure } from './engine/opening-failure.ts';
-import type { PoolUse } from './engine/postgres.ts';
+import type { PoolUse, PostgresLimits } from './engine/postgres.ts';
 import type { PostgresLocation } from './engine/postgres-location.ts';
 import { makeDataFolderPrivate, makePrivateFile } from './engine/private-files.ts';
 import { Renewal } from './engine/renewal.ts';
@@ -61,6 +61,8 @@ export type DatabaseOptions = {
   version: string;
   /** Whether this process serves, and so must be the only one on a SQLite file. */
   exclusive: boolean;
+  /** Undefined: the usual ones. */
+  postgresLimits?: PostgresLimits | undefined;
   now: () => number;
   onError: (error: Error) => void;
   onFault: OnFault;
@@ -166,7 +168,8 @@ async function openPostgres(
   const { postgresDialect } = await import('./engine/postgres.ts');
   const { createPostgresCallWriter } = await import('./calls/postgres-call-writer.ts');
   const renewal = new Renewal();
-  const connect = (use: PoolUse) => watched(postgresDialect(location, options.onError, use, renewal));
+  const connect = (use: PoolUse) =>
+    watched(postgresDialect(location, options.onError, use, renewal, options.postgresLimits));
   const patient = connect('migrations');
   try {
     await migrate(patient, 'postgres', { ...options, folder: options.migrations });

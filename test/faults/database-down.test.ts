@@ -140,7 +140,12 @@ describe('a PostgreSQL that fails', () => {
       const url = new URL(await postgres.createDatabase());
       proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
       url.port = String(proxy.port);
-      toolhost = await startToolhost({ egress: [upstream.port], env: { DATABASE_URL: url.href } });
+      toolhost = await startToolhost({
+        egress: [upstream.port],
+        env: { DATABASE_URL: url.href },
+        // This is about the limits.
+        surroundings: { postgresLimits: undefined },
+      });
     });
     after(async () => {
       await toolhost.stop();

@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { eventually } from '../support/eventually.ts';
+import { patientLimits } from '../support/store/patient-limits.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/store/postgres-proxy.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
@@ -21,6 +22,8 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     database = await openDatabase({
       ...options,
       postgres: { url: proxy.url, connections: 1, authorities: undefined },
+      // The first statement of a test waits for this limit, and the next one must not reach it.
+      postgresLimits: { ...patientLimits, statements: { ...patientLimits.statements, reports: 8000 } },
       onError: (error) => lost.push(error.message),
     });
     blocker = new pg.Client({ connectionString: url });

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import pg from 'pg';
+import type { Surroundings } from '../../src/app/surroundings.ts';
 import { postgresConfig, postgresUrlProblems } from '../../src/store/engine/postgres-url.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -43,8 +44,9 @@ async function refusal(env: Record<string, string>): Promise<string> {
 async function withToolhost(
   env: Record<string, string>,
   work: (toolhost: TestToolhost) => Promise<void>,
+  surroundings: Partial<Surroundings> = {},
 ): Promise<void> {
-  const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env } });
+  const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env }, surroundings });
   try {
     await work(toolhost);
   } finally {
@@ -106,7 +108,7 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
     ['through PgBouncer', () => bouncer.url],
   ] as const) {
     it(`[find C3] a statement that waits too long is ended at the server, ${name}`, async () => {
-      await withToolhost({ DATABASE_URL: urlOf() }, async (toolhost) => {
+      const work = async (toolhost: TestToolhost) => {
         const blocker = new pg.Client({ connectionString: directUrl });
         await blocker.connect();
         await blocker.query('begin; lock table servers in access exclusive mode');
@@ -129,7 +131,8 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
           await blocker.end();
         }
         assert.equal((await toolhost.rest('GET', '/servers')).status, 200);
-      });
+      };
+      await withToolhost({ DATABASE_URL: urlOf() }, work, { postgresLimits: undefined });
     });
   }
 });

@@ -14,8 +14,8 @@ type Connection = {
 type Client = { connection: Connection; host: string; port: number; processID: number; secretKey: unknown };
 type ConnectionClass = new (config: { ssl?: pg.ClientConfig['ssl'] }) => Connection & pg.Connection;
 
-/** How long the server may take to answer a request to cancel, in ms; after that the connection counts as lost. */
-const graceMs = 1000;
+/** How long the server may say nothing after a statement, and after a request to cancel one. */
+type SilenceLimits = { statementMs: number; cancelMs: number };
 
 /** SQLSTATE query_canceled. */
 const cancelled = '57014';
@@ -35,13 +35,13 @@ const readOnly = '25006';
 export class LimitedClient implements PostgresPoolClient {
   readonly #client: pg.PoolClient;
   /** Undefined: no limit. */
-  readonly #ms: number | undefined;
+  readonly #silence: SilenceLimits | undefined;
   readonly #renewal: Renewal;
   #isCancelled = false;
 
-  constructor(client: pg.PoolClient, ms: number | undefined, renewal: Renewal) {
+  constructor(client: pg.PoolClient, silence: SilenceLimits | undefined, renewal: Renewal) {
     this.#client = client;
-    this.#ms = ms;
+    this.#silence = silence;
     this.#renewal = renewal;
   }
 
@@ -58,7 +58,7 @@ export class LimitedClient implements PostgresPoolClient {
   async #run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     if (this.#isCancelled)
       throw Object.assign(new Error('an earlier statement of this connection was cancelled'), { code: cancelled });
-    const stopWatching = this.#ms === undefined ? undefined : this.#watch(this.#ms);
+    const stopWatching = this.#silence === undefined ? undefined : this.#watch(this.#silence);
     try {
       return await this.#client.query(text, [...parameters]);
     } catch (error) {
@@ -70,7 +70,7 @@ export class LimitedClient implements PostgresPoolClient {
   }
 
   /** Limits the silence of the statement that follows; the result ends the limit. */
-  #watch(ms: number): () => void {
+  #watch({ statementMs, cancelMs }: SilenceLimits): () => void {
     const client = this.#client as unknown as Client;
     const { stream } = client.connection;
     const isInTransaction = this.#client.getTransactionStatus() !== 'I';
@@ -80,11 +80,11 @@ export class LimitedClient implements PostgresPoolClient {
         return;
       }
       this.#isCancelled = true;
-      stream.setTimeout(graceMs);
-      requestCancel(client);
+      stream.setTimeout(cancelMs);
+      requestCancel(client, cancelMs);
     };
     stream.on('timeout', onSilence);
-    stream.setTimeout(isInTransaction ? ms + graceMs : ms);
+    stream.setTimeout(isInTransaction ? statementMs + cancelMs : statementMs);
     return () => {
       // A connection without a statement may be silent for as long as the pool keeps it.
       stream.setTimeout(0);
@@ -93,8 +93,11 @@ export class LimitedClient implements PostgresPoolClient {
   }
 }
 
-/** Asks the server, over a separate connection, to cancel this client's statement (PostgreSQL protocol, 54.2.8). */
-function requestCancel({ connection: { ssl }, host, port, processID, secretKey }: Client): void {
+/**
+ * Asks the server, over a separate connection that lasts `ms` at most, to cancel this client's statement (PostgreSQL
+ * protocol, 54.2.8).
+ */
+function requestCancel({ connection: { ssl }, host, port, processID, secretKey }: Client, ms: number): void {
   const connection = new (pg.Connection as unknown as ConnectionClass)({ ssl });
   // The caller gets the error from the connection that it waits on.
   connection.on('error', () => undefined);
@@ -102,6 +105,6 @@ function requestCancel({ connection: { ssl }, host, port, processID, secretKey }
   if (ssl) connection.once('connect', () => connection.requestSsl());
   if (host.startsWith('/')) connection.connect(`${host}/.s.PGSQL.${port}` as never, undefined as never);
   else connection.connect(port, host);
-  connection.stream.setTimeout(graceMs, () => connection.stream.destroy());
+  connection.stream.setTimeout(ms, () => connection.stream.destroy());
   connection.stream.unref();
 }

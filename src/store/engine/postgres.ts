@@ -13,24 +13,40 @@ import type { PostgresLocation } from './postgres-location.ts';
 import { postgresConfig } from './postgres-url.ts';
 import { Renewal } from './renewal.ts';
 
-/** The purposes of connection pools: how many connections each may open, and how long its statements may take. */
+/** The purposes of connection pools. */
 export type PoolUse = 'requests' | 'reports' | 'changes' | 'migrations';
 
-/** `max` undefined: as many as the operator configures. `statementMs` undefined: no limit. */
-const pools: { [Use in PoolUse]: { max?: number; statementMs?: number } } = {
-  requests: { statementMs: 5000 },
+/** How long work at the database may take, in ms. Migrations take the time that they need. */
+export type PostgresLimits = {
+  /** A statement, by the purpose of its pool. */
+  statements: { readonly [use in Exclude<PoolUse, 'migrations'>]: number };
+  /** The wait for a lock. */
+  lock: number;
+  /** The silence of this process within a transaction. */
+  idleInTransaction: number;
+  /** The server's answer to a request to cancel a statement; after that the connection counts as lost. */
+  cancel: number;
+};
+
+const usualLimits: PostgresLimits = {
+  statements: { requests: 5000, reports: 3000, changes: 5000 },
+  lock: 2000,
+  idleInTransaction: 5000,
+  cancel: 1000,
+};
+
+/** Connections of a pool at once; undefined: as many as the operator configures. */
+const mostConnections: { readonly [use in PoolUse]: number | undefined } = {
+  requests: undefined,
   // A separate pool, so that statistics leave connections for calls.
-  reports: { max: 2, statementMs: 3000 },
+  reports: 2,
   // A process that waits for a connection to learn of changes would serve what was revoked.
-  changes: { max: 1, statementMs: 5000 },
-  // These take the time that they need.
-  migrations: { max: 1 },
+  changes: 1,
+  migrations: 1,
 };
 
 const int8 = 20;
 const idleMs = 5000;
-const lockMs = 2000;
-const idleInTransactionMs = 5000;
 /** How long a server that says nothing may take to close connections. */
 const closingMs = 1000;
 
@@ -47,8 +63,11 @@ export function postgresDialect(
   onLost: (error: Error) => void,
   use: PoolUse,
   renewal = new Renewal(),
+  limits = usualLimits,
 ): Dialect {
-  const { max = location.connections, statementMs } = pools[use];
+  const max = mostConnections[use] ?? location.connections;
+  const statementMs = use === 'migrations' ? undefined : limits.statements[use];
+  const silence = statementMs === undefined ? undefined : { statementMs, cancelMs: limits.cancel };
   const pool = new pg.Pool({
     ...postgresConfig(location.url, location.authorities),
     max,
@@ -72,7 +91,7 @@ export function postgresDialect(
     async connect() {
       for (;;) {
         const client = await pool.connect();
-        if (!renewal.isOutdated(client)) return new LimitedClient(client, statementMs, renewal);
+        if (!renewal.isOutdated(client)) return new LimitedClient(client, silence, renewal);
         client.release(true);
       }
     },
@@ -84,22 +103,26 @@ export function postgresDialect(
     options: pool.options,
   };
   return Object.assign(new PostgresDialect({ pool: limited }), {
-    createDriver: () => new LimitedDriver(limited, statementMs),
+    createDriver: () => new LimitedDriver(limited, beginning(statementMs, limits)),
   });
 }
 
-/** Begins transactions and sets their time limits in one round trip. */
+/** The statements that begin a transaction and set its time limits, in one round trip; 0 is no limit. */
+function beginning(statementMs: number | undefined, limits: PostgresLimits): string {
+  const settings = {
+    statement_timeout: statementMs ?? 0,
+    lock_timeout: statementMs === undefined ? 0 : limits.lock,
+    idle_in_transaction_session_timeout: statementMs === undefined ? 0 : limits.idleInTransaction,
+  };
+  return ['begin', ...Object.entries(settings).map(([name, ms]) => `set local ${name} = ${ms}`)].join('; ');
+}
+
 class LimitedDriver extends PostgresDriver {
   readonly #begin: string;
 
-  constructor(pool: PostgresPool, statementMs: number | undefined) {
+  constructor(pool: PostgresPool, begin: string) {
     super({ pool });
-    const limits = {
-      statement_timeout: statementMs ?? 0,
-      lock_timeout: statementMs === undefined ? 0 : lockMs,
-      idle_in_transaction_session_timeout: statementMs === undefined ? 0 : idleInTransactionMs,
-    };
-    this.#begin = ['begin', ...Object.entries(limits).map(([name, ms]) => `set local ${name} = ${ms}`)].join('; ');
+    this.#begin = begin;
   }
 
   override async beginTransaction(connection: DatabaseConnection): Promise<void> {

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
 import { version } from '../../../src/version.ts';
+import { patientLimits } from './patient-limits.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
 
 export const engines: readonly Engine[] = ['sqlite', 'postgres'];
@@ -35,6 +36,7 @@ export async function startStores(engine: Engine): Promise<Stores> {
     migrations: migrationsFolder,
     version,
     exclusive: false,
+    postgresLimits: patientLimits,
     now: Date.now,
     ...ignored,
   });

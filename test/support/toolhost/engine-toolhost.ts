@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
 import { version } from '../../../src/version.ts';
+import { patientLimits } from '../store/patient-limits.ts';
 import { startPostgres } from '../store/postgres.ts';
 import { ignored, migrationsFolder } from '../store/stores.ts';
 import { type MovableClock, movableClock } from './movable-clock.ts';
@@ -52,6 +53,7 @@ export async function startOn(
         migrations: migrationsFolder,
         version,
         exclusive: false,
+        postgresLimits: patientLimits,
         now: () => now,
         ...ignored,
       });

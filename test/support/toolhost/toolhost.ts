@@ -8,6 +8,7 @@ import { operations } from '../../../src/operations/index.ts';
 import { runOperation } from '../../../src/operations/run-operation.ts';
 import { type Running, start, usualSurroundings } from '../../../src/process/start.ts';
 import { insertWorkspace } from '../../../src/store/people/workspaces.ts';
+import { patientLimits } from '../store/patient-limits.ts';
 
 export type Json = { [key: string]: unknown };
 
@@ -101,6 +102,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       reportShare: 1,
       // A call that waits for a slot gets it, however busy the machine is; tests of the wait set their own.
       queueMs: 60_000,
+      postgresLimits: patientLimits,
       ...options.surroundings,
     },
   );
