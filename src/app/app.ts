@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Secrets } from '../config.ts';
 import type { McpEndpoint } from '../domain/mcp.ts';
+import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { loadedOnce } from '../domain/work/loaded-once.ts';
 import { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { createFront } from '../edge/front.ts';
@@ -21,7 +22,6 @@ import { createOperationQueue } from '../operations/quotas/operation-queue.ts';
 import { createWriteQueue } from '../operations/quotas/write-queue.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import type { Database } from '../store/database.ts';
-import type { Metric } from '../telemetry/metric.ts';
 import { callersOf } from './adapters/callers.ts';
 import { createConnectionProbe } from './adapters/connection-probe.ts';
 import { endpoints, hosting } from './adapters/endpoints.ts';
@@ -36,7 +36,7 @@ import type { FullConfig } from './full-config.ts';
 import { openKeyring } from './keys/keyring.ts';
 import { createLogins, type Logins } from './logins.ts';
 import { metricSources } from './observability/metric-sources.ts';
-import { startObservability } from './observability/observability.ts';
+import { type Observability, startObservability } from './observability/observability.ts';
 import { openStore, type Store } from './open-store.ts';
 import { operationParts, urlRule } from './operation-parts.ts';
 import { outboundClients } from './outbound-clients.ts';
@@ -48,8 +48,7 @@ import type { Web } from './web.ts';
 export type App = {
   handle: (request: IncomingMessage, response: ServerResponse) => void;
   runner: Runner;
-  /** The metrics of this process, as plain data. */
-  metrics(): Metric[];
+  observability: Pick<Observability, 'read' | 'onGivenUp'>;
   /** Fails readiness probes, so that load balancers send requests elsewhere. */
   drain(): void;
   /** See `Database`. */
@@ -69,7 +68,7 @@ export async function createApp(
   const { now } = database.time;
   const keyring = await openKeyring({ config, secrets }, database, log);
   const observability = await startObservability(config, secrets.metricsToken, log);
-  const work = startWork(config, surroundings);
+  const work = startWork(config, surroundings, observability.onGivenUp);
   const { memory, threads } = work;
   const { http, documents } = outboundClients(config, surroundings, log, { observability, ...work });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
@@ -126,7 +125,7 @@ export async function createApp(
   return {
     handle,
     runner,
-    metrics: observability.read,
+    observability,
     lost: database.lost,
     drain: others.readiness.drain,
     close: () => closeInTurn({ ...parts, elected, others, limited, documents, database, observability }),
@@ -136,11 +135,11 @@ export async function createApp(
 type Work = ReturnType<typeof startWork>;
 
 /** The threads, and the memory that the work of workspaces may fill. */
-function startWork({ workers }: FullConfig, { clock, memory: memoryOf }: Surroundings) {
+function startWork({ workers }: FullConfig, { clock, memory: memoryOf }: Surroundings, onGivenUp: OnGivenUp) {
   const { work, waitingInputs, thread, slowClients } = memoryOf(workers);
-  const memory = new MemoryBudget(work);
+  const memory = new MemoryBudget(work, onGivenUp);
   const threads = startThreads(clock, memory, thread);
-  return { memory, waitingInputs, slowClients, threads, decodeOnThread: decodingWork(threads) };
+  return { memory, waitingInputs, slowClients, threads, decodeOnThread: decodingWork(threads), onGivenUp };
 }
 
 /** What is kept of long and large answers for some minutes. */
@@ -190,9 +189,10 @@ function queuesOf(
   { engine, reports: db }: Database,
   { reportShare: share, clock }: Surroundings,
   { count: processCount }: Presence,
-  { waitingInputs, memory }: Work,
+  { waitingInputs, memory, onGivenUp }: Work,
 ): Pick<Runner, 'operations' | 'memory' | 'writes'> & { reports: ReportQueue } {
   const atOnce = engine === 'sqlite' ? 1 : 2;
   const reports = createReportQueue({ db, atOnce, share, clock, processCount });
-  return { reports, operations: createOperationQueue(waitingInputs), memory, writes: createWriteQueue() };
+  const operations = createOperationQueue(waitingInputs, onGivenUp);
+  return { reports, operations, memory, writes: createWriteQueue() };
 }

@@ -1,5 +1,6 @@
 import type { Config } from '../config.ts';
 import type { Visit } from '../domain/visit.ts';
+import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { createArrivingBodies } from '../edge/arriving-bodies.ts';
 import { clientNetwork } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
@@ -24,11 +25,12 @@ export type LimitedParts = {
   log: Log;
   /** For what slow clients make the process hold, in bytes. */
   slowClients: number;
+  onGivenUp: OnGivenUp;
 };
 
 /** Limits between a call and its upstream, so that no workspace slows another. */
 export function limitCalls(
-  { config, store, presence, http, log, slowClients }: LimitedParts,
+  { config, store, presence, http, log, slowClients, onGivenUp }: LimitedParts,
   surroundings: Surroundings,
 ) {
   const { clock, queueMs, createLoopLag } = surroundings;
@@ -60,7 +62,7 @@ export function limitCalls(
     breaker,
     http: breaker.around(http),
     presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: breaker.stateOf },
-    addresses: addressesOf(config, surroundings, processCount, slowClients),
+    addresses: addressesOf(config, surroundings, processCount, { mostBytes: slowClients, onGivenUp }),
     async stop() {
       lag.stop();
       await reserves.stop();
@@ -76,7 +78,7 @@ function addressesOf(
   { trustedProxies, refusalsPerMinute }: Config,
   { clock, slowReaderMs }: Surroundings,
   processCount: () => number,
-  mostBytes: number,
+  slowClients: { mostBytes: number; onGivenUp: OnGivenUp },
 ) {
   const ofVisit = (visit: Visit) => clientNetwork(visit, trustedProxies);
   const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });
@@ -84,8 +86,8 @@ function addressesOf(
     strangers,
     networkOf: ofVisit,
     limitedByAddress: strangers.limited,
-    arriving: createArrivingBodies({ networkOf: ofVisit, clock, mostBytes }),
-    unread: createUnreadAnswers({ networkOf: ofVisit, clock, slowReaderMs, mostBytes }),
+    arriving: createArrivingBodies({ networkOf: ofVisit, clock, ...slowClients }),
+    unread: createUnreadAnswers({ networkOf: ofVisit, clock, slowReaderMs, ...slowClients }),
     clock,
     processCount,
   };

@@ -1,4 +1,5 @@
 import { type ArrivingBodies, holderOf, type Party, type SharedArrivals, type Visit } from '../domain/visit.ts';
+import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { createHeldBytes } from './held-bytes.ts';
 
 type Arriving = Parameters<ArrivingBodies['release']>[0];
@@ -9,16 +10,27 @@ export type ArrivingBodiesOptions = {
   clock: () => number;
   /** Of all of them together. Anybody may post to a server whose credential only its upstream knows. */
   mostBytes: number;
+  onGivenUp: OnGivenUp;
 };
 
 /** Bodies that arrive, counted for their parties. */
-export function createArrivingBodies({ networkOf, clock, mostBytes }: ArrivingBodiesOptions): SharedArrivals {
+export function createArrivingBodies({
+  networkOf,
+  clock,
+  mostBytes,
+  onGivenUp,
+}: ArrivingBodiesOptions): SharedArrivals {
   const held = createHeldBytes<Arriving>({ mostBytes, clock });
   const of = (party: Party | undefined): ArrivingBodies => ({
     hold(request, bytes, giveUp) {
       if (held.resize(request, bytes)) return;
       request.once('close', () => held.release(request));
-      held.add(request, { party: party ? holderOf(party) : networkOf(request), bytes, giveUp });
+      const giveUpForOthers = () => {
+        onGivenUp('body');
+        giveUp();
+      };
+      const name = party ? holderOf(party) : networkOf(request);
+      held.add(request, { party: name, bytes, giveUp: giveUpForOthers });
     },
     release: held.release,
   });

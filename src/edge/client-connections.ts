@@ -1,5 +1,6 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
+import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { clientNetwork } from './client-address.ts';
 
 /** The connections of a network, in the order in which they came or were last looked at. */
@@ -13,7 +14,7 @@ const mostLooks = 200;
  * Above `most` connections, one of the network that has most is closed: an idle one that has done nothing since it was last
  * looked at, if there is one. So a network that opens ever more takes none from others. A request costs nothing here.
  */
-export function limitConnections(server: Server, most: number): void {
+export function limitConnections(server: Server, most: number, onGivenUp: OnGivenUp): void {
   const networks = new Map<string, Network>();
   let open = 0;
   server.on('connection', (socket) => {
@@ -28,7 +29,9 @@ export function limitConnections(server: Server, most: number): void {
       network.delete(connection);
       if (network.size === 0 && networks.get(name) === network) networks.delete(name);
     });
-    if (open > most) makeRoom(networks, connection, network);
+    if (open <= most) return;
+    makeRoom(networks, connection, network);
+    onGivenUp('connection');
   });
 }
 

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { holderOf, type Party, type Visit } from '../domain/visit.ts';
+import type { OnGivenUp } from '../domain/work/given-up.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { createHeldBytes } from './held-bytes.ts';
 import { createSharedPieces } from './shared-pieces.ts';
@@ -12,6 +13,7 @@ export type UnreadAnswersOptions = {
   slowReaderMs: number;
   /** Of all of them together. */
   mostBytes: number;
+  onGivenUp: OnGivenUp;
 };
 
 /** A client that reads all the time takes more than the system does at once, and is not slow for that. */
@@ -27,13 +29,17 @@ export function createUnreadAnswers({
   clock,
   slowReaderMs,
   mostBytes,
+  onGivenUp,
 }: UnreadAnswersOptions): UnreadAnswers {
   const held = createHeldBytes<ServerResponse>({ mostBytes, spareMs, clock });
   const shared = createSharedPieces<ServerResponse>(held.resize);
   const owners = new WeakMap<ServerResponse, Party>();
   const hold: UnreadAnswers['hold'] = (response, bytes, party, pieces = []) => {
     if (response.destroyed) return;
-    const giveUp = () => void response.destroy();
+    const giveUp = () => {
+      onGivenUp('unread_answer');
+      response.destroy();
+    };
     const timer = setTimeout(giveUp, slowReaderMs * (1 + Math.floor(bytes / bytesOfDeadline)));
     timer.unref();
     response.once('close', () => {

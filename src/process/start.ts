@@ -86,7 +86,8 @@ export async function start(
   server.on('checkExpectation', handle);
   closeSilentConnections(server, surroundings.silentMs);
   // Behind proxies all connections are theirs.
-  if (config.trustedProxies === 0) limitConnections(server, surroundings.mostConnections);
+  if (config.trustedProxies === 0)
+    limitConnections(server, surroundings.mostConnections, (what) => app?.observability.onGivenUp(what));
   // A process listens once it can serve, so a proxy in front sends it no call before. A free port is known only by
   // listening, and a port in use is reported before the database is touched.
   const isFree = !primary && config.port === 0;
@@ -99,7 +100,7 @@ export async function start(
     if (local.providesExample && local.examplePort !== undefined) {
       await provideExampleServer(app.runner, local.examplePort);
     }
-    primary?.onReport(app.metrics);
+    primary?.onReport(app.observability.read);
     if (!isFree) await listen(server, config, primary !== undefined);
   } catch (error) {
     await Promise.all([app?.close(), local?.close(), closeServer(server, drainMs)]);

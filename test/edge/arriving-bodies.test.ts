@@ -6,6 +6,7 @@ import { processMemory } from '../../src/app/process-memory.ts';
 import { reachableBytes } from '../support/collect-garbage.ts';
 import { eventually } from '../support/eventually.ts';
 import { echoConfig, resultOf } from '../support/mcp.ts';
+import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const mebibyte = 1024 * 1024;
@@ -45,6 +46,7 @@ describe('bodies that never arrive whole', () => {
     for (let begun = bytes; begun <= most + 4 * bytes; begun += bytes) await begin(path, token, bytes);
     const [answer] = await answered;
     assert.match(String(answer), /^HTTP\/1\.1 503 .*retry-after: 5\r\n.*too many bodies arrive at once/is);
+    assert.ok((await countGivenUp(toolhost.url, 'body')) >= 1);
   }
 
   for (const path of ['/mcp/echo', '/api/v1/servers']) {

@@ -10,6 +10,7 @@ import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { echoConfig } from '../support/mcp.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -81,6 +82,7 @@ describe('connections of clients', { timeout: 60_000 }, () => {
     assert.equal(isOpen(sockets.at(-1) as Socket), true);
     const left = sockets.filter(isOpen).length;
     assert.ok(left > 10 && left < 25, `${left} are left`);
+    assert.ok((await countGivenUp(toolhost.url, 'connection')) >= 60 - left);
     held.release({ body: { done: true } });
     const [response] = await once(begun, 'response');
     assert.match(await text(response), /done/);

@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { processMemory } from '../../src/app/process-memory.ts';
 import { serverAt } from '../support/configs.ts';
 import { echoConfig } from '../support/mcp.ts';
+import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -85,6 +86,7 @@ describe('answers that a client does not read', { timeout: 60_000 }, () => {
       moved += 3000;
       strangers.push(call('made-up'));
       await isCut(strangers[0] as Socket);
+      assert.ok((await countGivenUp(toolhost.url, 'unread_answer')) >= 1);
       assert.ok((await bytesOf(own)) > bytes);
       // Those that were not cut can still be read.
       assert.ok((await bytesOf(strangers.at(-1) as Socket)) > 8 * mebibyte);

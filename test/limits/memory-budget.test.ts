@@ -9,6 +9,7 @@ import { partyOf } from '../../src/gateway/callers/known-callers.ts';
 import { memoryParty } from '../../src/gateway/limits/call-memory.ts';
 import { toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
+import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const megabyte = 1024 * 1024;
@@ -197,6 +198,7 @@ describe('[find A7] the memory of calls', () => {
     const replies: Reply[] = [];
     const all = Array.from({ length: 6 }, () => call('greedy', 'long').then((reply) => replies.push(reply)));
     await eventually(() => assert.equal(replies.length, 2));
+    assert.ok((await countGivenUp(toolhost.url, 'memory')) >= 2);
     const modest = await Promise.all([call('modest', 'get'), call('modest', 'get')]);
     for (const { text } of modest) assert.doesNotMatch(text, /isError":true/);
     for (const { status, text } of replies) {

@@ -6,6 +6,7 @@ import { createOperationQueue } from '../../src/operations/quotas/operation-queu
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres } from '../support/store/postgres.ts';
+import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -108,6 +109,7 @@ describe('[find A7] operations of a workspace', () => {
       });
       await eventually(() => assert.equal(replies.length, 7));
       assert.deepEqual([...new Set(replies.map(({ status }) => status))], [429]);
+      assert.equal(await countGivenUp(toolhost.url, 'operation'), 7);
       for (const { headers, text } of replies) {
         assert.equal(headers.get('retry-after'), '2');
         assert.match(text, /100 others wait already; .* nothing was done, try again in 2 s/);

@@ -226,7 +226,7 @@ describe('the metrics', () => {
     assert.deepEqual(text.match(/\w+="local"/g), ['mode="local"']);
     const labels = [...families.values()].flatMap((family) => [...family.labels]);
     const known =
-      'access cache class database era event kind limit method mode node outcome state status version'.split(' ');
+      'access cache class database era event kind limit method mode node outcome state status version what'.split(' ');
     assert.deepEqual(
       labels.filter((label) => !known.includes(label)),
       [],
@@ -244,7 +244,7 @@ describe('the metrics', () => {
   });
 
   it('of several processes add up, but for those where the worst one counts', () => {
-    const one = toolhost.running.app.metrics();
+    const one = toolhost.running.app.observability.read();
     const other = structuredClone(one);
     for (const { name, samples } of other) {
       if (name === 'toolhost_database_up') for (const sample of samples) sample.value = 0;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
+import { givenUpKinds, type OnGivenUp } from '../../domain/work/given-up.ts';
 import type { Refusal } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { type LoginEvent, loginEvents } from '../../oauth/parts.ts';
@@ -22,6 +23,7 @@ export type Observability = {
   ofWebRouter: { onAnswered: (status: number) => void; metrics: (request: IncomingMessage) => Promise<Response> };
   onBlocked: (of: BlockedClass) => void;
   onLoginEvent: (event: LoginEvent) => void;
+  onGivenUp: OnGivenUp;
   /** Counts call records that were dropped. */
   onDropped: (rows: number) => void;
   /** Adds metrics whose values other modules keep. */
@@ -44,13 +46,13 @@ export async function startObservability(
   const calls = createCallMetrics();
   const requests = createRequestMetrics();
   const lag = startLagHistogram();
-  const { refused, blocked, logins } = createCounters();
+  const { refused, blocked, logins, givenUp } = createCounters();
   let dropped = 0;
   const sources: Source[] = [...processSources, droppedSource(() => dropped)];
   const read = () => [
     ...calls.read(),
     ...requests.read(),
-    ...[refused, blocked, logins, lag].map((part) => part.read()),
+    ...[refused, blocked, logins, givenUp, lag].map((part) => part.read()),
     ...sources.map(readSource),
     buildInfo({ version, mode: config.mode, database }),
   ];
@@ -66,6 +68,7 @@ export async function startObservability(
     ofWebRouter: { onAnswered: requests.countWeb, metrics },
     onBlocked: blocked.count,
     onLoginEvent: logins.count,
+    onGivenUp: givenUp.count,
     onDropped(rows) {
       dropped += rows;
     },
@@ -97,6 +100,12 @@ function createCounters() {
       'Logins through the OAuth proxy and refreshes at the providers, by what happened.',
       'event',
       loginEvents,
+    ),
+    givenUp: createCounter(
+      'toolhost_given_up_total',
+      'What was ended or refused so that others have room, or because its client is too slow: connections, bodies that arrive, answers that are not read, work that needs memory, and operations that wait.',
+      'what',
+      givenUpKinds,
     ),
   };
 }

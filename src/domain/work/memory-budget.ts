@@ -1,5 +1,6 @@
 import { AppError } from '../../errors.ts';
 import { FairQueue } from './fair-queue.ts';
+import type { OnGivenUp } from './given-up.ts';
 
 /** Work that can be ended because its memory is needed by others. */
 type Ending = { giveUp(): void };
@@ -24,13 +25,15 @@ const beyond = 5 / 4;
  */
 export class MemoryBudget {
   readonly #most: number;
+  readonly #onGivenUp: OnGivenUp;
   #bytes = 0;
   #taken = 0;
   readonly #shares = new Map<string, Share>();
   readonly #waiting = new FairQueue<Waiting>({ ofWorkspace: 100, ofAll: 1000 });
 
-  constructor(mostBytes: number) {
+  constructor(mostBytes: number, onGivenUp: OnGivenUp = () => undefined) {
     this.#most = mostBytes;
+    this.#onGivenUp = onGivenUp;
   }
 
   get bytes(): number {
@@ -47,8 +50,14 @@ export class MemoryBudget {
     return new Held(this, workspaceId, party);
   }
 
-  /** Counts bytes of a hold. False, and not counted, when this hold is the one that loses. */
+  /** Counts bytes of a hold. False, and not counted, when this hold is the one that loses: its work must end. */
   add(held: Held, bytes: number): boolean {
+    const isCounted = this.#tryAdd(held, bytes);
+    if (!isCounted) this.#onGivenUp('memory');
+    return isCounted;
+  }
+
+  #tryAdd(held: Held, bytes: number): boolean {
     // A hold of nothing would be registered, and its end forgets only what holds something.
     if (bytes === 0) return true;
     const own = this.#shareOf(held);
@@ -64,6 +73,7 @@ export class MemoryBudget {
       }
       const { ending } = loser;
       this.#release(loser);
+      this.#onGivenUp('memory');
       ending?.giveUp();
     }
     return true;
@@ -79,9 +89,10 @@ export class MemoryBudget {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const waiting: Waiting = { held, bytes, start: resolve };
     const { workspaceId } = held;
-    if (!this.#waiting.add(workspaceId, waiting)) throw noRoom('too many others wait for it');
+    if (!this.#waiting.add(workspaceId, waiting)) throw this.#noRoom('too many others wait for it');
     const timer = setTimeout(() => {
-      if (this.#waiting.remove(workspaceId, waiting)) reject(noRoom(`there was none within ${patienceMs / 1000} s`));
+      if (this.#waiting.remove(workspaceId, waiting))
+        reject(this.#noRoom(`there was none within ${patienceMs / 1000} s`));
     }, patienceMs);
     await promise.finally(() => clearTimeout(timer));
   }
@@ -141,7 +152,7 @@ export class MemoryBudget {
     if (taken > 0 && (taken + bytes) * 2 > left) return false;
     if (this.#taken + bytes > this.#most * takenPart) return false;
     if (this.#bytes + bytes > this.#most + endable) return false;
-    if (!this.add(held, bytes)) return false;
+    if (!this.#tryAdd(held, bytes)) return false;
     this.#noteTaken(held, bytes);
     return true;
   }
@@ -163,6 +174,15 @@ export class MemoryBudget {
       sum += Math.min(endable, theirs - own);
     }
     return sum;
+  }
+
+  #noRoom(found: string): AppError {
+    this.#onGivenUp('memory');
+    return new AppError(
+      'tooMany',
+      `this needs memory that is in use, and ${found}; nothing was done, try again in ${retryAfterS} s, with fewer large requests at a time`,
+      { retryAfterS },
+    );
   }
 
   #mayExceed({ bytes }: Share): boolean {
@@ -226,12 +246,4 @@ export class Held {
   end(): void {
     this.#budget.end(this);
   }
-}
-
-function noRoom(found: string): AppError {
-  return new AppError(
-    'tooMany',
-    `this needs memory that is in use, and ${found}; nothing was done, try again in ${retryAfterS} s, with fewer large requests at a time`,
-    { retryAfterS },
-  );
 }

@@ -1,4 +1,5 @@
 import { FairQueue } from '../../domain/work/fair-queue.ts';
+import type { OnGivenUp } from '../../domain/work/given-up.ts';
 import { AppError } from '../../errors.ts';
 import type { Actor, Operation } from '../operation.ts';
 
@@ -40,19 +41,26 @@ const patienceMs = 20_000;
 const retryAfterS = 2;
 
 /** Inputs that wait have `mostBytes` at most, those of a workspace no more than half of what others leave. */
-export function createOperationQueue(mostBytes: number): OperationQueue {
+export function createOperationQueue(mostBytes: number, onGivenUp: OnGivenUp = () => undefined): OperationQueue {
   const lines = new Map<string, Line>();
   const waitingBytes = createShares(mostBytes);
+  const waitForTurn = async (line: Line, { id, workspaceId }: QueuedOperation['actor'], bytes: number) => {
+    try {
+      if (!waitingBytes.take(workspaceId, bytes)) throw refusal(line, 'others with large inputs wait already');
+      await wait(line, id).finally(() => waitingBytes.giveBack(workspaceId, bytes));
+    } catch (error) {
+      onGivenUp('operation');
+      throw error;
+    }
+  };
   return {
     async run({ actor, effect, bytes }, work) {
       const id = `${effect} ${actor.workspaceId}`;
       const line = lines.get(id) ?? { effect, running: new Map(), all: 0, waiting: new FairQueue(waiting) };
       lines.set(id, line);
       const hasWaited = !mayRun(line, actor.id);
-      if (hasWaited) {
-        if (!waitingBytes.take(actor.workspaceId, bytes)) throw refusal(line, 'others with large inputs wait already');
-        await wait(line, actor.id).finally(() => waitingBytes.giveBack(actor.workspaceId, bytes));
-      } else begin(line, actor.id);
+      if (hasWaited) await waitForTurn(line, actor, bytes);
+      else begin(line, actor.id);
       try {
         return await work(hasWaited);
       } finally {

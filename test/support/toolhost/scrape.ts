@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { givenUpKinds } from '../../../src/domain/work/given-up.ts';
 
 /** The answer of `/metrics`, parsed as strictly as by Prometheus. */
 export type Scrape = {
@@ -62,6 +63,11 @@ function reading(lines: readonly Line[]): Pick<Scrape, 'value' | 'sum' | 'bucket
     buckets: (name) =>
       found(`${name}_bucket`, {}).map(({ labels, value }) => [Number(labels.le?.replace('+Inf', 'Infinity')), value]),
   };
+}
+
+/** How much of a kind the service has ended or refused so that others have room. */
+export async function countGivenUp(url: string, what: (typeof givenUpKinds)[number]): Promise<number> {
+  return (await scrape(url)).value('toolhost_given_up_total', { what });
 }
 
 export async function scrape(url: string): Promise<Scrape> {
