@@ -3,6 +3,7 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { root } from '../../files.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import type { Question, Reply } from './priced-toolhost-process.ts';
@@ -55,14 +56,17 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
       headers: { accept: 'application/json, text/event-stream' },
       body: `{"jsonrpc":"2.0","id":1,${message}}`,
     });
-  const ratioOf = async (work: () => Promise<unknown>): Promise<number> => {
+  const ratioOf = async (work: () => Promise<unknown>, most: number): Promise<number> => {
     await ask(forked, { ask: 'watch' });
     const probing = new AbortController();
     const probes = probe(url, probing.signal);
     await work();
     probing.abort();
     assert.ok((await probes) > 0, '/livez answers meanwhile');
-    const { blockMs, unitMs } = await ask<{ blockMs: number; unitMs: number }>(forked, { ask: 'report' });
+    const { blockMs, unitMs } = await ask<{ blockMs: number; unitMs: number }>(forked, {
+      ask: 'report',
+      most,
+    });
     return blockMs / unitMs;
   };
   return {
@@ -85,7 +89,7 @@ export async function startPricedToolhost(env: Record<string, string> = {}): Pro
         ratios.push(
           await ratioOf(async () => {
             result = await work();
-          }),
+          }, most),
         );
       }
       if (process.env.TEST_LOG) console.log(what, ratios.map((ratio) => ratio.toFixed(2)).join(' '));
@@ -123,6 +127,8 @@ async function ask<Answer extends Reply>(forked: ChildProcess, question: Questio
   return reply;
 }
 
+const probeMs = 5;
+
 /** Asks /livez until it is stopped; how often it was answered. */
 async function probe(url: string, signal: AbortSignal): Promise<number> {
   let answered = 0;
@@ -130,6 +136,7 @@ async function probe(url: string, signal: AbortSignal): Promise<number> {
     const { status } = await fetch(`${url}/livez`);
     assert.equal(status, 200);
     answered++;
+    await delay(probeMs);
   } while (!signal.aborted);
   return answered;
 }
