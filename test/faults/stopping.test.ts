@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest } from '../support/fresh-request.ts';
@@ -51,6 +52,8 @@ function assertAnswered({ status, text }: { status: number; text: string }): voi
 }
 
 const answer = { body: { said: 'from the upstream' } };
+/** Between two requests of a load, in ms: processes that start and stop meanwhile need the processor, too. */
+const pauseMs = 5;
 
 describe('stopping', () => {
   let upstream: RecordingUpstream;
@@ -150,6 +153,7 @@ describe('two replicas that are restarted in turn under load', () => {
       while (!over) {
         assertAnswered(await freshCall(proxy.url, 'things', { key, headers }));
         calls += 1;
+        await delay(pauseMs);
       }
     };
     const load = Promise.all(Array.from({ length: 8 }, callOn));

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
 import { serverAt } from '../support/configs.ts';
@@ -29,6 +30,8 @@ const laterFields: Json = { views: { reading: { tools: ['get'] } } };
 
 /** How many times each kind of request must succeed while one step of the upgrade lasts. */
 const timesInStep = 15;
+/** Between two requests of a load, in ms: processes that start and stop meanwhile need the processor, too. */
+const pauseMs = 5;
 
 describe('the last released version and this one on one PostgreSQL', { timeout: 300_000 }, () => {
   let postgres: TestPostgres;
@@ -141,6 +144,7 @@ describe('the last released version and this one on one PostgreSQL', { timeout: 
       for (let n = 0; !over; n += 1) {
         await work(n);
         counts[kind] = (counts[kind] ?? 0) + 1;
+        await delay(pauseMs);
       }
     };
     let last = { secret: '', description: '' };
@@ -182,7 +186,7 @@ describe('the last released version and this one on one PostgreSQL', { timeout: 
         ['calls', 'keys', 'refreshed', 'logins', 'changes', 'sessions'].every(
           (kind) => (counts[kind] ?? 0) >= (before[kind] ?? 0) + timesInStep,
         );
-      while (!isDone() && !over) await new Promise((resolve) => setImmediate(resolve));
+      while (!isDone() && !over) await delay(pauseMs);
     };
     const running = new Set([old]);
     try {
