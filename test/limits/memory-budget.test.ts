@@ -6,7 +6,8 @@ import { after, before, describe, it } from 'node:test';
 import { processMemory } from '../../src/app/process-memory.ts';
 import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
 import { partyOf } from '../../src/gateway/callers/known-callers.ts';
-import { memoryParty } from '../../src/gateway/limits/call-memory.ts';
+import { enterLimits, memoryParty } from '../../src/gateway/limits/call-memory.ts';
+import { createLimits } from '../../src/gateway/limits/limits.ts';
 import { toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { countGivenUp } from '../support/toolhost/scrape.ts';
@@ -148,6 +149,34 @@ describe('[find A7] the party that holds the memory of a call', () => {
     assert.equal(memoryParty({ ...caller, party }), party, 'one person can log in many times');
     assert.equal(memoryParty({ ...caller, credential: { ...credential, party, isProven: true } }), 'one');
     assert.equal(memoryParty(caller), 'one');
+  });
+});
+
+describe('a call that gives its memory up', () => {
+  it('in the moment in which its slot comes uses neither the slot nor the quota', async () => {
+    let givenBack = 0;
+    const quotas = {
+      take: () => undefined,
+      giveBack: () => {
+        givenBack++;
+      },
+    };
+    const limits = createLimits({ concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 60_000, quotas });
+    const noLimit = { callsPerSecond: 0, concurrentCalls: 0 };
+    const server = {
+      id: 's',
+      workspaceId: 'w',
+      limits: { server: { callsPerSecond: 0, concurrentCalls: 1, callsPerDay: 9 }, workspace: noLimit },
+    };
+    const caller = { kind: 'api_key', keyId: 'k', id: 'k', network: undefined, token: undefined } as const;
+    const held = new MemoryBudget(1000).hold('w');
+    assert.ok(held.add(100));
+    const first = await limits.enter(server, 'k', undefined);
+    const second = enterLimits({ server, caller, held, asked: { bytesIn: 0 }, onGone: undefined }, limits);
+    limits.leave(first);
+    held.ending?.giveUp();
+    await assert.rejects(async () => second, { kind: 'unavailable' });
+    assert.deepEqual([givenBack, limits.snapshot().running, limits.snapshot().waiting], [1, 0, 0]);
   });
 });
 

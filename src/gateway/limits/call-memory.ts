@@ -41,6 +41,7 @@ export function holdArguments({ held, asked }: Pick<Entering, 'held' | 'asked'>)
  */
 export function enterLimits({ server, caller, held, onGone }: Entering, limits: Limits): Slots | Promise<Slots> {
   if (held.bytes === 0) return limits.enter(server, caller.id, onGone, caller);
+  const askedAt = performance.now();
   let isGivenUp = false;
   const onWaiting = (leave: () => void) => {
     onGone?.(leave);
@@ -57,7 +58,7 @@ export function enterLimits({ server, caller, held, onGone }: Entering, limits: 
       held.ending = undefined;
       if (!isGivenUp) return slots;
       // The slot came in the same moment.
-      limits.leave(slots);
+      limits.leave(slots, performance.now() - askedAt);
       throw noMemory();
     },
     (error: unknown) => {
