@@ -69,7 +69,9 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
     directUrl = await postgres.createDatabase();
     bouncer = await startPgBouncer(directUrl, 3);
     const env = { DATABASE_URL: bouncer.url, MASTER_KEY: masterKey };
-    const start = () => startToolhost({ egress: [upstream.port], env });
+    // What these do by themselves must not wait for the locks of the tests below either.
+    const surroundings = { postgresLimits: undefined };
+    const start = () => startToolhost({ egress: [upstream.port], env, surroundings });
     replicas = await Promise.all([start(), start()]);
   });
   after(async () => {
