@@ -236,8 +236,12 @@ for (const engine of engines) {
         for (const { body, text } of calls) assert.notEqual((body.result as { isError?: boolean }).isError, true, text);
         return provider.takeTokens().length;
       };
-      // Where the process that refreshes pauses for 3 s, another one takes over; a machine does not do that every time.
-      await eventually(async () => assert.equal(await refusedOnce(), 1));
+      for (let asked = 0; asked !== 1; ) {
+        const before = performance.now();
+        asked = await refusedOnce();
+        // Where the process that refreshes pauses for 3 s, another one takes over.
+        assert.ok(asked === 1 || performance.now() - before > 3000, `the provider was asked ${asked} times`);
+      }
     });
 
     it('stop together, with an exit code of 0 and nothing broken', async () => {

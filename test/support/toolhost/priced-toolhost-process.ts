@@ -45,15 +45,19 @@ function unitFor(block: number, most: number): number {
 
 /** Between two looks at the time, in ms: as often as a timer can, without using a whole core. */
 const tickMs = 1;
-let isWatching = false;
+let ticking: NodeJS.Timeout | undefined;
 let last = 0;
 let blockMs = 0;
 
-function tick(): void {
+function look(): void {
   const now = cpuMs();
   blockMs = Math.max(blockMs, now - last);
   last = now;
-  if (isWatching) setTimeout(tick, tickMs);
+}
+
+function tick(): void {
+  look();
+  ticking = setTimeout(tick, tickMs);
 }
 
 let toolhost: Awaited<ReturnType<typeof startToolhost>> | undefined;
@@ -67,13 +71,13 @@ async function answer(question: Question): Promise<Reply> {
       if (!toolhost) throw new Error('the service was not started');
       return { key: await toolhost.key(question.options) };
     case 'watch':
-      isWatching = true;
       blockMs = 0;
       last = cpuMs();
-      setTimeout(tick, tickMs);
+      ticking = setTimeout(tick, tickMs);
       return { watching: true };
     case 'report':
-      isWatching = false;
+      clearTimeout(ticking);
+      look();
       return { blockMs, unitMs: unitFor(blockMs, question.most) };
   }
 }
