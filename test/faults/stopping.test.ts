@@ -7,7 +7,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshCall, freshRequest } from '../support/fresh-request.ts';
+import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
@@ -52,8 +52,6 @@ function assertAnswered({ status, text }: { status: number; text: string }): voi
 }
 
 const answer = { body: { said: 'from the upstream' } };
-/** Between two requests of a load, in ms: processes that start and stop meanwhile need the processor, too. */
-const pauseMs = 5;
 
 describe('stopping', () => {
   let upstream: RecordingUpstream;
@@ -153,7 +151,7 @@ describe('two replicas that are restarted in turn under load', () => {
       while (!over) {
         assertAnswered(await freshCall(proxy.url, 'things', { key, headers }));
         calls += 1;
-        await delay(pauseMs);
+        await delay(loadPauseMs);
       }
     };
     const load = Promise.all(Array.from({ length: 8 }, callOn));

@@ -10,7 +10,7 @@ import { openDatabase } from '../../src/store/database.ts';
 import { sealedColumns } from '../../src/store/sealing/sealed-columns.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { serverAt } from '../support/configs.ts';
-import { freshCall, freshRequest } from '../support/fresh-request.ts';
+import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
 import { startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, tokensOf } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
@@ -21,9 +21,6 @@ import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 import { startRoundRobin } from '../support/upstreams/round-robin.ts';
-
-/** Between two requests of a load, in ms: processes that start and stop meanwhile need the processor, too. */
-const pauseMs = 5;
 
 const newKey = () => randomBytes(32).toString('base64');
 const idOf = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
@@ -85,7 +82,7 @@ describe('a master key that is replaced while two replicas serve', () => {
         assert.doesNotMatch(child.output(), /"level":[56]0/);
       }
       const { calls } = counts;
-      while (counts.calls < calls + 20) await delay(pauseMs);
+      while (counts.calls < calls + 20) await delay(loadPauseMs);
     };
     const call = async (slug: string) => {
       while (!over) {
@@ -93,7 +90,7 @@ describe('a master key that is replaced while two replicas serve', () => {
         assert.equal(status, 200, text);
         assert.match(text, /something/);
         counts.calls += 1;
-        await delay(pauseMs);
+        await delay(loadPauseMs);
       }
     };
     const change = async (slug: string) => {
@@ -107,7 +104,7 @@ describe('a master key that is replaced while two replicas serve', () => {
         assert.equal(status, 200, text);
         last.set(slug, value);
         counts.changes += 1;
-        await delay(pauseMs);
+        await delay(loadPauseMs);
       }
     };
     await startReplica(old);

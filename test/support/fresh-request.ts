@@ -4,6 +4,9 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Json } from './toolhost/toolhost.ts';
 
+/** Between two requests of a load, in ms: processes that start and stop meanwhile need the processor, too. */
+export const loadPauseMs = 5;
+
 export type FreshReply = { status: number; headers: IncomingHttpHeaders; text: string; body: Json };
 
 export type FreshRequest = {

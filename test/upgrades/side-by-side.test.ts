@@ -9,7 +9,7 @@ import pg from 'pg';
 import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshCall, freshRequest } from '../support/fresh-request.ts';
+import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
 import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
 import { clientWithId, registerClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
@@ -30,8 +30,6 @@ const laterFields: Json = { views: { reading: { tools: ['get'] } } };
 
 /** How many times each kind of request must succeed while one step of the upgrade lasts. */
 const timesInStep = 15;
-/** Between two requests of a load, in ms: processes that start and stop meanwhile need the processor, too. */
-const pauseMs = 5;
 
 describe('the last released version and this one on one PostgreSQL', { timeout: 300_000 }, () => {
   let postgres: TestPostgres;
@@ -144,7 +142,7 @@ describe('the last released version and this one on one PostgreSQL', { timeout: 
       for (let n = 0; !over; n += 1) {
         await work(n);
         counts[kind] = (counts[kind] ?? 0) + 1;
-        await delay(pauseMs);
+        await delay(loadPauseMs);
       }
     };
     let last = { secret: '', description: '' };
@@ -186,7 +184,7 @@ describe('the last released version and this one on one PostgreSQL', { timeout: 
         ['calls', 'keys', 'refreshed', 'logins', 'changes', 'sessions'].every(
           (kind) => (counts[kind] ?? 0) >= (before[kind] ?? 0) + timesInStep,
         );
-      while (!isDone() && !over) await delay(pauseMs);
+      while (!isDone() && !over) await delay(loadPauseMs);
     };
     const running = new Set([old]);
     try {

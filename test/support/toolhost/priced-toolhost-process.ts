@@ -35,12 +35,14 @@ function unitMs(): number {
   return took.toSorted((a, b) => a - b)[2] as number;
 }
 
-let knownUnitMs: number | undefined;
+let leastUnitMs = 0;
 
-/** A unit that was measured earlier is enough where a block is far below `most` units. */
+/** The least unit that was measured earlier is enough where a block is far below `most` of it. */
 function unitFor(block: number, most: number): number {
-  if (knownUnitMs === undefined || block > (most * knownUnitMs) / 2) knownUnitMs = unitMs();
-  return knownUnitMs;
+  if (leastUnitMs > 0 && block <= (most * leastUnitMs) / 2) return leastUnitMs;
+  const measured = unitMs();
+  leastUnitMs = leastUnitMs > 0 ? Math.min(leastUnitMs, measured) : measured;
+  return measured;
 }
 
 /** Between two looks at the time, in ms: as often as a timer can, without using a whole core. */
