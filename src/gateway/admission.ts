@@ -6,15 +6,25 @@ import { admittedMs } from '../http/read-body.ts';
 /**
  * The first decision counts from now, because a login may be refreshed within it for seconds. `clock` gives monotonic ms.
  */
-export function createAdmission<Server>(decide: () => MaybePromise<Server>, clock: () => number): Admission<Server> {
-  let decidedAt = clock();
-  return {
-    isOld: () => clock() - decidedAt > admittedMs,
-    again() {
-      decidedAt = clock();
-      return decide();
-    },
-  };
+export class Decided<Server> implements Admission<Server> {
+  readonly #decide: () => MaybePromise<Server>;
+  readonly #clock: () => number;
+  #at: number;
+
+  constructor(decide: () => MaybePromise<Server>, clock: () => number) {
+    this.#decide = decide;
+    this.#clock = clock;
+    this.#at = clock();
+  }
+
+  isOld(): boolean {
+    return this.#clock() - this.#at > admittedMs;
+  }
+
+  again(): MaybePromise<Server> {
+    this.#at = this.#clock();
+    return this.#decide();
+  }
 }
 
 /**

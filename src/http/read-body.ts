@@ -85,13 +85,13 @@ export function readBody(
       reject(ended());
       return;
     }
-    const chunks: Buffer[] = [];
+    let chunks: Buffer[] = [];
     let size = 0;
     let pieces = 0;
     let isRefused = false;
     const refuse = (why: AppError) => {
       isRefused = true;
-      chunks.length = 0;
+      chunks = [];
       arriving?.release(request);
       reject(why);
     };
@@ -102,7 +102,9 @@ export function readBody(
       if (!isRefused && pieces > maxPieces)
         refuse(new AppError('tooLarge', `the body comes in more than ${maxPieces} pieces`));
       if (!isRefused) {
-        chunks.push(chunk);
+        // An empty array that grows makes room for more than the one piece that nearly every body is.
+        if (pieces === 1) chunks = [chunk];
+        else chunks.push(chunk);
         const held = size + pieces * pieceBytes;
         if (held > shortBytes) arriving?.hold(request, held, () => refuse(givenUp()));
         if (held > shortBytes) pauseWhileOthersWait(request, party);

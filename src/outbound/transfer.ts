@@ -47,7 +47,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
   readonly #ended: Ended;
   readonly #deadlines: Deadlines;
   readonly #deadline: Deadline;
-  readonly #pieces: Buffer[] = [];
+  #pieces: Buffer[] = [];
   #bytes = 0;
   #arrived = 0;
   #status = 0;
@@ -139,8 +139,15 @@ export class Transfer implements Dispatcher.DispatchHandler {
     this.#bytes += chunk.length;
     const { limitBytes } = this.#exchange;
     if (this.#bytes > limitBytes) this.fail(oversize(limitBytes));
-    else if (this.#pieces.push(chunk) > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('pieces of a body'));
+    else if (this.#keep(chunk) > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('pieces of a body'));
     else if (!this.#ended.arrived(this.#bytes)) this.fail(noMemory());
+  }
+
+  /** Returns the number of pieces. An empty array that grows makes room for more than the one piece of most bodies. */
+  #keep(chunk: Buffer): number {
+    if (this.#pieces.length > 0) return this.#pieces.push(chunk);
+    this.#pieces = [chunk];
+    return 1;
   }
 
   onResponseEnd(): void {

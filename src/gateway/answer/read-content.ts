@@ -121,7 +121,7 @@ function misfitOf(value: unknown, output: OutputCheck, mostSteps: number): strin
 function jsonOf(json: Buffer): ToolResult {
   if (json.length < longBytes) {
     const text = json.toString('utf8');
-    return { content: `[{"type":"text","text":${JSON.stringify(text)}}]`, structured: text, isError: false };
+    return { content: JSON.stringify([{ type: 'text', text }]), structured: text, isError: false };
   }
   const escaped: Uint8Array[] = [];
   scanJson(json, maxDepth, escaped);

@@ -74,7 +74,7 @@ export async function callTool(
     holdArguments(call);
     const entered = enterLimits(call, parts.limits);
     slots = entered instanceof Promise ? await entered : entered;
-    call.waitMs = performance.now() - call.startedClock;
+    call.waitMs = slots === entered ? 0 : performance.now() - call.startedClock;
     const read = await run(call, parts);
     const fitted = tool.reading.mostCharacters === undefined ? read : await fitCall(call, read, parts.rests);
     result = fitted.files ? await attachFiles(call, fitted, parts) : fitted;

@@ -35,7 +35,7 @@ export type Call = {
   ownTokens: OwnTokens | undefined;
   /** The keys that sign the request; undefined unless it is signed. */
   signing: Signing | undefined;
-  /** The credentials that were sent. */
+  /** The token of the caller, and the other credentials that were sent. */
   readonly sensitive: string[];
   outcome: Outcome;
   /** Why the call failed, as its record keeps it; undefined for one that succeeded. */
@@ -72,7 +72,7 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
     held,
     ownTokens: undefined,
     signing: undefined,
-    sensitive: [],
+    sensitive: caller.token === undefined ? [] : [caller.token],
     outcome: 'ok',
     reason: undefined,
     args: undefined,

@@ -29,7 +29,7 @@ export type Hop = {
 export function requestOf(call: Call, args: Arguments, renewed?: string): CallRequest {
   const { tool, sensitive } = call;
   const token = renewed ?? call.caller.token;
-  if (token !== undefined) sensitive.push(token);
+  if (renewed !== undefined) sensitive.push(renewed);
   const sent: string[] = [];
   let filled = 0;
   const secret = (name: string) => {

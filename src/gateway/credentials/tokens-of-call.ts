@@ -15,13 +15,11 @@ const noTokens: Tokens = [];
 export function tokensOf(call: CredentialUse, sources: Sources): Tokens {
   const { credentials } = call.tool.request;
   if (credentials.length === 0) return noTokens;
-  const tokens: (string | undefined)[] = [];
-  for (const one of credentials) {
+  return credentials.map((one) => {
     const token = tokenOf(call, one, sources);
     if (token !== undefined) sources.sent.push(token);
-    tokens.push(token);
-  }
-  return tokens;
+    return token;
+  });
 }
 
 function tokenOf(call: CredentialUse, one: Authentication, { token, secret }: Sources): string | undefined {

@@ -3,7 +3,7 @@ import { type BodyLimits, bodyLimits, bodyProblem, exceedsLimits, shortLimits } 
 import { isRawNumber } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { parseScanned } from '../../domain/json/long-json.ts';
-import type { McpServer } from '../../domain/mcp.ts';
+import type { JsonText, McpServer } from '../../domain/mcp.ts';
 import { parseWithoutArguments } from './long-messages.ts';
 import type { Pieces } from './results.ts';
 
@@ -100,9 +100,10 @@ export function resultText(id: RequestId, result: string): string {
 /** The same for a result that may be in pieces. */
 export function resultPieces(id: RequestId, result: string | Pieces): string | Pieces {
   if (typeof result === 'string') return resultText(id, result);
-  const [first, ...rest] = result;
-  const last = rest.pop();
-  return [`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${first}`, ...rest, `${last}}`];
+  const pieces: [string, ...JsonText[], string] = [...result];
+  pieces[0] = `{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${pieces[0]}`;
+  pieces[pieces.length - 1] += '}';
+  return pieces;
 }
 
 /** The id is null where an element of a batch has none that can be echoed (JSON-RPC 2.0, 5.1). */

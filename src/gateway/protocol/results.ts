@@ -1,7 +1,7 @@
 import type { JsonText, McpServer, ToolResult } from '../../domain/mcp.ts';
 import { revisions } from '../../domain/mcp.ts';
 
-/** A JSON text in pieces, some of them bytes. Each piece has a cost, so texts are joined first. */
+/** A JSON text in pieces, of which some may be bytes. */
 export type Pieces = readonly [string, ...JsonText[], string];
 
 /** The text of an answer in one piece. */
@@ -64,16 +64,11 @@ export const legacyResults = {
 };
 
 /** Up to 2025-11-25 structured content must be an object; an older client would refuse anything else. */
-function callResult({ content, structured, isError }: ToolResult, anyValue: boolean, more: string): string | Pieces {
+function callResult({ content, structured, isError }: ToolResult, anyValue: boolean, more: string): Pieces {
   const shown = structured !== undefined && (anyValue || isObjectText(structured)) ? structured : undefined;
   const end = `${isError ? ',"isError":true' : ''}${more}}`;
   const open = '{"content":';
-  const between = ',"structuredContent":';
-  // Pieces without bytes are joined to one text, which is the quickest to write.
-  if (typeof content === 'string' && typeof shown !== 'object') {
-    return shown === undefined ? open + content + end : open + content + between + shown + end;
-  }
-  return shown === undefined ? [open, content, end] : [open, content, between, shown, end];
+  return shown === undefined ? [open, content, end] : [open, content, ',"structuredContent":', shown, end];
 }
 
 function isObjectText(text: JsonText): boolean {
