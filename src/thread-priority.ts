@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import type { Server } from 'node:http';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
 
@@ -21,11 +22,27 @@ export function yieldToCalls(): void {
 }
 
 /**
- * Lowers the priority of V8's own threads in the same way. There are four of them whatever the number of cores. At equal
- * priority a large collection leaves a fifth of a single core to calls for a tenth of a second, and what one workspace
- * sends decides how often there is one. They also work for the threads that give way.
+ * After so many requests V8 has compiled what calls run through. At a low priority, beside a thread that serves calls all the
+ * time, that takes its threads many times as long, and until then a call takes twice the processor time.
  */
-export function collectorYieldsToCalls(): void {
+const warmRequests = 50_000;
+
+/**
+ * Lowers the priority of V8's own threads in the same way, once the service is warm. There are four of them whatever the
+ * number of cores. At equal priority a large collection leaves a fifth of a single core to calls for a tenth of a second,
+ * and what one workspace sends decides how often there is one. They also work for the threads that give way.
+ */
+export function collectorYieldsOnceWarm(server: Server): void {
+  let left = warmRequests;
+  const count = () => {
+    if (--left > 0) return;
+    server.off('request', count);
+    collectorYieldsToCalls();
+  };
+  server.on('request', count);
+}
+
+function collectorYieldsToCalls(): void {
   if (process.platform !== 'linux' || !existsSync(ownThreads)) return;
   for (const thread of readdirSync(ownThreads)) {
     if (nameOf(thread)?.includes(helperName)) setPriority(Number(thread), nice);

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, readConfig, type Settings } from '../config.ts';
 import { greeting } from '../local/greeting.ts';
 import { createLog, type Log } from '../log.ts';
-import { collectorYieldsToCalls } from '../thread-priority.ts';
 import { endWith, stopOnSignals, stopWhenLost } from './signals.ts';
 import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
 
@@ -22,7 +21,6 @@ export async function serve(): Promise<void> {
     log.fatal({ err: error }, 'a failure that nothing handles; the process ends so that it can be started afresh');
     process.exit(1);
   });
-  collectorYieldsToCalls();
   if (config.workers === 1) return serveAsOneProcess(config, log);
   // Loaded only when there are several processes.
   const { default: cluster } = await import('node:cluster');
