@@ -5,6 +5,7 @@ import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { type ApiKey, findApiKey } from '../../store/api-keys.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
+import { createRecentDigests } from './recent-digests.ts';
 
 /** Identifies presented API keys, both for calls and for management. */
 export type ApiKeyCheck = {
@@ -44,6 +45,7 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
     idsOf: (key) => [key.id],
     ownerOf: (key) => key.workspaceId,
   });
+  const recent = createRecentDigests(freshness.clock);
   const ifValid = (key: ApiKey | undefined) => {
     if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now()))
       return undefined;
@@ -58,9 +60,13 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
 
   return {
     verify(presented, look = lookUpDirectly) {
-      const secretHash = keyHash(presented);
+      const recentHash = recent.find('', presented);
+      const secretHash = recentHash ?? keyHash(presented);
       const known = remembered.get(secretHash);
-      if (known) return ifValid(known);
+      if (known) {
+        if (recentHash === undefined) recent.remember('', known.workspaceId, presented, secretHash);
+        return ifValid(known);
+      }
       const id = apiKeyId(presented);
       if (id === undefined) return undefined;
       const ask = () => read(id, secretHash);
