@@ -22,8 +22,8 @@ export function yieldToCalls(): void {
 }
 
 /**
- * After so many requests V8 has compiled what calls run through. At a low priority, beside a thread that serves calls all the
- * time, that takes its threads many times as long, and until then a call takes twice the processor time.
+ * After so many requests V8 has compiled what calls run through. At a low priority, on cores that other programs use as well,
+ * that takes its threads many times as long, and until then a call takes twice the processor time.
  */
 const warmRequests = 50_000;
 
