@@ -141,7 +141,7 @@ function urlFor({ ownOrigin }: Incoming, address: string, { serverUrl }: McpList
 
 /** The page for a person who opens the address in a browser. */
 function browserPage({ about }: McpEndpoint, url: string, { headers }: Incoming): Outgoing {
-  return { status: 200, headers: [...headers, ...pageHeaders], body: serverPage(about, url) };
+  return { status: 200, headers, ofBody: pageHeaders, body: serverPage(about, url) };
 }
 
 /** The error for a refused request: its own, or that there were too many of them. */
@@ -193,8 +193,7 @@ const ofJson = ['Content-Type', 'application/json'];
 const ofStream = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
 
 function outgoing({ status, body, stream }: Reply, { headers }: Incoming): Outgoing {
-  if (body === undefined) return { status, headers, body };
-  return { status, headers: headers.concat(stream ? ofStream : ofJson), body };
+  return { status, headers, ofBody: stream ? ofStream : ofJson, body };
 }
 
 /** Facts about a request that failed. */
@@ -210,8 +209,8 @@ function writeError(incoming: Incoming, failed: Failed, parts: McpListenerParts)
   const { status, headers = [], code, message, data } = errorAnswer(failed, incoming.requestId, parts);
   const isPage = isForPerson(request);
   const body = isPage ? plainErrorPage(message, incoming.home) : errorText(failed.id, code, message, data);
-  const ofBody = isPage ? pageHeaders : ofJson;
-  write(response, { status, headers: [...incoming.headers, ...ofBody, ...headers], body }, parts.unread);
+  const ofBody = [...(isPage ? pageHeaders : ofJson), ...headers];
+  write(response, { status, headers: incoming.headers, ofBody, body }, parts.unread);
 }
 
 function errorAnswer({ error, hints }: Failed, requestId: string, parts: McpListenerParts): ErrorAnswer {

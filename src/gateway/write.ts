@@ -3,8 +3,13 @@ import type { Party } from '../domain/visit.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import type { Pieces } from './protocol/results.ts';
 
-/** An answer to be written; `headers` alternates names and values, without the length of the body. */
-export type Outgoing = { status: number; headers: readonly string[]; body: string | Pieces | undefined };
+/** An answer to be written. `headers`, and `ofBody` without its length, alternate names and values. */
+export type Outgoing = {
+  status: number;
+  headers: readonly string[];
+  ofBody: readonly string[];
+  body: string | Pieces | undefined;
+};
 
 /**
  * Ends a response on which nothing has been set. What the client does not read is counted for its party: the address of
@@ -12,7 +17,7 @@ export type Outgoing = { status: number; headers: readonly string[]; body: strin
  */
 export function write(
   response: ServerResponse,
-  { status, headers, body }: Outgoing,
+  { status, headers, ofBody, body }: Outgoing,
   unread: UnreadAnswers,
   party?: Party,
 ): void {
@@ -21,7 +26,7 @@ export function write(
   if (body === undefined) response.writeHead(status, [...headers]).end();
   else {
     bytes = typeof body === 'string' ? Buffer.byteLength(body) : bytesOf(body);
-    response.writeHead(status, headers.concat('Content-Length', String(bytes)));
+    response.writeHead(status, headers.concat(ofBody, 'Content-Length', String(bytes)));
     const text = typeof body === 'string' ? body : joinedText(body);
     // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
     if (text !== undefined) response.end(text, bytes === text.length ? 'latin1' : 'utf8');

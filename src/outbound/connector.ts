@@ -27,7 +27,9 @@ const readInto = Buffer.allocUnsafeSlow(64 * 1024);
 const onread = {
   buffer: readInto,
   callback(this: Socket, bytes: number): boolean {
-    return this.push(Buffer.from(readInto.subarray(0, bytes)));
+    const read = Buffer.allocUnsafe(bytes);
+    readInto.copy(read, 0, 0, bytes);
+    return this.push(read);
   },
 };
 

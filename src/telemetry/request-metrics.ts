@@ -68,6 +68,8 @@ function methodOf(posted: unknown): Method {
   if (typeof posted !== 'object' || posted === null) return 'none';
   if (Array.isArray(posted)) return 'batch';
   const { method, id } = posted as { method?: unknown; id?: unknown };
+  // Nearly every message, found without a look into the set.
+  if (method === 'tools/call') return method;
   if (known.has(method)) return method as Method;
   if (method === undefined && id === undefined) return 'none';
   return id === undefined && typeof method === 'string' ? 'notification' : 'other';
