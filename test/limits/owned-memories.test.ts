@@ -54,10 +54,7 @@ function knownCallers(isProven: boolean): Memory {
 }
 
 function tokenIds(): Memory {
-  const ids = createTokenIds(
-    () => 0,
-    () => true,
-  );
+  const ids = createTokenIds(() => true);
   const server = (owner: string) => ({ id: `server of ${owner}`, workspaceId: owner });
   return {
     keep: (owner, n) => ids.idOf(server(owner), `token ${n}`),

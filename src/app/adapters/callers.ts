@@ -23,7 +23,7 @@ export function callersOf(
   return {
     verifyApiKey: keys.verify,
     known,
-    tokenIds: createTokenIds(clock, (id) => known.find(id) !== undefined),
+    tokenIds: createTokenIds((id) => known.find(id) !== undefined),
     networkOf,
     async findLogin(server, bearer, look) {
       const login = loginServerOf(server);

@@ -45,7 +45,7 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
     idsOf: (key) => [key.id],
     ownerOf: (key) => key.workspaceId,
   });
-  const recent = createRecentDigests(freshness.clock);
+  const recent = createRecentDigests();
   const ifValid = (key: ApiKey | undefined) => {
     if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now()))
       return undefined;

@@ -13,29 +13,26 @@ const longestRemembered = 2048;
 const rememberedMs = 60_000;
 
 /**
- * Computing a digest takes 2 µs of each call. For at most a minute the credentials stay in memory, in a limited number.
- * `clock` is monotonic, in ms.
+ * Computing a digest takes 2 µs of each call. For at most a minute the credentials stay in memory, also when nobody calls
+ * any more, and in a limited number.
  */
-export function createRecentDigests(clock: () => number): RecentDigests {
+export function createRecentDigests(): RecentDigests {
   const byScope = new Map<string, Map<string, string>>();
   const ofWorkspace = new Map<string, number>();
   let count = 0;
-  let since = clock();
+
+  function forget(): void {
+    byScope.clear();
+    ofWorkspace.clear();
+    count = 0;
+  }
 
   return {
-    find(scope, credential) {
-      const now = clock();
-      if (now - since > rememberedMs) {
-        byScope.clear();
-        ofWorkspace.clear();
-        count = 0;
-        since = now;
-      }
-      return byScope.get(scope)?.get(credential);
-    },
+    find: (scope, credential) => byScope.get(scope)?.get(credential),
     remember(scope, workspaceId, credential, digest) {
       const own = ofWorkspace.get(workspaceId) ?? 0;
       if (own >= mostRemembered - count || credential.length > longestRemembered) return;
+      if (count === 0) setTimeout(forget, rememberedMs).unref();
       count++;
       ofWorkspace.set(workspaceId, own + 1);
       const known = byScope.get(scope);

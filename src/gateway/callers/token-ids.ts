@@ -8,9 +8,8 @@ export type TokenIds = {
   find(serverId: string, token: string): string | undefined;
 };
 
-/** `clock` is monotonic, in ms. */
-export function createTokenIds(clock: () => number, isAccepted: (id: string) => boolean): TokenIds {
-  const ids = createRecentDigests(clock);
+export function createTokenIds(isAccepted: (id: string) => boolean): TokenIds {
+  const ids = createRecentDigests();
   return {
     find: ids.find,
     idOf(server, token) {
