@@ -6,7 +6,7 @@ import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { loadedOnce } from '../domain/work/loaded-once.ts';
 import { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { createFront } from '../edge/front.ts';
-import { Decided } from '../gateway/admission.ts';
+import { DecidedAdmission } from '../gateway/admission.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
 import { createFileAddresses } from '../gateway/files/file-addresses.ts';
 import { createFileListener } from '../gateway/files/file-listener.ts';
@@ -98,7 +98,7 @@ export async function createApp(
         presentUse: limited.presentUse,
       },
     },
-    createAdmission: (decide) => new Decided(decide, surroundings.clock),
+    createAdmission: (decide) => new DecidedAdmission(decide, surroundings.clock),
     onCommitted: caches.changes.lookAfterCommit,
   };
   // Loaded at its first request: a process that only serves agents starts faster and smaller without it.

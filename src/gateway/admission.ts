@@ -6,7 +6,7 @@ import { admittedMs } from '../http/read-body.ts';
 /**
  * The first decision counts from now, because a login may be refreshed within it for seconds. `clock` gives monotonic ms.
  */
-export class Decided<Server> implements Admission<Server> {
+export class DecidedAdmission<Server> implements Admission<Server> {
   readonly #decide: () => MaybePromise<Server>;
   readonly #clock: () => number;
   #at: number;

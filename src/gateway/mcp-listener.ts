@@ -20,7 +20,7 @@ import {
 } from '../http/read-body.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { ownResourceMetadata, partsOfAddress } from '../routes.ts';
-import { Decided } from './admission.ts';
+import { DecidedAdmission } from './admission.ts';
 import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
@@ -78,7 +78,7 @@ export function createMcpListener(parts: McpListenerParts) {
       }
       hints = hintsFor(endpoint.hints, incoming.ownOrigin, address);
       const decide = () => whenKnown(endpointAt(address, look, parts), (again) => again.admit(request, look));
-      const admission = new Decided(decide, parts.clock);
+      const admission = new DecidedAdmission(decide, parts.clock);
       const admitted = endpoint.admit(request, look);
       let server = admitted instanceof Promise ? await admitted : admitted;
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');

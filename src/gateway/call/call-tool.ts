@@ -73,8 +73,9 @@ export async function callTool(
   try {
     holdArguments(call);
     const entered = enterLimits(call, parts.limits);
-    slots = entered instanceof Promise ? await entered : entered;
-    call.waitMs = slots === entered ? 0 : performance.now() - call.startedClock;
+    const mustWait = entered instanceof Promise;
+    slots = mustWait ? await entered : entered;
+    call.waitMs = mustWait ? performance.now() - call.startedClock : 0;
     const read = await run(call, parts);
     const fitted = tool.reading.mostCharacters === undefined ? read : await fitCall(call, read, parts.rests);
     result = fitted.files ? await attachFiles(call, fitted, parts) : fitted;

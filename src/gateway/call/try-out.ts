@@ -10,7 +10,7 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, ServerChanged, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
-import { Decided } from '../admission.ts';
+import { DecidedAdmission } from '../admission.ts';
 import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import { readSizes, withGivenFiles } from '../files/given-files.ts';
@@ -83,7 +83,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
           revision: newestLegacyRevision,
           ownOrigin: undefined,
           onGone: () => undefined,
-          admission: new Decided(async () => {
+          admission: new DecidedAdmission(async () => {
             await call.checkActor();
             return { source: (await findTool(servers, call)).server };
           }, parts.clock),

@@ -64,8 +64,9 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
       const secretHash = recentHash ?? keyHash(presented);
       const known = remembered.get(secretHash);
       if (known) {
-        if (recentHash === undefined) recent.remember('', known.workspaceId, presented, secretHash);
-        return ifValid(known);
+        const key = ifValid(known);
+        if (key && recentHash === undefined) recent.remember('', key.workspaceId, presented, secretHash);
+        return key;
       }
       const id = apiKeyId(presented);
       if (id === undefined) return undefined;
