@@ -39,7 +39,7 @@ export class Connections implements Shared {
   readonly #options: ConnectionsOptions;
   readonly #most: number;
   readonly #open = new Set<Connection>();
-  readonly #pools = new Map<string | symbol, Pool>();
+  readonly #pools = new Set<Pool>();
   readonly #workspaces = new Map<string, WorkspaceLoad>();
   readonly #upstreams: Memory<Upstream>;
   #requests = 0;
@@ -55,14 +55,18 @@ export class Connections implements Shared {
 
   /** The pool of a request, which lives as long as it has connections. @throws TypeError when `origin` is not a URL */
   poolFor({ workspaceId, origin, credentialHash }: Exchange): Pool {
-    const key = credentialHash === undefined ? Symbol() : `${workspaceId} ${origin} ${credentialHash}`;
-    const known = this.#pools.get(key);
+    let workspace = this.#workspaces.get(workspaceId);
+    const known = credentialHash === undefined ? undefined : workspace?.reusable.get(origin)?.get(credentialHash);
     if (known) return known;
-    const workspace = this.#workspaces.get(workspaceId) ?? { id: workspaceId, requests: 0, pools: 0 };
-    const pool = new Pool(key, this.#upstreamOf(workspaceId, origin), workspace, this);
+    workspace ??= { id: workspaceId, requests: 0, pools: 0, reusable: new Map() };
+    const pool = new Pool(credentialHash, this.#upstreamOf(workspaceId, origin), workspace, this);
     this.#workspaces.set(workspaceId, workspace);
-    this.#pools.set(key, pool);
+    this.#pools.add(pool);
     workspace.pools++;
+    if (credentialHash !== undefined) {
+      const { reusable } = workspace;
+      reusable.set(origin, (reusable.get(origin) ?? new Map()).set(credentialHash, pool));
+    }
     return pool;
   }
 
@@ -75,7 +79,7 @@ export class Connections implements Shared {
   async close(): Promise<void> {
     this.isClosed = true;
     clearInterval(this.#sweeping);
-    for (const pool of this.#pools.values()) pool.close();
+    for (const pool of this.#pools) pool.close();
     await Promise.all([...this.#open].map((connection) => connection.end()));
   }
 
@@ -111,17 +115,19 @@ export class Connections implements Shared {
   onUnasked({ upstream, workspace }: Pool): void {
     this.#unasked++;
     if (distrust(upstream, this.clock())) this.#options.onUnasked(workspace.id, upstream.origin);
-    for (const pool of this.#pools.values()) {
+    for (const pool of this.#pools) {
       if (pool.upstream === upstream) for (const connection of [...pool.idle]) pool.endIdle(connection);
     }
   }
 
   onUnused(pool: Pool): void {
-    // A later pool may use the same key by now.
-    if (this.#pools.get(pool.key) !== pool) return;
-    this.#pools.delete(pool.key);
-    const { workspace } = pool;
+    if (!this.#pools.delete(pool)) return;
+    const { workspace, credentialHash, upstream } = pool;
     if (--workspace.pools === 0) this.#workspaces.delete(workspace.id);
+    if (credentialHash === undefined) return;
+    const ofOrigin = workspace.reusable.get(upstream.origin);
+    ofOrigin?.delete(credentialHash);
+    if (ofOrigin?.size === 0) workspace.reusable.delete(upstream.origin);
   }
 
   #upstreamOf(workspaceId: string, origin: string): Upstream {
@@ -136,7 +142,7 @@ export class Connections implements Shared {
   /** The pool with the connection that has been idle longest, in the workspace itself or, if it has none, in any. */
   #longestIdle(workspace: WorkspaceLoad): Pool | undefined {
     let worst: Pool | undefined;
-    for (const pool of this.#pools.values()) {
+    for (const pool of this.#pools) {
       const since = pool.idle[0]?.idleSince;
       if (since === undefined) continue;
       const isOwn = pool.workspace === workspace;
@@ -151,7 +157,7 @@ export class Connections implements Shared {
   #sweep(): void {
     const now = this.clock();
     const kept = new Map<WorkspaceLoad, { pool: Pool; connection: Connection }[]>();
-    for (const pool of this.#pools.values()) {
+    for (const pool of this.#pools) {
       for (const connection of [...pool.idle]) {
         const keepMs = connection.served > 1 ? keepAliveMs : firstKeepAliveMs;
         if (now - connection.idleSince >= keepMs) pool.endIdle(connection);

@@ -7,7 +7,13 @@ const mostPerPool = 128;
 /** A request with a shorter timeout than this does not wait for a connection to rest. */
 const hurryMs = 1000;
 
-export type WorkspaceLoad = { id: string; requests: number; pools: number };
+export type WorkspaceLoad = {
+  id: string;
+  requests: number;
+  pools: number;
+  /** Pools for more than one request, by origin and then by digest of the credentials. To join a key for each call costs more. */
+  reusable: Map<string, Map<string, Pool>>;
+};
 
 /** State and limits that the pools of a process share. */
 export type Shared = {
@@ -30,7 +36,8 @@ export type Shared = {
 
 /** Connections that may carry each other's requests: same workspace, origin and credentials. */
 export class Pool implements Lender {
-  readonly key: string | symbol;
+  /** Undefined for the pool of a single request. */
+  readonly credentialHash: string | undefined;
   readonly upstream: Upstream;
   readonly workspace: WorkspaceLoad;
   readonly #shared: Shared;
@@ -42,9 +49,8 @@ export class Pool implements Lender {
   #turn: NodeJS.Immediate | undefined;
   #rest: NodeJS.Timeout | undefined;
 
-  /** A symbol as the key means a pool for a single request. */
-  constructor(key: string | symbol, upstream: Upstream, workspace: WorkspaceLoad, shared: Shared) {
-    this.key = key;
+  constructor(credentialHash: string | undefined, upstream: Upstream, workspace: WorkspaceLoad, shared: Shared) {
+    this.credentialHash = credentialHash;
     this.upstream = upstream;
     this.workspace = workspace;
     this.#shared = shared;
@@ -72,7 +78,7 @@ export class Pool implements Lender {
     this.#shared.count(this.workspace, -1);
     const now = this.#shared.clock();
     connection.rest(now);
-    const isLast = connection.isSpoilt || typeof this.key === 'symbol' || this.#shared.isClosed;
+    const isLast = connection.isSpoilt || this.credentialHash === undefined || this.#shared.isClosed;
     if (isLast || isDistrusted(this.upstream, now)) this.#end(connection);
     else this.#idle.push(connection);
     this.#giveTurn();

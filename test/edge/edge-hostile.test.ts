@@ -205,6 +205,11 @@ describe('hostile requests', { timeout: 60_000 }, () => {
     ['a foreign second Host', () => `${head(['Host: evil.example', 'Content-Length: 2'])}{}`, 400],
     ['two Authorization', () => `${head(['Authorization: Bearer other', 'Content-Length: 2'])}{}`, 400],
     [
+      'two Authorization in two spellings, with a name between them that begins alike',
+      () => `${head(['Accept-Answer: a', 'AUTHORIZATION: Bearer other', 'Content-Length: 2'])}{}`,
+      400,
+    ],
+    [
       'two Origin',
       () => `${head([`Origin: ${toolhost.url}`, 'Origin: https://evil.example', 'Content-Length: 2'])}{}`,
       400,
@@ -227,6 +232,16 @@ describe('hostile requests', { timeout: 60_000 }, () => {
       assert.equal(upstream.requests.length, 0);
     });
   }
+
+  it('names that only begin like a header that may occur once are no reason to refuse', async () => {
+    const body = JSON.stringify(ping(1));
+    const alike = ['Accept-Answer: a', 'Accept-Answer: b', 'Hope: a', 'Oranges: a', 'Others: a', 'Others: b'];
+    const answers = await untilClosed(
+      toolhost.url,
+      head([...alike, 'Connection: close', `Content-Length: ${body.length}`]) + body,
+    );
+    assert.match(answers, /^HTTP\/1\.1 200 /);
+  });
 
   const paths = [
     '/mcp/../mcp/echo',

@@ -26,8 +26,11 @@ export type Pairs = {
   readonly arrayFormat: ArrayFormat;
   /** Whether texts are percent-encoded, so that a comma in one of them differs from one that joins them. */
   readonly isEncoded: boolean;
-  /** The names of the argument that is being added, and how they are written; thousands of pairs may share one. */
-  readonly names: Map<string, string>;
+  /**
+   * The names of the argument that is being added, and how they are written; thousands of pairs may share one. Undefined
+   * for a single value, which has only the name of its argument.
+   */
+  names: Map<string, string> | undefined;
   /** How many more bytes it may get, and how many of them may be those of other names. */
   left: number;
   leftForNames: number;
@@ -48,7 +51,7 @@ export function pairsOf(where: Pairs['where'], arrayFormat: ArrayFormat, isEncod
     where,
     arrayFormat,
     isEncoded,
-    names: new Map(),
+    names: undefined,
     left,
     leftForNames: mostOfNames,
   };
@@ -65,8 +68,8 @@ export function encodedPairs({ list }: Pairs): string[] {
  */
 export function addPairs(to: Pairs, argument: SentArgument, value: unknown): void {
   const { wireName, style, name } = argument;
-  to.names.clear();
   if (value === null) return;
+  to.names = isContainer(value) ? new Map() : undefined;
   if (style === 'json') add(to, argument, wireName, JSON.stringify(value));
   else if (!isContainer(value)) add(to, argument, wireName, wireText(name, value));
   else if (style === undefined) addPlain(to, argument, value);
@@ -94,7 +97,7 @@ function add(to: Pairs, argument: SentArgument, name: string, text: WireText | u
     throw refusedArgument(argument, `makes more than ${mostPairs} parameters; ${to.where} has at most as many`);
   // Before anything is encoded, which makes no text shorter.
   if (name.length + lengthOf(text) > to.left) throw refusedArgument(argument, tooLong(to.where));
-  const writtenName = to.names.get(name) ?? nameOf(to, argument, name);
+  const writtenName = to.names?.get(name) ?? nameOf(to, argument, name);
   const written = to.isEncoded ? encodeText(text) : joined(text);
   to.left -= bytesOf(writtenName, to) + bytesOf(written, to) + 2;
   if (to.left < 0) throw refusedArgument(argument, tooLong(to.where));
@@ -111,7 +114,7 @@ function nameOf(to: Pairs, argument: SentArgument, name: string): string {
   const written = to.isEncoded ? encode(name) : quotedName(name);
   to.leftForNames -= bytesOf(written, to);
   if (to.leftForNames < 0) throw refusedArgument(argument, tooLongNames);
-  to.names.set(name, written);
+  to.names?.set(name, written);
   return written;
 }
 
@@ -208,8 +211,8 @@ function checkedKey(argument: SentArgument, key: string): string {
 
 /** @throws ToolFailure invalid_arguments when a receiver could read one of the names as that of another parameter */
 function refuseReserved({ names }: Pairs, argument: SentArgument): void {
-  const { reserved } = argument;
-  if (!reserved || !areReadAs([...names.keys()], reserved)) return;
+  const { reserved, wireName } = argument;
+  if (!reserved || !areReadAs(names ? [...names.keys()] : [wireName], reserved)) return;
   throw refusedArgument(argument, 'a property has the name of another parameter of the request; leave it out');
 }
 
