@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startProjectsApi } from '../../examples/projects/upstream.ts';
 import { exampleToken } from '../../src/local/example.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
-import { button, choose, field, patienceMs, type Seen, watch } from '../support/browser/dashboard.ts';
+import { button, choose, field, type Seen, stillContext, watch } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import { mcpClients } from '../support/mcp-clients.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -28,8 +28,7 @@ for (const view of views)
       api = await startProjectsApi({ host: '127.0.0.1', port: 0, file: ':memory:' });
       toolhost = await startToolhost({ egress: [api.port] });
       browser = await launchChromium();
-      context = await browser.newContext({ baseURL: toolhost.url, ...view });
-      context.setDefaultTimeout(patienceMs);
+      context = await stillContext(browser, toolhost, view);
       page = await context.newPage();
       seen = await watch(page, toolhost.url);
     });

@@ -34,15 +34,25 @@ export async function personSession(toolhost: TestToolhost, person: Person): Pro
   return cookie;
 }
 
-/** A browser profile in which this person is signed in, and who wants no motion: what unfolds does not move under a click. */
-export async function contextOf(
+/** A browser profile of a person who wants no motion: what unfolds does not move under a click, however slow the machine. */
+export async function stillContext(
   browser: Browser,
   toolhost: TestToolhost,
-  person: Person,
   options: BrowserContextOptions = { viewport: { width: 1440, height: 900 } },
 ): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL: toolhost.url, reducedMotion: 'reduce', ...options });
   context.setDefaultTimeout(patienceMs);
+  return context;
+}
+
+/** A still profile in which this person is signed in. */
+export async function contextOf(
+  browser: Browser,
+  toolhost: TestToolhost,
+  person: Person,
+  options?: BrowserContextOptions,
+): Promise<BrowserContext> {
+  const context = await stillContext(browser, toolhost, options);
   const value = await personSession(toolhost, person);
   await context.addCookies([{ name: 'toolhost-session', value, url: toolhost.url }]);
   return context;
