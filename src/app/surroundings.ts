@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { Resolve } from '../outbound/connector.ts';
 import type { EgressAllow } from '../outbound/egress.ts';
 import type { LookupLimits } from '../outbound/lookups.ts';

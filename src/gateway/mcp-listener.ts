@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { ownHostPath } from '../domain/http/server-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
-import type { LoginHints, McpEndpoint } from '../domain/mcp.ts';
+import type { LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
 import type { Lookup, SharedArrivals, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
 import { nextTurn, workFor } from '../domain/work/next-turn.ts';
@@ -88,11 +88,9 @@ export function createMcpListener(parts: McpListenerParts) {
       isReading = true;
       const read = await readBody(request, limits.bytes, server.party, parts.arriving.of(server.party));
       body = read;
-      const answerBody = async () => {
-        const parsed = parseBody(read, limits, server.takesLongInput);
-        posted = parsed instanceof Promise ? await parsed : parsed;
-        if (admission.isOld()) server = await admission.again();
-        return answer(server, posted, {
+      const answerMessage = (message: unknown, now: McpServer) => {
+        server = now;
+        return answer(now, message, {
           headers: request.headers,
           requestId,
           bytesIn: read.length,
@@ -101,6 +99,12 @@ export function createMcpListener(parts: McpListenerParts) {
           admission,
         });
       };
+      // Not an async function: nearly every message is parsed at once, and its call has promises enough.
+      const answerBody = () =>
+        whenKnown(parseBody(read, limits, server.takesLongInput), (message) => {
+          posted = message;
+          return whenKnown(admission.isOld() ? admission.again() : server, (now) => answerMessage(message, now));
+        });
       const isShort = read.length <= shortBytes;
       const reply = await (isShort ? answerBody() : workFor(server.party, answerBody));
       write(response, outgoing(reply, incoming), parts.unread, server.party);

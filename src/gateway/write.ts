@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import type { ServerResponse } from 'node:http';
 import type { Party } from '../domain/visit.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
@@ -26,7 +27,7 @@ export function write(
   if (body === undefined) response.writeHead(status, [...headers]).end();
   else {
     bytes = typeof body === 'string' ? Buffer.byteLength(body) : bytesOf(body);
-    response.writeHead(status, headers.concat(ofBody, 'Content-Length', String(bytes)));
+    response.writeHead(status, [...headers, ...ofBody, 'Content-Length', String(bytes)]);
     const text = typeof body === 'string' ? body : joinedText(body);
     // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
     if (text !== undefined) response.end(text, bytes === text.length ? 'latin1' : 'utf8');

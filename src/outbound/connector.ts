@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import dns from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
 import type { buildConnector as Connectors } from 'undici';

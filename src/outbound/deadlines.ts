@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 /** A function to run at `until`, in ms of `Deadlines.now`, unless it is removed before. */
 export type Deadline = {
   until: number;

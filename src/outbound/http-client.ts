@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
 import { Connections, type MakeMemory } from './connections.ts';

@@ -95,7 +95,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
     if (this.#isSettled) return;
     const { path, method, headers, body = null } = this.#exchange;
     const connection = this.#connection as Connection;
-    connection.dispatch({ path, method, headers: headers.concat(this.#mark), body }, this);
+    connection.dispatch({ path, method, headers: [...headers, ...this.#mark], body }, this);
   }
 
   /** Checks bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */

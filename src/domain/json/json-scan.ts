@@ -16,6 +16,12 @@ export type JsonScan = {
   isCompact: boolean;
 };
 
+/** Receives a text as the inside of a JSON string, in pieces. */
+export type EscapedPieces = {
+  /** The next piece: the first `length` bytes, which are good only until this returns. */
+  add(bytes: Buffer, length: number): void;
+};
+
 /** The used part of WebAssembly; TypeScript declares it only with the types of browsers. */
 declare const WebAssembly: {
   Module: new (bytes: Uint8Array) => object;
@@ -37,23 +43,24 @@ const wasm = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(base64,
 const pieceBytes = wasm.pieceBytes.value;
 // A piece is put at the beginning of the memory.
 const input = new Uint8Array(wasm.memory.buffer, 0, pieceBytes);
-const output = new Uint8Array(wasm.memory.buffer, wasm.outputAt.value, 2 * pieceBytes);
+const output = Buffer.from(wasm.memory.buffer, wasm.outputAt.value, 2 * pieceBytes);
 const findings = new Int32Array(wasm.memory.buffer, wasm.findingsAt.value, 4);
 const tooDeep = -2;
 
 /**
  * The content of `bytes`, or undefined when they are not JSON text. Nesting deeper than `maxDepth`, 131,000 at most, ends
  * the scan: `depth` is then `maxDepth + 1`, and the rest has not been read.
- * `escaped`, when given, receives the text as the inside of a JSON string, in pieces; only for compact text.
+ * `escaped`, when given, receives the text as the inside of a JSON string; only for compact text. A text of less than
+ * 64 KiB is one piece.
  */
-export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: Uint8Array[]): JsonScan | undefined {
+export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: EscapedPieces): JsonScan | undefined {
   wasm.begin(maxDepth);
   let length = 0;
   for (let at = 0; at < bytes.length && length >= 0; at += pieceBytes) {
     const piece = bytes.length <= pieceBytes ? bytes : bytes.subarray(at, at + pieceBytes);
     input.set(piece);
     length = wasm.scan(piece.length);
-    if (length > 0) escaped?.push(output.slice(0, length));
+    if (length > 0) escaped?.add(output, length);
   }
   const isJson = wasm.finish() !== 0 && length >= 0;
   if (!isJson && length !== tooDeep) return undefined;

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { performance } from 'node:perf_hooks';
 import type { Party } from '../visit.ts';
 import { TurnQueue } from './turn-queue.ts';
 

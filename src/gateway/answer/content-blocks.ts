@@ -99,11 +99,3 @@ function partBlock(part: Buffer, attached: AttachedFiles): AnswerBlock {
 
 /** Longest head of a part that is read, in bytes. */
 const longestHead = 16_384;
-
-/** A text block as JSON text. `escaped` is its text, already escaped as inside a JSON string. */
-export function escapedTextBlock(escaped: readonly Uint8Array[]): Buffer {
-  return Buffer.concat([blockStart, ...escaped, blockEnd]);
-}
-
-const blockStart = Buffer.from('[{"type":"text","text":"');
-const blockEnd = Buffer.from('"}]');

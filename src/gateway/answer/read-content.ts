@@ -13,8 +13,9 @@ import { plainFailure, ToolFailure } from '../../errors.ts';
 import type { OutputCheck } from '../arguments/validate-arguments.ts';
 import type { AnswerHead } from './answer-head.ts';
 import { AttachedFiles } from './attached-files.ts';
-import { type AnswerBlock, binaryBlock, escapedTextBlock, multipartBlocks } from './content-blocks.ts';
+import { type AnswerBlock, binaryBlock, multipartBlocks } from './content-blocks.ts';
 import type { CutResult } from './fit-answer.ts';
+import { JsonTextBlock } from './json-text-block.ts';
 import { carriedOut, fieldForJson, type Reading } from './reading.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 import { withHeaderSlot, withHeaders } from './with-headers.ts';
@@ -22,10 +23,6 @@ import { withHeaderSlot, withHeaders } from './with-headers.ts';
 /** With types such as application/vnd.github.raw+json an API sends a file as it is, which is seldom JSON. */
 const rawSuffix = '.raw+json';
 const maxDepth = 1000;
-/**
- * From this length on, decoding bytes into text costs more than writing them separately from the rest of the answer.
- */
-const longBytes = 4096;
 
 /**
  * Turns the body of a successful answer into a result. Time is proportional to the body, except for the check of
@@ -79,17 +76,14 @@ function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps:
   if (!isUtf8(body)) throw plainFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
   const bytes = wellFormedJson(hasByteOrderMark(body) ? body.subarray(3) : body);
   const isWhole = reading.transform.length === 0 && !reading.fields;
-  const escaped: Uint8Array[] | undefined = isWhole && bytes.length >= longBytes ? [] : undefined;
-  const scan = scanJson(bytes, maxDepth, escaped);
+  const block = isWhole ? new JsonTextBlock(bytes) : undefined;
+  const scan = scanJson(bytes, maxDepth, block);
   if (!scan) throw plainFailure('malformed', 'the upstream answered with something that is not valid JSON');
   if (scan.depth > maxDepth) throw plainFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
   const chosen = isWhole && scan.isCompact ? bytes : chosenPart(bytes, reading);
   const structured = withHeaderSlot(chosen, head, reading);
   if (reading.output) checkOutput(structured, reading.output, mostSteps);
-  const result: ToolResult =
-    escaped && scan.isCompact
-      ? { content: escapedTextBlock(escaped), structured: bytes, isError: false }
-      : jsonOf(chosen);
+  const result = block && scan.isCompact ? block.result() : resultOf(chosen);
   return head.shown.length === 0 ? result : withHeaders({ ...result, structured }, head);
 }
 
@@ -118,14 +112,11 @@ function misfitOf(value: unknown, output: OutputCheck, mostSteps: number): strin
   }
 }
 
-function jsonOf(json: Buffer): ToolResult {
-  if (json.length < longBytes) {
-    const text = json.toString('utf8');
-    return { content: JSON.stringify([{ type: 'text', text }]), structured: text, isError: false };
-  }
-  const escaped: Uint8Array[] = [];
-  scanJson(json, maxDepth, escaped);
-  return { content: escapedTextBlock(escaped), structured: json, isError: false };
+/** A result of JSON that is compact. */
+function resultOf(json: Buffer): ToolResult {
+  const block = new JsonTextBlock(json);
+  scanJson(json, maxDepth, block);
+  return block.result();
 }
 
 function hasByteOrderMark(body: Buffer): boolean {

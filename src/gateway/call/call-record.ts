@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import type { ToolResult } from '../../domain/mcp.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { tokensOfResult } from '../answer/result-tokens.ts';

@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';

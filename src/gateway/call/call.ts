@@ -1,3 +1,4 @@
+import { performance } from 'node:perf_hooks';
 import type { CallSpan } from '../../domain/call-observation.ts';
 import type { ToolCall } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
