@@ -1,5 +1,5 @@
 import type { AnswerJob } from '../gateway/answer/answer-job.ts';
-import type { ContentJob } from '../gateway/answer/content-job.ts';
+import type { ContentJob } from '../gateway/answer/shown-content.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/call/capture-job.ts';
 import type { ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
@@ -37,7 +37,7 @@ export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
   'read-body': async () => (await import('../operations/long-body-job.ts')).readLongBody,
-  'shorten-content': async () => (await import('../gateway/answer/content-job.ts')).shortenContent,
+  'shorten-content': async () => (await import('../gateway/answer/shown-content.ts')).shortenContent,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/call/capture-job.ts')).writeCapture,
 };

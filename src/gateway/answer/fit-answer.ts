@@ -4,7 +4,7 @@ import { cutText } from '../../domain/pieces/cut-text.ts';
 import { type Piece, type Segment, segmentsOf } from '../../domain/pieces/pieces.ts';
 import { noteLength } from '../../domain/pieces/read-more.ts';
 import type { AnswerFile } from './attached-files.ts';
-import { tokensOfContent } from './shown-content.ts';
+import { tokensOfContent } from './result-tokens.ts';
 
 /** The rest of a result that was cut. */
 export type AnswerRest = {

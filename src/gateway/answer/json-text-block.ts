@@ -6,10 +6,12 @@ import type { JsonText, ToolResult } from '../../domain/mcp.ts';
  * answer.
  */
 const longBytes = 4096;
-const blockStart = '[{"type":"text","text":"';
-const blockEnd = '"}]';
-const startBytes = Buffer.from(blockStart);
-const endBytes = Buffer.from(blockEnd);
+/** The beginning of content that begins with a text. */
+export const textStart = '[{"type":"text","text":"';
+/** The end of content that is one text. */
+export const textEnd = '"}]';
+const startBytes = Buffer.from(textStart);
+const endBytes = Buffer.from(textEnd);
 
 /**
  * The content of a result whose text is JSON, made of what the scan of the JSON escapes: `JSON.stringify` would go over
@@ -42,7 +44,7 @@ export class JsonTextBlock implements EscapedPieces {
   }
 
   #content(): JsonText {
-    if (this.#isShort) return blockStart + this.#text + blockEnd;
+    if (this.#isShort) return textStart + this.#text + textEnd;
     return Buffer.concat([startBytes, ...this.#pieces, endBytes]);
   }
 }

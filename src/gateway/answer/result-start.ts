@@ -1,5 +1,5 @@
 import type { ContentBlock, JsonText } from '../../domain/mcp.ts';
-import { textStart } from './result-tokens.ts';
+import { textStart } from './json-text-block.ts';
 
 const quote = 0x22;
 const backslash = 0x5c;

@@ -1,14 +1,23 @@
 import type { ContentBlock } from '../../domain/mcp.ts';
-import { tokensOfLength } from '../../domain/pieces/tokens.ts';
+import { tokensOfContent } from './result-tokens.ts';
 
 /** The beginning of a long result's content, as a try-out shows it. */
-export type ShownContent = { content: ContentBlock[]; estimatedTokens: number };
+type ShownContent = { content: ContentBlock[]; estimatedTokens: number };
+
+/** Reads the content of a long result, which is JSON text, for a try-out. */
+export type ContentJob = { input: { content: Uint8Array }; output: ShownContent };
 
 /** Longest text of a long result that is shown, in characters. */
 export const mostShownText = 256 * 1024;
 
+export function shortenContent({ content }: ContentJob['input']): { output: ContentJob['output'] } {
+  const text = Buffer.from(content.buffer, content.byteOffset, content.byteLength).toString('utf8');
+  const blocks = JSON.parse(text) as ContentBlock[];
+  return { output: { content: beginningOf(blocks), estimatedTokens: tokensOfContent(blocks) } };
+}
+
 /** The blocks of a result, cut to that length of text; a file that does not fit is replaced by its description. */
-export function beginningOf(content: readonly ContentBlock[]): ContentBlock[] {
+function beginningOf(content: readonly ContentBlock[]): ContentBlock[] {
   let left = mostShownText;
   const begun = (text: string) => {
     const start = cutText(text, left);
@@ -25,15 +34,6 @@ export function beginningOf(content: readonly ContentBlock[]): ContentBlock[] {
     left -= base64Of(shown.at(-1) as ContentBlock).length;
   }
   return shown;
-}
-
-/** Estimated tokens of a result's text for a model, at four characters each. Images and files are not counted. */
-export function tokensOfContent(content: readonly ContentBlock[]): number {
-  const characters = content.reduce((sum, block) => {
-    if (block.type === 'text') return sum + block.text.length;
-    return block.type === 'resource' && 'text' in block.resource ? sum + block.resource.text.length : sum;
-  }, 0);
-  return tokensOfLength(characters);
 }
 
 /** A file if it fits, otherwise its description: half a file is useless. */

@@ -11,7 +11,8 @@ import { AppError, JobError, ServerChanged, ToolFailure } from '../../errors.ts'
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { DecidedAdmission } from '../admission.ts';
-import { mostShownText, tokensOfContent } from '../answer/shown-content.ts';
+import { tokensOfContent } from '../answer/result-tokens.ts';
+import { mostShownText } from '../answer/shown-content.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import { readSizes, withGivenFiles } from '../files/given-files.ts';
 import { type HostedServer, type HostedTool, serverOrView } from '../hosted/hosted-server.ts';

@@ -3,7 +3,7 @@ import { pieceNote, readMoreInput, readMoreName } from '../../domain/pieces/read
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { searchToolNames } from '../../domain/search/own-tools.ts';
 import { ToolFailure } from '../../errors.ts';
-import { tokensOfContent } from '../answer/shown-content.ts';
+import { tokensOfContent } from '../answer/result-tokens.ts';
 import { compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolParts, callTool } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';
