@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, readConfig, type Settings } from '../config.ts';
+import { giveBackMemory } from '../give-back-memory.ts';
 import { greeting } from '../local/greeting.ts';
 import { createLog, type Log } from '../log.ts';
 import { endWith, stopOnSignals, stopWhenLost } from './signals.ts';
@@ -33,7 +34,7 @@ async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
   stopOnSignals(log, () => stopGently(running, config));
   stopWhenLost(log, running.app.lost, () => running.stop(lostMs));
   announceReady(config, running.baseUrl);
-  giveBackMemory();
+  setImmediate(giveBackMemory);
 }
 
 async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
@@ -44,7 +45,7 @@ async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   stopWhenLost(log, workers.lost, stop);
   workers.givenUp.then(stop).finally(() => process.exit(1));
   announceReady(settings.config, workers.baseUrl);
-  giveBackMemory();
+  setImmediate(giveBackMemory);
 }
 
 async function serveAsWorker(config: Config, log: Log): Promise<void> {
@@ -56,12 +57,7 @@ async function serveAsWorker(config: Config, log: Log): Promise<void> {
   primary.stopped.then(() => endWith(log, async () => !running || stopGently(running, config)));
   running = await start(process.env, usualSurroundings, primary);
   primary.reportReady();
-  giveBackMemory();
-}
-
-/** Collects the garbage of the start, which V8 would otherwise keep until there is load. `bin/toolhost` exposes `gc`. */
-function giveBackMemory(): void {
-  setImmediate(() => globalThis.gc?.({ type: 'major', flavor: 'last-resort' }));
+  setImmediate(giveBackMemory);
 }
 
 function announceReady(config: Config, baseUrl: string): void {

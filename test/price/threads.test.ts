@@ -1,9 +1,15 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { afterEach, describe, it } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { Worker } from 'node:worker_threads';
 import { bodyLimits } from '../../src/domain/json/body-limits.ts';
 import { whenCalm } from '../../src/domain/work/when-calm.ts';
 import { JobError } from '../../src/errors.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../src/threads/thread-pool.ts';
+import { eventually } from '../support/eventually.ts';
+
+const megabyte = 1024 * 1024;
 
 /** Arguments that take as many steps to check as a job may take, which is some tenths of a second, and few that take none. */
 const parts = Array.from({ length: 1900 }, (_, i) => ({ maximum: i + 10 }));
@@ -170,5 +176,20 @@ describe('jobs on threads', () => {
     await threads.close();
     assert.deepEqual(await Promise.all(running), ['failed', 'refused']);
     assert.equal(await reasonOf(threads.run(check(short))), 'refused');
+  });
+
+  it('a thread that gets no other job gives back the memory of the last one', async () => {
+    setFlagsFromString('--expose-gc');
+    const thread = new Worker(new URL('../../src/threads/thread.ts', import.meta.url), { execArgv: [] });
+    try {
+      const { kind, input } = check({ schema, args: argsOf(60_000) });
+      thread.postMessage({ kind, input });
+      await once(thread, 'message');
+      const heldBytes = async () => (await thread.getHeapStatistics()).total_heap_size;
+      const before = await heldBytes();
+      await eventually(async () => assert.ok((await heldBytes()) < before - 2 * megabyte));
+    } finally {
+      await thread.terminate();
+    }
   });
 });

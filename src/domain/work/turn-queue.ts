@@ -50,10 +50,16 @@ export class TurnQueue<Item> {
     const [workspaceId, lines] = ofWorkspace;
     const [[network, line]] = lines as unknown as [[string, Line<Item>]];
     const item = line.take();
-    lines.delete(network);
-    if (line.size > 0) lines.set(network, line);
-    this.#workspaces.delete(workspaceId);
-    if (lines.size > 0) this.#workspaces.set(workspaceId, lines);
+    moveToEnd(lines, network, line.size > 0);
+    moveToEnd(this.#workspaces, workspaceId, lines.size > 0);
     return item;
   }
+}
+
+/** Moves the first entry to the end, or takes it away. An only one stays: moving it makes the map a new table each time. */
+function moveToEnd<Value>(map: Map<string, Value>, first: string, isKept: boolean): void {
+  if (isKept && map.size === 1) return;
+  const value = map.get(first) as Value;
+  map.delete(first);
+  if (isKept) map.set(first, value);
 }
