@@ -221,4 +221,36 @@ describe('[find A6] what a process remembers', () => {
     assert.equal(takeOfLargest(waiting, ({ owner }) => owner, 250).length, 250);
     assert.equal(waiting.length, 19_751);
   });
+
+  it('is limited by number and by size: of what nobody owns, that which was not used for longest is dropped (property)', () => {
+    const key = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f');
+    const size = fc.integer({ min: 1, max: 11 });
+    const step = fc.oneof(fc.record({ key, size }), fc.record({ key, size: fc.constant(undefined) }));
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 50 }), (steps) => {
+        const [max, maxSize] = [4, 10];
+        const memory = createOwnedMemory<{ size: number }>({
+          max,
+          maxSize,
+          sizeOf: (value) => value.size - 1,
+          ownerOf: () => undefined,
+        });
+        let kept: { key: string; size: number }[] = [];
+        const total = () => kept.reduce((sum, one) => sum + one.size, 0);
+        for (const { key, size } of steps) {
+          const before = kept.find((one) => one.key === key);
+          assert.equal(size === undefined ? memory.get(key)?.size : memory.peek(key)?.size, before?.size);
+          kept = kept.filter((one) => one !== before);
+          const now = size === undefined ? before : { key, size };
+          if (size !== undefined) memory.set(key, { size });
+          if (now && now.size <= maxSize) kept.push(now);
+          while (kept.length > max || total() > maxSize) kept.shift();
+          assert.deepEqual(
+            [...memory.keys()],
+            kept.map((one) => one.key),
+          );
+        }
+      }),
+    );
+  });
 });

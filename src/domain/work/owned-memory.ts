@@ -45,9 +45,10 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
   const sizeAt = (value: Value) => 1 + (sizeOf?.(value) ?? 0);
   const idsAt = (value: Value) =>
     [...(options.idsOf?.(value) ?? []), ownerOf(value), partyOf?.(value)].filter((id) => id !== undefined);
+  // The library reserves room for `max` values at once when it knows that number, so it only knows the size.
   const entries = new LRUCache<string, Value>({
-    max,
-    ...(maxSize !== undefined && { maxSize, sizeCalculation: sizeAt }),
+    maxSize: maxSize ?? Number.MAX_SAFE_INTEGER,
+    sizeCalculation: sizeAt,
     dispose(value, key) {
       for (const id of idsAt(value)) unlink(keysById, id, key);
       const owner = ownerOf(value);
@@ -56,7 +57,7 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
     },
   });
   const keysOf = (id: string) => keysById.get(id) ?? none;
-  const shares = createShares(entries, keysOf);
+  const shares = createShares(entries, keysOf, max);
   return {
     get: (key) => entries.get(key),
     peek: (key) => entries.peek(key),
@@ -65,6 +66,7 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
       shares.makeRoom(sizeAt(value));
       entries.set(key, value, lifeMs === undefined ? undefined : { ttl: lifeMs });
       if (!entries.has(key)) return;
+      if (entries.size > max) entries.pop();
       for (const id of idsAt(value)) link(keysById, id, key);
       const owner = ownerOf(value);
       if (owner !== undefined) shares.add(owner, partyOf?.(value), sizeAt(value));
@@ -91,9 +93,9 @@ type Shares = {
 function createShares<Value extends object>(
   entries: LRUCache<string, Value>,
   keysOf: (id: string) => ReadonlySet<string>,
+  max: number,
 ): Shares {
-  const { max } = entries;
-  const maxSize = entries.maxSize || Number.POSITIVE_INFINITY;
+  const { maxSize } = entries;
   const sizes = new Map<string, number>();
   /** Owners that had more than half when they got a value. There are at most two that still do: by number, and by size. */
   const large = new Set<string>();
