@@ -36,7 +36,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.equal(await part(json, 'list'), '[-0,1e2,0.0000001,12345678.123456789,1E400]');
   });
 
-  for (const length of [10, 4095, 4096, 50_000]) {
+  for (const length of [10, 4095, 4096, 50_000, 65_536, 65_537, 200_000]) {
     it(`[behaviour The tool result] ${length} bytes of JSON are passed on as they came, as text and structured`, async () => {
       const fixed = '{"quote\\"":"back\\\\slash \\u00e9 é 😀","n":1.10,"pad":""}';
       const json = fixed.replace('""}', `"${'x'.repeat(Math.max(0, length - Buffer.byteLength(fixed)))}"}`);

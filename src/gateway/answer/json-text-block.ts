@@ -1,3 +1,4 @@
+import { Buffer } from 'node:buffer';
 import type { EscapedPieces } from '../../domain/json/json-scan.ts';
 import type { JsonText, ToolResult } from '../../domain/mcp.ts';
 
@@ -21,7 +22,8 @@ export class JsonTextBlock implements EscapedPieces {
   readonly #json: Buffer;
   readonly #isShort: boolean;
   #text = '';
-  readonly #pieces: Uint8Array[] = [];
+  /** Of a long text. The first piece begins with the start of the content and has room for its end. */
+  readonly #pieces: Buffer[] = [];
 
   constructor(json: Buffer) {
     this.#json = json;
@@ -31,7 +33,12 @@ export class JsonTextBlock implements EscapedPieces {
   add(bytes: Buffer, length: number): void {
     // A short text is one piece, so no character is divided.
     if (this.#isShort) this.#text = bytes.toString('utf8', 0, length);
-    else this.#pieces.push(Uint8Array.prototype.slice.call(bytes, 0, length));
+    else if (this.#pieces.length > 0) this.#pieces.push(copyOf(bytes, length, 0, 0));
+    else {
+      const first = copyOf(bytes, length, startBytes.length, endBytes.length);
+      first.set(startBytes);
+      this.#pieces.push(first);
+    }
   }
 
   /** Once the JSON has been scanned as compact JSON. */
@@ -45,6 +52,19 @@ export class JsonTextBlock implements EscapedPieces {
 
   #content(): JsonText {
     if (this.#isShort) return textStart + this.#text + textEnd;
-    return Buffer.concat([startBytes, ...this.#pieces, endBytes]);
+    const [first, ...others] = this.#pieces as [Buffer, ...Buffer[]];
+    // Most long texts are one piece, which is then the content and not copied again.
+    if (others.length === 0) {
+      first.set(endBytes, first.length - endBytes.length);
+      return first;
+    }
+    return Buffer.concat([first.subarray(0, first.length - endBytes.length), ...others, endBytes]);
   }
+}
+
+/** The first `length` bytes, with room before and behind them. */
+function copyOf(bytes: Buffer, length: number, before: number, behind: number): Buffer {
+  const copy = Buffer.allocUnsafe(before + length + behind);
+  bytes.copy(copy, before, 0, length);
+  return copy;
 }
