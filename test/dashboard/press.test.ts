@@ -20,6 +20,12 @@ async function press(page: Page, target: Locator, meanwhile: () => Promise<void>
   assert.ok(during && Math.hypot(during.x - before.x, during.y - before.y) < 2, JSON.stringify({ before, during }));
 }
 
+/** When what was typed into a new server has been checked: what the check found moves the rest of the page. */
+async function checked(page: Page): Promise<void> {
+  await drawn(page);
+  await page.getByText('Not stored yet').waitFor();
+}
+
 describe('while the pointer is pressed', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
@@ -32,7 +38,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
       await field(page, 'Name').fill('Pressed');
       await field(page, 'Tool name').fill('read');
       await field(page, 'URL').fill('nowhere');
-      await page.getByText('Not stored yet').waitFor();
+      await checked(page);
       await press(page, button(page, 'Add an argument'));
       await field(page, 'Name of argument 1').waitFor();
       await page.getByText('Not a URL').first().waitFor();
@@ -56,7 +62,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
         const input =
           label === 'Fields to keep' ? page.getByRole('combobox', { name: label, exact: true }) : field(page, label);
         await input.fill(text);
-        await drawn(page);
+        await checked(page);
         await press(page, button(page, below));
         if (below === 'Add a header') await field(page, 'Name of header 1').waitFor();
         else if (below === 'Add an argument') await field(page, 'Name of argument 2').waitFor();
@@ -121,7 +127,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
       await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
       const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
       await json.fill(JSON.stringify(dashboard.config('in-order')));
-      await drawn(page);
+      await checked(page);
       await press(page, button(page, 'Create server'));
       await page.waitForURL('**/servers/in-order/connect');
     });
@@ -133,7 +139,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
       '/servers/new?from=form',
       async (page) => {
         await field(page, 'URL').fill('nowhere');
-        await page.getByText('Not stored yet').waitFor();
+        await checked(page);
         await button(page, 'Add an argument').tap();
         await field(page, 'Name of argument 1').waitFor();
         await page.getByText('Not a URL').first().waitFor();
