@@ -1,16 +1,21 @@
 import type { Server } from 'node:http';
+import { performance } from 'node:perf_hooks';
+import { stopMs } from '../domain/work/running-time.ts';
 
 /**
  * Closes connections without traffic for `silentMs`, after twice that at the latest: idle ones, and those whose client
- * does not read what was written. The timers of `node:http` would be set twice for every request.
+ * does not read what was written. When this process was stopped, its clients get that time again. The timers of `node:http` would be set twice for every request.
  */
 export function closeSilentConnections(server: Server, silentMs: number): void {
   server.on('connection', (socket) => {
     let before = 0;
+    let dueAt = performance.now() + silentMs;
     const timer = setInterval(() => {
       const moved = socket.bytesRead + socket.bytesWritten;
-      if (moved === before) socket.destroy();
+      const now = performance.now();
+      if (moved === before && now - dueAt < stopMs) socket.destroy();
       before = moved;
+      dueAt = now + silentMs;
     }, silentMs);
     timer.unref();
     socket.on('close', () => clearInterval(timer));

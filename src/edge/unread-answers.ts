@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { holderOf, type Party, type Visit } from '../domain/visit.ts';
 import type { OnGivenUp } from '../domain/work/given-up.ts';
+import { afterRunning } from '../domain/work/running-time.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { createHeldBytes } from './held-bytes.ts';
 import { createSharedPieces } from './shared-pieces.ts';
@@ -40,10 +41,9 @@ export function createUnreadAnswers({
       onGivenUp('unread_answer');
       response.destroy();
     };
-    const timer = setTimeout(giveUp, slowReaderMs * (1 + Math.floor(bytes / bytesOfDeadline)));
-    timer.unref();
+    const cancel = afterRunning(slowReaderMs * (1 + Math.floor(bytes / bytesOfDeadline)), giveUp);
     response.once('close', () => {
-      clearTimeout(timer);
+      cancel();
       held.release(response);
       shared.leave(response);
     });

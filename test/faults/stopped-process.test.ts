@@ -2,11 +2,13 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
+import { usualSurroundings } from '../../src/process/start.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall } from '../support/fresh-request.ts';
@@ -60,8 +62,8 @@ describe('a process that is stopped for a while and goes on', () => {
   });
 
   const call = async (name: string) => {
-    const { text } = await freshCall(child.url, 'things', { tool: name, key: 'a-token' });
-    return text;
+    const reply = await freshCall(child.url, 'things', { tool: name, key: 'a-token' });
+    return reply.text;
   };
   const get = async (path: string) => {
     const reply = await fetch(`${child.url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } });
@@ -87,6 +89,20 @@ describe('a process that is stopped for a while and goes on', () => {
     for (const text of texts) assert.match(text, /fine/);
     const { state, failures: failed } = await failures();
     assert.deepEqual([state, failed], ['closed', 0]);
+  });
+
+  it('[find C5] reads the requests that arrived during its pause', async () => {
+    const { hostname, port, host } = new URL(child.url);
+    const socket = connect(Number(port), hostname);
+    await once(socket, 'connect');
+    socket.write(`GET /livez HTTP/1.1\r\nHost: ${host}\r\n`);
+    // The process has accepted the connection before one that came later.
+    assert.equal((await fetch(`${child.url}/livez`)).status, 200);
+    child.signal('SIGSTOP');
+    socket.write('Connection: close\r\n\r\n');
+    await delay(usualSurroundings.headersMs + 2 * beyondMs);
+    child.signal('SIGCONT');
+    assert.match(await text(socket), /^HTTP\/1\.1 200 /);
   });
 
   it('[find C5] gives a silent upstream the rest of its time, and then reports the time-out', async () => {

@@ -21,7 +21,14 @@ describe('files of answers', () => {
   after(() => one.stop());
 
   const call = async (headers: Record<string, string> = legacy, of = slug, token = callerToken) => {
-    const { body } = await one.toolhost.rpc(of, token, 'tools/call', { name: 'run', arguments: {} }, headers);
+    const { body, status, text } = await one.toolhost.rpc(
+      of,
+      token,
+      'tools/call',
+      { name: 'run', arguments: {} },
+      headers,
+    );
+    assert.ok(body.result, `no result: ${status} ${text}`);
     return body.result as ToolReply;
   };
   const answerWith = (body: Buffer, type: string, headers: Answer['headers'] = {}) => {

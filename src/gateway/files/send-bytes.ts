@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { fileChunkBytes } from '../../domain/files/kept-files.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
+import { afterRunning } from '../../domain/work/running-time.ts';
 import type { ByteRange } from '../../http/byte-range.ts';
 
 /**
@@ -39,15 +40,14 @@ const finished = (response: ServerResponse, slowReaderMs: number) => happened(re
 function happened(response: ServerResponse, event: 'drain' | 'finish', mostMs: number): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (did: boolean) => {
-      clearTimeout(timer);
+      cancel();
       response.off(event, onEvent);
       response.off('close', onClose);
       resolve(did);
     };
     const onEvent = () => settle(true);
     const onClose = () => settle(false);
-    const timer = setTimeout(() => response.destroy(), mostMs);
-    timer.unref();
+    const cancel = afterRunning(mostMs, () => response.destroy());
     response.on(event, onEvent);
     response.on('close', onClose);
     if (response.destroyed) settle(false);
