@@ -1,6 +1,6 @@
 /**
  * Judges JSON text and escapes it in one pass, in AssemblyScript: TypeScript's syntax with the types of WebAssembly.
- * JavaScript takes twice as long. `npm run wasm` compiles it; `src/domain/json-scan.ts` says what it is for.
+ * JavaScript takes twice as long. `npm run wasm` compiles it; `src/domain/json/json-scan.ts` says what it is for.
  *
  * The text comes in pieces: JavaScript writes one at `input`, calls `scan`, takes what is at `output`, and goes on.
  */

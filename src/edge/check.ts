@@ -14,9 +14,14 @@ export type EdgeRules = {
   origins: ReadonlySet<string>;
 };
 
-/** Headers that may occur once. Each has a length of its own, under which it is found. */
+/** Headers that may occur once. */
 const onlyOnce = ['host', 'authorization', 'origin', 'content-type', 'content-length'];
-const onlyOnceOfLength = Array.from({ length: 15 }, (_, length) => onlyOnce.find((name) => name.length === length));
+/** Each has a length of its own, by which it is found. */
+const onlyOnceOfLength: (string | undefined)[] = [];
+for (const name of onlyOnce) {
+  if (onlyOnceOfLength[name.length] !== undefined) throw new Error(`two headers of ${name.length} letters: ${name}`);
+  onlyOnceOfLength[name.length] = name;
+}
 /** The bit that makes a letter of ASCII a small one. */
 const lowerCase = 0x20;
 

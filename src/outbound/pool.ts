@@ -11,7 +11,7 @@ export type WorkspaceLoad = {
   id: string;
   requests: number;
   pools: number;
-  /** Pools for more than one request, by origin and then by digest of the credentials. To join a key for each call costs more. */
+  /** Pools for more than one request, by origin and then by digest of the credentials. One joined key would have to be made for each call. */
   reusable: Map<string, Map<string, Pool>>;
 };
 

@@ -94,6 +94,19 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.ok(upstream.usersOfConnections.every((users) => users.size === 1));
   });
 
+  it('of credentials that have ended are not found again, although others of the workspace go on', async () => {
+    await prove();
+    await send({ credentialHash: 'two' });
+    assert.equal(http.poolCount(), 2);
+    await eventually(async () => {
+      aheadMs += 1000;
+      await send();
+      assert.equal(http.poolCount(), 1);
+    });
+    await send({ credentialHash: 'two' });
+    assert.equal(http.poolCount(), 2);
+  });
+
   it('are kept over TLS too, where a small request counts as sent before TLS says so', async (t) => {
     const certificate = selfSigned('kept.example');
     const trusted = tls.getCACertificates('default');

@@ -190,6 +190,7 @@ describe('jobs on threads', () => {
       await eventually(async () => assert.ok((await heldBytes()) < before - 2 * megabyte));
     } finally {
       await thread.terminate();
+      setFlagsFromString('--no-expose-gc');
     }
   });
 });

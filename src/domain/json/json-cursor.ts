@@ -1,3 +1,5 @@
+import { Buffer } from 'node:buffer';
+
 const quote = 0x22;
 const backslash = 0x5c;
 const openObject = 0x7b;

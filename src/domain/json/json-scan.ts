@@ -50,8 +50,8 @@ const tooDeep = -2;
 /**
  * The content of `bytes`, or undefined when they are not JSON text. Nesting deeper than `maxDepth`, 131,000 at most, ends
  * the scan: `depth` is then `maxDepth + 1`, and the rest has not been read.
- * `escaped`, when given, receives the text as the inside of a JSON string; only for compact text. A text of less than
- * 64 KiB is one piece.
+ * `escaped`, when given, receives the text as the inside of a JSON string. What it receives is good only if the result
+ * says `isCompact`. A text of at most 64 KiB is one piece.
  */
 export function scanJson(bytes: Uint8Array, maxDepth: number, escaped?: EscapedPieces): JsonScan | undefined {
   wasm.begin(maxDepth);

@@ -1,6 +1,6 @@
 /** Compiled from wasm/json.ts by npm run wasm; do not edit. */
 
-export const sourceHash = '6e8f794f67d679f523b54548cb0d4fb6d81ba6ed799f27efad773ceaa981d3a7';
+export const sourceHash = '891711eb67264e1f740339ec29be4e459126cfee157d7280ace101490073c112';
 
 export const base64 =
   'AGFzbQEAAAABFwVgAABgAX8Bf2AAAX9gAX8AYAJ/fwF/AwYFAAECAwQFBAEBBQUGQwx/AEGAgAQLfwBBgIAEC38AQfD/Ewt/AUEAC38BQQALfw' +

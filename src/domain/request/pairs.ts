@@ -63,12 +63,12 @@ export function encodedPairs({ list }: Pairs): string[] {
 }
 
 /**
- * Adds the parameters that an argument becomes: none for null, and for an empty array or object.
+ * Adds the parameters that an argument becomes: none for null or nothing, and for an empty array or object.
  * @throws ToolFailure invalid_arguments when they are too many or too long, or could be read as something else
  */
 export function addPairs(to: Pairs, argument: SentArgument, value: unknown): void {
   const { wireName, style, name } = argument;
-  if (value === null) return;
+  if (value === null || value === undefined) return;
   to.names = isContainer(value) ? new Map() : undefined;
   if (style === 'json') add(to, argument, wireName, JSON.stringify(value));
   else if (!isContainer(value)) add(to, argument, wireName, wireText(name, value));

@@ -15,8 +15,8 @@ const startBytes = Buffer.from(textStart);
 const endBytes = Buffer.from(textEnd);
 
 /**
- * The content of a result whose text is JSON, made of what the scan of the JSON escapes: `JSON.stringify` would go over
- * the same text once more, which takes ten times as long.
+ * The content of a result whose text is JSON, made of the escaped text that the scan of the JSON writes: `JSON.stringify`
+ * would go over the same text once more, which takes ten times as long.
  */
 export class JsonTextBlock implements EscapedPieces {
   readonly #json: Buffer;
@@ -41,7 +41,7 @@ export class JsonTextBlock implements EscapedPieces {
     }
   }
 
-  /** Once the JSON has been scanned as compact JSON. */
+  /** The result. Only for JSON that the scan found to be compact. */
   result(): ToolResult {
     return {
       content: this.#content(),
