@@ -8,7 +8,7 @@ const beatMs = 1000;
  * Lets the time for the headers and for the whole of a request begin anew when the process was stopped. `node:http` looks
  * at the clock before it reads, and would answer 408 to requests that have arrived meanwhile.
  */
-export function countRunningTime(server: Server): void {
+export function renewTimeAfterStops(server: Server): void {
   let beatAt = performance.now();
   let stoppedAt = Number.NEGATIVE_INFINITY;
   const beat = () => {

@@ -11,7 +11,10 @@ export type WorkspaceLoad = {
   id: string;
   requests: number;
   pools: number;
-  /** Pools for more than one request, by origin and then by digest of the credentials. One joined key would have to be made for each call. */
+  /**
+   * Pools for more than one request, by origin and then by digest of the credentials: a single key would have to be joined
+   * for each call.
+   */
   reusable: Map<string, Map<string, Pool>>;
 };
 

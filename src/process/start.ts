@@ -8,7 +8,7 @@ import { processMemory } from '../app/process-memory.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
 import { limitConnections } from '../edge/client-connections.ts';
-import { countRunningTime } from '../edge/request-time.ts';
+import { renewTimeAfterStops } from '../edge/request-time.ts';
 import { requestsInTurns } from '../edge/requests-in-turns.ts';
 import { closeSilentConnections } from '../edge/silent-connections.ts';
 import { createServer } from '../http/node-http.ts';
@@ -87,7 +87,7 @@ export async function start(
   // An expectation that is not known may be ignored (RFC 9110, 10.1.1). Node would answer it past all limits.
   server.on('checkExpectation', handle);
   collectorYieldsOnceWarm(server);
-  countRunningTime(server);
+  renewTimeAfterStops(server);
   closeSilentConnections(server, surroundings.silentMs);
   // Behind proxies all connections are theirs.
   if (config.trustedProxies === 0)

@@ -63,7 +63,7 @@ export function encodedPairs({ list }: Pairs): string[] {
 }
 
 /**
- * Adds the parameters that an argument becomes: none for null or nothing, and for an empty array or object.
+ * Adds the parameters that an argument becomes: none for null or undefined, and for an empty array or object.
  * @throws ToolFailure invalid_arguments when they are too many or too long, or could be read as something else
  */
 export function addPairs(to: Pairs, argument: SentArgument, value: unknown): void {

@@ -1,12 +1,13 @@
 import { performance } from 'node:perf_hooks';
 
-/** A timer that is later than this, in ms, shows that the process was stopped: SIGSTOP, or a machine without processor time. */
+/** A timer that is later than this, in ms, shows that the process was stopped (SIGSTOP, no processor time). */
 export const stopMs = 500;
 const lookMs = 1000;
 
 /**
- * Runs `expire` after `ms` in which this process ran, or up to a second later. Time in which it was stopped does not count:
- * what others sent or read meanwhile could not be seen. Returns a function that cancels it. The timer keeps no process alive.
+ * Runs `expire` after `ms` in which this process ran, or up to a second later. Time in which it was stopped does not
+ * count: what others sent or read meanwhile could not be seen. Returns a function that cancels it. The timer keeps no
+ * process alive.
  */
 export function afterRunning(ms: number, expire: () => void): () => void {
   let left = ms;

@@ -56,7 +56,7 @@ export class TurnQueue<Item> {
   }
 }
 
-/** Moves the first entry to the end, or takes it away. An only one stays: moving it makes the map a new table each time. */
+/** Moves the first entry to the end, or takes it away. An only one stays: moving it would give the map a new table each time. */
 function moveToEnd<Value>(map: Map<string, Value>, first: string, isKept: boolean): void {
   if (isKept && map.size === 1) return;
   const value = map.get(first) as Value;
