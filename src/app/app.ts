@@ -5,6 +5,7 @@ import type { McpEndpoint } from '../domain/mcp.ts';
 import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { loadedOnce } from '../domain/work/loaded-once.ts';
 import { MemoryBudget } from '../domain/work/memory-budget.ts';
+import { runningNow } from '../domain/work/running-time.ts';
 import { createFront } from '../edge/front.ts';
 import { DecidedAdmission } from '../gateway/admission.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
@@ -135,10 +136,10 @@ export async function createApp(
 type Work = ReturnType<typeof startWork>;
 
 /** The threads, and the memory that the work of workspaces may fill. */
-function startWork({ workers }: FullConfig, { clock, memory: memoryOf }: Surroundings, onGivenUp: OnGivenUp) {
+function startWork({ workers }: FullConfig, { memory: memoryOf }: Surroundings, onGivenUp: OnGivenUp) {
   const { work, waitingInputs, thread, slowClients } = memoryOf(workers);
   const memory = new MemoryBudget(work, onGivenUp);
-  const threads = startThreads(clock, memory, thread);
+  const threads = startThreads(memory, thread);
   return { memory, waitingInputs, slowClients, threads, decodeOnThread: decodingWork(threads), onGivenUp };
 }
 
@@ -187,12 +188,12 @@ async function join(presence: Presence, store: Store, { changes }: Caches, log: 
 /** The queues in which operations wait. */
 function queuesOf(
   { engine, reports: db }: Database,
-  { reportShare: share, clock }: Surroundings,
+  { reportShare: share }: Surroundings,
   { count: processCount }: Presence,
   { waitingInputs, memory, onGivenUp }: Work,
 ): Pick<Runner, 'operations' | 'memory' | 'writes'> & { reports: ReportQueue } {
   const atOnce = engine === 'sqlite' ? 1 : 2;
-  const reports = createReportQueue({ db, atOnce, share, clock, processCount });
+  const reports = createReportQueue({ db, atOnce, share, clock: runningNow, processCount });
   const operations = createOperationQueue(waitingInputs, onGivenUp);
   return { reports, operations, memory, writes: createWriteQueue() };
 }

@@ -1,21 +1,22 @@
 import type { Server } from 'node:http';
-import { performance } from 'node:perf_hooks';
-import { stopMs } from '../domain/work/running-time.ts';
+import { runningNow } from '../domain/work/running-time.ts';
 
 /**
  * Closes connections without traffic for `silentMs`, after twice that at the latest: idle ones, and those whose client
- * does not read what was written. When this process was stopped, its clients get that time again. The timers of `node:http` would be set twice for every request.
+ * does not read what was written. When this process was stopped, its clients get that time again. The timers of
+ * `node:http` would be set twice for every request.
  */
 export function closeSilentConnections(server: Server, silentMs: number): void {
   server.on('connection', (socket) => {
     let before = 0;
-    let dueAt = performance.now() + silentMs;
+    let since = runningNow();
     const timer = setInterval(() => {
       const moved = socket.bytesRead + socket.bytesWritten;
-      const now = performance.now();
-      if (moved === before && now - dueAt < stopMs) socket.destroy();
+      const now = runningNow();
+      // Timers may be a millisecond early.
+      if (moved === before && now - since >= silentMs - 1) socket.destroy();
       before = moved;
-      dueAt = now + silentMs;
+      since = now;
     }, silentMs);
     timer.unref();
     socket.on('close', () => clearInterval(timer));

@@ -13,6 +13,8 @@ type Running = {
   timer: NodeJS.Timeout | undefined;
   /** Processor time of the thread before the job, in ms. */
   spentBefore: Promise<number | undefined> | undefined;
+  /** Processor time of the process before the job. */
+  processBefore: NodeJS.CpuUsage | undefined;
   /** How often its limit was prolonged, because other programs had the processor. */
   prolonged: number;
   isCancelled: boolean;
@@ -33,7 +35,10 @@ type JobThreadOptions = {
 
 /** A job on a busy machine gets this many times its limit at most. */
 const mostProlonged = 5;
-/** How long the thread may take to say how much processor time it has used; in native code it says nothing. */
+/**
+ * How long the thread may take to say how much processor time it has used. In native code, or without a processor, it says
+ * nothing.
+ */
 const answerMs = 2000;
 
 /** One thread. It ends with its process, after some idle time, or when a job exceeds its limit. */
@@ -74,7 +79,13 @@ export class JobThread {
   /** @throws JobError timeout, memory, cancelled */
   run(job: ThreadJob): Promise<unknown> {
     return new Promise((resolve, reject) => {
-      const rest = { timer: undefined, spentBefore: undefined, prolonged: 0, isCancelled: false };
+      const rest = {
+        timer: undefined,
+        spentBefore: undefined,
+        processBefore: undefined,
+        prolonged: 0,
+        isCancelled: false,
+      };
       this.#running = { job, resolve, reject, ...rest };
       // The process must not exit while a result is due.
       this.#worker.ref();
@@ -88,6 +99,7 @@ export class JobThread {
     const { kind, input, limitMs, transfer = [] } = running.job;
     running.timer = setTimeout(() => void this.#endIfSpent(), limitMs).unref();
     running.spentBefore = this.#spentMs();
+    running.processBefore = process.cpuUsage();
     this.#worker.postMessage({ kind, input } satisfies JobQuestion, [...transfer]);
   }
 
@@ -120,21 +132,28 @@ export class JobThread {
     const running = this.#running;
     if (!running) return;
     const { limitMs } = running.job;
-    const both = Promise.all([this.#spentMs(), running.spentBefore]);
-    const [spent = Number.POSITIVE_INFINITY, before = 0] =
-      (await Promise.race([both, delay(answerMs, undefined, { ref: false })])) ?? [];
-    const left = limitMs - (spent - before);
+    const left = limitMs - (await this.#spentBy(running));
     if (this.#running !== running || running.isCancelled) return;
     if (left < 1 || ++running.prolonged > mostProlonged)
       return this.#end(new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
     running.timer = setTimeout(() => void this.#endIfSpent(), left).unref();
   }
 
+  /**
+   * Processor time of a job, in ms. A thread that says nothing may be in native code or wait for a processor; it has used
+   * no more than the whole process.
+   */
+  async #spentBy({ spentBefore, processBefore }: Running): Promise<number> {
+    const both = Promise.all([this.#spentMs(), spentBefore]);
+    const [after, before = 0] = (await Promise.race([both, delay(answerMs, undefined, { ref: false })])) ?? [];
+    return after === undefined ? msOf(process.cpuUsage(processBefore)) : after - before;
+  }
+
   /** Processor time of the thread; undefined before it has started, and before Node 24. */
   async #spentMs(): Promise<number | undefined> {
     const { cpuUsage } = this.#worker as Partial<Pick<Worker, 'cpuUsage'>>;
     const usage = await cpuUsage?.call(this.#worker).catch(() => undefined);
-    return usage && (usage.user + usage.system) / 1000;
+    return usage && msOf(usage);
   }
 
   #end(failure: JobError): void {
@@ -157,4 +176,8 @@ export class JobThread {
     clearTimeout(running?.timer);
     return running;
   }
+}
+
+function msOf({ user, system }: NodeJS.CpuUsage): number {
+  return (user + system) / 1000;
 }

@@ -33,7 +33,7 @@ export type ThreadPoolOptions = {
   threadBytes: number;
   /** Memory for inputs that nobody else counts; not counted when absent. */
   memory?: { hold(workspaceId: string): HeldMemory };
-  /** Monotonic ms. */
+  /** Monotonic ms in which this process ran. */
   clock: () => number;
 };
 

@@ -7,11 +7,10 @@ import { describe, it } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { afterRunning } from '../../src/domain/work/running-time.ts';
 import { closeSilentConnections } from '../../src/edge/silent-connections.ts';
-
-/** Does nothing in this process for so long, as if it were stopped. */
-function stopFor(ms: number): void {
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
-}
+import { eventually } from '../support/eventually.ts';
+import { startOneTool, textOf } from '../support/one-tool.ts';
+import { stopFor } from '../support/stop-for.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('time in which the process was stopped', () => {
   it('[find C5] does not count for clients that read slowly', async () => {
@@ -43,5 +42,30 @@ describe('time in which the process was stopped', () => {
     });
     assert.match(await text(client), /answered$/);
     server.close();
+  });
+
+  it('[find C5] does not count for calls that wait for a slot, nor for those that follow a redirect', async (t) => {
+    const patienceMs = 8000;
+    const one = await startOneTool({ env: { CONCURRENT_CALLS: '1' }, surroundings: { queueMs: patienceMs } });
+    t.after(one.stop);
+    const { upstream, toolhost } = one;
+    upstream.on('GET /slow', () => 'hold');
+    upstream.on('GET /moved', () => 'hold');
+    upstream.on('GET /new', () => ({ body: { found: true } }));
+    const slow = await one.serve({ url: '/slow' });
+    const moved = await one.serve({ url: '/moved', redirects: 'follow', timeout_ms: patienceMs });
+    const calls = [one.call(moved), one.call(slow), one.call(slow)];
+    await upstream.waitForRequest(2);
+    await eventually(async () => {
+      const { body } = await toolhost.rest('GET', `/servers/${slow}/limits`);
+      assert.equal((body.use as Json).waiting, 1, JSON.stringify(body));
+    });
+    upstream.on('GET /slow', () => ({ body: { found: true } }));
+    for (const request of upstream.requests)
+      request.release(
+        request.url === '/moved' ? { status: 302, headers: { location: '/new' } } : { body: { found: true } },
+      );
+    stopFor(patienceMs + 1000);
+    for (const result of await Promise.all(calls)) assert.match(textOf(result), /found/);
   });
 });

@@ -3,14 +3,21 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
+import { transact } from '../../src/store/transact.ts';
 import { eventually } from '../support/eventually.ts';
+import { stopFor } from '../support/stop-for.ts';
 import { patientLimits } from '../support/store/patient-limits.ts';
 import { type PostgresProxy, startPostgresProxy } from '../support/store/postgres-proxy.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
+/** The first statement of a test waits for this limit, and the next one must not reach it. */
+const reportMs = 8000;
+const briefMs = 1000;
+
 describe('a statement that PostgreSQL is asked to cancel', () => {
   let stores: Stores;
   let proxy: PostgresProxy;
+  let open: (cancelMs: number) => Promise<Database>;
   let database: Database;
   let blocker: pg.Client;
   const lost: string[] = [];
@@ -19,13 +26,14 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     const options = await stores.newOptions();
     const url = options.postgres?.url ?? assert.fail();
     proxy = await startPostgresProxy(url);
-    database = await openDatabase({
-      ...options,
-      postgres: { url: proxy.url, connections: 1, authorities: undefined },
-      // The first statement of a test waits for this limit, and the next one must not reach it.
-      postgresLimits: { ...patientLimits, statements: { ...patientLimits.statements, reports: 8000 } },
-      onError: (error) => lost.push(error.message),
-    });
+    open = (cancel) =>
+      openDatabase({
+        ...options,
+        postgres: { url: proxy.url, connections: 1, authorities: undefined },
+        postgresLimits: { ...patientLimits, statements: { ...patientLimits.statements, reports: reportMs }, cancel },
+        onError: (error) => lost.push(error.message),
+      });
+    database = await open(patientLimits.cancel);
     blocker = new pg.Client({ connectionString: url });
     await blocker.connect();
   });
@@ -40,8 +48,8 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
   });
 
   /** A statement that waits until the blocker gives the number free. */
-  const waitFor = (number: number) =>
-    sql`select pg_advisory_xact_lock(${number}), pg_backend_pid() as pid`.execute(database.reports);
+  const waitFor = (number: number, { reports } = database) =>
+    sql`select pg_advisory_xact_lock(${number}), pg_backend_pid() as pid`.execute(reports);
   const block = (number: number) => blocker.query(`select pg_advisory_lock(${number})`);
   const free = (number: number) => blocker.query(`select pg_advisory_unlock(${number})`);
   const isWaiting = (number: number) =>
@@ -67,6 +75,20 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     await proxy.passCancels();
     await free(2);
     await next;
+  });
+
+  it('[find C5] is none whose result came while this process was stopped', async () => {
+    const brief = await open(briefMs);
+    for (const number of [1, 2]) await block(number);
+    const before = proxy.cancels;
+    const alone = waitFor(1, brief);
+    const inTransaction = transact(brief.reports, (db) => sql`select pg_advisory_xact_lock(2)`.execute(db));
+    for (const number of [1, 2]) await isWaiting(number);
+    const freed = blocker.query('select pg_advisory_unlock_all()');
+    stopFor(reportMs + 2 * briefMs);
+    await Promise.all([freed, alone, inTransaction]);
+    assert.deepEqual([proxy.cancels - before, lost], [0, []]);
+    await brief.close();
   });
 
   it('[find C3] is the only work that a request is sent for: an idle connection stays until the pool closes it', async () => {

@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { repairJsonParse } from '../../domain/json/repair-json-parse.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
+import { runningNow } from '../../domain/work/running-time.ts';
 import { AppError, JobError } from '../../errors.ts';
 import type { ThreadWork } from '../../gateway/call/thread-work.ts';
 import type { CheckConfigOnThread } from '../../operations/servers/checked-config.ts';
@@ -29,10 +30,10 @@ const limitMs = {
 };
 
 /** Prepares this thread and others to parse what callers send. */
-export function startThreads(clock: () => number, memory: MemoryBudget, threadBytes: number): ThreadPool {
+export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
   repairJsonParse();
   const threads = Math.min(most, Math.max(fewest, availableParallelism()));
-  return new ThreadPool({ threads, queue, waitMs, idleMs, clock, memory, threadBytes });
+  return new ThreadPool({ threads, queue, waitMs, idleMs, clock: runningNow, memory, threadBytes });
 }
 
 /** Jobs that the gateway runs on threads. */

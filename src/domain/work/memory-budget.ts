@@ -1,6 +1,7 @@
 import { AppError } from '../../errors.ts';
 import { FairQueue } from './fair-queue.ts';
 import type { OnGivenUp } from './given-up.ts';
+import { afterRunning } from './running-time.ts';
 
 /** Work that can be ended because its memory is needed by others. */
 type Ending = { giveUp(): void };
@@ -90,11 +91,11 @@ export class MemoryBudget {
     const waiting: Waiting = { held, bytes, start: resolve };
     const { workspaceId } = held;
     if (!this.#waiting.add(workspaceId, waiting)) throw this.#noRoom('too many others wait for it');
-    const timer = setTimeout(() => {
+    const cancel = afterRunning(patienceMs, () => {
       if (this.#waiting.remove(workspaceId, waiting))
         reject(this.#noRoom(`there was none within ${patienceMs / 1000} s`));
-    }, patienceMs);
-    await promise.finally(() => clearTimeout(timer));
+    });
+    await promise.finally(cancel);
   }
 
   /** Counts more of work that has taken its bytes already. To wait again, or to be refused now, would waste what was done. */

@@ -16,7 +16,7 @@ export type SharedTimeOptions = {
   atOnce: number;
   /** Share of the time that the work of a workspace may take, from 0 to 1. */
   share: number;
-  /** Monotonic ms. */
+  /** Monotonic ms in which this process ran. */
   clock: () => number;
   /** Number of processes that divide this share. One when absent. */
   processCount?: () => number;

@@ -22,7 +22,7 @@ export type TimeLine = {
 export type TimeLineOptions = {
   /** Share of the time that the work may take at present, from 0 to 1. */
   share: () => number;
-  /** Monotonic ms. */
+  /** Monotonic ms in which this process ran. */
   clock: () => number;
   /** The rule that a refusal explains. */
   rule: string;

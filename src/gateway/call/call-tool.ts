@@ -5,6 +5,7 @@ import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts'
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
+import { runningNow } from '../../domain/work/running-time.ts';
 import { ServerChanged, ToolFailure } from '../../errors.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { admitAgain } from '../admission.ts';
@@ -135,11 +136,12 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   const request = requestOf(call, ready);
   call.host = tool.request.url.host;
   const sentClock = performance.now();
+  const until = runningNow() + tool.timeoutMs;
   try {
     const answer = await send(call, request, ready, parts);
     call.upstreamMs = performance.now() - sentClock;
     noteAnswer(call, request, answer, parts.onUnexpected);
-    const last = isFollowed(call, answer) ? await followRedirects(call, answer, sentClock, parts) : answer;
+    const last = isFollowed(call, answer) ? await followRedirects(call, answer, { sentClock, until }, parts) : answer;
     const result = readCall(call, last, parts.threads);
     return result instanceof Promise ? await result : result;
   } catch (error) {

@@ -1,4 +1,5 @@
 import { redact, redactor } from '../../domain/credentials/redactor.ts';
+import { runningNow } from '../../domain/work/running-time.ts';
 import { OutboundError, ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
@@ -24,30 +25,30 @@ export function isFollowed({ tool }: Call, { status }: Answer): boolean {
 }
 
 /**
- * Follows the redirects of a GET or HEAD within the timeout of the tool, which began at `startedClock`. Each target
- * passes the rules of configured URLs and the guarded connector. Once a redirect has left the origin of the tool, no
- * further request has a credential, a header of the tool, or trace context.
+ * Follows the redirects of a GET or HEAD until `until`, in ms of `runningNow`. Each target passes the rules of configured
+ * URLs and the guarded connector. Once a redirect has left the origin of the tool, no further request has a credential, a
+ * header of the tool, or trace context.
  * @throws ToolFailure redirect, blocked
  * @throws OutboundError
  */
 export async function followRedirects(
   call: Call,
   first: Answer,
-  startedClock: number,
+  { sentClock, until }: { sentClock: number; until: number },
   parts: FollowParts,
 ): Promise<Answer> {
   try {
-    return await lastAnswer(call, first, startedClock, parts);
+    return await lastAnswer(call, first, until, parts);
   } finally {
     // The time of the redirects is that of the upstream.
-    call.upstreamMs = performance.now() - startedClock;
+    call.upstreamMs = performance.now() - sentClock;
   }
 }
 
 async function lastAnswer(
   call: Call,
   first: Answer,
-  startedClock: number,
+  until: number,
   { http, urlProblem }: FollowParts,
 ): Promise<Answer> {
   const { request, credentialHash } = call.request as CallRequest;
@@ -66,8 +67,7 @@ async function lastAnswer(
       body: undefined,
     };
     const sent = { request: asked, credentialHash: isHome ? credentialHash : undefined };
-    const timeoutMs = call.tool.timeoutMs - (performance.now() - startedClock);
-    answer = await sendHop(call, sent, http, { isElsewhere: !isHome, timeoutMs });
+    answer = await sendHop(call, sent, http, { isElsewhere: !isHome, timeoutMs: until - runningNow() });
     call.answer = answer;
   }
   return answer;

@@ -58,7 +58,7 @@ function served({ server, unknownField }: Found): HostedServer {
 const retryAfterS = 5;
 
 export function createHostedServers(options: HostedServersOptions): HostedServers {
-  const readServer = createServerReader({ ...options, clock: options.freshness.clock });
+  const readServer = createServerReader(options);
   const remembered = createRemembered<Found>({
     max: maxRemembered,
     freshness: options.freshness,

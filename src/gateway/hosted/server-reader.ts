@@ -3,6 +3,7 @@ import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts'
 import { hasEveryTool, type View } from '../../domain/config/view.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
+import { runningNow } from '../../domain/work/running-time.ts';
 import { createSharedTime } from '../../domain/work/shared-time.ts';
 import type { Db } from '../../store/db.ts';
 import { findWorkspaceLimits } from '../../store/people/workspaces.ts';
@@ -49,16 +50,14 @@ export type ServerReaderOptions = {
   userAgent: string;
   /** Limits of a server for which none were set. */
   defaultLimits: CallLimits;
-  /** Monotonic ms. */
-  clock: () => number;
 };
 
 /** Reads and compiles the server of a slug; one that has not changed since `before` is not compiled again. */
 export type ReadServer = (slug: string, before: Found | undefined) => Promise<Found | undefined>;
 
 export function createServerReader(options: ServerReaderOptions): ReadServer {
-  const { db, keyring, userAgent, clock } = options;
-  const largeServers = createSharedTime({ ...timeOfLarge, clock });
+  const { db, keyring, userAgent } = options;
+  const largeServers = createSharedTime({ ...timeOfLarge, clock: runningNow });
   const unknownFieldOf = createUnknownFieldFinder();
   const readServer: ReadServer = async (slug, before) => {
     const stored = await findServingServer(db, slug);

@@ -1,3 +1,4 @@
+import { afterRunning } from '../../domain/work/running-time.ts';
 import { type Activity, createActivity } from './activity.ts';
 import type { Reserve } from './quota-reserves.ts';
 import { type RecentCount, recentTotal } from './recent-count.ts';
@@ -81,7 +82,7 @@ function advance(lane: Lane): void {
 
 /**
  * Waits in the queue of a lane, first come, first served. Resolves with `started` when the slot is taken, with `late`
- * after `forMs`, and with `gone` when the client disconnects.
+ * after `forMs` in which this process ran, and with `gone` when the client disconnects.
  */
 export function waitForSlot(
   lane: Lane,
@@ -90,7 +91,7 @@ export function waitForSlot(
 ): Promise<Waited> {
   const { promise, resolve } = Promise.withResolvers<Waited>();
   const end = (how: Waited) => {
-    clearTimeout(timer);
+    cancel();
     resolve(how);
   };
   const giveUp = (how: Waited) => {
@@ -100,7 +101,7 @@ export function waitForSlot(
     end(how);
   };
   const waiting: Waiting = { start: () => end('started') };
-  const timer = setTimeout(() => giveUp('late'), forMs);
+  const cancel = afterRunning(forMs, () => giveUp('late'));
   lane.waiting.push(waiting);
   onGone?.(() => giveUp('gone'));
   // The limit may have been raised since the others began to wait.

@@ -1,4 +1,5 @@
 import type { LimitUse } from '../../domain/limits.ts';
+import { runningNow } from '../../domain/work/running-time.ts';
 import { type AppError, plainFailure } from '../../errors.ts';
 import type { QuotaCounter, UsedUp } from './call-quotas.ts';
 import { giveBack, hasSlot, type Lane, noteArrival, overdueMs, queueLength, waitForSlot } from './lane.ts';
@@ -9,7 +10,7 @@ import { type Refused, type RefusedBy, refusal, refusals, refusedBy } from './re
 export type LimitOptions = LaneBookOptions & {
   /** How late the event loop is, in ms. */
   lagMs: () => number;
-  /** How long a call waits for all its slots together, in ms. */
+  /** How long a call waits for all its slots together, in ms in which this process ran. */
   queueMs: number;
   /** Calls that may be in the process at once, including those that wait. */
   capacity?: number;
@@ -153,7 +154,8 @@ function checkQueues(counts: Counts, lanes: Slots): void {
  * server holds none of the workspace.
  */
 async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): Promise<Slots> {
-  const until = counts.clock() + counts.queueMs;
+  const askedAt = counts.clock();
+  const until = runningNow() + counts.queueMs;
   const taken: Lane[] = [];
   try {
     for (const lane of lanes) {
@@ -168,7 +170,7 @@ async function wait(counts: Counts, lanes: Slots, onGone: OnGone | undefined): P
     return lanes;
   } catch (error) {
     goOut(counts, lanes);
-    counts.quotas?.giveBack(lanes, counts.queueMs - (until - counts.clock()));
+    counts.quotas?.giveBack(lanes, counts.clock() - askedAt);
     for (const lane of taken) giveBack(lane);
     throw error;
   }
@@ -182,7 +184,7 @@ async function takeTurn(
   onGone: OnGone | undefined,
 ): Promise<Refused | undefined> {
   if (lane.waiting.length >= queueLength) return tooManyAtOnce(lane, counts);
-  const how = await waitForSlot(lane, Math.max(0, until - counts.clock()), onGone);
+  const how = await waitForSlot(lane, Math.max(0, until - runningNow()), onGone);
   if (how === 'gone') throw plainFailure('cancelled', 'the caller went away');
   return how === 'late' ? tooManyAtOnce(lane, counts) : undefined;
 }

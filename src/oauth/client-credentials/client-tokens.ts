@@ -1,5 +1,6 @@
 import type { Kysely } from 'kysely';
 import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
+import { runningNow } from '../../domain/work/running-time.ts';
 import { isUnavailable, plainFailure, ToolFailure } from '../../errors.ts';
 import type { Tables } from '../../store/schema.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
@@ -91,7 +92,7 @@ function keyOf(request: TokenRequest, keyring: Keyring): ClientTokenKey {
 /** The stored token, or a new one. Without a database a process asks for itself. */
 async function obtain(request: TokenRequest, refused: string | undefined, parts: ClientTokenParts): Promise<Held> {
   const key = keyOf(request, parts.keyring);
-  const until = performance.now() + waitMs;
+  const until = runningNow() + waitMs;
   try {
     for (;;) {
       const stored = await prepared(key, parts);
@@ -101,7 +102,7 @@ async function obtain(request: TokenRequest, refused: string | undefined, parts:
       if (isPausing(stored, now)) throw pausing(stored, now);
       if (await claimClientToken(parts.db, key, stored.version, { now, until: now + claimMs }))
         return await askAndStore(request, { key, stored }, parts);
-      if (performance.now() > until)
+      if (runningNow() > until)
         throw plainFailure('no_token', 'a token for the API is being requested; try again in a moment');
       await new Promise((resolve) => setTimeout(resolve, pollMs));
     }

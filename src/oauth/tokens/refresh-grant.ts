@@ -1,3 +1,4 @@
+import { runningNow } from '../../domain/work/running-time.ts';
 import { AppError, isUnavailable, OAuthError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import type { Db } from '../../store/db.ts';
@@ -149,8 +150,8 @@ async function asStored(open: OpenGrant, parts: OAuthParts): Promise<OpenGrant |
 
 /** Waits for the result of the replica that refreshes. */
 async function waitForOther(server: LoginServer, open: OpenGrant, parts: OAuthParts): Promise<OpenGrant | undefined> {
-  const until = performance.now() + waitMs;
-  while (performance.now() < until) {
+  const until = runningNow() + waitMs;
+  while (runningNow() < until) {
     const unsaved = parts.unsaved.find(open.grant);
     if (unsaved) return { ...open, tokens: unsaved };
     const current = await asStored(open, parts);

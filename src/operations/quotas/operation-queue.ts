@@ -1,5 +1,6 @@
 import { FairQueue } from '../../domain/work/fair-queue.ts';
 import type { OnGivenUp } from '../../domain/work/given-up.ts';
+import { afterRunning } from '../../domain/work/running-time.ts';
 import { AppError } from '../../errors.ts';
 import type { Actor, Operation } from '../operation.ts';
 
@@ -122,10 +123,10 @@ async function wait(line: Line, actorId: string): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const one: Waiting = { actorId, start: resolve };
   if (!line.waiting.add(actorId, one)) throw refusal(line, `${line.waiting.size} others wait already`);
-  const timer = setTimeout(() => {
+  const cancel = afterRunning(patienceMs, () => {
     if (line.waiting.remove(actorId, one)) reject(refusal(line, `this was not begun within ${patienceMs / 1000} s`));
-  }, patienceMs);
-  await promise.finally(() => clearTimeout(timer));
+  });
+  await promise.finally(cancel);
 }
 
 function refusal({ effect }: Line, found: string): AppError {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { PostgresCursor, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import pg from 'pg';
+import { sinceStop } from '../../domain/work/running-time.ts';
 import type { Renewal } from './renewal.ts';
 
 /** Members of pg's connection that its types leave out. */
@@ -14,7 +15,7 @@ type Connection = {
 type Client = { connection: Connection; host: string; port: number; processID: number; secretKey: unknown };
 type ConnectionClass = new (config: { ssl?: pg.ClientConfig['ssl'] }) => Connection & pg.Connection;
 
-/** How long the server may say nothing after a statement, and after a request to cancel one. */
+/** How long the server may say nothing after a statement, and after a request to cancel one; anew after a stop. */
 type SilenceLimits = { statementMs: number; cancelMs: number };
 
 /** SQLSTATE query_canceled. */
@@ -75,6 +76,12 @@ export class LimitedClient implements PostgresPoolClient {
     const { stream } = client.connection;
     const isInTransaction = this.#client.getTransactionStatus() !== 'I';
     const onSilence = () => {
+      const { timeout = 0 } = stream;
+      if (sinceStop() < timeout) {
+        // What the server sent while this process was stopped has not been read yet.
+        stream.setTimeout(timeout);
+        return;
+      }
       if (isInTransaction || this.#isCancelled) {
         stream.destroy();
         return;

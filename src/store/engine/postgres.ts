@@ -8,6 +8,7 @@ import {
   type PostgresPool,
 } from 'kysely';
 import pg from 'pg';
+import { noticeStops } from '../../domain/work/running-time.ts';
 import { LimitedClient } from './limited-client.ts';
 import type { PostgresLocation } from './postgres-location.ts';
 import { postgresConfig } from './postgres-url.ts';
@@ -65,6 +66,7 @@ export function postgresDialect(
   renewal = new Renewal(),
   limits = usualLimits,
 ): Dialect {
+  noticeStops();
   const max = mostConnections[use] ?? location.connections;
   const statementMs = use === 'migrations' ? undefined : limits.statements[use];
   const silence = statementMs === undefined ? undefined : { statementMs, cancelMs: limits.cancel };
