@@ -12,6 +12,8 @@ import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhos
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const usualQuota = 1000;
+/** Rows are recent: the service prunes old ones at some time after its start. */
+const begun = Date.now();
 
 for (const engine of engines) {
   describe(`long lists on ${engine}`, () => {
@@ -98,7 +100,7 @@ for (const engine of engines) {
       const event = (n: number, length: number) => ({
         id: `aud_${String(n).padStart(3, '0')}`,
         workspace_id: 'audited',
-        at: 1000 + n,
+        at: begun + n,
         actor_kind: 'operator',
         actor_id: 'operator',
         operation: 'deleteSecret',
@@ -131,10 +133,10 @@ for (const engine of engines) {
       const session = await personSession(world.toolhost, { name: 'Owner' });
       for (let n = 0; n < 5; n += 1) {
         const user = { id: `usr_${n}`, issuer: 'i', subject: `s${n}`, email: `m${n}@b.example`, name: null };
-        await saveUser(db, { ...user, at: 1 });
-        await saveMember(db, { workspaceId: 'local', userId: user.id, role: 'viewer', at: 5 });
+        await saveUser(db, { ...user, at: begun });
+        await saveMember(db, { workspaceId: 'local', userId: user.id, role: 'viewer', at: begun });
         const address = { workspaceId: 'local', email: `i.${n}+x@b.example` };
-        await saveInvitation(db, { ...address, role: 'viewer', invitedBy: 'x', createdAt: 7 });
+        await saveInvitation(db, { ...address, role: 'viewer', invitedBy: 'x', createdAt: begun });
       }
       const all = (await personRequest(world.toolhost, session, 'GET', '/members')).body;
       const names = ({ members, invitations }: Json) =>
