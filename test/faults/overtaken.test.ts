@@ -103,11 +103,15 @@ describe('work that PostgreSQL ends in favour of other work', () => {
       await toolhost.stop();
       await other.end();
     });
-    const untilSomebodyWaits = () =>
+    /** Waits until a statement that sets this column waits for a lock. Others may wait as well, such as those of upkeep. */
+    const untilWaits = (column: string) =>
       eventually(async () => {
         // A transaction keeps the activity that it has read once.
         await other.query('select pg_stat_clear_snapshot()');
-        const { rows } = await other.query("select 1 from pg_stat_activity where wait_event_type = 'Lock'");
+        const { rows } = await other.query(
+          "select 1 from pg_stat_activity where wait_event_type = 'Lock' and query like $1",
+          [`update % set %"${column}" = $%`],
+        );
         assert.equal(rows.length, 1);
       });
 
@@ -115,7 +119,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
       await other.query('begin');
       await other.query("update servers set name = 'theirs' where slug = 'contended'");
       const reply = toolhost.rest('PATCH', '/servers/contended', { body: { name: 'Ours' } });
-      await untilSomebodyWaits();
+      await untilWaits('updated_at');
       await other.query('commit');
       assert.equal((await reply).status, 200, (await reply).text);
       const { body } = await toolhost.rest('GET', '/servers/contended');
@@ -127,7 +131,7 @@ describe('work that PostgreSQL ends in favour of other work', () => {
       await other.query('begin');
       await other.query('update api_keys set name = name');
       const reply = toolhost.rest('DELETE', `/keys/${made.body.id}`);
-      await untilSomebodyWaits();
+      await untilWaits('revoked_at');
       await other.query('commit');
       assert.equal((await reply).status < 300, true, (await reply).text);
     });
