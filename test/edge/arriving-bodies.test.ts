@@ -127,7 +127,7 @@ describe('the memory for bodies that arrive', () => {
   });
 });
 
-describe('the places for bodies of more than 4 MiB', { timeout: 60_000 }, () => {
+describe('the places for bodies of more than 4 MiB', () => {
   it('[find A6] are left by a sender that is slow to a workspace that has none', async (t) => {
     let aheadMs = 0;
     const clock = () => performance.now() + aheadMs;

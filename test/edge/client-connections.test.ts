@@ -63,7 +63,7 @@ function post(url: string, body: string, localAddress: string): ClientRequest {
 const call = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo' } });
 const isOpen = ({ destroyed }: Socket) => !destroyed;
 
-describe('connections of clients', { timeout: 60_000 }, () => {
+describe('connections of clients', () => {
   it('[find A6] above the limit are closed where most are, the first idle one first, and no call with them', async (t) => {
     const upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => 'hold');

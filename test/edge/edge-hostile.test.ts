@@ -19,7 +19,7 @@ function workMs(begun: NodeJS.CpuUsage): number {
   return (user + system) / 1000;
 }
 
-describe('hostile requests', { timeout: 60_000 }, () => {
+describe('hostile requests', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let host: string;

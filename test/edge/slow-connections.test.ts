@@ -38,7 +38,7 @@ function slowClient(toolhost: TestToolhost, begins: string, drip: string): SlowC
   return { closed, said: () => said };
 }
 
-describe('slow connections', { timeout: 60_000 }, () => {
+describe('slow connections', () => {
   it('[sec F4] a thousand are closed on time, whatever they drip, while the calls of others are answered', async () => {
     const upstream = await startRecordingUpstream();
     // Longer than a busy machine keeps the process from reading a request that has come: that one would be closed too.

@@ -51,7 +51,7 @@ const wideConfig = (url: string, slug = 'wide') => {
   return { name: slug, slug, tools };
 };
 
-describe('answers that a client does not read', { timeout: 60_000 }, () => {
+describe('answers that a client does not read', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -121,7 +121,7 @@ describe('answers that a client does not read', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a list of tools that several clients leave unread', { timeout: 60_000 }, () => {
+describe('a list of tools that several clients leave unread', () => {
   it('[find A6] counts for those that are left when the first of them has gone', async (t) => {
     let moved = 0;
     const clock = () => performance.now() + moved;
@@ -157,7 +157,7 @@ describe('a list of tools that several clients leave unread', { timeout: 60_000 
   });
 });
 
-describe('a client that reads nothing, and sends bytes all the time', { timeout: 60_000 }, () => {
+describe('a client that reads nothing, and sends bytes all the time', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;

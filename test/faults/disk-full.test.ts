@@ -20,7 +20,7 @@ for (const [name, make] of kinds) {
   const disk = make();
   // The other kind is for users that may not mount one.
   if (!disk) continue;
-  describe(`a full disk under SQLite: ${name}`, { timeout: 60_000 }, () => {
+  describe(`a full disk under SQLite: ${name}`, () => {
     let upstream: RecordingUpstream;
     let child: ChildToolhost;
     let key: string;

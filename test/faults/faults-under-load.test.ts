@@ -82,7 +82,7 @@ const faults: Record<string, Ending> = {
   'tiny-chunks': malformed(/^the upstream answered with too many pieces of a body$/),
 };
 
-describe('upstream faults of every kind at once', { timeout: 120_000 }, () => {
+describe('upstream faults of every kind at once', () => {
   let good: RecordingUpstream;
   let hostile: HostileUpstream;
   let foreign: tls.Server;

@@ -29,7 +29,7 @@ const refusals: [what: string, path: string, headers: Record<string, string>, st
   ['a made-up login at the management server', '/mcp/manage', { authorization: `Bearer tha_${'x'.repeat(43)}` }, 401],
 ];
 
-describe('requests that headers decide', { timeout: 120_000 }, () => {
+describe('requests that headers decide', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
@@ -182,7 +182,7 @@ describe('requests that headers decide', { timeout: 120_000 }, () => {
   }
 });
 
-describe('the cost of a refused request', { timeout: 120_000 }, () => {
+describe('the cost of a refused request', () => {
   let child: ChildToolhost;
   let dataDir: string;
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

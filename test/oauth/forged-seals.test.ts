@@ -31,7 +31,7 @@ const forged = [
   '',
 ];
 
-describe('a text that a stranger sends in place of one that the service has sealed', { timeout: 120_000 }, () => {
+describe('a text that a stranger sends in place of one that the service has sealed', () => {
   let dataDir: string;
   let child: ChildToolhost;
   /** The lines of the log that report a key that is missing. */

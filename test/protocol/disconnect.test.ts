@@ -9,7 +9,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const token = 'caller-token';
 
-describe('a client that goes away', { timeout: 60_000 }, () => {
+describe('a client that goes away', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -108,7 +108,7 @@ describe('a client that goes away', { timeout: 60_000 }, () => {
   });
 });
 
-describe('a client that does not take its answer', { timeout: 60_000 }, () => {
+describe('a client that does not take its answer', () => {
   it('is cut off, so that it holds no memory', async () => {
     const upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => ({ body: { text: 'x'.repeat(9 * 1024 * 1024) } }));

@@ -14,7 +14,7 @@ import { aCall, anApiKey } from '../support/store/rows.ts';
 import { engines, type Stores, startStores } from '../support/store/stores.ts';
 
 for (const engine of engines) {
-  describe(`call records under load on ${engine}`, { timeout: 60_000 }, () => {
+  describe(`call records under load on ${engine}`, () => {
     let stores: Stores;
     let database: Database;
     let log: CallLog;
