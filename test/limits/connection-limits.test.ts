@@ -194,18 +194,18 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
   }
 
   it('[find B2] an upstream that says farewell to an idle connection is not suspected of anything', async (t) => {
+    const sockets: Socket[] = [];
     const server = createServer((socket) => {
+      sockets.push(socket);
       socket.on('error', () => undefined);
-      socket.once('data', () => {
-        socket.write(whole('{}'));
-        setTimeout(() => socket.end('HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n'), 20);
-      });
+      socket.once('data', () => socket.write(whole('{}')));
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const own = clientTo(port);
     t.after(() => own.close().then(() => server.close()));
     assert.equal((await own.send(exchangeAt(`http://127.0.0.1:${port}`))).status, 200);
+    for (const socket of sockets) socket.end('HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n');
     await eventually(() => assert.equal(own.load().connections, 0));
     assert.equal(own.load().unasked, 0);
   });
