@@ -91,7 +91,7 @@ export async function createApp(
     transactions: database.transactions,
     ...queues,
     parts: {
-      ...operationParts(config, keyring, now, { threads, http, clock: surroundings.clock }),
+      ...operationParts(config, keyring, now, { threads, http, clock: surroundings.runningClock }),
       serving: {
         ...createTryOut(caches.servers, { ...callParts, clock: surroundings.clock }),
         ...connectionParts(logins, caches, { endpointOf, login: async () => (await web()).login }),

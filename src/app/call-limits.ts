@@ -76,7 +76,7 @@ export function limitCalls(
  */
 function addressesOf(
   { trustedProxies, refusalsPerMinute }: Config,
-  { clock, slowReaderMs }: Surroundings,
+  { clock, runningClock, slowReaderMs }: Surroundings,
   processCount: () => number,
   slowClients: { mostBytes: number; onGivenUp: OnGivenUp },
 ) {
@@ -86,9 +86,10 @@ function addressesOf(
     strangers,
     networkOf: ofVisit,
     limitedByAddress: strangers.limited,
-    arriving: createArrivingBodies({ networkOf: ofVisit, clock, ...slowClients }),
-    unread: createUnreadAnswers({ networkOf: ofVisit, clock, slowReaderMs, ...slowClients }),
+    arriving: createArrivingBodies({ networkOf: ofVisit, clock: runningClock, ...slowClients }),
+    unread: createUnreadAnswers({ networkOf: ofVisit, clock: runningClock, slowReaderMs, ...slowClients }),
     clock,
+    runningClock,
     processCount,
   };
 }

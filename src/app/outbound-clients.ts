@@ -2,6 +2,7 @@ import { hopHeader } from '../domain/http/headers.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createOwnedMemory } from '../domain/work/owned-memory.ts';
+import { afterRunning } from '../domain/work/running-time.ts';
 import type { Log } from '../log.ts';
 import type { DecodeOnThread } from '../outbound/decode.ts';
 import { createHttpClient } from '../outbound/http-client.ts';
@@ -25,7 +26,7 @@ export function outboundClients(
   const message =
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
-  const { ofWorkspace, ofStranger } = createLookups(resolve, lookups);
+  const { ofWorkspace, ofStranger } = createLookups(resolve, lookups, afterRunning);
   const options = {
     decodeOnThread,
     memory,

@@ -31,6 +31,8 @@ export type Surroundings = {
   now: () => number;
   /** Monotonic ms. */
   clock: () => number;
+  /** Monotonic ms in which this process ran. Who is slow is told by this clock, because a stopped process cannot see it. */
+  runningClock: () => number;
   /** The share of time that the reports of one workspace may take, from 0 to 1. */
   reportShare: number;
   /** How long work at PostgreSQL may take; undefined: the usual limits. */

@@ -44,6 +44,8 @@ type WebParts = {
   unread: RestParts['unread'];
   /** Monotonic ms. */
   clock: () => number;
+  /** Monotonic ms in which this process ran. */
+  runningClock: () => number;
   processCount: () => number;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
@@ -87,6 +89,7 @@ export async function createWeb(parts: WebParts): Promise<Web> {
     arriving,
     unread,
     clock,
+    runningClock: parts.runningClock,
     strangers,
     baseUrl: config.baseUrl,
     apiMetadata: () => resourceMetadata(managementLogin, config.baseUrl + apiPath),

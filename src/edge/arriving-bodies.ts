@@ -6,7 +6,7 @@ type Arriving = Parameters<ArrivingBodies['release']>[0];
 
 export type ArrivingBodiesOptions = {
   networkOf: (visit: Visit) => string;
-  /** Monotonic ms. */
+  /** Monotonic ms in which this process ran. */
   clock: () => number;
   /** Of all of them together. Anybody may post to a server whose credential only its upstream knows. */
   mostBytes: number;

@@ -2,7 +2,7 @@ export type HeldBytesOptions = {
   mostBytes: number;
   /** How long a new one is spared, in ms, up to twice `mostBytes`. Not at all when absent. */
   spareMs?: number;
-  /** Monotonic ms. */
+  /** Monotonic ms in which this process ran. */
   clock: () => number;
 };
 

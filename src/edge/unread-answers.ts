@@ -8,7 +8,7 @@ import { createSharedPieces } from './shared-pieces.ts';
 
 export type UnreadAnswersOptions = {
   networkOf: (visit: Visit) => string;
-  /** Monotonic ms. */
+  /** Monotonic ms in which this process ran. */
   clock: () => number;
   /** How long a client may take to read an answer: this for every 2 MiB that it has begun. */
   slowReaderMs: number;

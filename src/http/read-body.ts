@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { ArrivingBodies, Party } from '../domain/visit.ts';
 import { isTurnSpent, shortTurn, turnToBegin } from '../domain/work/next-turn.ts';
+import { afterRunning } from '../domain/work/running-time.ts';
 import { AppError } from '../errors.ts';
 
 /** Bounds for reading a body without keeping it; a client that sends more is cut off. */
@@ -158,10 +159,10 @@ export function readStart(
     const chunks: Buffer[] = [];
     let size = 0;
     const finish = (isWhole: boolean) => {
-      clearTimeout(timer);
+      cancel();
       resolve({ bytes: chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks), isWhole });
     };
-    const timer = setTimeout(finish, startMs, false);
+    const cancel = afterRunning(startMs, () => finish(false));
     if (request.destroyed || !hasBody(request)) {
       finish(!request.destroyed);
       return;

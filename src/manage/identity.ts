@@ -29,7 +29,6 @@ export type IdentityOptions = { issuer: string; clientId: string; clientSecret: 
 /** Finds the settings of the identity provider at the first sign-in. `host` is the name for people. */
 export type IdentitySource = { find: () => Promise<IdentityOptions>; host: string };
 
-const timeoutS = 10;
 /** OpenID Connect Core, 2. */
 const longestSubject = 255;
 
@@ -96,7 +95,7 @@ async function discover(find: () => Promise<IdentityOptions>): Promise<Configura
   const url = new URL(issuer);
   // By default the library trusts the TLS of the token endpoint and does not verify the signature.
   const execute = [oidc.enableNonRepudiationChecks, ...(url.protocol === 'http:' ? [oidc.allowInsecureRequests] : [])];
-  const options = { execute, timeout: timeoutS, [oidc.customFetch]: answerOf };
+  const options = { execute, [oidc.customFetch]: answerOf };
   return oidc.discovery(url, clientId, undefined, oidc.ClientSecretBasic(clientSecret), options);
 }
 

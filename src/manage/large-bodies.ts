@@ -14,7 +14,7 @@ const firmMs = 2000;
  */
 export type ReadBody = (request: IncomingMessage, limitBytes: number, workspaceId: string) => Promise<Buffer>;
 
-/** `clock` gives monotonic ms. */
+/** `clock` gives monotonic ms in which this process ran. */
 export function createBodyReader(arriving: SharedArrivals, clock: () => number): ReadBody {
   const inPlace = createPlaces({
     most,

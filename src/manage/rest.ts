@@ -29,6 +29,8 @@ export type RestParts = {
   unread: UnreadAnswers;
   /** Monotonic ms. */
   clock: () => number;
+  /** Monotonic ms in which this process ran. */
+  runningClock: () => number;
   baseUrl: string;
   version: string;
   onUnexpected: (error: unknown, requestId: string) => void;
@@ -49,7 +51,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     '/openapi.json',
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
-  const readLimited = createBodyReader(parts.arriving, parts.clock);
+  const readLimited = createBodyReader(parts.arriving, parts.runningClock);
   const { readLongBody } = parts.runner.parts;
   for (const op of operationList) {
     // Read at the first request: the schemas of all operations take more time than calls should wait.

@@ -40,7 +40,8 @@ export function createDeadlines(): Deadlines {
   const now = () => {
     const at = performance.now();
     if (timer !== undefined && at - lookedAt > stopMs) {
-      stoppedMs += at - lookedAt;
+      // The usual time between two looks counts, so that time goes on where one stop follows the other.
+      stoppedMs += at - lookedAt - tickMs;
       lookedAt = at;
     }
     return at - stoppedMs;

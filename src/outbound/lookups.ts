@@ -15,6 +15,9 @@ type Party = { isStranger: boolean; running: number };
 type Callback = Parameters<Resolve>[1];
 type Outcome = Parameters<Callback>;
 
+/** Runs `expire` when the process has run for `ms`. Returns a function that cancels it. */
+type After = (ms: number, expire: () => void) => () => void;
+
 /** A lookup that has not begun by then fails. Its connection would be given up soon after (`connectTimeoutMs`). */
 const waitMs = 2500;
 /** Threads of libuv for lookups that are left to the database and the identity provider. */
@@ -37,7 +40,7 @@ export function lookupLimits(threadPoolSize: string | undefined): LookupLimits {
  * share, which is at most half of what is left. Strangers leave half of all lookups to workspaces. Further lookups wait for
  * a short time. All who want the same name share one lookup.
  */
-export function createLookups(resolve: Resolve, most: LookupLimits): Lookups {
+export function createLookups(resolve: Resolve, most: LookupLimits, after: After): Lookups {
   const running = new Map<string, Callback[]>();
   const parties = new Map<string, Party>();
   const waiting = new Set<Waiting>();
@@ -83,14 +86,13 @@ export function createLookups(resolve: Resolve, most: LookupLimits): Lookups {
 
   function wait(asked: Waiting): void {
     const settle: Callback = (...outcome) => {
-      clearTimeout(timer);
+      cancel();
       asked.settle(...outcome);
     };
     const one = { ...asked, settle };
-    const timer = setTimeout(() => {
+    const cancel = after(waitMs, () => {
       if (waiting.delete(one)) asked.settle(...tooLate());
-    }, waitMs);
-    timer.unref();
+    });
     waiting.add(one);
   }
 

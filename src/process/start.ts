@@ -7,8 +7,9 @@ import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { processMemory } from '../app/process-memory.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
+import { runningNow } from '../domain/work/running-time.ts';
 import { limitConnections } from '../edge/client-connections.ts';
-import { renewTimeAfterStops } from '../edge/request-time.ts';
+import { prolongTimeByStops } from '../edge/request-time.ts';
 import { requestsInTurns } from '../edge/requests-in-turns.ts';
 import { closeSilentConnections } from '../edge/silent-connections.ts';
 import { createServer } from '../http/node-http.ts';
@@ -51,6 +52,7 @@ export const usualSurroundings: Surroundings = {
   electedLookMs: usualLookMs,
   memory: processMemory,
   ...processClocks,
+  runningClock: runningNow,
   createLoopLag,
 };
 
@@ -87,7 +89,7 @@ export async function start(
   // An expectation that is not known may be ignored (RFC 9110, 10.1.1). Node would answer it past all limits.
   server.on('checkExpectation', handle);
   collectorYieldsOnceWarm(server);
-  renewTimeAfterStops(server);
+  prolongTimeByStops(server);
   closeSilentConnections(server, surroundings.silentMs);
   // Behind proxies all connections are theirs.
   if (config.trustedProxies === 0)

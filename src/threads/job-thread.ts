@@ -33,7 +33,7 @@ type JobThreadOptions = {
   threadBytes: number;
 };
 
-/** A job on a busy machine gets this many times its limit at most. */
+/** How often the limit of a job is prolonged on a busy machine. A silent thread delays each look by `answerMs`. */
 const mostProlonged = 5;
 /**
  * How long the thread may take to say how much processor time it has used. In native code, or without a processor, it says

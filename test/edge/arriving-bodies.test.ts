@@ -130,8 +130,7 @@ describe('the memory for bodies that arrive', () => {
 describe('the places for bodies of more than 4 MiB', () => {
   it('[find A6] are left by a sender that is slow to a workspace that has none', async (t) => {
     let aheadMs = 0;
-    const clock = () => performance.now() + aheadMs;
-    const toolhost = await startToolhost({ surroundings: { clock } });
+    const toolhost = await startToolhost({ surroundings: { runningClock: () => aheadMs } });
     t.after(() => toolhost.stop());
     const keyOf = (workspace: string) => toolhost.key({ workspace });
     const { host, port } = new URL(toolhost.url);

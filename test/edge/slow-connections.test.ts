@@ -87,8 +87,8 @@ describe('slow connections', () => {
     const text = [...head, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body].join('\r\n');
     const socket = connect(Number(port), '127.0.0.1');
     const answered = read(socket);
-    for (const byte of text) {
-      socket.write(byte);
+    for (const [few] of text.matchAll(/.{1,8}/gs)) {
+      socket.write(few);
       await delay(1);
     }
     assert.match(await answered, /^HTTP\/1\.1 200 .*"result":\{\}/s);

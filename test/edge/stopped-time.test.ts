@@ -4,13 +4,13 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
-import { setImmediate as immediate } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import { afterRunning } from '../../src/domain/work/running-time.ts';
 import { closeSilentConnections } from '../../src/edge/silent-connections.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOneTool, textOf } from '../support/one-tool.ts';
 import { stopFor } from '../support/stop-for.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 
 describe('time in which the process was stopped', () => {
   it('[find C5] does not count for clients that read slowly', async () => {
@@ -28,6 +28,55 @@ describe('time in which the process was stopped', () => {
     const alive = setInterval(() => undefined, 1000);
     await expired;
     clearInterval(alive);
+  });
+
+  it('[find C5] counts a little each time, so that every wait ends where one stop follows the other', async () => {
+    let hasExpired = false;
+    afterRunning(1000, () => {
+      hasExpired = true;
+    });
+    for (let stops = 0; !hasExpired; stops++) {
+      assert.ok(stops < 10, 'the clock stands still');
+      stopFor(800);
+      await immediate();
+    }
+  });
+
+  it('[find C5] keeps no silent connection open for ever, however often it happens', async () => {
+    const silentMs = 1500;
+    const server = createServer();
+    closeSilentConnections(server, silentMs);
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const client = connect((server.address() as AddressInfo).port, '127.0.0.1').resume();
+    let isClosed = false;
+    client.once('close', () => {
+      isClosed = true;
+    });
+    // Once in each period of a connection.
+    for (let stops = 0; !isClosed; stops++) {
+      assert.ok(stops < 10, 'it is still open');
+      stopFor(800);
+      await delay(silentMs - 800);
+    }
+    server.close();
+  });
+
+  it('[find C5] keeps no unfinished request open for ever, however often it happens', async (t) => {
+    const headersMs = 1500;
+    const toolhost = await startToolhost({ surroundings: { headersMs } });
+    t.after(toolhost.stop);
+    const { hostname, port } = new URL(toolhost.url);
+    const client = connect(Number(port), hostname).resume();
+    client.write('GET / HTTP/1.1\r\nHost: ');
+    let isClosed = false;
+    client.once('close', () => {
+      isClosed = true;
+    });
+    for (let stops = 0; !isClosed; stops++) {
+      assert.ok(stops < 20, 'it is still open');
+      stopFor(800);
+      await delay(headersMs - 800);
+    }
   });
 
   it('[find C5] does not count for silent connections: what came meanwhile is read', async () => {

@@ -60,7 +60,7 @@ describe('answers that a client does not read', () => {
     upstream = await startRecordingUpstream();
     upstream.on('GET /echo', () => ({ body: { text: 'x'.repeat(4 * mebibyte) } }));
     const clock = () => performance.now() + moved;
-    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { clock } });
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { runningClock: clock } });
     key = await toolhost.key();
     await toolhost.createServer(echoConfig(upstream.url));
     await toolhost.createServer(wideConfig(upstream.url));
@@ -126,7 +126,7 @@ describe('a list of tools that several clients leave unread', () => {
     let moved = 0;
     const clock = () => performance.now() + moved;
     const memory = () => ({ ...processMemory(1), slowClients: 4 * mebibyte });
-    const toolhost = await startToolhost({ surroundings: { clock, memory } });
+    const toolhost = await startToolhost({ surroundings: { runningClock: clock, memory } });
     const sockets: Socket[] = [];
     t.after(() => {
       for (const socket of sockets) socket.destroy();

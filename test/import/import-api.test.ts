@@ -244,8 +244,8 @@ describe('importApi', () => {
 
   it('[imp 4] all requests of a document together have twenty seconds', async (t) => {
     let aheadMs = 0;
-    const clock = () => performance.now() + aheadMs;
-    const own = await startToolhost({ egress: [upstream.port], surroundings: { clock } });
+    const runningClock = () => performance.now() + aheadMs;
+    const own = await startToolhost({ egress: [upstream.port], surroundings: { runningClock } });
     t.after(() => own.stop());
     upstream.on('GET /moved.json', () => {
       aheadMs += 19_900;
@@ -261,7 +261,7 @@ describe('importApi', () => {
     let at = 0;
     const own = await startToolhost({
       egress: [upstream.port, documents.port],
-      surroundings: { clock: () => at },
+      surroundings: { runningClock: () => at },
     });
     t.after(() => own.stop());
     upstream.on('GET /slow.json', () => 'hold');

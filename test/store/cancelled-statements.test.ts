@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
@@ -13,11 +14,12 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 /** The first statement of a test waits for this limit, and the next one must not reach it. */
 const reportMs = 8000;
 const briefMs = 1000;
+const connectMs = 5000;
 
 describe('a statement that PostgreSQL is asked to cancel', () => {
   let stores: Stores;
   let proxy: PostgresProxy;
-  let open: (cancelMs: number) => Promise<Database>;
+  let open: (cancelMs: number, reports?: number) => Promise<Database>;
   let database: Database;
   let blocker: pg.Client;
   const lost: string[] = [];
@@ -26,11 +28,11 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     const options = await stores.newOptions();
     const url = options.postgres?.url ?? assert.fail();
     proxy = await startPostgresProxy(url);
-    open = (cancel) =>
+    open = (cancel, reports = reportMs) =>
       openDatabase({
         ...options,
-        postgres: { url: proxy.url, connections: 1, authorities: undefined },
-        postgresLimits: { ...patientLimits, statements: { ...patientLimits.statements, reports: reportMs }, cancel },
+        postgres: { url: `${proxy.url}?connect_timeout=${connectMs / 1000}`, connections: 1, authorities: undefined },
+        postgresLimits: { ...patientLimits, statements: { ...patientLimits.statements, reports }, cancel },
         onError: (error) => lost.push(error.message),
       });
     database = await open(patientLimits.cancel);
@@ -89,6 +91,33 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     await Promise.all([freed, alone, inTransaction]);
     assert.deepEqual([proxy.cancels - before, lost], [0, []]);
     await brief.close();
+  });
+
+  it('[find C5] is cancelled however often this process was stopped meanwhile', async () => {
+    const brief = await open(briefMs, 2 * briefMs);
+    await block(1);
+    let hasEnded = false;
+    const slow = waitFor(1, brief).finally(() => {
+      hasEnded = true;
+    });
+    slow.catch(() => undefined);
+    for (let stops = 0; !hasEnded; stops++) {
+      assert.ok(stops < 30, 'it still waits');
+      stopFor(800);
+      await delay(200);
+    }
+    await assert.rejects(slow);
+    await free(1);
+    await brief.close();
+  });
+
+  it('[find C5] waits for a connection anew when this process was stopped while it was made', async () => {
+    const fresh = await open(briefMs);
+    const asked = sql`select 1`.execute(fresh.reports);
+    await immediate();
+    stopFor(connectMs + 1000);
+    await asked;
+    await fresh.close();
   });
 
   it('[find C3] is the only work that a request is sent for: an idle connection stays until the pool closes it', async () => {

@@ -5,7 +5,7 @@ export type PlacesOptions = {
   most: WorkLimits;
   /** How long slow work keeps its place in any case, in ms. */
   firmMs: number;
-  /** Monotonic ms. */
+  /** Monotonic ms in which this process ran. */
   clock: () => number;
   /** What is said to work for which there is no room, and to work that lost its place. */
   noRoom: string;

@@ -18,6 +18,8 @@ export type SharedTimeOptions = {
   share: number;
   /** Monotonic ms in which this process ran. */
   clock: () => number;
+  /** Monotonic ms that measure what the work spends; `clock` when absent. */
+  workClock?: () => number;
   /** Number of processes that divide this share. One when absent. */
   processCount?: () => number;
   /** The rule that a refusal explains. */
@@ -31,7 +33,7 @@ const mostRemembered = 1000;
 const longestPauseMs = 5000;
 
 export function createSharedTime(options: SharedTimeOptions): SharedTime {
-  const { atOnce, clock, rule, mostWaiting, processCount = () => 1 } = options;
+  const { atOnce, clock, workClock, rule, mostWaiting, processCount = () => 1 } = options;
   const share = () => options.share / processCount();
   // In the order of their turns: a workspace whose work has run goes to the end.
   const lines = new Map<string, TimeLine>();
@@ -41,7 +43,8 @@ export function createSharedTime(options: SharedTimeOptions): SharedTime {
   function lineOf(workspaceId: string): TimeLine {
     if (lines.size > mostRemembered) for (const [id, line] of lines) if (line.isIdle()) lines.delete(id);
     const line =
-      lines.get(workspaceId) ?? createTimeLine({ share, clock, rule, mostWaiting, onRefused: () => refused++ });
+      lines.get(workspaceId) ??
+      createTimeLine({ share, clock, workClock, rule, mostWaiting, onRefused: () => refused++ });
     lines.set(workspaceId, line);
     return line;
   }

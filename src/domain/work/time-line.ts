@@ -24,6 +24,8 @@ export type TimeLineOptions = {
   share: () => number;
   /** Monotonic ms in which this process ran. */
   clock: () => number;
+  /** What the work spends is measured by this clock; by `clock` when absent. */
+  workClock?: (() => number) | undefined;
   /** The rule that a refusal explains. */
   rule: string;
   /** How much may wait. */
@@ -34,7 +36,8 @@ export type TimeLineOptions = {
 const patienceMs = 5000;
 const mostSavedMs = 2000;
 
-export function createTimeLine({ share, clock, rule, mostWaiting, onRefused }: TimeLineOptions): TimeLine {
+export function createTimeLine(options: TimeLineOptions): TimeLine {
+  const { share, clock, workClock = clock, rule, mostWaiting, onRefused } = options;
   const waiting: { start: () => void; refuse: (error: AppError) => void; until: number }[] = [];
   let startedAt: number | undefined;
   let saved = mostSavedMs;
@@ -72,13 +75,13 @@ export function createTimeLine({ share, clock, rule, mostWaiting, onRefused }: T
     },
     startNext() {
       if (startedAt !== undefined || recoveryMs() > 0) return false;
-      startedAt = clock();
+      startedAt = workClock();
       waiting.shift()?.start();
       return true;
     },
     nextMs: () => Math.min((waiting[0]?.until ?? 0) - clock(), recoveryMs() || patienceMs),
     end() {
-      saved = savedMs() - (clock() - (startedAt ?? 0));
+      saved = savedMs() - (workClock() - (startedAt ?? 0));
       startedAt = undefined;
     },
     isIdle: () => startedAt === undefined && waiting.length === 0 && savedMs() === mostSavedMs,

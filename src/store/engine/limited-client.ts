@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { PostgresCursor, PostgresPoolClient, PostgresQueryResult } from 'kysely';
 import pg from 'pg';
-import { sinceStop } from '../../domain/work/running-time.ts';
+import { stoppedWithin } from '../../domain/work/running-time.ts';
 import type { Renewal } from './renewal.ts';
 
 /** Members of pg's connection that its types leave out. */
@@ -15,7 +15,7 @@ type Connection = {
 type Client = { connection: Connection; host: string; port: number; processID: number; secretKey: unknown };
 type ConnectionClass = new (config: { ssl?: pg.ClientConfig['ssl'] }) => Connection & pg.Connection;
 
-/** How long the server may say nothing after a statement, and after a request to cancel one; anew after a stop. */
+/** How long the server may say nothing after a statement, and after a request to cancel one; longer after a stop. */
 type SilenceLimits = { statementMs: number; cancelMs: number };
 
 /** SQLSTATE query_canceled. */
@@ -75,11 +75,17 @@ export class LimitedClient implements PostgresPoolClient {
     const client = this.#client as unknown as Client;
     const { stream } = client.connection;
     const isInTransaction = this.#client.getTransactionStatus() !== 'I';
+    let limitMs = isInTransaction ? statementMs + cancelMs : statementMs;
+    let silence = { bytesRead: -1, since: 0 };
     const onSilence = () => {
-      const { timeout = 0 } = stream;
-      if (sinceStop() < timeout) {
+      const { timeout = 0, bytesRead } = stream;
+      const now = performance.now();
+      if (bytesRead !== silence.bytesRead) silence = { bytesRead, since: now - timeout };
+      const silentMs = now - silence.since;
+      const left = limitMs - (silentMs - stoppedWithin(silentMs));
+      if (left >= 1) {
         // What the server sent while this process was stopped has not been read yet.
-        stream.setTimeout(timeout);
+        stream.setTimeout(left);
         return;
       }
       if (isInTransaction || this.#isCancelled) {
@@ -87,11 +93,13 @@ export class LimitedClient implements PostgresPoolClient {
         return;
       }
       this.#isCancelled = true;
+      limitMs = cancelMs;
+      silence = { bytesRead, since: now };
       stream.setTimeout(cancelMs);
       requestCancel(client, cancelMs);
     };
     stream.on('timeout', onSilence);
-    stream.setTimeout(isInTransaction ? statementMs + cancelMs : statementMs);
+    stream.setTimeout(limitMs);
     return () => {
       // A connection without a statement may be silent for as long as the pool keeps it.
       stream.setTimeout(0);

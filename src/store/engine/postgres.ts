@@ -8,7 +8,7 @@ import {
   type PostgresPool,
 } from 'kysely';
 import pg from 'pg';
-import { noticeStops } from '../../domain/work/running-time.ts';
+import { noticeStops, runningNow, stoppedWithin } from '../../domain/work/running-time.ts';
 import { LimitedClient } from './limited-client.ts';
 import type { PostgresLocation } from './postgres-location.ts';
 import { postgresConfig } from './postgres-url.ts';
@@ -92,7 +92,7 @@ export function postgresDialect(
   const limited = {
     async connect() {
       for (;;) {
-        const client = await pool.connect();
+        const client = await borrow(pool);
         if (!renewal.isOutdated(client)) return new LimitedClient(client, silence, renewal);
         client.release(true);
       }
@@ -107,6 +107,19 @@ export function postgresDialect(
   return Object.assign(new PostgresDialect({ pool: limited }), {
     createDriver: () => new LimitedDriver(limited, beginning(statementMs, limits)),
   });
+}
+
+/** Waits for a connection. The timers of the pool count stops of this process too, so it asks again after one. */
+async function borrow(pool: pg.Pool): Promise<pg.PoolClient> {
+  const until = runningNow() + (pool.options.connectionTimeoutMillis ?? 0);
+  for (;;) {
+    const askedAt = performance.now();
+    try {
+      return await pool.connect();
+    } catch (error) {
+      if (stoppedWithin(performance.now() - askedAt) === 0 || runningNow() >= until) throw error;
+    }
+  }
 }
 
 /** The statements that begin a transaction and set its time limits, in one round trip; 0 is no limit. */

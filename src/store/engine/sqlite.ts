@@ -11,6 +11,7 @@ import {
   type SqliteDialectConfig,
   SqliteDriver,
 } from 'kysely';
+import { runningNow } from '../../domain/work/running-time.ts';
 import { AppError } from '../../errors.ts';
 import { makePrivateFile } from './private-files.ts';
 import { isBusy, openSqlite } from './sqlite-file.ts';
@@ -82,7 +83,7 @@ class PatientConnection implements DatabaseConnection {
   }
 
   async begin(): Promise<void> {
-    const until = performance.now() + patienceMs;
+    const until = runningNow() + patienceMs;
     const unlock = await this.#lock.take();
     try {
       const { endTurn } = await this.#patiently(CompiledQuery.raw('begin'), until);
@@ -103,7 +104,7 @@ class PatientConnection implements DatabaseConnection {
 
   async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
     if (this.#release) return this.#inner.executeQuery<Row>(query);
-    const until = performance.now() + patienceMs;
+    const until = runningNow() + patienceMs;
     const unlock = onlyReads.test(query.sql) ? undefined : await this.#lock.take();
     try {
       const { result, endTurn } = await this.#patiently<Row>(query, until);
@@ -129,7 +130,7 @@ class PatientConnection implements DatabaseConnection {
         return { result: await this.#inner.executeQuery<Row>(query), endTurn };
       } catch (error) {
         endTurn();
-        if (!isTaken(error) || performance.now() > until) throw error;
+        if (!isTaken(error) || runningNow() > until) throw error;
       }
       await delay(pause);
     }
