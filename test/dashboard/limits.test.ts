@@ -17,6 +17,8 @@ describe('limits in the dashboard', () => {
     toolhost = await startToolhost({
       egress: [upstream.port],
       env: { CALLS_PER_SECOND: '60', CONCURRENT_CALLS: '50', CONCURRENT_CALLS_PER_KEY: '0' },
+      // A circuit that is open stays open while the page is loaded.
+      surroundings: { clock: () => 0 },
     });
     browser = await launchChromium();
   });

@@ -123,7 +123,7 @@ describe('a PostgreSQL that fails', () => {
     });
 
     it('[sec G5] cached values are trusted for a minute, and then the service is not ready', async () => {
-      ahead = 50_000;
+      ahead = 30_000;
       await served('storing', key);
       ahead = 61_000;
       unavailable(await toolhost.rpc('storing', key, 'tools/list'));

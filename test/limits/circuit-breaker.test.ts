@@ -74,6 +74,7 @@ describe('[sec 4.1] the circuit breaker', () => {
     await fail(server, '/opens');
     const begun = at;
     at += 3000;
+    const before = Date.now();
     const result = await server.call();
     assert.ok(isHeldBack(result));
     assert.match(result.content[0]?.text ?? '', /the next attempt is made in 7 s$/);
@@ -83,7 +84,8 @@ describe('[sec 4.1] the circuit breaker', () => {
     const state = await stateOf(server);
     assert.deepEqual([state.origin, state.state], [upstream.url, 'open']);
     assert.equal(at - begun, 3000);
-    assert.ok(Math.abs(Date.parse(String(state.next_attempt_at)) - Date.now() - 7000) < 5000);
+    const nextAt = Date.parse(String(state.next_attempt_at)) - 7000;
+    assert.ok(nextAt > before - 5000 && nextAt < Date.now() + 5000, String(state.next_attempt_at));
   });
 
   it('makes one attempt after ten seconds, which closes it or opens it for ten more', async () => {
@@ -150,11 +152,14 @@ describe('[sec 4.1] the circuit breaker', () => {
   ];
   for (const [name, tool] of failures) {
     it(`counts ${name} as a failure`, async () => {
-      const server = await serve(...tool());
-      assert.equal(
-        (await times(openAfter, server)).filter((result) => result.isError && !isHeldBack(result)).length,
-        20,
-      );
+      let server: Server;
+      let results: ToolReply[];
+      do {
+        server = await serve(...tool());
+        results = await times(openAfter, server);
+        // A call during which a busy machine stopped this process counts neither way.
+      } while (results.some(({ content }) => /this service was stopped for a while/.test(content[0]?.text ?? '')));
+      assert.equal(results.filter((result) => result.isError && !isHeldBack(result)).length, openAfter);
       assert.ok(isHeldBack(await server.call()));
     });
   }

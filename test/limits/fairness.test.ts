@@ -307,7 +307,7 @@ describe('servers with a stored credential', () => {
   let toolhost: TestToolhost;
   before(async () => {
     upstream = await startRecordingUpstream();
-    toolhost = await startToolhost({ egress: [upstream.port] });
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { clock: () => 0 } });
     await toolhost.createServer(
       serverAt('stored', upstream.url, { authentication: { type: 'Bearer', token: 'stored' } }),
     );

@@ -38,6 +38,7 @@ describe('[sec M9] limits of a workspace', () => {
     for (let n = 1; n <= servers; n += 1) {
       const tool = toolAt(`${upstream.url}/${workspace}-${n}`, {
         input_schema: { n: { type: 'integer', optional: true } },
+        timeout_ms: 20_000,
       });
       const body = serverAt(`${workspace}-${n}`, '', { tools: [tool] });
       assert.equal((await toolhost.rest('POST', '/servers', { key, body })).status, 201);

@@ -17,7 +17,7 @@ describe('the metrics of limits', () => {
   });
   afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
   const start = async (env: Record<string, string>) => {
-    toolhost = await startToolhost({ egress: [upstream.port], env });
+    toolhost = await startToolhost({ egress: [upstream.port], env, surroundings: { clock: () => 0 } });
     await toolhost.createServer(serverAt('busy', upstream.url));
   };
   const call = () => toolhost.rpc('busy', token, 'tools/call', { name: 'get', arguments: {} });
@@ -93,7 +93,7 @@ describe('the metrics of logins', () => {
     await world.returned(client.authorization());
     assert.deepEqual(await events(), [2, 1, 1, 0, 0]);
     world.provider.onToken();
-    world.wait(3590_000);
+    world.wait(3582_000);
     await world.call(slug, access_token);
     assert.deepEqual(await events(), [2, 1, 1, 1, 0]);
     assert.ok((await scrape(world.toolhost.url)).value('toolhost_cache_misses_total', { cache: 'logins' }) >= 1);

@@ -13,7 +13,10 @@ describe('codes that strangers make up', () => {
   beforeEach(async () => {
     provider = await startForgingProvider();
     const ofClient = { OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
-    toolhost = await startToolhost({ env: { OIDC_ISSUER: provider.url, ...ofClient, TRUSTED_PROXIES: '1' } });
+    toolhost = await startToolhost({
+      env: { OIDC_ISSUER: provider.url, ...ofClient, TRUSTED_PROXIES: '1' },
+      surroundings: { clock: () => 0 },
+    });
     provider.answer('/token', '{"error":"invalid_grant"}', 400);
   });
   afterEach(() => Promise.all([toolhost.stop(), provider.close()]));

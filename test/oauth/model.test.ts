@@ -41,7 +41,9 @@ describe('[sec D] the OAuth proxy as a model', () => {
   let ids: string[];
 
   before(async () => {
-    world = await startLoginWorld();
+    // What is good for half a minute stays good, however long a run takes.
+    const startedAt = Date.now();
+    world = await startLoginWorld({ surroundings: { now: () => startedAt } });
     slugs = [await world.serve(), await world.serve()];
     ids = [];
     for (const client of [0, 1, 2]) ids.push((await world.client(slugs[serverOf(client)] as string)).id);

@@ -115,10 +115,14 @@ describe('[find A4] reports', () => {
         assert.match(text, /toolhost_report_refusals_total 3\n/);
         assert.match(text, /toolhost_reports\{state="waiting"\} 16\n/);
       });
-      assert.equal((await toolhost.callTool('beside', key, 'get')).isError, undefined);
-      assert.equal((await toolhost.rest('GET', '/keys', { key: other })).status, 200);
-      assert.equal((await toolhost.rest('GET', '/servers/beside')).status, 200);
+      const others = await Promise.all([
+        toolhost.callTool('beside', key, 'get'),
+        toolhost.rest('GET', '/keys', { key: other }),
+        toolhost.rest('GET', '/servers/beside'),
+      ]);
       await client.query('commit');
+      const [called, keys, server] = others;
+      assert.deepEqual([called.isError, keys.status, server.status], [undefined, 200, 200]);
       const replies = await Promise.all(held);
       const refused = replies.filter(({ status }) => status === 429);
       assert.deepEqual([refused.length, replies.filter(({ status }) => status === 200).length], [3, 17]);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,11 +9,14 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 
 /** Every thread of a process, with its name and its nice value (proc(5), fields 2 and 19 of stat). */
 function threadsOf(pid: number): { name: string; nice: number }[] {
-  return readdirSync(`/proc/${pid}/task`).map((thread) => {
-    const text = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'utf8');
+  return readdirSync(`/proc/${pid}/task`).flatMap((thread) => {
+    const file = `/proc/${pid}/task/${thread}/stat`;
+    // It may have ended meanwhile.
+    if (!existsSync(file)) return [];
+    const text = readFileSync(file, 'utf8');
     const nameEnd = text.lastIndexOf(')');
     const nice = Number(text.slice(nameEnd + 2).split(' ')[16]);
-    return { name: text.slice(text.indexOf('(') + 1, nameEnd), nice };
+    return [{ name: text.slice(text.indexOf('(') + 1, nameEnd), nice }];
   });
 }
 

@@ -144,7 +144,7 @@ const fault: fc.Arbitrary<Fault> = fc.oneof(
   ]),
 );
 
-describe('upstreams that break HTTP in any way', { timeout: 300_000 }, () => {
+describe('upstreams that break HTTP in any way', () => {
   const runs = 15;
   let upstream: EchoingUpstream;
   let toolhost: TestToolhost;

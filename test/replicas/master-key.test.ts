@@ -257,7 +257,7 @@ for (const engine of engines) {
         const rowsOf = async () =>
           (await countSealed(app.runner.db)).find(({ keyId, table }) => table === 'secrets' && keyId === idOf(fresh))
             ?.rows ?? 0;
-        await eventually(async () => assert.ok((await rowsOf()) > 0), 20_000);
+        await eventually(async () => assert.ok((await rowsOf()) > 0), 120_000);
         child.kill('SIGKILL');
         await ended;
         const before = await rowsOf();

@@ -102,7 +102,7 @@ for (const engine of engines) {
         upstream.take();
         await everyone(() => freshCall(child.url, 'things', { key }));
         assert.deepEqual(new Set(upstream.requests.map(({ url }) => url)), new Set(['/moved']));
-      }, 2000);
+      }, patienceMs);
     });
 
     it('fail independently: when one dies the others go on, and a new one replaces it', async () => {
@@ -333,7 +333,7 @@ describe('the first process of several', () => {
       await eventually(() => assert.ok(over || workersOf(serving).length === 2 + killed), patienceMs);
     }
     assert.equal(await ended, 1);
-    assert.deepEqual([killed, isHeld], [most, true]);
+    assert.ok(isHeld && killed >= most, `${killed} of ${most}`);
     assert.match(serving.output(), /8 workers in a row ended within seconds of their start; the service gives up/);
   });
 });
@@ -368,7 +368,7 @@ describe('workers whose database is away', () => {
       await postgres.crash();
       process.kill(Number(workersOf(child)[0]), 'SIGKILL');
       const failedStarts = () => child.output().match(/"exitCode":1,/g)?.length ?? 0;
-      await eventually(() => assert.ok(failedStarts() > 8, child.output()), 2 * patienceMs);
+      await eventually(() => assert.ok(failedStarts() > 8, child.output()), 10 * patienceMs);
       assert.equal((await freshRequest(`${child.url}/livez`)).status, 200);
       await postgres.restart();
       await eventually(() => assert.equal(workersOf(child).length, 3), patienceMs);

@@ -67,7 +67,7 @@ describe('backups', () => {
   }
 
   async function serve(env: Record<string, string>): Promise<TestToolhost> {
-    const options = { env: { MASTER_KEY: masterKey, ...env }, egress: [upstream.port] };
+    const options = { env: { MASTER_KEY: masterKey, QUOTAS: 'writes=0,servers=0', ...env }, egress: [upstream.port] };
     const running = await startToolhost({ dataDir: env.DATA_DIR ?? '', ...options });
     serving.add(running);
     return running;

@@ -45,6 +45,8 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
       OIDC_CLIENT_SECRET: 'of-the-client',
       EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
       CALLS_PER_SECOND: '0',
+      CONCURRENT_CALLS: '0',
+      CONCURRENT_CALLS_PER_KEY: '0',
       TRUSTED_PROXIES: '1',
       REFUSALS_PER_MINUTE: '300',
       LOG_LEVEL: 'warn',

@@ -81,7 +81,7 @@ function scopeOf(
 }
 
 for (const engine of engines) {
-  describe(`[find A4] counted calls on ${engine}`, { timeout: 300_000 }, () => {
+  describe(`[find A4] counted calls on ${engine}`, () => {
     let stores: Stores;
     before(async () => {
       stores = await startStores(engine);

@@ -157,7 +157,7 @@ describe('the connections of a process', () => {
       const most = await open();
       assert.ok(most >= 1 && most <= 3 + 3, String(most));
     });
-    assert.equal(await open(), 0, 'all are closed when it has stopped');
+    await eventually(async () => assert.equal(await open(), 0, 'all are closed when it has stopped'));
   });
 
   it('[find C3] that the server refuses are reported in a sentence, at the start and later', async () => {

@@ -40,7 +40,7 @@ for (const engine of engines) {
       const databases: Database[] = [await openDatabase(options), await openDatabase(options)];
       let now = start;
       const log = pino({ level: 'silent' });
-      const [one, two] = databases.map((database) => startUpkeep(config, database, log, () => now)) as [
+      const [one, two] = databases.map((database) => startUpkeep(config, database, log, () => now, day)) as [
         ElectedWork,
         ElectedWork,
       ];

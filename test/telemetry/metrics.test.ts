@@ -28,6 +28,7 @@ describe('the metrics', () => {
     upstream.on('GET /failing', () => ({ status: 503 }));
     upstream.on('GET /slow', () => ({ delayMs: 60, body: {} }));
     upstream.on('GET /silent', () => 'hold');
+    upstream.on('GET /held', () => 'hold');
     toolhost = await startToolhost({ egress: [upstream.port], surroundings: { resolve } });
     key = await toolhost.key();
     const at = (path: string, more: Json = {}) => toolAt(`${upstream.url}${path}`, more);
@@ -36,6 +37,7 @@ describe('the metrics', () => {
       at('/failing', { name: 'failing' }),
       at('/slow', { name: 'slow' }),
       at('/silent', { name: 'silent', timeout_ms: 50 }),
+      at('/held', { name: 'held' }),
       toolAt('https://inside.example.com/', { name: 'inside' }),
     ];
     await toolhost.createServer({ name: 'Canary name', slug: 'canary-slug', tools });
@@ -188,10 +190,11 @@ describe('the metrics', () => {
     assert.ok(later.value('toolhost_outbound_pools') >= 1);
     assert.ok(later.value('toolhost_outbound_connections') >= 1);
     upstream.take();
-    const held = call('silent');
-    await upstream.waitForRequest();
+    const held = call('held');
+    const request = await upstream.waitForRequest();
     const during = await scrape(toolhost.url);
     assert.equal(during.value('toolhost_outbound_requests', { state: 'running' }), 1);
+    request.release({ body: {} });
     await held;
   });
 

@@ -189,7 +189,7 @@ describe('a collector that fails', () => {
       DEMO: '0',
       EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${port}`,
-      OTEL_EXPORTER_OTLP_TIMEOUT: '300',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
       OTEL_EXPORTER_OTLP_HEADERS: 'x-collector-key=header-canary',
       OTEL_BSP_SCHEDULE_DELAY: '10',
       OTEL_SERVICE_NAME: 'ours',

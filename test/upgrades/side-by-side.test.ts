@@ -31,7 +31,7 @@ const laterFields: Json = { views: { reading: { tools: ['get'] } } };
 /** How many times each kind of request must succeed while one step of the upgrade lasts. */
 const timesInStep = 15;
 
-describe('the last released version and this one on one PostgreSQL', { timeout: 300_000 }, () => {
+describe('the last released version and this one on one PostgreSQL', () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let provider: HostileProvider;

@@ -5,7 +5,8 @@ import { text } from 'node:stream/consumers';
 
 export type Ended = { code: number | null; signal: NodeJS.Signals | null; stdout: string; stderr: string };
 
-const limitMs = 120_000;
+/** Ends what hangs; far longer than any script takes on a busy machine. */
+const limitMs = 10 * 60_000;
 
 /** The environment of a child that knows nothing of this machine's user and leaves its files in `home`. */
 export function environmentIn(home: string): Record<string, string> {

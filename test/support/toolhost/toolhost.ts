@@ -103,6 +103,8 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       // A call that waits for a slot gets it, however busy the machine is; tests of the wait set their own.
       queueMs: 60_000,
       postgresLimits: patientLimits,
+      // Old rows that a test stores stay until the test itself has them pruned.
+      electedLookMs: 24 * 60 * 60_000,
       ...options.surroundings,
     },
   );
