@@ -222,6 +222,29 @@ describe('the house', () => {
     );
   });
 
+  it('[find A2] has one place for each function of JavaScript whose time grows with the square of a text', () => {
+    const homes: [RegExp, string[]][] = [
+      [/\.normalize\(|localeCompare|Intl\.Collator/, ['domain/normalised.ts']],
+      // The command line and the settings of an operator read what their own person wrote.
+      [
+        /URL\.(?:parse|canParse)\b/,
+        ['domain/http/read-url.ts', 'setting-addresses.ts', 'store/engine/postgres-url.ts'],
+      ],
+      [/domainTo(?:ASCII|Unicode)\(/, ['outbound/host-name.ts']],
+    ];
+    const own = /^(?:cli|doctor|local)\//;
+    for (const [pattern, home] of homes) {
+      const elsewhere = service.filter(
+        ({ path, text }) => pattern.test(text) && !home.includes(path) && !own.test(path),
+      );
+      assert.deepEqual(
+        elsewhere.map(({ path }) => path),
+        [],
+        String(pattern),
+      );
+    }
+  });
+
   it('has small files, in small folders, with names that say what is inside', () => {
     const all = [...service, ...dashboard];
     const long = all.filter(({ text }) => text.split('\n').length > 301).map(({ path }) => path);

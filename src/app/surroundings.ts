@@ -1,4 +1,5 @@
 import { performance } from 'node:perf_hooks';
+import { runningNow } from '../domain/work/running-time.ts';
 import type { Resolve } from '../outbound/connector.ts';
 import type { EgressAllow } from '../outbound/egress.ts';
 import type { LookupLimits } from '../outbound/lookups.ts';
@@ -45,4 +46,8 @@ export type Surroundings = {
 };
 
 /** The clocks of a real process. */
-export const processClocks: ProcessClocks = { now: Date.now, clock: () => performance.now() };
+export const processClocks = {
+  now: Date.now,
+  clock: () => performance.now(),
+  runningClock: runningNow,
+} satisfies ProcessClocks & Pick<Surroundings, 'runningClock'>;

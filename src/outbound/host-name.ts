@@ -12,6 +12,7 @@ const endsInNumber = /(?:^|\.)(?:\d+|0x[\da-f]*)$/;
 export function hostNameOf(text: string): string | undefined {
   if (notOfHosts.test(text)) return undefined;
   const bare = text.toLowerCase().replace(/\.$/, '');
-  const name = endsInNumber.test(bare) ? '' : domainToASCII(bare);
+  // The conversion takes a time that grows with the square of the length.
+  const name = endsInNumber.test(bare) || bare.length > longest ? '' : domainToASCII(bare);
   return name.length <= longest && nameForm.test(name) ? name : undefined;
 }

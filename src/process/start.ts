@@ -7,7 +7,6 @@ import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { processMemory } from '../app/process-memory.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
-import { runningNow } from '../domain/work/running-time.ts';
 import { limitConnections } from '../edge/client-connections.ts';
 import { prolongTimeByStops } from '../edge/request-time.ts';
 import { requestsInTurns } from '../edge/requests-in-turns.ts';
@@ -52,7 +51,6 @@ export const usualSurroundings: Surroundings = {
   electedLookMs: usualLookMs,
   memory: processMemory,
   ...processClocks,
-  runningClock: runningNow,
   createLoopLag,
 };
 

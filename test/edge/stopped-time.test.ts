@@ -5,7 +5,8 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
-import { afterRunning } from '../../src/domain/work/running-time.ts';
+import { afterRunning, runningNow } from '../../src/domain/work/running-time.ts';
+import { createSharedTime } from '../../src/domain/work/shared-time.ts';
 import { closeSilentConnections } from '../../src/edge/silent-connections.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOneTool, textOf } from '../support/one-tool.ts';
@@ -77,6 +78,23 @@ describe('time in which the process was stopped', () => {
       stopFor(800);
       await delay(headersMs - 800);
     }
+  });
+
+  it('[find A4] is paid for by work of this event loop, whose long turns look the same', async () => {
+    const workClock = () => performance.now();
+    const options = { atOnce: 1, share: 0.1, mostWaiting: 1, rule: 'work takes a tenth of the time' };
+    const shared = createSharedTime({ ...options, clock: runningNow, workClock });
+    await shared.run('one', async () => stopFor(3000));
+    const next = assert.rejects(
+      shared.run('one', async () => undefined),
+      /this was not begun within 5 s; work takes/,
+    );
+    await immediate();
+    assert.deepEqual(shared.counts(), { running: 0, waiting: 1, refused: 0 });
+    // The timer keeps no process alive.
+    const alive = setInterval(() => undefined, 1000);
+    await next;
+    clearInterval(alive);
   });
 
   it('[find C5] does not count for silent connections: what came meanwhile is read', async () => {

@@ -271,7 +271,7 @@ describe('bodies and files', () => {
     const wide = { ['k'.repeat(4500)]: Array.from({ length: 20 }, () => 1) };
     const args = Object.fromEntries(names.map((name) => [name, wide]));
     for (const body of ['multipart', 'form'])
-      assert.match(await refused({ body, input_schema }, args), /^e: makes names of more than 393216 bytes together/);
+      assert.match(await refused({ body, input_schema }, args), /^e: makes names of more than 262144 bytes together/);
   });
 
   it('[conf 2] what cannot work is a problem', async () => {

@@ -225,7 +225,7 @@ describe('how arguments reach the upstream', () => {
     const wide = { o: { ['k'.repeat(100_000)]: Array.from({ length: 20_000 }, () => 1) } };
     assert.match(
       await refused(posted, wide),
-      /^o: makes names of more than 393216 bytes together; send fewer or shorter ones$/,
+      /^o: makes names of more than 262144 bytes together; send fewer or shorter ones$/,
     );
     assert.match(await refused(nested, wide), /^o: makes a URL of more than 65536 characters; send less, or use/);
     const many = { o: { a: Array.from({ length: 20_001 }, () => 1) } };

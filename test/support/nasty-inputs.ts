@@ -22,6 +22,8 @@ const pieces = [
   '\\u00e9',
   'é',
   '😀',
+  '\u0301\u0323',
+  '\ufdfa',
   '(a+)+$',
   '{{A}}',
   '%25',
@@ -59,6 +61,7 @@ export function nastyJson(bytes: number, { elements, names: mostNames } = most):
     fc.constantFrom('{}', '[]', 'null', 'true', '[[[[[1]]]]]'),
   );
   const text = fc.constantFrom(...pieces).map((piece) => `"${filled(piece, bytes / 2, bytes).join('')}"`);
+  const name = fc.constantFrom(...pieces).map((piece) => `{"x${filled(piece, bytes / 2, bytes).join('')}":{"a":1}}`);
   const list = fc.tuple(scalar, count).map(([item, most]) => `[${filled(item, bytes, most).join(',')}]`);
   const wide = fc.tuple(scalar, count).map(([item, most]) => {
     const members = filled(`"n0000":${item}`, bytes, Math.min(most, 28_000));
@@ -79,7 +82,7 @@ export function nastyJson(bytes: number, { elements, names: mostNames } = most):
       return `{"type":"object","$anchor":"a","properties":{"a":{"${keyword}":[${filled(part, bytes, 10_000).join(',')}]}}}`;
     }),
   );
-  return fc.oneof(text, list, wide, same, deep, parts);
+  return fc.oneof(text, name, list, wide, same, deep, parts);
 }
 
 /** Texts of many small parts, as in forms, queries and headers. */
@@ -105,6 +108,10 @@ export function nastyText(bytes: number): fc.Arbitrary<string> {
     ':a/',
     'é',
     '😀',
+    '\u0301\u0323',
+    '\ufdfa',
+    '가',
+    '%EA%B0%80',
     '\n',
   ];
   return fc

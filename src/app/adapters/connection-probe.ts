@@ -1,6 +1,7 @@
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { registeringClients } from '../../domain/clients/clients.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { type McpEndpoint, type McpServer, modernRevision, newestLegacyRevision } from '../../domain/mcp.ts';
 import { lookUpDirectly, type RequestHeaders } from '../../domain/visit.ts';
 import { AppError, OAuthError, Unauthenticated } from '../../errors.ts';
@@ -55,9 +56,8 @@ async function refusalOf(endpoint: McpEndpoint): Promise<ConnectionProbe['refusa
 /** Puts the well-known part between the host and the path of the issuer (RFC 8414, 3.1). */
 function serverMetadataUrl(resource: ProbeJson | undefined): string | undefined {
   const [issuer] = Array.isArray(resource?.authorization_servers) ? resource.authorization_servers : [];
-  if (typeof issuer !== 'string' || !URL.canParse(issuer)) return undefined;
-  const { origin, pathname } = new URL(issuer);
-  return `${origin}/.well-known/oauth-authorization-server${pathname}`;
+  const url = typeof issuer === 'string' ? readUrl(issuer) : undefined;
+  return url && `${url.origin}/.well-known/oauth-authorization-server${url.pathname}`;
 }
 
 /** Fetches a document of ours from the router inside this process. URLs of other origins are not fetched. */
@@ -65,8 +65,9 @@ async function documentAt(
   { login, oauth }: ConnectionProbeParts,
   url: string | undefined,
 ): Promise<ProbeJson | undefined> {
-  if (url === undefined || !URL.canParse(url) || new URL(url).origin !== oauth.baseUrl) return undefined;
-  const response = await (await login()).request(new URL(url).pathname);
+  const found = url === undefined ? undefined : readUrl(url);
+  if (found?.origin !== oauth.baseUrl) return undefined;
+  const response = await (await login()).request(found.pathname);
   return response.ok ? ((await response.json()) as ProbeJson) : undefined;
 }
 

@@ -1,5 +1,6 @@
 import { holdsPlainCredential } from '../../domain/credentials/plain-credentials.ts';
 import { percentDecoded } from '../../domain/http/percent-encoding.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { type AppError, invalid, OutboundError } from '../../errors.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
@@ -48,8 +49,8 @@ export async function fetchDocument(
   const end = clock() + fetchMs;
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
     wanted.signal?.throwIfAborted();
-    if (!URL.canParse(url)) throw refused('not a URL; allowed: the https address of a description');
-    const target = new URL(url);
+    const target = readUrl(url);
+    if (!target) throw refused('not a URL; allowed: the https address of a description');
     target.hash = '';
     const problem = urlProblem(target);
     if (problem !== undefined) throw refused(problem);
@@ -118,9 +119,10 @@ function isPlain(value: string | undefined, longest: number): value is string {
 }
 
 function redirectOf({ status, headers: { location } }: Answer, url: string): string {
-  if (status < 300 || status > 399 || typeof location !== 'string' || !URL.canParse(location, url))
-    throw refused(`the document could not be fetched: HTTP ${status}; give its text as document instead`);
-  return new URL(location, url).href;
+  const isRedirect = status >= 300 && status <= 399 && typeof location === 'string';
+  const target = isRedirect ? readUrl(location, url) : undefined;
+  if (!target) throw refused(`the document could not be fetched: HTTP ${status}; give its text as document instead`);
+  return target.href;
 }
 
 function refused(message: string): AppError {

@@ -2,6 +2,7 @@ import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isDescribingHeader, isHeaderName, isHeaderValue } from '../http/headers.ts';
 import { isReadAs, type OwnedNames, ownedInQuery, ownedNames } from '../http/parameter-names.ts';
 import { hasMalformedPlaceholder, placeholderNames } from '../http/placeholders.ts';
+import { readUrl } from '../http/read-url.ts';
 import { shown } from '../problems/problems.ts';
 import {
   type Authentication,
@@ -157,10 +158,10 @@ function tokenRequestProblems(
     .map((name) => ({ path: `extra_params.${name}`, message: 'the service sets this parameter itself; leave it out' }));
   if (url === '') return problems;
   if (placeholderNames(url).length > 0) return [...problems, { path: 'token_url', message: unfilled('token_url') }];
-  if (!URL.canParse(url))
-    return [...problems, { path: 'token_url', message: `found ${shown(url)}; allowed: an https URL` }];
-  const fault = urlProblem(new URL(url));
-  const owned = ownedInQuery(new URL(url).search.slice(1), clientTokenParams).map(
+  const target = readUrl(url);
+  if (!target) return [...problems, { path: 'token_url', message: `found ${shown(url)}; allowed: an https URL` }];
+  const fault = urlProblem(target);
+  const owned = ownedInQuery(target.search.slice(1), clientTokenParams).map(
     (name) => `holds the parameter ${shown(name)}, which the service sets itself`,
   );
   return [...problems, ...[...(fault ? [fault] : []), ...owned].map((message) => ({ path: 'token_url', message }))];
@@ -211,8 +212,8 @@ function providerUrlProblems(
   const path = `oauth.${field}`;
   const text = oauthSchema.shape[field].safeParse(oauth[field]);
   if (!text.success) return [];
-  if (!URL.canParse(text.data)) return [{ path, message: `found ${shown(text.data)}; allowed: an https URL` }];
-  const url = new URL(text.data);
+  const url = readUrl(text.data);
+  if (!url) return [{ path, message: `found ${shown(text.data)}; allowed: an https URL` }];
   const fault = urlProblem(url);
   return [
     ...(fault ? [{ path, message: fault }] : []),

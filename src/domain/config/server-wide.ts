@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { foldedHeader } from '../http/parameter-names.ts';
 import { fillPlaceholders, fillPlaceholdersIn, placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
+import { readUrl } from '../http/read-url.ts';
 import { type Authentications, credentialPath, credentialsOf, filledFields, sealedName } from './authentication.ts';
 import { constantsOf, withConstants } from './input-schema.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
@@ -90,7 +91,8 @@ export function resolvedTool(tool: Tool, wide: ServerWide): Tool {
 export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url'>[] }): string[] {
   const urls = config.tools.map((tool) => absoluteUrl(tool.url, config));
   if (config.base_url !== undefined) urls.unshift(fillVariables(config.base_url, config.variables));
-  return [...new Set(urls.map((url) => new URL(/^[^:]+:\/\/[^/?#]+/.exec(url)?.[0] ?? url).origin))];
+  const bases = new Set(urls.map((url) => /^[^:]+:\/\/[^/?#]+/.exec(url)?.[0] ?? url));
+  return [...new Set([...bases].flatMap((base) => readUrl(base)?.origin ?? []))];
 }
 
 /**

@@ -2,6 +2,7 @@ import type { Problem } from '../../errors.ts';
 import { headerNameProblem, isHeaderValue } from '../http/headers.ts';
 import { foldedHeader, ownedInQuery } from '../http/parameter-names.ts';
 import { crowdedProblem, hasMalformedPlaceholder } from '../http/placeholders.ts';
+import { readUrl } from '../http/read-url.ts';
 import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
 import { isDeeperThan } from '../json/json.ts';
 import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
@@ -126,8 +127,8 @@ function checkPaths(raw: RawTool, problems: ProblemList): void {
 /** Checks the destination of a URL, apart from its tokens. */
 export function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
   const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*/.exec(url)?.[0];
-  if (base === undefined || !URL.canParse(base)) return URL.canParse(url) ? urlProblem(new URL(url)) : undefined;
-  return urlProblem(new URL(base));
+  const target = (base === undefined ? undefined : readUrl(base)) ?? readUrl(url);
+  return target && urlProblem(target);
 }
 
 function queryKeyProblems(url: string, authentication: Authentications | undefined): string[] {

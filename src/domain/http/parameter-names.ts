@@ -5,6 +5,7 @@
  * sets itself must not be sent beside it.
  */
 
+import { normalised } from '../normalised.ts';
 import { percentDecoded } from './percent-encoding.ts';
 
 const maxDecodings = 5;
@@ -36,17 +37,15 @@ export function decoded(text: string): string {
 
 /** Full-width and accented letters as plain ones, in lower case, without what is not visible. */
 function plain(text: string): string {
-  return text
-    .normalize('NFKD')
+  const base = normalised(text, 'NFKD')
     .replaceAll(/[\p{M}\p{Cf}\p{Default_Ignorable_Code_Point}]/gu, '')
     .toUpperCase()
-    .toLowerCase()
-    .normalize('NFKD')
-    .replaceAll(/\p{M}/gu, '');
+    .toLowerCase();
+  return normalised(base, 'NFKD').replaceAll(/\p{M}/gu, '');
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const outerBlanks = /^[\s\u0000-\u001f\u007f]+|[\s\u0000-\u001f\u007f]+$/g;
+const outerBlanks = /^[\s\u0000-\u001f\u007f]+|(?<![\s\u0000-\u001f\u007f])[\s\u0000-\u001f\u007f]+$/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const controls = /[\u0000-\u001f\u007f-\u009f]/g;
 

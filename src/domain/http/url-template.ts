@@ -2,6 +2,7 @@ import { plainFailure, type ToolFailure } from '../../errors.ts';
 import { decoded } from './parameter-names.ts';
 import { encode } from './percent-encoding.ts';
 import { fillPlaceholders, placeholderNames, placeholderParts } from './placeholders.ts';
+import { canHaveHost, readUrl } from './read-url.ts';
 import { encodeText, lengthOf, mostUrlLength, refuseLonger, type WireText } from './values.ts';
 
 /**
@@ -107,7 +108,10 @@ export function parseUrlTemplate(
       problems: [`{{${unfilled}}} stands in the host, which only a variable can fill; declare it in variables`],
     };
   }
-  if (!match || !URL.canParse(match[1] as string) || /[\s\\]/.test(fillPlaceholders(url, () => ''))) {
+  if (match && !canHaveHost(match[1] as string))
+    return { problems: ['has a host that cannot exist; allowed: 253 characters, and 63 between two dots'] };
+  const target = readUrl(match?.[1] ?? '');
+  if (!match || !target || /[\s\\]/.test(fillPlaceholders(url, () => ''))) {
     return {
       problems: ['not a URL; allowed: https://host/path?query with :param tokens in the path and in query values'],
     };
@@ -120,8 +124,8 @@ export function parseUrlTemplate(
   const token = tokenPattern(declared, 'y');
   const segments = path.split('/').slice(1);
   const parsed: UrlTemplate = {
-    origin: new URL(base).origin,
-    host: new URL(base).host,
+    origin: target.origin,
+    host: target.host,
     segments: segments.map((segment) => canonical(parseParts(segment, token, problems), canonicalPath)),
     query: query === undefined || query === '' ? [] : query.split('&').map((pair) => parsePair(pair, token, problems)),
     names: [],

@@ -39,7 +39,7 @@ export type Pairs = {
 /** Most bytes of a form, without what multipart puts between its parts. */
 const mostOfForm = 4 * 1024 * 1024;
 /** Most bytes of the names of a form, of which each counts once for each argument. */
-const mostOfNames = 384 * 1024;
+const mostOfNames = 256 * 1024;
 const tooLongNames = `makes names of more than ${mostOfNames} bytes together; send fewer or shorter ones`;
 /** How deeply objects and arrays may lie inside one another where names show the nesting. */
 const deepest = 20;

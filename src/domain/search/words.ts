@@ -1,3 +1,4 @@
+import { normalised } from '../normalised.ts';
 import { stem } from './stem.ts';
 
 /** Words that say nothing about what a tool does. */
@@ -18,7 +19,7 @@ const longestWord = 40;
 /** The words of a text or a name such as `listOpenIssues`, in small letters, with repetitions. */
 export function wordsOf(text: string): string[] {
   const words: string[] = [];
-  for (const [found] of text.normalize('NFKC').matchAll(wordPattern)) {
+  for (const [found] of normalised(text, 'NFKC').matchAll(wordPattern)) {
     if (unspaced.test(found)) words.push(...pairsOf(found));
     else words.push(found.slice(0, longestWord).toLowerCase());
   }

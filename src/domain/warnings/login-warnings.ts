@@ -10,6 +10,7 @@ import { bodyKindOf } from '../config/sending/destinations.ts';
 import type { ServerConfig } from '../config/server-config.ts';
 import type { Tool } from '../config/tool.ts';
 import { isReadAs } from '../http/parameter-names.ts';
+import { readUrl } from '../http/read-url.ts';
 
 type Remark = { path: string; message: string };
 
@@ -65,5 +66,5 @@ export function replacedArguments(tool: Tool, at: string, authentication: Authen
 }
 
 function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : url;
+  return readUrl(url)?.host ?? url;
 }

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Redactor } from '../../domain/credentials/redactor.ts';
+import { normalised } from '../../domain/normalised.ts';
 
 /** Longest name of a file that is passed on, in characters, and the longest extension that is kept when it is cut. */
 const longestName = 100;
@@ -45,11 +46,11 @@ function safeName(text: string, redact: Redactor | undefined): string | undefine
   const visible = text.toWellFormed().replaceAll(/[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\ufffd]|\p{Variation_Selector}/gu, '');
   // Before the name is taken apart: a credential may have a slash in it.
   const clean = redact ? redact.text(visible) : visible;
-  const name = (clean.split(/[/\\]/).at(-1) ?? '')
+  const bare = (clean.split(/[/\\]/).at(-1) ?? '')
     .replaceAll(/[<>:"|?*]/g, '_')
     .replaceAll(/\s+/gu, ' ')
-    .replaceAll(/^[. ]+|(?<![. ])[. ]+$/g, '')
-    .normalize('NFC');
+    .replaceAll(/^[. ]+|(?<![. ])[. ]+$/g, '');
+  const name = normalised(bare, 'NFC');
   return name === '' ? undefined : shortened(name);
 }
 

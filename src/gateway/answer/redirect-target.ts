@@ -1,4 +1,5 @@
 import type { Redactor } from '../../domain/credentials/redactor.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { literalAddress } from '../../outbound/address.ts';
 
 const longestPath = 200;
@@ -34,9 +35,8 @@ export function locationPath(location: string, redact: Redactor): string | undef
  */
 function targetOf(location: string, redact: Redactor): URL | undefined {
   const clean = redact.text(location.replaceAll(/[\t\n\r]/g, ''));
-  if (clean === '' || !URL.canParse(clean, sameHost)) return undefined;
-  const target = new URL(clean, sameHost);
-  return target.protocol === 'http:' || target.protocol === 'https:' ? target : undefined;
+  const target = clean === '' ? undefined : readUrl(clean, sameHost);
+  return target?.protocol === 'http:' || target?.protocol === 'https:' ? target : undefined;
 }
 
 /** The path, cut only after a credential has been removed, because cutting leaves parts of one. */

@@ -1,4 +1,5 @@
 import { redact, redactor } from '../../domain/credentials/redactor.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
 import { OutboundError, ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
@@ -90,10 +91,8 @@ class Path {
   /** The target of a redirect that may be followed. @throws ToolFailure redirect, blocked */
   next(answer: Answer, urlProblem: FollowParts['urlProblem']): URL {
     const location = String(answer.headers.location ?? '');
-    if (location === '' || !URL.canParse(location, this.#at)) {
-      throw this.refusal(answer, 'redirect', 'it has no URL that can be read');
-    }
-    const to = new URL(location, this.#at);
+    const to = location === '' ? undefined : readUrl(location, this.#at);
+    if (!to) throw this.refusal(answer, 'redirect', 'it has no URL that can be read');
     to.hash = '';
     const isSame = to.origin === this.#at.origin;
     const refuse = (outcome: 'redirect' | 'blocked', why: string) => this.refusal(answer, outcome, why);
@@ -118,7 +117,7 @@ class Path {
 
   refusal({ status, headers }: Answer, outcome: 'redirect' | 'blocked', why: string): ToolFailure {
     const location = String(headers.location ?? '');
-    const target = location !== '' && URL.canParse(location, this.#at) ? new URL(location, this.#at).href : '';
+    const target = (location === '' ? undefined : readUrl(location, this.#at))?.href ?? '';
     const shown = shownRedirectTarget(target, redactor(this.#call.sensitive)) ?? 'another URL';
     const count = this.#asked.size === 1 ? '' : ` after ${this.#asked.size - 1} others`;
     const said = (of: string) => `HTTP ${status}: the redirect${of}${count} was not followed: ${why}`;

@@ -1,3 +1,4 @@
+import { readUrl } from '../../domain/http/read-url.ts';
 import { createServerHosts } from '../../domain/http/server-hosts.ts';
 import { fileIdIn, filePath } from '../../routes.ts';
 
@@ -20,7 +21,7 @@ export function createFileAddresses(baseUrl: string, serverHosts: string | undef
   return {
     addressOf: (id, ownOrigin) => (ownOrigin ?? base.origin) + filePath(id),
     idIn(text) {
-      const url = text.length <= longest && /^https?:/.test(text) ? URL.parse(text) : null;
+      const url = text.length <= longest && /^https?:/.test(text) ? readUrl(text) : undefined;
       // Only the one plain form: no credentials, query, fragment or encoding.
       if (!url || url.href !== text || url.origin + url.pathname !== text) return undefined;
       const isOurs = url.origin === base.origin || (url.protocol === base.protocol && hosts?.slugOf(url.host));

@@ -1,6 +1,7 @@
 import { authenticationsSchema } from '../../domain/config/authentication.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from '../../domain/config/server-rules.ts';
 import { maxUrlLength } from '../../domain/config/tool.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import type { Problem } from '../../errors.ts';
 import type { ApiDescription, ApiScheme } from '../model.ts';
 import { short } from '../tools/input-arguments.ts';
@@ -127,7 +128,7 @@ function isHttps(url: string | undefined): url is string {
     url !== undefined &&
     url.length <= maxUrlLength &&
     /^https:\/\/[^/{}]+/i.test(url) &&
-    URL.canParse(url) &&
+    readUrl(url) !== undefined &&
     !url.includes('{')
   );
 }

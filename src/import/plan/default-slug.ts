@@ -1,3 +1,5 @@
+import { readUrl } from '../../domain/http/read-url.ts';
+import { normalised } from '../../domain/normalised.ts';
 import { isSlug, reservedSlugs } from '../../domain/slug.ts';
 
 /** Clients put the slug before the name of each tool, and take 60 to 64 characters of both. */
@@ -21,8 +23,7 @@ export function slugOf(name: string, address: string | undefined): string {
 }
 
 function wordsOf(name: string): string[] {
-  return name
-    .normalize('NFKD')
+  return normalised(name, 'NFKD')
     .replaceAll(/\p{M}/gu, '')
     .toLowerCase()
     .replaceAll(/['’]s\b/g, '')
@@ -43,8 +44,7 @@ function joined(words: readonly string[]): string {
 
 /** The word of a host that names its owner, such as `sentry` of `https://us.sentry.io`. */
 function hostWord(address: string | undefined): string | undefined {
-  if (address === undefined || !URL.canParse(address)) return undefined;
-  const labels = new URL(address).hostname.split('.');
+  const labels = (address === undefined ? undefined : readUrl(address))?.hostname.split('.') ?? [];
   const word = labels.at(-2);
   return word !== undefined && /[a-z]/.test(word) && labels.length <= 4
     ? word.replaceAll(/[^a-z0-9]+/g, '-')

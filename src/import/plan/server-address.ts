@@ -2,6 +2,7 @@ import type { UrlRule } from '../../domain/config/server-rules.ts';
 import { maxVariables, mostVariableLength, serverWideShape } from '../../domain/config/server-wide.ts';
 import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
 import type { ApiDescription, ApiServer, Finding, ServerVariable } from '../model.ts';
 import { joined, plainText } from '../tools/texts.ts';
@@ -115,8 +116,7 @@ function absolute(url: string, documentUrl: string | undefined): string | undefi
   if (/^\/\/[^/]/.test(url)) return `https:${url}`;
   if (isAbsolute(url)) return url;
   if (/^[\w-]+(?:\.[\w-]+)+(?:[:/]|$)/.test(url)) return `https://${url}`;
-  if (documentUrl === undefined || !URL.canParse(url, documentUrl) || url.includes('{')) return undefined;
-  return new URL(url, documentUrl).href;
+  return documentUrl === undefined || url.includes('{') ? undefined : readUrl(url, documentUrl)?.href;
 }
 
 function addChoice(

@@ -1,3 +1,4 @@
+import { normalised } from '../../domain/normalised.ts';
 import { readMoreName } from '../../domain/pieces/read-more.ts';
 import { searchToolNames } from '../../domain/search/own-tools.ts';
 import type { ApiOperation } from '../model.ts';
@@ -27,8 +28,7 @@ export function toolNames(operations: readonly ApiOperation[]): string[] {
 
 /** `repos/list-forOrg` → repos, list, for, org. */
 function wordsOf(text: string): string[] {
-  return text
-    .normalize('NFKD')
+  return normalised(text, 'NFKD')
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
     .replaceAll(/([A-Z])([A-Z][a-z])/g, '$1 $2')

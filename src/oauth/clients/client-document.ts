@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { OwnHosts } from '../../domain/http/own-hosts.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { widestNetwork } from '../../domain/networks.ts';
 import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import { OAuthError } from '../../errors.ts';
@@ -30,9 +31,9 @@ type Asked = { client: OAuthClient; network: string };
 
 /** Whether a client id is the URL of a metadata document. */
 export function isDocumentUrl(clientId: string): boolean {
-  if (!clientId.startsWith('https://') || clientId.length > 1000 || !URL.canParse(clientId)) return false;
-  const url = new URL(clientId);
-  return url.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
+  if (!clientId.startsWith('https://') || clientId.length > 1000) return false;
+  const url = readUrl(clientId);
+  return url?.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { knownClients } from '../../domain/clients/clients.ts';
 import { clientSchemes, wellKnownMakers } from '../../domain/clients/redirect-schemes.ts';
 import type { OwnHosts } from '../../domain/http/own-hosts.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { routes } from '../../routes.ts';
 
 /** Reversed domain of the program's maker, such as com.example.agent (RFC 8252, 7.1). */
@@ -18,7 +19,8 @@ function isOfWellKnownMaker(scheme: string): boolean {
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
 export function isLoopbackRedirect(uri: string): boolean {
-  return URL.canParse(uri) && new URL(uri).protocol === 'http:' && loopback.test(new URL(uri).hostname);
+  const url = readUrl(uri);
+  return url?.protocol === 'http:' && loopback.test(url.hostname);
 }
 
 /**
@@ -50,8 +52,8 @@ export function leadsHere(uri: string, { names, include }: OwnHosts): boolean {
  */
 function formProblem(uri: string): string | undefined {
   if (uri.length > 2000) return 'is longer than 2000 characters';
-  if (!URL.canParse(uri) || /[^\x21-\x7e]|[\\<>"^`{|}]/.test(uri)) return 'is not a URI';
-  const url = new URL(uri);
+  const url = /[^\x21-\x7e]|[\\<>"^`{|}]/.test(uri) ? undefined : readUrl(uri);
+  if (!url) return 'is not a URI';
   if (url.hash || uri.includes('#')) return 'must not have a #fragment';
   if (url.username || url.password) return 'must not have a user name or password';
   if (url.protocol === 'https:') return undefined;

@@ -1,3 +1,4 @@
+import { readUrl } from '../../domain/http/read-url.ts';
 import { OAuthError } from '../../errors.ts';
 import { hasGrantOfClient } from '../../store/logins/grants.ts';
 import type { LoginServer } from '../login-server.ts';
@@ -46,7 +47,7 @@ export async function findClientId(server: LoginServer, clientId: string | null,
  * @throws OAuthError invalid_target
  */
 export function checkResource(server: LoginServer, resources: readonly string[]): string | undefined {
-  const plain = (text: string) => (URL.canParse(text) ? new URL(text).href.replace(/\/$/, '') : text);
+  const plain = (text: string) => readUrl(text)?.href.replace(/\/$/, '') ?? text;
   const { issuer, ownAddress, apiAddress } = server;
   const own = [issuer, ownAddress, apiAddress].filter((address) => address !== undefined).map(plain);
   const addresses = new Map<string, string | undefined>([

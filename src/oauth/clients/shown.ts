@@ -1,3 +1,4 @@
+import { readUrl } from '../../domain/http/read-url.ts';
 import type { LoginServer } from '../login-server.ts';
 
 /**
@@ -18,7 +19,7 @@ export function isWord(value: string): boolean {
  * a file.
  */
 export function shownAddress({ issuer }: LoginServer, text: string): string {
-  const url = URL.parse(text);
+  const url = readUrl(text);
   if (!url || !/^https?:$/.test(url.protocol)) return 'something that is no web address';
   if (url.origin !== new URL(issuer).origin || !isServerPath(url.pathname)) return 'another address';
   return `${url.origin}${url.pathname}${url.search + url.hash === '' ? '' : ' with more behind it'}`;

@@ -1,0 +1,155 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { toolAt } from '../support/configs.ts';
+import { openApi } from '../support/import/plan-of.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+
+/** Syllables that differ, which the conversion of a host to ASCII (punycode) compares with one another. */
+const syllables = (length: number, from = 0) =>
+  Array.from({ length }, (_, i) => String.fromCodePoint(0xac00 + ((i * 37 + from) % 11_000))).join('');
+
+const repeated = (piece: string) => (bytes: number) => piece.repeat(Math.floor(bytes / Buffer.byteLength(piece)));
+
+/** So many bytes of letters that take long to normalise: marks in the wrong order, and letters that become many. */
+const letters: Record<string, (bytes: number) => string> = {
+  'marks in turn': repeated('\u0301\u0323'),
+  'marks after others that belong behind them': (bytes) =>
+    repeated('\u0301')(bytes / 2) + repeated('\u0323')(bytes / 2),
+  'sound marks of kana': repeated('\uff9e\u0301'),
+  'vowels of Thai': repeated('\u0e33\u0e49'),
+  phrases: repeated('\ufdfa'),
+  squares: repeated('\u3316'),
+};
+
+describe('the cost of letters that are rare', () => {
+  let priced: PricedToolhost;
+  /** Answers as the test says; headers are written as UTF-8. */
+  const upstream = createServer((_request, response) => {
+    const { status = 200, headers = {}, body = '{}' } = answer;
+    response.writeHead(status, headers).end(body);
+  });
+  let answer: { status?: number; headers?: Record<string, string>; body?: string } = {};
+  let url: string;
+  before(async () => {
+    await once(upstream.listen(0, '127.0.0.1'), 'listening');
+    const { port } = upstream.address() as AddressInfo;
+    url = `http://127.0.0.1:${port}`;
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0', EGRESS_ALLOW: `127.0.0.1:${port}` });
+    const object = {
+      type: 'object',
+      properties: { id: { type: 'string' }, filter: { type: 'object', style: 'repeat' } },
+    };
+    const oauth = { client_id: 'id', client_secret: 'secret', scopes: ['a'] };
+    const provider = { authorization_url: `${url}/authorize`, token_url: `${url}/token`, ...oauth };
+    for (const server of [
+      {
+        slug: 'letters',
+        tools: [
+          toolAt(`${url}/thing`),
+          toolAt(`${url}/thing`, { name: 'followed', redirects: 'follow' }),
+          ...['form', 'multipart'].map((body) =>
+            toolAt(`${url}/thing`, { name: body, method: 'POST', body, input_schema: object }),
+          ),
+          toolAt(`${url}/thing`, { name: 'query', input_schema: object }),
+        ],
+      },
+      { slug: 'with-login', tools: [toolAt(`${url}/thing`)], oauth: provider, authentication: { type: 'Bearer' } },
+    ]) {
+      const { status, text } = await priced.rest('POST', '/servers', { name: 'Letters', ...server });
+      assert.equal(status, 201, text);
+    }
+  });
+  after(async () => {
+    upstream.close();
+    await priced.stop();
+  });
+
+  for (const [what, lettersOf] of Object.entries(letters)) {
+    it(`[find A2] ${what} in the names of arguments`, async () => {
+      for (const [tool, bytes] of [
+        ['query', 20_000],
+        ['form', 250_000],
+        ['multipart', 250_000],
+        ['form', 900_000],
+      ] as const) {
+        const args = `{"filter":{"x${lettersOf(bytes)}":1}}`;
+        const { status, text } = await priced.costsLittle(`${what} as ${tool}`, () =>
+          priced.call('letters', tool, args),
+        );
+        assert.equal(status, 200, text.slice(0, 300));
+      }
+    });
+
+    it(`[find A2] ${what} in the names of files that an upstream sends`, async () => {
+      const name = lettersOf(4000);
+      const part = `--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename="a${name}"\r\n\r\n\0\r\n`;
+      answer = { headers: { 'content-type': 'multipart/mixed; boundary=b' }, body: `${part.repeat(50)}--b--` };
+      const { status } = await priced.costsLittle(what, () => priced.call('letters', 'get', '{}'));
+      assert.equal(status, 200);
+      answer = {};
+    });
+
+    it(`[imp 1] ${what} in the names of a document that is imported`, async () => {
+      const long = `x${lettersOf(3_000_000)}`;
+      const get = { operationId: long, summary: 'Gets it', responses: {} };
+      const document = JSON.stringify(openApi({ '/a': { get } }, { info: { title: long, version: '1' } }));
+      const { status, text } = await priced.costsLittle(what, () =>
+        priced.rest('POST', '/import', { document, include: ['*'] }),
+      );
+      // A job that ran into its time limit would be answered with 413.
+      assert.ok(status === 200 || status === 400, `${status} ${text.slice(0, 300)}`);
+    });
+  }
+
+  it('[find A3] in a host that a stranger names as a resource', async () => {
+    const registered = await fetch(`${priced.url}/mcp/with-login/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: ['https://agent.example/callback'] }),
+    });
+    const { client_id } = (await registered.json()) as { client_id: string };
+    for (const count of [1, 4]) {
+      const body = new URLSearchParams({ client_id, grant_type: 'refresh_token', refresh_token: 'made-up' });
+      let text = body.toString();
+      for (let n = 0; n < count; n++) text += `&resource=https://${syllables(4900, n)}.example/`;
+      const headers = { 'content-type': 'application/x-www-form-urlencoded' };
+      const send = () => fetch(`${priced.url}/mcp/with-login/token`, { method: 'POST', headers, body: text });
+      const { status } = await priced.costsLittle(`${count} resources`, send);
+      assert.equal(status, 400);
+    }
+  });
+
+  it('[find A2] in a host to which an upstream redirects', async () => {
+    const host = encodeURIComponent(syllables(4900));
+    for (const location of [`https://${host}.example/`, `//${host}.example/`]) {
+      answer = { status: 302, headers: { location } };
+      for (const tool of ['get', 'followed']) {
+        const { status } = await priced.costsLittle(`${tool} ${location.slice(0, 12)}`, () =>
+          priced.call('letters', tool, '{}'),
+        );
+        assert.equal(status, 200);
+      }
+    }
+    answer = {};
+  });
+
+  it('[find A2] in the hosts of a configuration, which cannot exist when they are too long', async () => {
+    const tools = (count: number, of: (n: number) => string) =>
+      Array.from({ length: count }, (_, n) => toolAt(of(n), { name: `t${n}` }));
+    const long = { name: 'Long', slug: 'long-hosts', base_url: `https://${syllables(2000)}.example` };
+    for (const count of [1, 100]) {
+      const config = { ...long, tools: tools(count, () => '/a') };
+      const check = () => priced.rest('POST', '/check', config);
+      const { body } = await priced.costsLittle(`a long host, ${count} tools`, check);
+      assert.equal(body.valid, false);
+      assert.match(JSON.stringify(body.problems), /has a host that cannot exist; allowed: 253 characters, and 63/);
+    }
+    const host = (n: number) => [0, 1, 2].map((part) => syllables(55, 4000 * part + n)).join('.');
+    const different = { name: 'Hosts', slug: 'many-hosts', tools: tools(300, (n) => `https://${host(n)}.example/a`) };
+    const check = () => priced.rest('POST', '/check', different);
+    await priced.costsLittle('300 hosts', check);
+  });
+});

@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { readUrl } from '../../src/domain/http/read-url.ts';
+import { normalised } from '../../src/domain/normalised.ts';
+
+const forms = ['NFC', 'NFKC', 'NFKD'] as const;
+
+/** Every character but the halves of surrogate pairs. */
+const characters = Array.from({ length: 0x110000 }, (_, code) => code)
+  .filter((code) => code < 0xd800 || code > 0xdfff)
+  .map((code) => String.fromCodePoint(code));
+
+describe('normalised texts', () => {
+  it('[find A2] are those of the standard, but for long rows of marks and two ligatures', () => {
+    const words = fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('e\u0301', '\ufb01', '\uac00')));
+    fc.assert(
+      fc.property(words, fc.constantFrom(...forms), (some, form) => {
+        const text = some.join('a');
+        fc.pre(!/\p{M}{30}|[\ufdfa\ufdfb]/u.test(text));
+        assert.equal(normalised(text, form), text.normalize(form));
+      }),
+    );
+    assert.equal(normalised('\ufdfa\ufdfb', 'NFKD'), '\ufffd\ufffd');
+  });
+
+  it('[find A2] have no row of more than thirty marks that are put into an order, whatever letters make them', () => {
+    // Those whose decomposition begins with a mark could make a longer row than the text has.
+    const first = characters.filter((one) =>
+      (['NFD', 'NFKD'] as const).some((form) => /^\p{M}/u.test(one.normalize(form))),
+    );
+    assert.ok(first.length > 2000);
+    for (const one of first) {
+      const rows = normalised(`a${one.repeat(200)}`, 'NFKD').match(/\p{M}+/gu) ?? [];
+      for (const row of rows)
+        for (const piece of row.split('\u034f')) assert.ok(piece.length <= 2 * 4 * 30, String(one.codePointAt(0)));
+    }
+  });
+
+  it('[find A2] are at most seven times as long', () => {
+    for (const one of characters)
+      for (const form of forms) {
+        const { length } = normalised(one, form);
+        assert.ok(length <= 7 * one.length, String(one.codePointAt(0)));
+      }
+  });
+});
+
+describe('URLs that others wrote', () => {
+  it('[find A2] are read as by the standard where their host can exist', () => {
+    const label = fc.string({ unit: fc.constantFrom('a', 'b', '1', '-', 'é', '가', '%', 'C', '0'), maxLength: 20 });
+    const host = fc.array(label, { minLength: 1, maxLength: 4 }).map((labels) => labels.join('.'));
+    const before = fc.constantFrom(
+      'https://',
+      'http:',
+      'http:\\\\',
+      '//',
+      '/',
+      '',
+      'custom:',
+      'custom://',
+      ' ht\ttps://',
+      'https://u:p@',
+    );
+    const after = fc.constantFrom('', '/', ':8080/a?b#c', '?x=@y', '/../z', '\\w');
+    fc.assert(
+      fc.property(before, host, after, (start, name, end) => {
+        const text = `${start}${name}${end}`;
+        const expected = URL.parse(text, 'https://base.example/here') ?? undefined;
+        const isLong = expected?.hostname.split('.').some((part) => part.length > 63) ?? false;
+        const found = readUrl(text, 'https://base.example/here');
+        assert.equal(found?.href, isLong ? undefined : expected?.href, text);
+      }),
+      { numRuns: 1000 },
+    );
+    for (const same of ['http://[::1]:8080/', 'https://1.2.3.4:99/', 'com.example.app:/callback', 'urn:x:y', '?x=1'])
+      assert.equal(readUrl(same, 'https://base.example/')?.href, new URL(same, 'https://base.example/').href);
+    const long = `/${'a'.repeat(5000)}`;
+    assert.equal(readUrl(long, 'https://base.example/')?.pathname, long);
+    assert.equal(readUrl('a'.repeat(5000), 'https://base.example/')?.pathname, long);
+  });
+
+  it('[find A2] are none where a host is longer than any name, however it is written', () => {
+    const long = '가'.repeat(2000);
+    const written = [long, encodeURIComponent(long), 'a'.repeat(64), 'a.'.repeat(130), `u@${long}`, `${long}:80`];
+    for (const host of written)
+      for (const start of [
+        'https://',
+        'HTTPS:',
+        'http:\\/',
+        '//',
+        '\\\\',
+        ' \u0001https://',
+        'ht\ntps:/\t/',
+        'wss://',
+        'file://',
+      ])
+        assert.equal(
+          readUrl(`${start}${host}/path`, 'https://base.example/'),
+          undefined,
+          `${start}${host.slice(0, 9)}`,
+        );
+  });
+});
