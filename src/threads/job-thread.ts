@@ -45,12 +45,12 @@ const answerMs = 2000;
 export class JobThread {
   readonly #worker: Worker;
   readonly #idle: NodeJS.Timeout;
+  readonly #ended = Promise.withResolvers<void>();
   #running: Running | undefined;
   #isEnding = false;
   #failure: unknown = new JobError('failed', 'the thread has ended');
 
-  /** `onEnd` is called when the thread has ended. */
-  constructor({ idleMs, threadBytes }: JobThreadOptions, onEnd: () => void) {
+  constructor({ idleMs, threadBytes }: JobThreadOptions) {
     this.#worker = new Worker(new URL('./thread.ts', import.meta.url), {
       // Flags such as --input-type are meant only for the main program.
       execArgv: [],
@@ -66,14 +66,24 @@ export class JobThread {
     this.#worker.on('exit', () => {
       clearTimeout(this.#idle);
       this.#take()?.reject(this.#failure);
-      onEnd();
+      this.#ended.resolve();
     });
     this.#worker.unref();
     this.#idle = setTimeout(() => this.#rest(), idleMs).unref();
   }
 
   get isBusy(): boolean {
-    return this.#isEnding || this.#running !== undefined;
+    return this.#running !== undefined;
+  }
+
+  /** True from the moment in which it was told to end; it takes no job any more. Native code of V8 may go on for hours. */
+  get isEnding(): boolean {
+    return this.#isEnding;
+  }
+
+  /** Resolves when the thread has ended. */
+  get ended(): Promise<void> {
+    return this.#ended.promise;
   }
 
   /** @throws JobError timeout, memory, cancelled */
@@ -114,17 +124,19 @@ export class JobThread {
     }
     clearTimeout(running.timer);
     running.isCancelled = true;
-    running.timer = setTimeout(() => this.#end(cancelled), graceMs).unref();
+    running.timer = setTimeout(() => this.#giveUp(cancelled), graceMs).unref();
   }
 
-  async close(): Promise<void> {
+  /** Tells the thread to end. Its job ends at once. */
+  end(): void {
     this.#isEnding = true;
-    await this.#worker.terminate();
+    this.#take()?.reject(this.#failure);
+    void this.#worker.terminate();
   }
 
   #rest(): void {
     if (this.#running) this.#idle.refresh();
-    else void this.close();
+    else this.end();
   }
 
   /** Ends a job that has used its limit of processor time. One that had to wait for a processor gets the rest of it. */
@@ -135,7 +147,7 @@ export class JobThread {
     const left = limitMs - (await this.#spentBy(running));
     if (this.#running !== running || running.isCancelled) return;
     if (left < 1 || ++running.prolonged > mostProlonged)
-      return this.#end(new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
+      return this.#giveUp(new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
     running.timer = setTimeout(() => void this.#endIfSpent(), left).unref();
   }
 
@@ -156,10 +168,10 @@ export class JobThread {
     return usage && msOf(usage);
   }
 
-  #end(failure: JobError): void {
+  #giveUp(failure: JobError): void {
     // Native code such as JSON.parse cannot be interrupted; the pool does not wait for it.
     this.#take()?.reject(failure);
-    void this.close();
+    this.end();
   }
 
   #answered(answer: JobAnswer): void {

@@ -1,6 +1,8 @@
 import { FairQueue, type QueueLimits } from '../domain/work/fair-queue.ts';
+import type { Held, MemoryBudget } from '../domain/work/memory-budget.ts';
 import { JobError } from '../errors.ts';
 import type { HeldMemory } from '../outbound/exchange.ts';
+import { JobCounts } from './job-counts.ts';
 import { JobThread } from './job-thread.ts';
 import type { JobInput, JobKind, JobOutput } from './jobs.ts';
 
@@ -32,31 +34,39 @@ export type ThreadPoolOptions = {
   /** Most bytes of the values of a thread. */
   threadBytes: number;
   /** Memory for inputs that nobody else counts; not counted when absent. */
-  memory?: { hold(workspaceId: string): HeldMemory };
-  /** Monotonic ms in which this process ran. */
-  clock: () => number;
+  memory?: Pick<MemoryBudget, 'hold'>;
+  /** Runs `expire` when this process has run for `ms`. Returns a function that cancels it. */
+  after: (ms: number, expire: () => void) => () => void;
 };
 
 type Job = JobRequest<JobKind> & {
-  since: number;
+  isLong: boolean;
   thread: JobThread | undefined;
+  /** Of its input, before that is transferred. */
+  bytes: number;
   /** The memory of the pool that counts the input. */
-  own: HeldMemory | undefined;
+  own: Held | undefined;
+  stopWaiting: (() => void) | undefined;
   resolve: (output: never) => void;
   reject: (error: unknown) => void;
 };
 
 /** Time that a cancelled job still gets: ending a thread costs more than a short rest of its work. */
 const graceMs = 100;
+/** How long the pool waits for the end of its threads when it is closed. */
+const lastMs = 1000;
 
-/** Threads for work that would block the event loop too long. They are started on demand. */
+/**
+ * Threads for work that would block the event loop too long. They are started on demand. Native functions of V8 cannot be
+ * interrupted, so a thread may end hours after it was told to. Another one takes its place, and no one waits for it.
+ */
 export class ThreadPool {
   readonly #options: ThreadPoolOptions;
   readonly #queue: FairQueue<Job>;
   readonly #threads = new Set<JobThread>();
-  #runningLong = 0;
-  /** Number of running jobs by workspace. */
-  readonly #running = new Map<string, number>();
+  readonly #running = new JobCounts();
+  /** Jobs that were given up, whose threads have not ended yet. */
+  readonly #unended = new JobCounts();
   readonly #outcomes: Record<JobOutcome, number> = {
     done: 0,
     failed: 0,
@@ -75,67 +85,87 @@ export class ThreadPool {
   /** @throws JobError when there is no result */
   run<Kind extends JobKind>(request: JobRequest<Kind>): Promise<JobOutput<Kind>> {
     return new Promise((resolve, reject) => {
-      const { clock, memory } = this.#options;
+      const { memory, waitMs, after } = this.#options;
       const own = request.held ? undefined : memory?.hold(request.workspaceId);
-      const job = { ...request, since: clock(), thread: undefined, own, resolve, reject } as Job;
+      const bytes = memory ? bytesOf(request.input) : 0;
+      const isLong = longKinds.has(request.kind);
+      const job = { ...request, isLong, thread: undefined, bytes, own, stopWaiting: undefined, resolve, reject } as Job;
       if (this.#isClosed) this.#refuse(job, 'refused', stopping);
-      else if (own && !own.add(bytesOf(request.input))) this.#refuse(job, 'refused', noMemory);
+      else if (own && !own.add(bytes)) this.#refuse(job, 'refused', noMemory);
       else if (!this.#queue.add(job.workspaceId, job)) this.#refuse(job, 'refused', 'too much of the kind is waiting');
       else {
         request.onGone?.(() => this.#cancel(job));
         const held = own ?? request.held;
-        if (held) held.ending = { giveUp: () => this.#giveUp(job) };
+        if (held) held.ending = { giveUp: () => this.#giveUp(job, noMemory) };
         this.#startNext();
+        const patience = patientKinds.has(job.kind) ? longWaits : 1;
+        if (!job.thread) job.stopWaiting = after(waitMs * patience, () => this.#giveUp(job, waitedTooLong));
       }
     });
   }
 
   counts(): { running: number; waiting: number; outcomes: Readonly<Record<JobOutcome, number>> } {
-    const running = [...this.#running.values()].reduce((sum, count) => sum + count, 0);
-    return { running, waiting: this.#queue.size, outcomes: this.#outcomes };
+    return { running: this.#running.all, waiting: this.#queue.size, outcomes: this.#outcomes };
   }
 
+  /** Numbers of threads. An idle one ends when it is told to; a busy or ending one may be in native code. */
+  states(): { idle: number; busy: number; ending: number } {
+    const numbers = { idle: 0, busy: 0, ending: 0 };
+    for (const thread of this.#threads) numbers[thread.isEnding ? 'ending' : thread.isBusy ? 'busy' : 'idle']++;
+    return numbers;
+  }
+
+  /** Ends all jobs and threads. A thread in native code is not waited for. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const job of this.#queue.clear()) this.#refuse(job, 'refused', stopping);
-    await Promise.all([...this.#threads].map((thread) => thread.close()));
+    for (const thread of this.#threads) thread.end();
+    const { promise: isLate, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#options.after(lastMs, resolve);
+    await Promise.race([isLate, Promise.all([...this.#threads].map(({ ended }) => ended))]);
+    cancel();
   }
 
   #startNext(): void {
-    const { threads, waitMs, clock } = this.#options;
     while (this.#queue.size > 0 && !this.#isClosed) {
-      const idle = [...this.#threads].find((thread) => !thread.isBusy);
-      const job =
-        idle || this.#threads.size < threads ? this.#queue.next((...next) => this.#mayRun(...next)) : undefined;
+      const idle = [...this.#threads].find((thread) => !thread.isBusy && !thread.isEnding);
+      const job = idle || this.#hasPlace() ? this.#queue.next((...next) => this.#mayRun(...next)) : undefined;
       if (!job) return;
-      if (clock() - job.since > waitMs * (patientKinds.has(job.kind) ? longWaits : 1))
-        this.#refuse(job, 'refused', 'it waited too long for a thread');
-      else void this.#runOn(idle ?? this.#startThread(), job);
+      void this.#runOn(idle ?? this.#startThread(), job);
     }
   }
 
-  /** With several threads, neither one workspace nor long jobs ever occupy all of them. */
-  #mayRun(workspaceId: string, job: Job): boolean {
+  /** Threads that end take no place of others, up to as many as may work. */
+  #hasPlace(): boolean {
+    const { threads: most } = this.#options;
+    const all = this.#threads.size;
+    return all - this.states().ending < most && all < 2 * most;
+  }
+
+  /** With several threads, neither one workspace nor long jobs ever occupy all of them, nor all that may be ending. */
+  #mayRun(workspaceId: string, { isLong }: Job): boolean {
     const most = Math.max(1, this.#options.threads - 1);
-    return (this.#running.get(workspaceId) ?? 0) < most && !(isLong(job) && this.#runningLong >= most);
+    const isFree = (running: number, unended: number) => running < most && running + unended < 2 * most;
+    const [running, unended] = [this.#running, this.#unended];
+    return isFree(running.of(workspaceId), unended.of(workspaceId)) && !(isLong && !isFree(running.long, unended.long));
   }
 
   #startThread(): JobThread {
-    const thread = new JobThread(this.#options, () => {
+    const thread = new JobThread(this.#options);
+    this.#threads.add(thread);
+    void thread.ended.then(() => {
       this.#threads.delete(thread);
       this.#startNext();
     });
-    this.#threads.add(thread);
     return thread;
   }
 
   async #runOn(thread: JobThread, job: Job): Promise<void> {
-    const { workspaceId } = job;
     job.thread = thread;
+    job.stopWaiting?.();
     const held = job.own ?? job.held;
     if (held) held.ending = undefined;
-    if (isLong(job)) this.#runningLong++;
-    this.#running.set(workspaceId, (this.#running.get(workspaceId) ?? 0) + 1);
+    this.#running.add(job);
     try {
       const output = await thread.run(job);
       this.#outcomes.done++;
@@ -144,11 +174,21 @@ export class ThreadPool {
       this.#outcomes[error instanceof JobError ? error.reason : 'failed']++;
       job.reject(error);
     }
-    job.own?.end();
-    if (isLong(job)) this.#runningLong--;
-    const left = (this.#running.get(workspaceId) ?? 1) - 1;
-    if (left > 0) this.#running.set(workspaceId, left);
-    else this.#running.delete(workspaceId);
+    this.#running.remove(job);
+    if (thread.isEnding) void this.#countUntilEnded(thread, job);
+    else job.own?.end();
+    this.#startNext();
+  }
+
+  /** Counts a job that was given up, and its input, while its thread may still be in native code. */
+  async #countUntilEnded(thread: JobThread, job: Job): Promise<void> {
+    const kept = job.own ?? this.#options.memory?.hold(job.workspaceId);
+    // The caller no longer counts the input.
+    if (!job.own) kept?.keep(job.bytes);
+    this.#unended.add(job);
+    await thread.ended;
+    this.#unended.remove(job);
+    kept?.end();
     this.#startNext();
   }
 
@@ -157,11 +197,12 @@ export class ThreadPool {
     else job.thread?.cancel(job, graceMs);
   }
 
-  #giveUp(job: Job): void {
-    if (this.#queue.remove(job.workspaceId, job)) this.#refuse(job, 'refused', noMemory);
+  #giveUp(job: Job, why: string): void {
+    if (this.#queue.remove(job.workspaceId, job)) this.#refuse(job, 'refused', why);
   }
 
   #refuse(job: Job, reason: 'refused' | 'cancelled', message: string): void {
+    job.stopWaiting?.();
     job.own?.end();
     this.#outcomes[reason]++;
     job.reject(new JobError(reason, message));
@@ -175,11 +216,8 @@ const patientKinds: ReadonlySet<JobKind> = new Set([...longKinds, 'read-body']);
 /** How many times as long as others such a job waits. */
 const longWaits = 3;
 
-function isLong({ kind }: Job): boolean {
-  return longKinds.has(kind);
-}
-
 const stopping = 'the service is stopping';
+const waitedTooLong = 'it waited too long for a thread';
 const noMemory = 'the service has no memory left for it, and this workspace uses most of it';
 
 /** Bytes of the texts and buffers in an input, at any depth that jobs have; everything else in it is small. */

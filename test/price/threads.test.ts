@@ -1,13 +1,16 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { afterEach, describe, it } from 'node:test';
+import { after, afterEach, before, describe, it } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { Worker } from 'node:worker_threads';
 import { bodyLimits } from '../../src/domain/json/body-limits.ts';
+import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
+import { afterRunning } from '../../src/domain/work/running-time.ts';
 import { whenCalm } from '../../src/domain/work/when-calm.ts';
 import { JobError } from '../../src/errors.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../src/threads/thread-pool.ts';
 import { eventually } from '../support/eventually.ts';
+import { type HangingJob, hangingJob, hangingJobs } from '../support/hanging-job.ts';
 
 const megabyte = 1024 * 1024;
 
@@ -31,7 +34,7 @@ describe('jobs on threads', () => {
       queue: { ofWorkspace: 10, ofAll: 20 },
       waitMs: 60_000,
       idleMs: 60_000,
-      clock: () => performance.now(),
+      after: afterRunning,
       ...options,
     });
     return pool;
@@ -46,6 +49,24 @@ describe('jobs on threads', () => {
       assert.ok(error instanceof JobError, String(error));
       return error.reason;
     }
+  };
+
+  /** Waits of the pool, which end when the test says so. */
+  const waits = () => {
+    const begun = new Set<{ ms: number; expire: () => void }>();
+    return {
+      after(ms: number, expire: () => void) {
+        const wait = { ms, expire };
+        begun.add(wait);
+        return () => void begun.delete(wait);
+      },
+      /** Ends the only wait, which has to be one of `ms`. */
+      expire(ms: number) {
+        const [wait, ...others] = begun;
+        assert.deepEqual([wait?.ms, others], [ms, []]);
+        wait?.expire();
+      },
+    };
   };
 
   it('[find A2] a job that passes its time is ended with its thread, and the next one gets another', async () => {
@@ -116,30 +137,24 @@ describe('jobs on threads', () => {
   });
 
   it('[find A2] a job that waited too long is not begun', async () => {
-    let now = 0;
-    const threads = start({ clock: () => now, waitMs: 10 });
-    const running = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
-    now = 11;
-    assert.deepEqual(await Promise.all(running), ['none', 'refused']);
+    const { after, expire } = waits();
+    const threads = start({ after, waitMs: 10 });
+    const [running, waiting] = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
+    expire(10);
+    assert.equal(await waiting, 'refused');
+    assert.equal(await running, 'none');
   });
 
   it('[imp 4] the body of an import waits as long as an import does', async () => {
-    for (const [waitedMs, reason] of [
-      [30, 'none'],
-      [31, 'refused'],
-    ] as const) {
-      let now = 0;
-      const threads = start({ clock: () => now, waitMs: 10 });
-      const { workspaceId } = check(long);
-      const input = { body: Buffer.from('{}'), limits: bodyLimits, longText: { field: 'document', characters: 10 } };
-      const running = [
-        reasonOf(threads.run(check(long))),
-        reasonOf(threads.run({ kind: 'read-body', input, workspaceId, limitMs: 10_000 })),
-      ];
-      now = waitedMs;
-      assert.deepEqual(await Promise.all(running), ['none', reason]);
-      await threads.close();
-    }
+    const { after, expire } = waits();
+    const threads = start({ after, waitMs: 10 });
+    const { workspaceId } = check(long);
+    const input = { body: Buffer.from('{}'), limits: bodyLimits, longText: { field: 'document', characters: 10 } };
+    const running = threads.run(check(long));
+    const body = reasonOf(threads.run({ kind: 'read-body', input, workspaceId, limitMs: 10_000 }));
+    expire(30);
+    assert.equal(await body, 'refused');
+    await running;
   });
 
   it('[find A2] a client that goes away cancels its job, whether it waits or runs', async () => {
@@ -176,6 +191,103 @@ describe('jobs on threads', () => {
     await threads.close();
     assert.deepEqual(await Promise.all(running), ['failed', 'refused']);
     assert.equal(await reasonOf(threads.run(check(short))), 'refused');
+  });
+
+  describe('in native code that cannot be interrupted', () => {
+    const { NODE_OPTIONS: usual } = process.env;
+    let hanging: HangingJob[] = [];
+    before(() => {
+      process.env.NODE_OPTIONS = `${usual ?? ''} ${hangingJobs}`;
+    });
+    after(() => {
+      if (usual === undefined) delete process.env.NODE_OPTIONS;
+      else process.env.NODE_OPTIONS = usual;
+    });
+    afterEach(() => release());
+
+    const release = async () => {
+      await Promise.all(hanging.map((job) => job.release()));
+      hanging = [];
+      await eventually(() => assert.equal(pool?.states().ending, 0));
+    };
+    /** Lets a job hang; it is given up, because its caller goes away. */
+    const hang = async (threads: ThreadPool, workspaceId: string, more: object = {}) => {
+      const job = hangingJob();
+      hanging.push(job);
+      let cancel = (): void => assert.fail('the job cannot be cancelled');
+      const onGone = (given: () => void) => {
+        cancel = given;
+      };
+      const body = Buffer.from(job.body());
+      const coding = 'gzip';
+      const input = { body, coding, limitBytes: megabyte };
+      const running = threads.run({ kind: 'decode-body', input, workspaceId, limitMs: 60_000, onGone, ...more });
+      const reason = reasonOf(running);
+      await job.begun();
+      return {
+        bytes: body.length + coding.length,
+        async giveUp() {
+          cancel();
+          assert.equal(await reason, 'cancelled');
+        },
+      };
+    };
+    const hangAndGiveUp = async (threads: ThreadPool, workspaceId: string) =>
+      (await hang(threads, workspaceId)).giveUp();
+
+    it('[find A2] another thread takes the place of one that does not end', async () => {
+      const threads = start();
+      for (const workspaceId of ['a', 'b']) await hangAndGiveUp(threads, workspaceId);
+      assert.deepEqual(threads.states(), { idle: 0, busy: 0, ending: 2 });
+      assert.equal((await threads.run(check(short))).failure, undefined);
+      assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 2 });
+      await release();
+      assert.deepEqual(threads.states(), { idle: 1, busy: 0, ending: 0 });
+    });
+
+    it('[find A2] a workspace whose threads do not end leaves some to others', async () => {
+      const { after, expire } = waits();
+      const threads = start({ after, waitMs: 10 });
+      for (const workspaceId of ['a', 'a']) await hangAndGiveUp(threads, workspaceId);
+      const waiting = reasonOf(threads.run(check(short, { workspaceId: 'a' })));
+      assert.equal((await threads.run(check(short, { workspaceId: 'b' }))).failure, undefined);
+      assert.equal(threads.counts().waiting, 1);
+      expire(10);
+      assert.equal(await waiting, 'refused');
+    });
+
+    it('[find A2] beyond as many again, jobs wait, and are refused on time although no thread ends', async () => {
+      const { after, expire } = waits();
+      const threads = start({ after, waitMs: 10 });
+      for (const workspaceId of ['a', 'b', 'c', 'd']) await hangAndGiveUp(threads, workspaceId);
+      const waiting = reasonOf(threads.run(check(short)));
+      assert.deepEqual([threads.counts().waiting, threads.states()], [1, { idle: 0, busy: 0, ending: 4 }]);
+      expire(10);
+      assert.equal(await waiting, 'refused');
+      const next = threads.run(check(short));
+      await release();
+      assert.equal((await next).failure, undefined, 'a thread that has ended leaves its place');
+    });
+
+    it('[find A2] its input counts as memory until its thread has ended, whoever counted it before', async () => {
+      const memory = new MemoryBudget(100 * megabyte);
+      const threads = start({ memory });
+      const held = memory.hold('b');
+      const [own, others] = [await hang(threads, 'a'), await hang(threads, 'b', { held })];
+      assert.equal(memory.bytes, own.bytes);
+      for (const { giveUp } of [own, others]) await giveUp();
+      await eventually(() => assert.equal(memory.bytes, own.bytes + others.bytes));
+      await release();
+      await eventually(() => assert.equal(memory.bytes, 0));
+    });
+
+    it('[find A2] closing a pool does not wait for it', async () => {
+      const threads = start();
+      await hang(threads, 'a');
+      await hangAndGiveUp(threads, 'b');
+      await threads.close();
+      assert.deepEqual([threads.counts().running, threads.states().ending], [0, 2]);
+    });
   });
 
   it('a thread that gets no other job gives back the memory of the last one', async () => {

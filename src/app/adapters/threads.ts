@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { repairJsonParse } from '../../domain/json/repair-json-parse.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
-import { runningNow } from '../../domain/work/running-time.ts';
+import { afterRunning } from '../../domain/work/running-time.ts';
 import { AppError, JobError } from '../../errors.ts';
 import type { ThreadWork } from '../../gateway/call/thread-work.ts';
 import type { CheckConfigOnThread } from '../../operations/servers/checked-config.ts';
@@ -33,7 +33,7 @@ const limitMs = {
 export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
   repairJsonParse();
   const threads = Math.min(most, Math.max(fewest, availableParallelism()));
-  return new ThreadPool({ threads, queue, waitMs, idleMs, clock: runningNow, memory, threadBytes });
+  return new ThreadPool({ threads, queue, waitMs, idleMs, after: afterRunning, memory, threadBytes });
 }
 
 /** Jobs that the gateway runs on threads. */
@@ -110,6 +110,13 @@ export function threadSources(threads: ThreadPool): Source[] {
       type: 'counter',
       label: 'outcome',
       readEach: () => threads.counts().outcomes,
+    },
+    {
+      name: 'toolhost_job_threads',
+      help: 'Threads for jobs: idle, busy, and ending; one that stays ending cannot be ended before its native code returns.',
+      type: 'gauge',
+      label: 'state',
+      readEach: () => threads.states(),
     },
   ];
 }

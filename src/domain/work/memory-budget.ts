@@ -98,7 +98,7 @@ export class MemoryBudget {
     await promise.finally(cancel);
   }
 
-  /** Counts more of work that has taken its bytes already. To wait again, or to be refused now, would waste what was done. */
+  /** Counts more of work that has its bytes already. To wait again, or to be refused now, would waste what was done. */
   takeMore(held: Held, bytes: number): void {
     this.#count(held, this.#shareOf(held), bytes);
     this.#noteTaken(held, bytes);
@@ -242,6 +242,11 @@ export class Held {
     if (more <= 0) return;
     if (this.taken > 0) this.#budget.takeMore(this, more);
     else await this.#budget.take(this, more);
+  }
+
+  /** Counts bytes that its work has and keeps, whether there is room for them or not. */
+  keep(bytes: number): void {
+    if (bytes > 0) this.#budget.takeMore(this, bytes);
   }
 
   end(): void {

@@ -1,0 +1,21 @@
+/**
+ * Loaded by each thread of a process with `hangingJobs`. A job whose input says `hang at` waits in a native function that
+ * cannot be interrupted, as some of V8 are: it reads a pipe until that is closed.
+ */
+import { readFileSync } from 'node:fs';
+import { isMainThread, parentPort } from 'node:worker_threads';
+
+type Question = { input?: { body?: unknown } };
+
+if (!isMainThread && parentPort) {
+  const port = parentPort;
+  const on = port.on.bind(port) as (event: string, listener: (value: never) => void) => typeof port;
+  port.on = (event: string, listener: (value: never) => void) =>
+    on(event, (value: Question) => {
+      const body = event === 'message' ? value?.input?.body : undefined;
+      const pipe =
+        body instanceof Uint8Array && /"hang at":"([^"]+)"/.exec(Buffer.from(body.subarray(0, 1000)).toString());
+      if (pipe) readFileSync(pipe[1] as string);
+      listener(value as never);
+    });
+}
