@@ -18,8 +18,11 @@ const redactedFields = [
   'arguments',
 ];
 
-/** Structured log on standard error: JSON lines, or readable ones at a terminal. */
-export function createLog(level: string): Log {
+/**
+ * Structured log on standard error: JSON lines, or readable ones at a terminal. A line is written meanwhile, or with
+ * `isImmediate` before its function returns.
+ */
+export function createLog(level: string, { isImmediate = false } = {}): Log {
   const options = {
     level,
     base: null,
@@ -30,7 +33,7 @@ export function createLog(level: string): Log {
       censor: '[redacted]',
     },
   };
-  return process.stderr.isTTY ? pino(options, readableLines()) : pino(options, pino.destination(2));
+  return process.stderr.isTTY ? pino(options, readableLines()) : pino(options, pino.destination({ dest: 2, sync: isImmediate }));
 }
 
 /** Loaded only when standard error is a terminal. */

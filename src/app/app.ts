@@ -23,6 +23,7 @@ import { createOperationQueue } from '../operations/quotas/operation-queue.ts';
 import { createWriteQueue } from '../operations/quotas/write-queue.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import type { Database } from '../store/database.ts';
+import type { ThreadPool } from '../threads/thread-pool.ts';
 import { callersOf } from './adapters/callers.ts';
 import { createConnectionProbe } from './adapters/connection-probe.ts';
 import { endpoints, hosting } from './adapters/endpoints.ts';
@@ -54,6 +55,8 @@ export type App = {
   drain(): void;
   /** See `Database`. */
   lost: Promise<string>;
+  /** For the exit: threads that are busy in native code cannot be ended. */
+  threads: Pick<ThreadPool, 'states'>;
   /** False when data that waited to be written was lost. */
   close(): Promise<boolean>;
 };
@@ -99,7 +102,6 @@ export async function createApp(
         presentUse: limited.presentUse,
       },
     },
-    createAdmission: (decide) => new DecidedAdmission(decide, surroundings.clock),
     onCommitted: caches.changes.lookAfterCommit,
   };
   // Loaded at its first request: a process that only serves agents starts faster and smaller without it.
@@ -127,6 +129,7 @@ export async function createApp(
     handle,
     runner,
     observability,
+    threads,
     lost: database.lost,
     drain: others.readiness.drain,
     close: () => closeInTurn({ ...parts, elected, others, limited, documents, database, observability }),
@@ -185,15 +188,16 @@ async function join(presence: Presence, store: Store, { changes }: Caches, log: 
   };
 }
 
-/** The queues in which operations wait. */
+/** The queues in which operations wait, and their admission. */
 function queuesOf(
   { engine, reports: db }: Database,
-  { reportShare: share }: Surroundings,
+  { reportShare: share, clock }: Surroundings,
   { count: processCount }: Presence,
   { waitingInputs, memory, onGivenUp }: Work,
-): Pick<Runner, 'operations' | 'memory' | 'writes'> & { reports: ReportQueue } {
+): Pick<Runner, 'operations' | 'memory' | 'writes' | 'createAdmission'> & { reports: ReportQueue } {
   const atOnce = engine === 'sqlite' ? 1 : 2;
   const reports = createReportQueue({ db, atOnce, share, clock: runningNow, processCount });
   const operations = createOperationQueue(waitingInputs, onGivenUp);
-  return { reports, operations, memory, writes: createWriteQueue() };
+  const createAdmission: Runner['createAdmission'] = (decide) => new DecidedAdmission(decide, clock);
+  return { reports, operations, memory, writes: createWriteQueue(), createAdmission };
 }

@@ -1,13 +1,20 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { App } from '../app/app.ts';
 import { createDevServers, type DevServers } from '../local/dev-servers.ts';
 import { createLog } from '../log.ts';
+import { exitDespiteThreads } from './exit-despite-threads.ts';
 import { stopOnSignals } from './signals.ts';
 import { start } from './start.ts';
 
 /** A service for development: local mode, with a database that ends with it. */
-export type DevService = { baseUrl: string; servers: DevServers; stop(): Promise<boolean> };
+export type DevService = {
+  baseUrl: string;
+  servers: DevServers;
+  threads: App['threads'];
+  stop(): Promise<boolean>;
+};
 
 /** Settings that a service for development takes from the environment. */
 const taken = ['PORT', 'HOST', 'EGRESS_ALLOW', 'LOG_LEVEL', 'MANAGEMENT_SLUG'] as const;
@@ -23,6 +30,7 @@ export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevServic
     return {
       baseUrl: running.baseUrl,
       servers: createDevServers(running.app.runner),
+      threads: running.app.threads,
       async stop() {
         const isComplete = await running.stop();
         removeData();
@@ -37,6 +45,7 @@ export async function startDevService(env: NodeJS.ProcessEnv): Promise<DevServic
 
 /** Ends the process with 0 at a signal, after `close` and the service's running calls. */
 export function stopDevOnSignals(service: DevService, close: () => Promise<void>): void {
+  exitDespiteThreads('warn', service);
   stopOnSignals(createLog('warn'), async () => {
     await close();
     return service.stop();

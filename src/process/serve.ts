@@ -3,6 +3,7 @@ import { type Config, readConfig, type Settings } from '../config.ts';
 import { giveBackMemory } from '../give-back-memory.ts';
 import { greeting } from '../local/greeting.ts';
 import { createLog, type Log } from '../log.ts';
+import { exitDespiteThreads } from './exit-despite-threads.ts';
 import { endWith, stopOnSignals, stopWhenLost } from './signals.ts';
 import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
 
@@ -30,6 +31,7 @@ export async function serve(): Promise<void> {
 
 async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
   const running = await start(process.env);
+  exitDespiteThreads(config.logLevel, running.app);
   // Before the ready line: a supervisor that waits for that line may send a signal at once.
   stopOnSignals(log, () => stopGently(running, config));
   stopWhenLost(log, running.app.lost, () => running.stop(lostMs));
@@ -56,6 +58,7 @@ async function serveAsWorker(config: Config, log: Log): Promise<void> {
   let running: Running | undefined;
   primary.stopped.then(() => endWith(log, async () => !running || stopGently(running, config)));
   running = await start(process.env, usualSurroundings, primary);
+  exitDespiteThreads(config.logLevel, running.app);
   primary.reportReady();
   setImmediate(giveBackMemory);
 }

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, beforeEach, describe, it } from 'node:test';
+import { text } from 'node:stream/consumers';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
+import { type HangingJob, hangingJob, hangingJobs } from '../support/hanging-job.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
@@ -49,6 +53,22 @@ async function prepare(env: Record<string, string>, dataDir: string, upstream: R
 function assertAnswered({ status, text }: { status: number; text: string }): void {
   assert.equal(status, 200, text);
   assert.match(text, /from the upstream/);
+}
+
+/** An answer of this length is read on a thread. */
+const longBytes = 2 * 1024 * 1024;
+
+/** A call whose client may leave. */
+async function postCall(url: string, key: string, signal: AbortSignal): Promise<string> {
+  const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
+  const sent = request(url, {
+    signal,
+    method: 'POST',
+    headers: { ...headers, authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+  });
+  sent.end(JSON.stringify(message));
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return text(response);
 }
 
 const answer = { body: { said: 'from the upstream' } };
@@ -114,6 +134,72 @@ describe('stopping', () => {
     assert.equal(await toolhost.running.stop(1), false);
     await cut;
     rmSync(toolhost.dataDir, { recursive: true });
+  });
+});
+
+describe('stopping while a thread is in native code that cannot be interrupted', () => {
+  let upstream: RecordingUpstream;
+  let dataDir: string;
+  let env: Record<string, string>;
+  let key: string;
+  let child: ChildToolhost | undefined;
+  let job: HangingJob;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-stopping-'));
+    env = { ...production(dataDir, upstream), NODE_OPTIONS: hangingJobs };
+    key = await prepare(env, dataDir, upstream);
+    const contentType = { 'content-type': 'application/json' };
+    upstream.on('*', () => ({ headers: contentType, body: job.body(longBytes) }));
+  });
+  beforeEach(() => {
+    job = hangingJob();
+  });
+  afterEach(async () => {
+    await child?.end('SIGKILL');
+    await job.release();
+  });
+  after(async () => {
+    await upstream.close();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  /** A service with a thread that hangs in the answer to a call. */
+  const startHanging = async (WORKERS: string) => {
+    const PORT = String(await freePort());
+    child = await startChildToolhost({ ...env, PORT, WORKERS });
+    const leaving = new AbortController();
+    const call = postCall(`http://127.0.0.1:${PORT}/mcp/things`, key, leaving.signal);
+    await job.begun();
+    return { serving: child, call, leave: () => leaving.abort() };
+  };
+
+  for (const WORKERS of ['1', '2']) {
+    it(`[sec G4] with ${WORKERS} process(es): exits with 0 when its call was given up`, async () => {
+      const { serving, call, leave } = await startHanging(WORKERS);
+      leave();
+      await assert.rejects(call);
+      assert.equal(await serving.end(), 0);
+      assert.match(serving.output(), /without waiting for threads/);
+    });
+
+    it(`with ${WORKERS} process(es): a second signal ends it, with an exit code of 1`, async () => {
+      const { serving, call } = await startHanging(WORKERS);
+      const cut = assert.rejects(call);
+      serving.signal('SIGTERM');
+      await eventually(() => assert.match(serving.output(), /running calls finish first/));
+      assert.equal(await serving.end('SIGTERM'), 1);
+      await cut;
+    });
+  }
+
+  it('a worker ends with its first process', async () => {
+    const { serving, call } = await startHanging('2');
+    const cut = assert.rejects(call);
+    // Its output ends with the last of its workers.
+    await serving.end('SIGKILL');
+    await cut;
+    assert.match(serving.output(), /without waiting for threads/);
   });
 });
 
