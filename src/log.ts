@@ -33,7 +33,9 @@ export function createLog(level: string, { isImmediate = false } = {}): Log {
       censor: '[redacted]',
     },
   };
-  return process.stderr.isTTY ? pino(options, readableLines()) : pino(options, pino.destination({ dest: 2, sync: isImmediate }));
+  return process.stderr.isTTY
+    ? pino(options, readableLines())
+    : pino(options, pino.destination({ dest: 2, sync: isImmediate }));
 }
 
 /** Loaded only when standard error is a terminal. */
