@@ -26,7 +26,9 @@ const longestEscape = 6;
 const mostPerCharacter = (length: number) => (length <= 100 ? 36 : length <= 4000 ? longestEscape : 3);
 
 /** A redactor is prepared once for many texts; the forms of its credentials are made when the first text comes. */
-export function redactor(sensitive: readonly string[]): Redactor {
+export function redactor(credentials: readonly string[]): Redactor {
+  // A request may send one of them many times, which is no more work.
+  const sensitive = [...new Set(credentials)];
   let forms: Map<string, string[]> | undefined;
   return {
     get longest() {

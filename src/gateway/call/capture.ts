@@ -70,7 +70,8 @@ async function captureText(call: Call, result: ToolResult | undefined, threads: 
   if (text.length > maxArgumentsBytes) await nextTurn(server);
   const request = findPreview(tool, call.args);
   const argumentsBytes = Buffer.byteLength(text);
-  const sensitive = [...call.sensitive, ...[...server.secrets.values()].map((secret) => secret.value)];
+  const secrets = [...server.secrets.values()].map((secret) => secret.value);
+  const sensitive = [...new Set([...call.sensitive, ...secrets])];
   // Credentials are removed before texts get their final length, or the cut could leave a part of one.
   const margin = 2 * redactor(sensitive).longest + 4;
   const raw: RawCapture = {
