@@ -42,7 +42,7 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
     about: {
       name: config.name,
       description: config.description,
-      access: isOpen(config) ? 'open' : server.access,
+      access: isOpen(config, server.access) ? 'open' : server.access,
       tools: enabledTools(config).length,
     },
   };

@@ -1,6 +1,6 @@
 import { credentialsOf, isStored } from './authentication.ts';
 import type { ServerConfig } from './server-config.ts';
-import { secretUsesOfServer, secretUsesOfTool } from './server-wide.ts';
+import { refersToSecrets } from './server-wide.ts';
 
 /** Who may call a hosted server, and which credential the upstream then receives; follows only from the configuration. */
 export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
@@ -12,14 +12,10 @@ export type CallerKind = (typeof callerKinds)[number];
 
 export function accessOf(config: Omit<ServerConfig, 'name' | 'slug'>): Access {
   if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
-  const hasStored =
-    credentialsOf(config.authentication).some(isStored) ||
-    secretUsesOfServer(config).length > 0 ||
-    config.tools.some((tool) => secretUsesOfTool(tool, config).length > 0);
-  return hasStored ? 'api_key' : 'caller_token';
+  return credentialsOf(config.authentication).some(isStored) || refersToSecrets(config) ? 'api_key' : 'caller_token';
 }
 
 /** Whether the upstream needs no credential, so that no token is forwarded and any is accepted. */
-export function isOpen(config: Parameters<typeof accessOf>[0]): boolean {
-  return accessOf(config) === 'caller_token' && config.authentication === undefined;
+export function isOpen({ authentication }: Pick<ServerConfig, 'authentication'>, access: Access): boolean {
+  return access === 'caller_token' && authentication === undefined;
 }

@@ -1,6 +1,8 @@
 import { z } from 'zod';
+import type { Problem } from '../../errors.ts';
 import { foldedHeader, type OwnedNames, ownedNames } from '../http/parameter-names.ts';
 import { placeholderNames } from '../http/placeholders.ts';
+import { filledLength, lengthProblem, problemAt } from './filling/filled-lengths.ts';
 
 export const authenticationTypes = [
   'Bearer',
@@ -14,6 +16,9 @@ export const authenticationTypes = [
 type AuthenticationType = (typeof authenticationTypes)[number];
 
 const text = (most: number) => z.string().min(1).max(most).optional();
+/** Most characters of a scope, and of the value of an extra parameter. */
+const mostScope = 200;
+const mostExtra = 1000;
 const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'allowed: a scope without spaces (RFC 6749, 3.3)');
 
 /** How a credential reaches the upstream (spec 2.2, and beyond it). */
@@ -42,7 +47,7 @@ export const authenticationSchema = z.strictObject({
     .optional()
     .describe('ClientCredentials: how the client authenticates, with HTTP Basic (default) or in the body.'),
   extra_params: z
-    .record(z.string().min(1).max(100), z.string().max(1000))
+    .record(z.string().min(1).max(100), z.string().max(mostExtra))
     .refine((params) => Object.keys(params).length <= 50, 'allowed: at most 50 parameters')
     .optional()
     .describe('ClientCredentials: further parameters of the token request.'),
@@ -173,6 +178,35 @@ export function sealedName(
   return Array.isArray(authentication)
     ? `authentication[${credentialLocation(one)}].${field}`
     : `authentication.${field}`;
+}
+
+/** Fields of a credential that only variables fill, besides its scopes and extra parameters. */
+const plainlyFilled = ['token_url', 'audience', 'resource', 'region', 'service'] as const;
+
+/** The texts of a credential that placeholders fill, with the most characters that each may have. */
+function filledTextsOf(one: Authentication): { path: string; text: string; most: number }[] {
+  const texts = [...filledFields, ...plainlyFilled].map((field) => ({
+    path: field,
+    text: one[field] ?? '',
+    most: authenticationSchema.shape[field].unwrap().maxLength ?? 0,
+  }));
+  const scopes = (one.scopes ?? []).map((text, index) => ({ path: `scopes[${index}]`, text, most: mostScope }));
+  const extra = Object.entries(one.extra_params ?? {}).map(([name, text]) => ({
+    path: `extra_params.${name}`,
+    text,
+    most: mostExtra,
+  }));
+  return [...texts, ...scopes, ...extra];
+}
+
+/** Why the fields of a credential are too long when variables fill them; paths are relative to it. */
+export function filledCredentialProblems(
+  one: Authentication,
+  variables: Parameters<typeof filledLength>[1],
+): Problem[] {
+  return filledTextsOf(one).flatMap(({ path, text, most }) =>
+    problemAt(path, lengthProblem(filledLength(text, variables), most)),
+  );
 }
 
 /** Fields of a credential that placeholders fill. */

@@ -1,5 +1,6 @@
 import type { Problem } from '../../errors.ts';
 import { findOurCredential } from '../credentials/own-credentials.ts';
+import { filledCharacters, mostFilledOfField } from './filling/filled-lengths.ts';
 import { fillVariables, type ServerWide } from './server-wide.ts';
 import type { Tool } from './tool.ts';
 
@@ -35,7 +36,7 @@ function problemsIn(root: object, variables: ServerWide['variables'], isOurs: Is
   const steps: (string | number)[] = [];
   const search = (value: unknown, isFirst: boolean): void => {
     if (typeof value === 'string') {
-      if (isOurs(fillVariables(value, variables))) problems.push({ path: pathOf(steps), message: never });
+      if (isOurs(filledText(value, variables))) problems.push({ path: pathOf(steps), message: never });
       return;
     }
     if (typeof value !== 'object' || value === null) return;
@@ -58,6 +59,11 @@ function problemsIn(root: object, variables: ServerWide['variables'], isOurs: Is
     search(one.value, false);
   }
   return problems;
+}
+
+/** What is not filled, such as a description, may have any number of placeholders. */
+function filledText(text: string, variables: ServerWide['variables']): string {
+  return filledCharacters(text, variables) > mostFilledOfField ? text : fillVariables(text, variables);
 }
 
 function pathOf(steps: Steps): string {

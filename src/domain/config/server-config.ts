@@ -12,10 +12,11 @@ import {
   isStored,
   sealedFields,
 } from './authentication.ts';
+import { wholeFillingProblem } from './filling/filled-lengths.ts';
 import { oauthSchema } from './oauth.ts';
 import { ownCredentialProblems } from './own-credential-rules.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
-import { serverWideShape, variableFields } from './server-wide.ts';
+import { fillingOf, serverWideShape, sharedHeaders, variableFields } from './server-wide.ts';
 import { checkServerWide } from './server-wide-rules.ts';
 import { maxAnswerTokens, toolModes, toolSchema } from './tool.ts';
 import { reservedToolNames } from './tool-list.ts';
@@ -105,7 +106,9 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
   if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
   if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
-  if (result.success) for (const problem of ownCredentialProblems(result.data)) problems.add(() => problem);
+  const tooMuch = result.success && wholeFillingProblem(fillingOf(result.data));
+  if (tooMuch) problems.add(() => ({ path: '', message: tooMuch }));
+  else if (result.success) for (const problem of ownCredentialProblems(result.data)) problems.add(() => problem);
   // The arguments that a view fixes are checked by the schemas of the tools, which must be valid for that.
   const isSound = problems.count === 0;
   if (result.success && result.data.views) checkViews(result.data, problems, () => isSound);
@@ -134,7 +137,7 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   }
   if (!Array.isArray(input.tools)) return;
   checkToolNames(input.tools, reservedToolNames({ ...input, tools: input.tools }), problems);
-  const surroundings = { authentication, urlProblem, wide };
+  const surroundings = { authentication, urlProblem, wide, shared: sharedHeaders(wide) };
   for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;
     checkTool(

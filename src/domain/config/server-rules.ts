@@ -15,6 +15,7 @@ import {
   credentialQueryNames,
   credentialsOf,
   fieldsOfType,
+  filledCredentialProblems,
   filledFields,
   isStored,
 } from './authentication.ts';
@@ -85,7 +86,14 @@ function callersTokenProblems(all: readonly Authentication[], hasLogin: boolean)
 function credentialProblems(one: Authentication, { urlProblem, variables }: CredentialContext): Problem[] {
   const header = credentialHeader(one);
   const headerFault = header === undefined ? undefined : credentialHeaderProblem(header);
-  const problems = [...fieldProblems(one), ...(headerFault ? [{ path: 'header', message: headerFault }] : [])];
+  const tooLong = filledCredentialProblems(one, variables);
+  const problems = [
+    ...fieldProblems(one),
+    ...(headerFault ? [{ path: 'header', message: headerFault }] : []),
+    ...tooLong,
+  ];
+  // The other rules fill the variables.
+  if (tooLong.length > 0) return problems;
   const key = credentialQueryKey(one);
   if (key !== undefined && !/^[A-Za-z0-9_.~-]+$/.test(key)) {
     problems.push({ path: 'query_key', message: `found ${shown(key)}; allowed: letters, digits, _ . ~ -` });

@@ -2,6 +2,8 @@ import { crowdedProblem, secretNamePattern } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { bracesInUrl } from '../mistakes/literal-text.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
+import { filledHeaderProblems, filledLength, lengthProblem } from './filling/filled-lengths.ts';
+import type { UrlRule } from './server-rules.ts';
 import { fillVariables, type ServerWide, serverWideShape } from './server-wide.ts';
 import { maxUrlLength } from './tool.ts';
 import { checkHeaders, hostProblem, type ToolSurroundings } from './tool-rules.ts';
@@ -14,21 +16,24 @@ type Raw = { [field: string]: unknown };
  */
 export function checkServerWide(
   raw: Raw,
-  surroundings: Omit<ToolSurroundings, 'wide'>,
+  surroundings: Omit<ToolSurroundings, 'wide' | 'shared'>,
   problems: ProblemList,
 ): ServerWide {
   const variables = serverWideShape.variables.safeParse(raw.variables).data;
   checkVariables(variables, problems);
   const given = serverWideShape.headers.safeParse(raw.headers).data;
   const crowded = crowdedProblem(given);
-  if (crowded !== undefined) problems.add(() => ({ path: 'headers', message: crowded }));
-  const headers = crowded === undefined ? given : undefined;
+  const tooMuch =
+    crowded === undefined ? filledHeaderProblems(given, variables) : [{ path: 'headers', message: crowded }];
+  for (const problem of tooMuch) problems.add(() => problem);
+  const headers = tooMuch.length === 0 ? given : undefined;
   const wide: ServerWide = { ...(variables && { variables }), ...(headers && { headers }) };
   const inHeaders = problems.within((path) => `headers.${path}`);
   if (headers) checkHeaders(headers, { ...surroundings, wide }, inHeaders);
   const base = serverWideShape.base_url.safeParse(raw.base_url).data;
   if (base === undefined) return raw.base_url === undefined ? wide : { ...wide, base_url: placeholderBase };
-  const faults = [...bracesInUrl(base, new Set()), ...baseUrlProblems(fillVariables(base, variables), surroundings)];
+  const tooLong = lengthProblem(filledLength(base, variables), maxUrlLength);
+  const faults = tooLong === undefined ? baseUrlProblems(base, variables, surroundings) : [tooLong];
   for (const message of faults) problems.add(() => ({ path: 'base_url', message }));
   return { ...wide, base_url: faults.length > 0 ? placeholderBase : base };
 }
@@ -47,8 +52,15 @@ function checkVariables(variables: ServerWide['variables'] = {}, problems: Probl
   }
 }
 
-function baseUrlProblems(url: string, { urlProblem }: Omit<ToolSurroundings, 'wide'>): string[] {
-  if (url.length > maxUrlLength) return [`has ${url.length} characters when filled; allowed: ${maxUrlLength}`];
+function baseUrlProblems(
+  base: string,
+  variables: ServerWide['variables'],
+  { urlProblem }: Pick<ToolSurroundings, 'urlProblem'>,
+): string[] {
+  return [...bracesInUrl(base, new Set()), ...filledBaseProblems(fillVariables(base, variables), urlProblem)];
+}
+
+function filledBaseProblems(url: string, urlProblem: UrlRule): string[] {
   if (url.includes('?')) return ['has a query; allowed: https://host/path; write the query into the url of the tools'];
   // Which of its tokens are arguments is checked with each tool.
   const path = url.replace(/^[^:]*:\/\/[^/]*/, '');

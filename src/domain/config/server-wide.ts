@@ -1,10 +1,27 @@
 import { z } from 'zod';
+import type { Problem } from '../../errors.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
-import { fillPlaceholders, fillPlaceholdersIn, placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
+import {
+  fillPlaceholders,
+  fillPlaceholdersIn,
+  placeholderNames,
+  placeholderNamesIn,
+  somePlaceholder,
+  someText,
+} from '../http/placeholders.ts';
 import { readUrl } from '../http/read-url.ts';
 import { type Authentications, credentialPath, credentialsOf, filledFields, sealedName } from './authentication.ts';
-import { constantsOf, withConstants } from './input-schema.ts';
+import {
+  countFilling,
+  type Filling,
+  filledHeaderProblems,
+  filledLength,
+  fillingProblem,
+  problemAt,
+} from './filling/filled-lengths.ts';
+import { constantsOf, type InputSchema, withConstants } from './input-schema.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
+import { type View, viewToolOf } from './view.ts';
 
 export const mostVariableLength = 500;
 
@@ -46,50 +63,82 @@ export type ServerWide = z.infer<z.ZodObject<typeof serverWideShape>>;
 
 /** A text with the variables filled in; other placeholders, which are secrets, stay. */
 export function fillVariables(text: string, variables: ServerWide['variables']): string {
-  if (variables === undefined) return text;
-  return fillPlaceholders(text, (name) =>
-    Object.hasOwn(variables, name) ? (variables[name]?.value ?? '') : `{{${name}}}`,
-  );
+  return variables === undefined ? text : fillPlaceholders(text, valueIn(variables));
+}
+
+/** The same for the strings of a JSON value. */
+export function fillVariablesIn(value: unknown, variables: ServerWide['variables']): unknown {
+  return variables === undefined ? value : fillPlaceholdersIn(value, valueIn(variables));
+}
+
+function valueIn(variables: NonNullable<ServerWide['variables']>): (name: string) => string {
+  return (name) => (Object.hasOwn(variables, name) ? (variables[name]?.value ?? '') : `{{${name}}}`);
 }
 
 /** The whole URL of a tool, with the variables filled in. */
-export function absoluteUrl(url: string, { base_url: base, variables }: ServerWide): string {
-  const filled = fillVariables(url, variables);
-  if (base === undefined || !filled.startsWith('/')) return filled;
-  const filledBase = fillVariables(base, variables);
-  return (filledBase.endsWith('/') ? filledBase.slice(0, -1) : filledBase) + filled;
+export function absoluteUrl(url: string, wide: ServerWide): string {
+  return urlsBelow(wide)(url);
+}
+
+/** The same for many tools: `base_url` is filled once. */
+export function urlsBelow({ base_url: base, variables }: ServerWide): (url: string) => string {
+  const filledBase = fillVariables(base ?? '', variables).replace(/\/$/, '');
+  return (url) => {
+    const filled = fillVariables(url, variables);
+    return base !== undefined && filled.startsWith('/') ? filledBase + filled : filled;
+  };
+}
+
+/** The headers of a server with its variables filled in, once for all of its tools. */
+export type SharedHeaders = readonly { name: string; folded: string; value: string }[];
+
+export function sharedHeaders({ headers = {}, variables }: ServerWide): SharedHeaders {
+  return Object.entries(headers).map(([name, value]) => ({
+    name,
+    folded: foldedHeader(name),
+    value: fillVariables(value, variables),
+  }));
 }
 
 /** The headers of a tool: those of the server that the tool does not set itself, then its own. */
-export function headersOfTool(tool: Pick<Tool, 'method' | 'headers'>, wide: ServerWide): Record<string, string> {
+export function headersOfTool(
+  tool: Pick<Tool, 'method' | 'headers'>,
+  shared: SharedHeaders,
+  variables: ServerWide['variables'],
+): Record<string, string> {
   const own = new Set(Object.keys(tool.headers).map(foldedHeader));
   // A request without a body has no media type.
   if (/^(GET|HEAD)$/.test(tool.method)) own.add('content-type');
-  const inherited = Object.entries(wide.headers ?? {}).filter(([name]) => !own.has(foldedHeader(name)));
-  const all = [...inherited, ...Object.entries(tool.headers)];
-  return Object.fromEntries(all.map(([name, value]) => [name, fillVariables(value, wide.variables)]));
+  const inherited = shared.filter(({ folded }) => !own.has(folded));
+  return Object.fromEntries([
+    ...inherited.map(({ name, value }) => [name, value]),
+    ...Object.entries(tool.headers).map(([name, value]) => [name, fillVariables(value, variables)]),
+  ]);
 }
 
-/** A tool with everything written into it that its server says for all tools. */
-export function resolvedTool(tool: Tool, wide: ServerWide): Tool {
-  if (wide.base_url === undefined && wide.headers === undefined && wide.variables === undefined) return tool;
+/** Writes into each tool everything that its server says for all tools; what tools share is filled once. */
+export function toolResolver(wide: ServerWide): (tool: Tool) => Tool {
+  if (wide.base_url === undefined && wide.headers === undefined && wide.variables === undefined) return (tool) => tool;
   const { variables } = wide;
-  const { body_template } = tool;
-  const filled = (value: unknown) => fillPlaceholdersIn(value, (name) => fillVariables(`{{${name}}}`, variables));
-  return {
+  const shared = sharedHeaders(wide);
+  const urlOf = urlsBelow(wide);
+  return (tool) => ({
     ...tool,
-    url: absoluteUrl(tool.url, wide),
-    headers: headersOfTool(tool, wide),
+    url: urlOf(tool.url),
+    headers: headersOfTool(tool, shared, variables),
     ...(variables && {
-      input_schema: withConstants(tool.input_schema, filled),
-      ...(body_template !== undefined && { body_template: filled(body_template) as Tool['body_template'] }),
+      input_schema: withConstants(tool.input_schema, (value) => fillVariablesIn(value, variables)),
+      ...(tool.body_template !== undefined && {
+        body_template: fillVariablesIn(tool.body_template, variables) as Tool['body_template'],
+      }),
     }),
-  };
+  });
 }
 
 /** The origins that the requests of a configuration go to. */
 export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url'>[] }): string[] {
-  const urls = config.tools.map((tool) => absoluteUrl(tool.url, config));
+  const urlOf = urlsBelow(config);
+  const urls = config.tools.map((tool) => urlOf(tool.url));
   if (config.base_url !== undefined) urls.unshift(fillVariables(config.base_url, config.variables));
   const bases = new Set(urls.map((url) => /^[^:]+:\/\/[^/?#]+/.exec(url)?.[0] ?? url));
   return [...new Set([...bases].flatMap((base) => readUrl(base)?.origin ?? []))];
@@ -135,6 +184,26 @@ export function secretUsesOfServer(config: ServerWide & { authentication?: Authe
   return usesIn(texts, variables);
 }
 
+/** Whether a configuration refers to any secret in what placeholders fill. Ends at the first one. */
+export function refersToSecrets(
+  config: ServerWide & { authentication?: Authentications | undefined; tools: readonly Tool[] },
+): boolean {
+  const { base_url, headers, authentication, variables = {}, tools } = config;
+  const refers = (value: unknown) =>
+    someText(value, (text) => somePlaceholder(text, (name) => !Object.hasOwn(variables, name)));
+  return (
+    credentialsOf(authentication).some((one) => filledFields.some((field) => refers(one[field]))) ||
+    refers(base_url) ||
+    refers(headers) ||
+    tools.some((tool) => filledValuesOf(tool).some(refers))
+  );
+}
+
+/** What placeholders fill in a tool. */
+export function filledValuesOf({ url, headers, body_template, input_schema }: Tool): unknown[] {
+  return [url, headers, body_template, ...constantsOf(input_schema).map(({ value }) => value)];
+}
+
 /** The fields of a tool that refer to secrets; paths are relative to the tool. */
 export function secretUsesOfTool(tool: Tool, { variables }: ServerWide): SecretUse[] {
   const values: [path: string, value: unknown][] = [
@@ -161,4 +230,47 @@ function usesIn(
     const names = placeholderNamesIn(value).filter((name) => !Object.hasOwn(variables, name));
     return names.length > 0 ? [{ path, names }] : [];
   });
+}
+
+type Filled = {
+  headers: Record<string, string> | undefined;
+  body_template?: unknown;
+  input_schema: InputSchema | undefined;
+};
+
+/** Why the headers, the body or the constants of a tool are too long when they are filled; paths are relative to it. */
+export function filledToolProblems(
+  { headers, body_template, input_schema }: Filled,
+  variables: ServerWide['variables'],
+): Problem[] {
+  const constants = input_schema && constantsOf(input_schema).map(({ value }) => value);
+  return [
+    ...filledHeaderProblems(headers, variables),
+    ...problemAt('body_template', fillingProblem(body_template, variables)),
+    ...problemAt('input_schema', fillingProblem(constants, variables)),
+  ];
+}
+
+type OfServer = ServerWide & { tools: readonly Tool[]; views?: Record<string, View> | undefined };
+
+/** What variables fill in a configuration. */
+export function fillingOf({ base_url, headers, variables = {}, tools, views = {} }: OfServer): Filling {
+  const filling: Filling = { urls: 0, inUrls: 0, elsewhere: 0, placeholders: 0 };
+  const add = (value: unknown, where: 'inUrls' | 'elsewhere' = 'elsewhere') =>
+    countFilling(filling, value, variables, where);
+  const base = base_url === undefined ? 0 : filledLength(base_url, variables);
+  add(base_url);
+  add(headers);
+  for (const tool of tools) {
+    const [url, ...others] = filledValuesOf(tool);
+    add(url, 'inUrls');
+    filling.urls += tool.url.length;
+    // A variable may be the slash with which such a URL begins.
+    if (!/^[A-Za-z]/.test(tool.url)) filling.inUrls += base;
+    for (const value of others) add(value);
+  }
+  for (const { tools: named = [] } of Object.values(views)) {
+    for (const entry of named) add(viewToolOf(entry).arguments);
+  }
+  return filling;
 }

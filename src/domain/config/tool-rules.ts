@@ -12,6 +12,7 @@ import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema } from '../schema/schema-rules.ts';
 import { checkAnswerFields } from './answer-rules.ts';
 import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
+import { filledLength, lengthProblem } from './filling/filled-lengths.ts';
 import { argumentsOf, checkInputSchema, type InputSchema, isJsonSchemaForm, maxArguments } from './input-schema.ts';
 import type { Argument } from './sending/argument.ts';
 import { argumentProblems } from './sending/argument-rules.ts';
@@ -19,7 +20,14 @@ import { bodyProblems, contentTypeProblem, deepestTemplate, emptyFormProblem } f
 import { parseBodyTemplate } from './sending/body-template.ts';
 import { type BodyFields, destinationsOf } from './sending/destinations.ts';
 import type { UrlRule } from './server-rules.ts';
-import { absoluteUrl, fillVariables, headersOfTool, type ServerWide } from './server-wide.ts';
+import {
+  absoluteUrl,
+  filledToolProblems,
+  fillVariables,
+  headersOfTool,
+  type ServerWide,
+  type SharedHeaders,
+} from './server-wide.ts';
 import { maxUrlLength, type Tool, toolSchema } from './tool.ts';
 
 type RawTool = { [field: string]: unknown };
@@ -29,6 +37,8 @@ export type ToolSurroundings = {
   authentication: Authentications | undefined;
   urlProblem: UrlRule;
   wide: ServerWide;
+  /** The headers of the server, filled once for all of its tools. */
+  shared: SharedHeaders;
 };
 
 /**
@@ -36,20 +46,19 @@ export type ToolSurroundings = {
  * is checked where its fields are well-formed.
  */
 export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems: ProblemList): void {
-  const { authentication, wide } = surroundings;
+  const { authentication, wide, shared } = surroundings;
   const below = (field: string) => problems.within((path) => (path ? `${field}.${path}` : field));
   const addAll = (found: readonly Problem[]) => {
     for (const problem of found) problems.add(() => problem);
   };
-  const crowded = fieldsWithPlaceholders.flatMap((path) => {
-    const message = crowdedProblem(raw[path]);
-    return message === undefined ? [] : [{ path, message }];
-  });
-  addAll(crowded);
-  // The other rules fill the placeholders.
-  if (crowded.length > 0) return;
-  const before = problems.count;
   const schema = toolSchema.shape.input_schema.safeParse(raw.input_schema);
+  const headers = toolSchema.shape.headers.safeParse(raw.headers);
+  const filled = { headers: headers.data, body_template: raw.body_template, input_schema: schema.data };
+  const tooMuch = fillProblems(raw, filled, wide.variables);
+  addAll(tooMuch);
+  // The other rules fill the placeholders.
+  if (tooMuch.length > 0) return;
+  const before = problems.count;
   if (schema.success) checkInputSchema(schema.data, below('input_schema'));
   const hasSoundSchema = problems.count === before;
   // A schema with problems may have any number of arguments.
@@ -59,9 +68,12 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   const { template, problems: urlProblems } = checkUrl(raw.url, names, surroundings);
   addAll(urlProblems.map((message) => ({ path: 'url', message })));
 
-  const headers = toolSchema.shape.headers.safeParse(raw.headers);
   if (headers.success) checkHeaders(headers.data, surroundings, below('headers'));
-  const sent = headersOfTool({ method: raw.method as Tool['method'], headers: headers.data ?? {} }, wide);
+  const sent = headersOfTool(
+    { method: raw.method as Tool['method'], headers: headers.data ?? {} },
+    shared,
+    wide.variables,
+  );
   const tool = bodyFieldsOf(raw, sent);
   addAll(bodyProblems(tool, declared, template?.names ?? [], problems.guesses));
   if (hasSoundSchema) addAll(sendingProblems(tool, declared, template, authentication, problems.guesses));
@@ -74,6 +86,19 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   addAll(unfilled.map(({ path, message }) => ({ path: `headers.${path}`, message })));
   const inPath = new Set(template?.segments.flatMap(argumentsIn));
   addAll(optionalInPath(declared.map(withNeed(raw.input_schema)), inPath));
+}
+
+/** Fields with too many placeholders, and those that are too long when they are filled. */
+function fillProblems(
+  raw: RawTool,
+  fields: Parameters<typeof filledToolProblems>[0],
+  variables: ServerWide['variables'],
+): Problem[] {
+  const crowded = fieldsWithPlaceholders.flatMap((path) => {
+    const message = crowdedProblem(raw[path]);
+    return message === undefined ? [] : [{ path, message }];
+  });
+  return crowded.length > 0 ? crowded : filledToolProblems(fields, variables);
 }
 
 const fieldsWithPlaceholders = ['url', 'headers', 'body_template', 'input_schema'] as const;
@@ -92,6 +117,8 @@ function checkUrl(
   { authentication, urlProblem, wide }: ToolSurroundings,
 ): { template?: UrlTemplate; problems: string[] } {
   if (typeof raw !== 'string' || raw === '' || raw.length > maxUrlLength) return { problems: [] };
+  const tooLong = lengthProblem(filledLength(raw, wide.variables), maxUrlLength);
+  if (tooLong !== undefined) return { problems: [tooLong] };
   const filled = fillVariables(raw, wide.variables);
   const isRelative = filled.startsWith('/');
   if (isRelative && wide.base_url === undefined)
@@ -101,8 +128,8 @@ function checkUrl(
   if (filled.startsWith('//')) return { problems: ['begins with two slashes; allowed: one, or a whole URL'] };
   const braces = bracesInUrl(raw, new Set(names));
   const url = absoluteUrl(raw, wide);
-  if (url.length > maxUrlLength)
-    return { problems: [`has ${url.length} characters when filled; allowed: ${maxUrlLength}`] };
+  const wholeTooLong = lengthProblem(url.length, maxUrlLength);
+  if (wholeTooLong !== undefined) return { problems: [wholeTooLong] };
   const { template, problems } = parseUrlTemplate(url, names);
   const hostFault = isRelative ? undefined : hostProblem(url, urlProblem);
   if (hostFault) problems.push(hostFault);

@@ -1,6 +1,6 @@
 import type { Problem } from '../../errors.ts';
 import { foldedHeader, isReadAs } from '../http/parameter-names.ts';
-import { crowdedProblem, fillPlaceholdersIn, placeholderNamesIn } from '../http/placeholders.ts';
+import { crowdedProblem, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import type { Guesses } from '../problems/did-you-mean.ts';
 import { nearestOrAll } from '../problems/near-names.ts';
@@ -14,10 +14,11 @@ import { searchToolNames } from '../search/own-tools.ts';
 import { viewNameProblem } from '../view-name.ts';
 import { Steps, TooMuchWork } from '../work/steps.ts';
 import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
+import { fillingProblem } from './filling/filled-lengths.ts';
 import { argumentsOf, isJsonSchemaForm, toJsonSchema } from './input-schema.ts';
 import type { Argument } from './sending/argument.ts';
 import { bodyKindOf, destinationsOf } from './sending/destinations.ts';
-import { absoluteUrl, fillVariables, type ServerWide } from './server-wide.ts';
+import { absoluteUrl, fillVariablesIn, type ServerWide } from './server-wide.ts';
 import type { Tool } from './tool.ts';
 import { hasEveryTool, indexTools, type ToolsByName, toolsOfView, type View, viewToolOf } from './view.ts';
 
@@ -166,7 +167,7 @@ function createFixedArgumentCheck(context: ViewContext, values: number): FixedAr
         continue;
       }
       const message = faultOfName(name, tool, of, context) ?? faultOfText(value, context);
-      if (message === undefined) known.push([name, filled(value, context)]);
+      if (message === undefined) known.push([name, fillVariablesIn(value, context.variables)]);
       else problems.add(() => ({ path: name, message }));
     }
     if (known.length === 0) return;
@@ -239,12 +240,8 @@ function isCredential(
 /** A fixed value is sent as it is, with the variables of the server filled in. */
 function faultOfText(value: unknown, { variables = {} }: ViewContext): string | undefined {
   const unknown = placeholderNamesIn(value).find((name) => !Object.hasOwn(variables, name));
-  if (unknown === undefined) return crowdedProblem(value);
+  if (unknown === undefined) return crowdedProblem(value) ?? fillingProblem(value, variables);
   return `holds {{${unknown}}}, which is no variable of the server; a secret belongs into the tool itself, as the value of a constant`;
-}
-
-function filled(value: unknown, { variables }: ViewContext): unknown {
-  return fillPlaceholdersIn(value, (name) => fillVariables(`{{${name}}}`, variables));
 }
 
 /** Each as `path: message`. */

@@ -4,10 +4,42 @@ export const secretNamePattern = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
 
 const placeholder = /\{\{\s*([A-Za-z_][A-Za-z0-9_]{0,63})\s*\}\}/g;
 
+const placeholderAt = new RegExp(placeholder.source, 'y');
+
+/** Looks at placeholders that are the same text, one after the other: their name, their length with braces, their number. */
+export type PlaceholderVisit = (name: string, length: number, times: number) => boolean;
+
+/** Visits the placeholders of a text until `visit` says true, and returns whether it did. Nothing is built. */
+export function somePlaceholder(text: string, visit: PlaceholderVisit): boolean {
+  let at = text.indexOf('{{');
+  while (at >= 0) {
+    placeholderAt.lastIndex = at;
+    if (!placeholderAt.test(text)) {
+      at = text.indexOf('{{', at + 1);
+      continue;
+    }
+    const same = text.slice(at, placeholderAt.lastIndex);
+    let times = 0;
+    do {
+      times++;
+      at = text.indexOf('{{', at + same.length);
+    } while (at >= 0 && text.startsWith(same, at));
+    if (visit(same.slice(2, -2).trim(), same.length, times)) return true;
+  }
+  return false;
+}
+
+/** Visits the strings of a JSON value until `visit` says true, and returns whether it did. */
+export function someText(value: unknown, visit: (text: string) => boolean): boolean {
+  if (typeof value === 'string') return visit(value);
+  if (typeof value !== 'object' || value === null) return false;
+  const inner: unknown[] = Array.isArray(value) ? value : Object.values(value);
+  return inner.some((one) => someText(one, visit));
+}
+
 /** The names in a value, in order, each once. */
 export function placeholderNames(value: string): string[] {
-  if (!value.includes('{{')) return [];
-  return [...new Set([...value.matchAll(placeholder)].map((match) => match[1] as string))];
+  return placeholderNamesIn(value);
 }
 
 /** Whether a text has something that looks like a placeholder but is not one; it would be sent literally. */
@@ -30,11 +62,10 @@ export const mostPlaceholders = 1000;
 /** Whether the strings of a JSON value have more placeholders than `most`. */
 export function hasMorePlaceholders(value: unknown, most: number): boolean {
   let count = 0;
-  withStrings(value, (text) => {
-    if (count <= most && text.includes('{{')) count += text.split('{{', most + 2).length - 1;
-    return text;
+  return someText(value, (text) => {
+    if (text.includes('{{')) count += text.split('{{', most + 2).length - 1;
+    return count > most;
   });
-  return count > most;
 }
 
 /** The problem of a field that has too many placeholders in its strings. */
@@ -67,10 +98,11 @@ function withStrings(value: unknown, change: (text: string) => string): unknown 
 /** The names in the strings of a JSON value, such as a constant or the template of a body, each once. */
 export function placeholderNamesIn(value: unknown): string[] {
   const names = new Set<string>();
-  withStrings(value, (text) => {
-    for (const name of placeholderNames(text)) names.add(name);
-    return text;
-  });
+  const note = (name: string) => {
+    names.add(name);
+    return false;
+  };
+  someText(value, (text) => somePlaceholder(text, note));
   return [...names];
 }
 

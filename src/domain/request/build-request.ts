@@ -1,7 +1,7 @@
-import { plainFailure } from '../../errors.ts';
+import { plainFailure, type ToolFailure } from '../../errors.ts';
 import { fillPlaceholders, fillPlaceholdersIn } from '../http/placeholders.ts';
 import { checked, renderUrl } from '../http/url-template.ts';
-import { hasControlCharacter, type WireText, wireText } from '../http/values.ts';
+import { hasControlCharacter, mostHeaderLength, type WireText, wireText } from '../http/values.ts';
 import { argumentHeaders, headerText } from './argument-headers.ts';
 import { contentOf } from './body.ts';
 import { addPairs, encodedPairs, isSeparated, joinedText, type Pairs, pairsOf } from './pairs.ts';
@@ -27,7 +27,9 @@ export function buildRequest(template: RequestTemplate, given: Arguments, creden
   // The configuration was checked when it was stored; the values of its secrets were not.
   const headers = template.fixedHeaders.slice();
   for (const { name, value } of template.filledHeaders) {
-    headers.push(name, headerText(name, fillPlaceholders(value, credentials.secret)));
+    const text = fillPlaceholders(value, credentials.secret);
+    if (text.length > mostHeaderLength) throw tooLong(name);
+    headers.push(name, headerText(name, text));
   }
   let pairs: Pairs | undefined;
   for (const argument of template.arguments) {
@@ -45,6 +47,11 @@ export function buildRequest(template: RequestTemplate, given: Arguments, creden
   if (template.credentials.length > 0) addCredentials(template.credentials, credentials.tokens, headers, query);
   const search = query.length > 0 ? `?${query.join('&')}` : '';
   return { method: template.method, origin: template.url.origin, path: checked(path + search), headers, body };
+}
+
+function tooLong(name: string): ToolFailure {
+  const message = `the value for the header ${name} has more than ${mostHeaderLength} characters; its configuration repeats {{NAME}} too often`;
+  return plainFailure('invalid_arguments', message);
 }
 
 function withConstants(

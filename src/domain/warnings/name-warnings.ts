@@ -3,7 +3,7 @@ import { parseBodyTemplate } from '../config/sending/body-template.ts';
 import { bodyKindOf, destinationsOf } from '../config/sending/destinations.ts';
 import { readAsConstants, wireNameOf } from '../config/sending/names-beside.ts';
 import type { ServerConfig } from '../config/server-config.ts';
-import { resolvedTool } from '../config/server-wide.ts';
+import { toolResolver } from '../config/server-wide.ts';
 import type { Tool } from '../config/tool.ts';
 import { indexTools, viewToolOf } from '../config/view.ts';
 import { namesBeside } from '../http/parameter-names.ts';
@@ -51,13 +51,14 @@ const mostPairs = 100;
 export function besideFixed(config: ServerConfig): Remark[] {
   const { byName } = indexTools(config.tools);
   // Up to 20 views may fix arguments of the same tool, whose names are compared once.
+  const resolve = toolResolver(config);
   const compared = new Map<string, ReturnType<typeof comparedNames>>();
   return Object.entries(config.views ?? {}).flatMap(([view, { tools = [] }]) =>
     tools.flatMap((entry, index) => {
       const { name, arguments: fixed } = viewToolOf(entry);
       const tool = fixed && byName.get(name);
       if (!tool) return [];
-      const names = compared.get(name) ?? comparedNames(resolvedTool(tool, config));
+      const names = compared.get(name) ?? comparedNames(resolve(tool));
       compared.set(name, names);
       return ofFixed(names, Object.keys(fixed), `views.${view}.tools[${index}].arguments`);
     }),

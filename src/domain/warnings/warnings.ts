@@ -2,7 +2,7 @@ import { knownClients } from '../clients/clients.ts';
 import { argumentNames, argumentsOf } from '../config/input-schema.ts';
 import { bodyKindOf } from '../config/sending/destinations.ts';
 import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
-import { resolvedTool, type SecretUse, secretUsesOfServer, secretUsesOfTool } from '../config/server-wide.ts';
+import { type SecretUse, secretUsesOfServer, secretUsesOfTool, toolResolver } from '../config/server-wide.ts';
 import { enabledTools, type Tool } from '../config/tool.ts';
 import { limitsAnswers, listedTools, toolDefinition, toolList } from '../config/tool-list.ts';
 import { headerOf } from '../http/headers.ts';
@@ -62,8 +62,9 @@ function lengthOf(list: readonly ToolDefinition[]): number {
 export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<string>): Warning[] {
   const listed = new Set(listedTools(config));
   const guesses = newGuesses();
+  const resolve = toolResolver(config);
   const warnings: Warning[] = config.tools.flatMap((tool, index) => [
-    ...toolWarnings(tool, `tools[${index}]`, config),
+    ...toolWarnings(tool, `tools[${index}]`, resolve(tool)),
     ...secretWarnings(tool.disabled ? [] : secretUsesOfTool(tool, config), `tools[${index}].`, storedSecrets),
     ...replacedArguments(tool, `tools[${index}]`, config.authentication),
     ...(listed.has(tool) ? clientWarnings(tool, `tools[${index}]`, config.slug) : []),
@@ -114,9 +115,8 @@ export function noTools(config: Pick<ServerConfig, 'tools'>): string {
     : 'every tool of the server is disabled; agents see none';
 }
 
-/** `written` is the tool as it is stored; its warnings are about the tool with the fields of the server. */
-function toolWarnings(written: Tool, at: string, config: ServerConfig): Warning[] {
-  const tool = resolvedTool(written, config);
+/** `written` is the tool as it is stored; its warnings are about `tool`, which has the fields of the server too. */
+function toolWarnings(written: Tool, at: string, tool: Tool): Warning[] {
   const warnings: Warning[] = [];
   const warn = (field: string, message: string) => warnings.push({ path: `${at}.${field}`, message });
   const writes = tool.method === 'POST' || tool.method === 'PATCH';

@@ -17,6 +17,7 @@ import { attachFiles } from '../files/attach-files.ts';
 import type { FileAddresses } from '../files/file-addresses.ts';
 import { takeGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
+import { refuseUnfillable } from '../hosted/filled-tools.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import { enterLimits, holdArguments, memoryParty } from '../limits/call-memory.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
@@ -122,6 +123,7 @@ const longBytes = 64 * 1024;
 /** @throws ToolFailure with the outcome of the call */
 async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   const { tool, asked } = call;
+  refuseUnfillable(tool);
   // The arguments of a try-out were not measured.
   const isLong = asked.bytesIn > longBytes || call.caller.kind === 'try_out';
   if (isLong) await nextTurn();

@@ -7,9 +7,14 @@ import {
 import { mask } from '../../domain/config/server-config.ts';
 import { fillVariables } from '../../domain/config/server-wide.ts';
 import { fillPlaceholders } from '../../domain/http/placeholders.ts';
+import { mostHeaderLength } from '../../domain/http/values.ts';
+import { plainFailure } from '../../errors.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 
-/** The text of a field of a credential, with its placeholders filled. `secret` gives the value of a stored secret. */
+/**
+ * The text of a field of a credential, with its placeholders filled. `secret` gives the value of a stored secret.
+ * @throws ToolFailure invalid_arguments where it becomes longer than a header may be, and what `secret` throws
+ */
 export function storedText(
   { config }: HostedServer,
   one: Authentication,
@@ -18,5 +23,8 @@ export function storedText(
 ): string {
   const text = one[field] ?? '';
   if (text === mask && isSealedField(field)) return secret(sealedName(config.authentication, one, field));
-  return fillPlaceholders(fillVariables(text, config.variables), secret);
+  const filled = fillPlaceholders(fillVariables(text, config.variables), secret);
+  if (filled.length <= mostHeaderLength) return filled;
+  const message = `${field} of authentication has more than ${mostHeaderLength} characters when filled; it repeats {{NAME}} too often`;
+  throw plainFailure('invalid_arguments', message);
 }

@@ -6,9 +6,9 @@ import {
   credentialsOf,
   isStored,
 } from '../../domain/config/authentication.ts';
+import type { Filling } from '../../domain/config/filling/filled-lengths.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { resolvedTool } from '../../domain/config/server-wide.ts';
 import { enabledTools, type Tool } from '../../domain/config/tool.ts';
 import { limitsAnswers, reservedToolNames, toolList } from '../../domain/config/tool-list.ts';
 import { type View, viewConfig, viewToolOf } from '../../domain/config/view.ts';
@@ -21,6 +21,7 @@ import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
 import { type ArgumentRules, compileArguments, withoutFixed } from '../arguments/prepare-arguments.ts';
 import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
+import { createFilledTools, type FilledTool, type FilledTools } from './filled-tools.ts';
 import { createCatalogue, type ToolCatalogue } from './tool-catalogue.ts';
 
 /** A decrypted secret of a server, and the origins that it may be sent to. */
@@ -38,6 +39,8 @@ export type HostedServer = {
   view: ViewOf | undefined;
   config: ServerConfig;
   access: Access;
+  /** What is filled in its tools. */
+  filling: Filling;
   /**
    * The header of the credential that callers bring, or of the first one where all are stored, in lower case; undefined
    * where there is none besides `Authorization`.
@@ -69,6 +72,8 @@ export type ViewOf = { name: string; server: HostedServer };
 
 export type HostedTool = {
   name: string;
+  /** Why it cannot be called, where it is longer than it may be when it is filled. */
+  refusal: string | undefined;
   request: RequestTemplate;
   /** Arguments that take a file: Base64, or the address of one. */
   fileArguments: readonly string[];
@@ -105,6 +110,7 @@ export function compileServer(
 ): HostedServer {
   const { config } = source;
   const access = accessOf(config);
+  const filled = createFilledTools(config);
   const views = new Map<string, HostedServer>();
   const server: HostedServer = {
     id: source.id,
@@ -113,19 +119,20 @@ export function compileServer(
     view: undefined,
     config,
     access,
+    filling: filled.filling,
     callersHeader: callersHeader(config.authentication),
     info: infoOf(source, config.name),
     secrets,
     tokenRequests: new Map(),
     limits,
     captureUntil: source.captureUntil,
-    ...compileTools(config, (wanted) => compileTool(resolvedTool(wanted, config), { config, access, userAgent })),
+    ...compileTools(config, (wanted) => compileTool(filled.ofServer(wanted), { config, access, userAgent })),
     findView(name) {
       const known = views.get(name);
       if (known) return known;
       const view = config.views && Object.hasOwn(config.views, name) ? config.views[name] : undefined;
       if (!view) return undefined;
-      const made = compileView(server, { name, view, version: source.version, userAgent });
+      const made = compileView(server, { name, view, version: source.version, userAgent, filled });
       views.set(name, made);
       return made;
     },
@@ -150,20 +157,21 @@ export function serverOrView(server: HostedServer | undefined, view: string | un
   return view === undefined ? server : server?.findView(view);
 }
 
-type NewView = { name: string; view: View; version: number; userAgent: string };
+type NewView = { name: string; view: View; version: number; userAgent: string; filled: FilledTools };
 
 /**
  * A view has the access, secrets and limits of its server, and shares its compiled tools; only those with fixed
  * arguments are compiled for the view.
  */
-function compileView(server: HostedServer, { name, view, version, userAgent }: NewView): HostedServer {
+function compileView(server: HostedServer, { name, view, version, userAgent, filled }: NewView): HostedServer {
   const config = viewConfig(server.config, view);
   const { access } = server;
-  const fixed = new Map((view.tools ?? []).map(viewToolOf).map((one) => [one.name, Object.keys(one.arguments ?? {})]));
+  const fixed = new Map((view.tools ?? []).map(viewToolOf).map((one) => [one.name, one.arguments ?? {}]));
   const compile = (wanted: Tool): HostedTool => {
-    const names = fixed.get(wanted.name) ?? [];
+    const given = fixed.get(wanted.name) ?? {};
+    const names = Object.keys(given);
     if (names.length === 0) return server.tool(wanted.name) as HostedTool;
-    const made = compileTool(resolvedTool(wanted, config), { config, access, userAgent });
+    const made = compileTool(filled.ofView(wanted, given), { config, access, userAgent });
     return { ...made, args: withoutFixed(made.args, names) };
   };
   return {
@@ -217,13 +225,13 @@ function compileTools(config: ServerConfig, compile: (tool: Tool) => HostedTool)
 
 type OfServer = { config: ServerConfig; access: Access; userAgent: string };
 
-/** `tool` is resolved: it has the fields that its server sets for all tools. */
-function compileTool(tool: Tool, { config, access, userAgent }: OfServer): HostedTool {
+function compileTool({ tool, refusal }: FilledTool, { config, access, userAgent }: OfServer): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const source = readingSource(tool, config.max_answer_tokens);
   const request = compileRequest(tool, config.authentication, userAgent);
   return {
     name: tool.name,
+    refusal,
     request,
     fileArguments: request.body.arguments.filter(({ isBase64 }) => isBase64).map(({ name }) => name),
     args: compileArguments(tool.input_schema, schema),

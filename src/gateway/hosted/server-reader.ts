@@ -1,3 +1,4 @@
+import type { Filling } from '../../domain/config/filling/filled-lengths.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts';
 import { hasEveryTool, type View } from '../../domain/config/view.ts';
@@ -36,6 +37,21 @@ function sharesOfViews({ tools, views = {} }: ServerConfig): number {
   return Object.values(views).reduce((sum, view) => sum + shareOf(view), 0);
 }
 
+/** What a compiled tool counts besides its text, as ten bytes each, and each header of the server that it has. */
+const countOf = { tool: 500, sharedHeader: 2 };
+/** A URL is compiled to a list of its parts, which takes five times as much as other texts. */
+const moreOfUrl = 4;
+
+/** The size of a compiled server in characters of its configuration, and of what is filled in it. */
+function charactersOf(config: ServerConfig, length: number, { urls, inUrls, elsewhere }: Filling): number {
+  const text = length + inUrls + moreOfUrl * (urls + inUrls);
+  const ofTool = countOf.tool + countOf.sharedHeader * Object.keys(config.headers ?? {}).length;
+  // The tools of views that fix arguments share one copy of what is filled.
+  const copies = config.views === undefined ? 1 : 2;
+  const ofTools = text + ofTool * config.tools.length;
+  return Math.ceil(ofTools * (1 + sharesOfViews(config))) + copies * elsewhere;
+}
+
 /** Secrets as a text for comparison; a list of hosts that several secrets share is in it once. */
 function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
   const shared = [...new Set([...secrets.values()].map(({ origins }) => origins))];
@@ -71,12 +87,11 @@ export function createServerReader(options: ServerReaderOptions): ReadServer {
     // Compiling is most of the work, and a compiled server also keeps what its first calls added.
     if (before?.source === source) return before;
     const limits = effectiveLimits(options.defaultLimits, { server: stored.limits ?? {}, workspace });
-    const compiled = (config: ServerConfig, length: number): Found => ({
-      server: compileServer({ ...stored, config }, secrets, limits, userAgent),
-      source,
-      characters: Math.min(Math.ceil(length * (1 + sharesOfViews(config))) + source.length, mostOfOne),
-      unknownField: unknownFieldOf(config),
-    });
+    const compiled = (config: ServerConfig, length: number): Found => {
+      const server = compileServer({ ...stored, config }, secrets, limits, userAgent);
+      const characters = charactersOf(config, length, server.filling) + source.length;
+      return { server, source, characters: Math.min(characters, mostOfOne), unknownField: unknownFieldOf(config) };
+    };
     const { configText } = stored;
     if (configText !== undefined) return compiled(JSON.parse(configText) as ServerConfig, configText.length);
     const large = await largeServers.run(stored.workspaceId, async () => {

@@ -1,6 +1,7 @@
 import { authenticationsSchema } from '../../domain/config/authentication.ts';
 import { hiddenCharacters } from '../../domain/config/server-config.ts';
 import type { UrlRule } from '../../domain/config/server-rules.ts';
+import { sharedHeaders } from '../../domain/config/server-wide.ts';
 import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { findOurCredential } from '../../domain/credentials/own-credentials.ts';
@@ -140,7 +141,7 @@ function surroundingsOf(
   const authentication = authenticationsSchema.safeParse(given).data;
   const raw = { base_url: baseUrl ?? 'https://base.invalid', variables };
   const wide = checkServerWide(raw, { authentication, urlProblem }, new ProblemList());
-  return { authentication, urlProblem, wide };
+  return { authentication, urlProblem, wide, shared: sharedHeaders(wide) };
 }
 
 function countsOf(all: readonly MadeTool[]): ImportPlan['counts'] {

@@ -1,4 +1,6 @@
+import { wholeFillingProblem } from '../../domain/config/filling/filled-lengths.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { fillingOf } from '../../domain/config/server-wide.ts';
 import type { Tool } from '../../domain/config/tool.ts';
 import { type ViewTool, viewToolOf } from '../../domain/config/view.ts';
 import { checkViews } from '../../domain/config/view-rules.ts';
@@ -98,6 +100,13 @@ export function refuseBrokenViews(config: ServerConfig, changed: string): void {
       problems.all(),
       'Nothing was stored; a view needs the tool as it is, so change the views first with updateMcpServer',
     );
+}
+
+/** Refuses a change of one tool after which too much is filled in all tools together. @throws AppError invalid */
+export function refuseOverfilled(config: ServerConfig): void {
+  const message = wholeFillingProblem(fillingOf(config));
+  if (message !== undefined)
+    throw invalid([{ path: '', message }], 'Nothing was stored; the server would be too large');
 }
 
 /** The warnings about one tool and about the list of tools. Paths are those of fields of the tool, or `tools`. */

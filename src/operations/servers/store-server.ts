@@ -263,8 +263,9 @@ export function nextSteps(context: Context, server: StoredServer, warnings: read
 /** A command that connects a client, with what the variable in it is. */
 function connection({ slug: name, config }: StoredServer, url: string): string {
   if (config.oauth) return claudeCodeCommand({ name, url, token: undefined });
-  const takesAny = isOpen(config);
-  const variable = credentialVariables[accessOf(config) === 'api_key' || takesAny ? 'api_key' : 'caller_token'];
+  const access = accessOf(config);
+  const takesAny = isOpen(config, access);
+  const variable = credentialVariables[access === 'api_key' || takesAny ? 'api_key' : 'caller_token'];
   const orAny = takesAny ? ', or any other text, because the API gets no credential' : '';
   return `${claudeCodeCommand({ name, url, token: `$${variable.name}` })} (${variable.about}${orAny})`;
 }

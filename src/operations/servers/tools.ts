@@ -9,6 +9,7 @@ import {
   indexOfTool,
   precheckTool,
   refuseBrokenViews,
+  refuseOverfilled,
   refuseTakenName,
   validTool,
   viewsAfterRename,
@@ -41,6 +42,7 @@ async function store(
   const views = viewsAfterRename(current, was, name);
   const config = { ...current.config, ...(views && { views }), tools };
   refuseBrokenViews(config, name);
+  if (tool) refuseOverfilled(config);
   const { server, isUnchanged } = await storeConfig(context, current, config, versionOf(input));
   const warnings = await warningsOfChange(context, server, tool);
   return {

@@ -26,10 +26,11 @@ const summaryFormat = 1;
 
 export function summaryOf(config: ServerConfig): ConfigSummary {
   const { description } = config;
+  const access = accessOf(config);
   return {
     ...(description !== undefined && { description }),
-    access: accessOf(config),
-    isOpen: isOpen(config),
+    access,
+    isOpen: isOpen(config, access),
     toolCount: enabledTools(config).length,
   };
 }

@@ -1,0 +1,93 @@
+import { credentialPath, credentialsOf, filledCredentialProblems } from '../../domain/config/authentication.ts';
+import {
+  type Filling,
+  filledHeaderProblems,
+  fillingProblem,
+  wholeFillingProblem,
+} from '../../domain/config/filling/filled-lengths.ts';
+import { withFixedArguments } from '../../domain/config/input-schema.ts';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import {
+  filledToolProblems,
+  fillingOf,
+  fillVariablesIn,
+  toolResolver,
+  urlsBelow,
+} from '../../domain/config/server-wide.ts';
+import type { Tool } from '../../domain/config/tool.ts';
+import { type Problem, plainFailure } from '../../errors.ts';
+
+/**
+ * A tool with everything in it that its server says for all tools. A configuration that was stored before there were
+ * limits may exceed them: such a tool has nothing filled but its URL, and each of its calls is refused.
+ */
+export type FilledTool = { tool: Tool; refusal: string | undefined };
+
+export type FilledTools = {
+  ofServer(tool: Tool): FilledTool;
+  /** `tool` as a view has it that fixes these arguments. It shares what is filled with the other views. */
+  ofView(tool: Tool, fixed: Readonly<Record<string, unknown>>): FilledTool;
+  /** What is filled, for the size of the cache. */
+  filling: Filling;
+};
+
+export function createFilledTools(config: ServerConfig): FilledTools {
+  const { variables } = config;
+  const filling = fillingOf(config);
+  const ofAll = refusalOfServer(config, wholeFillingProblem(filling));
+  const resolve = ofAll === undefined ? toolResolver(config) : undefined;
+  const urlOf = urlsBelow(config);
+  const refused = (tool: Tool, refusal: string) => ({ tool: { ...tool, url: urlOf(tool.url), headers: {} }, refusal });
+  const forViews = new Map<string, FilledTool>();
+  let byName: ReadonlyMap<string, Tool> | undefined;
+
+  function ofServer(tool: Tool): FilledTool {
+    const refusal = ofAll ?? textOf(filledToolProblems(tool, variables)[0]);
+    return resolve && refusal === undefined ? { tool: resolve(tool), refusal } : refused(tool, refusal ?? '');
+  }
+
+  function wholeTool(name: string): FilledTool {
+    byName ??= new Map(config.tools.map((tool) => [tool.name, tool]));
+    const made = forViews.get(name) ?? ofServer(byName.get(name) as Tool);
+    forViews.set(name, made);
+    return made;
+  }
+
+  return {
+    ofServer,
+    ofView(tool, fixed) {
+      const { tool: whole, refusal: ofWhole } = wholeTool(tool.name);
+      const message = Object.values(fixed).map((value) => fillingProblem(value, variables));
+      const refusal = ofWhole ?? message.find((found) => found !== undefined);
+      if (refusal !== undefined) return refused(tool, refusal);
+      const { title, description } = tool;
+      const filled = fillVariablesIn(fixed, variables) as Record<string, unknown>;
+      const input_schema = withFixedArguments(whole.input_schema, filled);
+      return { tool: { ...whole, ...(title !== undefined && { title }), description, input_schema }, refusal };
+    },
+    filling: ofAll === undefined ? filling : { ...filling, elsewhere: 0 },
+  };
+}
+
+/** Why no tool of a server can be filled. */
+function refusalOfServer(config: ServerConfig, ofWhole: string | undefined): string | undefined {
+  const { authentication, headers, variables } = config;
+  if (ofWhole !== undefined) return `the configuration of the server ${ofWhole}`;
+  const ofCredentials = credentialsOf(authentication).flatMap((one, index) =>
+    filledCredentialProblems(one, variables).map(({ path, message }) => ({
+      path: `${credentialPath(authentication, index)}.${path}`,
+      message,
+    })),
+  );
+  return textOf(ofCredentials[0] ?? filledHeaderProblems(headers, variables)[0]);
+}
+
+function textOf(problem: Problem | undefined): string | undefined {
+  return problem && `${problem.path} ${problem.message}`;
+}
+
+/** @throws ToolFailure invalid_arguments for a tool that could not be filled */
+export function refuseUnfillable({ refusal }: { refusal: string | undefined }): void {
+  if (refusal === undefined) return;
+  throw plainFailure('invalid_arguments', `this tool cannot be called until its configuration is changed: ${refusal}`);
+}
