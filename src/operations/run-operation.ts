@@ -245,7 +245,8 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
   if (!actor.servers) return;
   const slug = (raw as { slug?: unknown } | null | undefined)?.slug;
   const isOptional = op.input.shape.slug?.safeParse(undefined).success;
-  if (slug === undefined && isOptional) return;
+  // A list leaves other servers out. What makes a server has to say which.
+  if (slug === undefined && isOptional && op.effect === 'read') return;
   if (typeof slug !== 'string' || !actor.servers.includes(slug)) {
     throw serverOutsideOf(actor.servers, typeof slug === 'string' ? slug : '');
   }

@@ -67,7 +67,8 @@ describe('the tool result: parts of a JSON answer', () => {
     for (const cut of ['{"a":"\\ud83d', '{"a":"\\ud8', '{"a":"\\ud']) assert.match(await ofCall(cut), /not valid JSON/);
     const output_schema = { type: 'object', properties: { a: { type: 'number' } } };
     const misfit = await ofCall(`{"a":"${'x'.repeat(993)}${'😀'.repeat(10)}"}`, { output_schema });
-    assert.match(misfit, /x\ufffd"/);
+    // No character is cut in two.
+    assert.match(misfit, /x"\}/);
     assert.doesNotMatch(misfit, /\\ud/);
   });
 
@@ -163,6 +164,50 @@ describe('the tool result: parts of a JSON answer', () => {
     const many = `{"id":${JSON.stringify(Array(100_000).fill('x'))}}`;
     const list = { type: 'object', properties: { id: { type: 'array', items: { type: 'integer' } } } };
     assert.match(errorOf(await resultOf(many, { output_schema: list })), /^the answer does not fit output_schema: /);
+  });
+
+  it('[sec A10] a failure that shows the answer shows no credential in it, and no beginning of one', async () => {
+    const secret = 'stored-upstream-secret-9f8e7d';
+    const authentication = { type: 'Bearer', token: secret };
+    const key = await one.toolhost.key();
+    const output_schema = { type: 'object', properties: { id: { type: 'integer' } }, required: ['id'] };
+    const said = async (body: string, tool: Json) => {
+      const path = `/echoes-${++routes}`;
+      one.upstream.on(`GET ${path}`, () => ({ headers: { 'content-type': 'application/json' }, body }));
+      const slug = await one.serve({ url: path, ...tool }, { authentication });
+      return errorOf(await one.toolhost.callTool(slug, key, 'run'));
+    };
+    const expired = JSON.stringify({ error: `token Bearer ${secret} is expired` });
+    assert.equal(
+      await said(expired, { output_schema }),
+      'the answer does not fit output_schema: {"error":"token Bearer [redacted] is expired"}',
+    );
+    for (let before = 960; before < 1000; before += 7) {
+      const message = await said(JSON.stringify({ a: `${'x'.repeat(before)}${secret}` }), { output_schema });
+      assert.doesNotMatch(message, /stored/);
+      const long = JSON.stringify({ a: `${'x'.repeat(before)}${secret}`, b: 'y'.repeat(1_500_000) });
+      assert.doesNotMatch(await said(long, { output_schema, response_limit_bytes: 2_000_000 }), /stored/);
+    }
+    for (const [body, path] of [
+      [{ [secret]: 1 }, 'data'],
+      [{ a: { [secret]: 1 } }, 'a.data'],
+    ] as const)
+      assert.match(
+        await said(JSON.stringify(body), { response_transform: path }),
+        /the keys "\[redacted\]"|has the keys/,
+      );
+    assert.doesNotMatch(await said(JSON.stringify({ [secret]: 1 }), { response_transform: 'data' }), /stored/);
+  });
+
+  it('[sec A10] a password in the token of type Basic is a credential of its own', async () => {
+    for (const password of ['Sup3r-geheim-Passw0rd', 'Zauberwört-geheim']) {
+      const authentication = { type: 'Basic', token: Buffer.from(`anna:${password}`).toString('base64') };
+      const path = `/echoes-${++routes}`;
+      one.upstream.on(`GET ${path}`, () => ({ status: 400, body: { user: 'anna', password } }));
+      const slug = await one.serve({ url: path }, { authentication });
+      const message = errorOf(await one.toolhost.callTool(slug, await one.toolhost.key(), 'run'));
+      assert.match(message, /"user":"anna","password":"\[redacted\]"/);
+    }
   });
 
   it('[imp 2] a raw file under a type such as application/vnd.github.raw+json is text, unless it is JSON', async () => {

@@ -302,6 +302,39 @@ describe('logins of one person, whose calls fail', () => {
   }
 });
 
+describe('tokens that one person makes up, in networks of one IPv6 network', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  beforeEach(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({
+      egress: [upstream.port],
+      env: { TRUSTED_PROXIES: '1', CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' },
+      surroundings: { clock: () => 0 },
+    });
+    const which = { which: { type: 'string', description: 'Which' } };
+    const open = toolAt(`${upstream.url}/open?which=:which`, { input_schema: which });
+    await toolhost.createServer(serverAt('open', upstream.url, { tools: [open], authentication: { type: 'Bearer' } }));
+    await toolhost.createServer(
+      serverAt('inside', upstream.url, { authentication: { type: 'Bearer', token: 'stored' } }),
+    );
+  });
+  afterEach(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  const from = (network: number) => ({ 'x-forwarded-for': `2001:db8:1:${network.toString(16)}::1` });
+  const call = (network: number, which: string) =>
+    toolhost.rpc('open', `made-up-${network}`, 'tools/call', { name: 'get', arguments: { which } }, from(network));
+
+  it('[find A6] are one caller, so a circuit does not open for others', async () => {
+    upstream.on('*', ({ url }) => (url.endsWith('bad') ? { status: 503, body: {} } : { body: {} }));
+    const networks = [1, 2, 3, 4];
+    for (const network of networks) await call(network, 'good');
+    for (let n = 0; n < 25; n++) for (const network of networks) await call(network, 'bad');
+    const result = await toolhost.callTool('inside', await toolhost.key(), 'get');
+    assert.equal(result.isError, undefined, JSON.stringify(result));
+  });
+});
+
 describe('servers with a stored credential', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;

@@ -269,6 +269,13 @@ describe('a key that may do less', () => {
     assert.equal((await as('PATCH', '/servers/first', { description: 'Mine.' })).status, 200);
     assert.equal((await as('POST', '/servers', serverAt('third', upstream.url))).status, 404);
     assert.equal((await as('POST', '/check', serverAt('third', upstream.url))).status, 404);
+    // The name of a document would become the slug of a new server.
+    const document = { openapi: '3.0.0', info: { title: 'Fourth', version: '1' }, servers: [{ url: upstream.url }] };
+    const imported = { document: { ...document, paths: {} }, name: 'Fourth', mode: 'create' };
+    assert.equal(
+      (await as('POST', '/import', { ...imported, document: JSON.stringify(imported.document) })).status,
+      404,
+    );
     for (const path of ['/servers/second', '/servers?slug=second', '/calls?slug=second', '/grants?slug=second'])
       assert.equal((await as('GET', path)).status, 404, path);
     for (const path of ['/keys', '/audit']) assert.equal((await as('GET', path)).status, 403, path);

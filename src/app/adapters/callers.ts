@@ -1,4 +1,5 @@
 import type { Scope } from '../../domain/credentials/scopes.ts';
+import { widestNetwork } from '../../domain/networks.ts';
 import type { Lookup, Strangers } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
@@ -24,7 +25,7 @@ export function callersOf(
     verifyApiKey: keys.verify,
     known,
     tokenIds: createTokenIds((id) => known.find(id) !== undefined),
-    networkOf,
+    networkOf: (visit) => widestNetwork(networkOf(visit)),
     async findLogin(server, bearer, look) {
       const login = loginServerOf(server);
       const open = login && (await grants.open(login, bearer, look));

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { folded, type Layer, plainLayers } from './plain-layers.ts';
 
 /** Removes credentials from texts. */
@@ -73,19 +74,24 @@ export function redact(text: string, sensitive: readonly string[]): string {
 /** Forms in which an upstream may echo a credential, besides escapes, as layers are folded. */
 function formsOf(value: string): string[] {
   const bytes = Buffer.from(value);
-  // The token of type Basic is the base64 of user:password, and that is what an upstream would echo.
-  const pair = Buffer.from(value, 'base64').toString('latin1');
-  const forms = [value, ...(isPair(pair) ? [pair] : []), bytes.toString('hex'), bytes.toString('base64')];
+  const forms = [value, ...pairIn(value), bytes.toString('hex'), bytes.toString('base64')];
   const parts = [0, 1, 2].flatMap((shift) => partOf(bytes, shift));
   // A credential may itself have what looks like an escape, and then loses it in the same layer as the text around it.
   const plain = forms.flatMap((form) => plainLayers(form).map(({ text }) => text));
   return [...plain, ...parts.map(folded)].filter(isLong);
 }
 
+/** The token of type Basic is the base64 of `user:password`, of which an upstream would echo the pair or the password. */
+function pairIn(value: string): string[] {
+  const bytes = Buffer.from(value, 'base64');
+  const texts = isUtf8(bytes) ? [bytes.toString('utf8')] : [bytes.toString('latin1')];
+  return texts.filter(isPair).flatMap((pair) => [pair, pair.slice(pair.indexOf(':', 1) + 1)]);
+}
+
 /** Whether a text is `user:password`: printable, with a colon between its first and its last character. */
 function isPair(text: string): boolean {
   const colon = text.indexOf(':', 1);
-  return colon > 0 && colon < text.length - 1 && /^[\x20-\x7e]+$/.test(text);
+  return colon > 0 && colon < text.length - 1 && !/\p{C}/u.test(text);
 }
 
 /** What Base64 makes of a value behind `shift` bytes more than a multiple of three, whatever is around it. */

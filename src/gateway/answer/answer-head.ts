@@ -13,6 +13,8 @@ export type AnswerHead = {
   /** The name of the file that the body is, fit to be shown. */
   fileName: string | undefined;
   shown: readonly ShownHeader[];
+  /** The credentials of the call, which failures must not show. */
+  sensitive: readonly string[];
 };
 
 /** Longest value of a header that is passed on, in characters. Half a link is useless, so nothing is cut. */
@@ -30,6 +32,7 @@ export function headOf({ headers }: Answer, reading: Reading, sensitive: readonl
     contentType: openType(contentTypeOf(headers), sensitive),
     fileName: disposition === undefined ? undefined : openName(String(disposition), sensitive),
     shown: shownHeaders(headers, reading, sensitive),
+    sensitive,
   };
 }
 

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { redact, redactor } from '../../domain/credentials/redactor.ts';
 import { knownMediaType } from '../../domain/http/known-media-type.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
@@ -17,6 +18,7 @@ import { type AnswerBlock, binaryBlock, multipartBlocks } from './content-blocks
 import type { CutResult } from './fit-answer.ts';
 import { JsonTextBlock } from './json-text-block.ts';
 import { carriedOut, fieldForJson, type Reading } from './reading.ts';
+import { redactedStart } from './redact.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 import { withHeaderSlot, withHeaders } from './with-headers.ts';
 
@@ -31,6 +33,19 @@ const maxDepth = 1000;
  * @throws TooMuchWork
  */
 export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
+  try {
+    return contentOf(body, head, reading, mostSteps);
+  } catch (error) {
+    throw error instanceof ToolFailure ? withoutCredentials(error, head) : error;
+  }
+}
+
+/** A failure may name what the upstream wrote. */
+function withoutCredentials({ outcome, message, problems, forRecord }: ToolFailure, { sensitive }: AnswerHead) {
+  return new ToolFailure(outcome, redact(message, sensitive), problems, forRecord);
+}
+
+function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
   const { contentType, fileName } = head;
   const type = mediaTypeOf(contentType);
   const isRaw = type.endsWith(rawSuffix);
@@ -82,7 +97,7 @@ function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps:
   if (scan.depth > maxDepth) throw plainFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
   const chosen = isWhole && scan.isCompact ? bytes : chosenPart(bytes, reading);
   const structured = withHeaderSlot(chosen, head, reading);
-  if (reading.output) checkOutput(structured, reading.output, mostSteps);
+  if (reading.output) checkOutput(structured, head, reading.output, mostSteps);
   const result = block && scan.isCompact ? block.result() : resultOf(chosen);
   return head.shown.length === 0 ? result : withHeaders({ ...result, structured }, head);
 }
@@ -94,10 +109,13 @@ function chosenPart(bytes: Buffer, { transform, fields }: Reading): Buffer {
   return fields ? keepFields(part, fields) : compactJson(part);
 }
 
-function checkOutput(json: Buffer, output: OutputCheck, mostSteps: number): void {
+/** Bytes of an answer that a failure shows. */
+const shownBytes = 1000;
+
+function checkOutput(json: Buffer, { sensitive }: AnswerHead, output: OutputCheck, mostSteps: number): void {
   const value: unknown = JSON.parse(json.toString('utf8'));
   if (output.fits(value, mostSteps)) return;
-  const start = json.toString('utf8', 0, 4000).slice(0, 1000);
+  const start = redactedStart(json, shownBytes, redactor(sensitive));
   const sentence = 'the answer does not fit output_schema';
   throw new ToolFailure('transform', `${sentence}: ${start}`, [], `${sentence}${misfitOf(value, output, mostSteps)}`);
 }

@@ -64,7 +64,7 @@ export type CallerOptions = {
   onUnknown: (visit: Visit) => void;
   known: KnownCallers;
   tokenIds: TokenIds;
-  /** The address of a request, as limits count it. */
+  /** The widest network around the address of a request that one person may have: they are one caller. */
   networkOf: (visit: Visit) => string;
   /** Called when one of our API keys would have been forwarded to an upstream. */
   onMisdirectedKey: (server: HostedServer) => void;
