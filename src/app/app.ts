@@ -56,7 +56,7 @@ export type App = {
   /** See `Database`. */
   lost: Promise<string>;
   /** For the exit: threads that are busy in native code cannot be ended. */
-  threads: Pick<ThreadPool, 'states'>;
+  threads: Pick<ThreadPool, 'states' | 'counts'>;
   /** False when data that waited to be written was lost. */
   close(): Promise<boolean>;
 };

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
+import type { WorkParty } from '../domain/work/party-lines.ts';
 
 /** Memory that counts the bytes of some work. */
 export type HeldMemory = {
@@ -14,6 +15,8 @@ export type HeldMemory = {
 export type Exchange = {
   /** The workspace that sends it. Workspaces never share connections. */
   workspaceId: string;
+  /** Whom it is for in the workspace: whose turn it takes where its answer is decoded. */
+  party?: WorkParty | undefined;
   origin: string;
   /**
    * A digest of the credentials that are sent. A connection carries only requests with the same digest; without one it

@@ -1,5 +1,6 @@
 import { FairQueue, type QueueLimits } from '../domain/work/fair-queue.ts';
 import type { Held, MemoryBudget } from '../domain/work/memory-budget.ts';
+import type { WorkParty } from '../domain/work/party-lines.ts';
 import { JobError } from '../errors.ts';
 import type { HeldMemory } from '../outbound/exchange.ts';
 import { JobCounts } from './job-counts.ts';
@@ -11,6 +12,8 @@ export type JobRequest<Kind extends JobKind> = {
   input: JobInput<Kind>;
   /** The owner of the job: workspaces take turns. */
   workspaceId: string;
+  /** Whom it is for in the workspace; undefined for the workspace itself. */
+  party?: WorkParty | undefined;
   /** Longest time that it may run, in ms; its thread is ended then. */
   limitMs: number;
   /** Memory of the input that is transferred, and no longer usable here. */
@@ -92,7 +95,8 @@ export class ThreadPool {
       const job = { ...request, isLong, thread: undefined, bytes, own, stopWaiting: undefined, resolve, reject } as Job;
       if (this.#isClosed) this.#refuse(job, 'refused', stopping);
       else if (own && !own.add(bytes)) this.#refuse(job, 'refused', noMemory);
-      else if (!this.#queue.add(job.workspaceId, job)) this.#refuse(job, 'refused', 'too much of the kind is waiting');
+      else if (!this.#queue.add(job.workspaceId, job, job.party))
+        this.#refuse(job, 'refused', 'too much of the kind is waiting');
       else {
         request.onGone?.(() => this.#cancel(job));
         const held = own ?? request.held;
@@ -142,12 +146,18 @@ export class ThreadPool {
     return all - this.states().ending < most && all < 2 * most;
   }
 
-  /** With several threads, neither one workspace nor long jobs ever occupy all of them, nor all that may be ending. */
-  #mayRun(workspaceId: string, { isLong }: Job): boolean {
+  /**
+   * With several threads, neither one workspace nor long jobs ever occupy all of them, nor all that may be ending; nor do
+   * strangers all that their workspace may.
+   */
+  #mayRun(workspaceId: string, { isLong, party }: Job): boolean {
     const most = Math.max(1, this.#options.threads - 1);
-    const isFree = (running: number, unended: number) => running < most && running + unended < 2 * most;
     const [running, unended] = [this.#running, this.#unended];
-    return isFree(running.of(workspaceId), unended.of(workspaceId)) && !(isLong && !isFree(running.long, unended.long));
+    if (!isFree(running.of(workspaceId), unended.of(workspaceId), most)) return false;
+    if (isLong && !isFree(running.long, unended.long, most)) return false;
+    if (!party?.isStranger) return true;
+    const ofStrangers = [running.ofStrangers(workspaceId), unended.ofStrangers(workspaceId)] as const;
+    return isFree(...ofStrangers, Math.max(1, most - 1), 2 * most - 1);
   }
 
   #startThread(): JobThread {
@@ -193,12 +203,12 @@ export class ThreadPool {
   }
 
   #cancel(job: Job): void {
-    if (this.#queue.remove(job.workspaceId, job)) this.#refuse(job, 'cancelled', 'the caller went away');
+    if (this.#queue.remove(job.workspaceId, job, job.party)) this.#refuse(job, 'cancelled', 'the caller went away');
     else job.thread?.cancel(job, graceMs);
   }
 
   #giveUp(job: Job, why: string): void {
-    if (this.#queue.remove(job.workspaceId, job)) this.#refuse(job, 'refused', why);
+    if (this.#queue.remove(job.workspaceId, job, job.party)) this.#refuse(job, 'refused', why);
   }
 
   #refuse(job: Job, reason: 'refused' | 'cancelled', message: string): void {
@@ -207,6 +217,11 @@ export class ThreadPool {
     this.#outcomes[reason]++;
     job.reject(new JobError(reason, message));
   }
+}
+
+/** Whether another job may run beside these; `most` at a time, and `mostThreads` with those that end. */
+function isFree(running: number, unended: number, most: number, mostThreads = 2 * most): boolean {
+  return running < most && running + unended < mostThreads;
 }
 
 /** Jobs of half a minute; no call waits for one. */

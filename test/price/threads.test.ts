@@ -112,6 +112,32 @@ describe('jobs on threads', () => {
     assert.ok((await Promise.all(flood)).includes('refused'));
   });
 
+  it('[find A6] parties of a workspace take turns, and strangers together have one of two', async () => {
+    const threads = start({ queue: { ofWorkspace: 20, ofAll: 60 } });
+    const ended: string[] = [];
+    const run = (name: string, isStranger: boolean) =>
+      threads.run(check(short, { party: { name, isStranger } })).then(() => ended.push(name));
+    const strangers = ['s1', 's1', 's1', 's1', 's2', 's3'].map((name) => run(name, true));
+    await Promise.all([...strangers, ...['a', 'a', 'b'].map((name) => run(name, false))]);
+    assert.deepEqual(ended, ['s1', 'a', 's1', 'b', 's2', 'a', 's3', 's1', 's1']);
+  });
+
+  it('[find A6] of one party, and of strangers together, no more wait than leave places to others', async () => {
+    const threads = start({ queue: { ofWorkspace: 10, ofAll: 40 } });
+    const of = (name: string, isStranger: boolean) =>
+      reasonOf(threads.run(check(short, { party: { name, isStranger } })));
+    const many = (count: number, ...party: [string, boolean]) => Array.from({ length: count }, () => of(...party));
+    const waiting = () => threads.counts().waiting;
+    const flood = many(10, 's1', true);
+    assert.equal(waiting(), 4, 'one stranger has half of what is left');
+    flood.push(...['s2', 's3', 's4', 's5'].map((name) => of(name, true)));
+    assert.equal(waiting(), 5, 'all strangers have half of all');
+    const key = many(10, 'a', false);
+    assert.equal(waiting(), 7);
+    assert.equal(await of('b', false), 'none');
+    assert.ok((await Promise.all([...flood, ...key])).includes('refused'));
+  });
+
   it('[find A2] [imp 1] imports of several workspaces leave a thread to calls', async () => {
     const threads = start();
     const rules = { managementSlug: 'manage', egressAllow: '', ownHosts: [] };
@@ -251,6 +277,30 @@ describe('jobs on threads', () => {
       for (const workspaceId of ['a', 'a']) await hangAndGiveUp(threads, workspaceId);
       const waiting = reasonOf(threads.run(check(short, { workspaceId: 'a' })));
       assert.equal((await threads.run(check(short, { workspaceId: 'b' }))).failure, undefined);
+      assert.equal(threads.counts().waiting, 1);
+      expire(10);
+      assert.equal(await waiting, 'refused');
+    });
+
+    it('[find A6] strangers never have all threads that their workspace may', async () => {
+      const threads = start({ threads: 4 });
+      const party = { name: 's', isStranger: true };
+      const hung = [await hang(threads, 'one', { party }), await hang(threads, 'one', { party })];
+      const waiting = reasonOf(threads.run(check(short, { party: { name: 's2', isStranger: true } })));
+      assert.equal((await threads.run(check(short, { party: { name: 'a', isStranger: false } }))).failure, undefined);
+      assert.equal(threads.counts().waiting, 1);
+      await hung[0]?.giveUp();
+      assert.equal(await waiting, 'none', 'they have as many again while their threads do not end');
+      await hung[1]?.giveUp();
+    });
+
+    it('[find A6] strangers whose threads do not end leave one to their workspace', async () => {
+      const { after, expire } = waits();
+      const threads = start({ after, waitMs: 10 });
+      const party = { name: 's', isStranger: true };
+      await (await hang(threads, 'one', { party })).giveUp();
+      const waiting = reasonOf(threads.run(check(short, { party })));
+      assert.equal((await threads.run(check(short, { party: { name: 'a', isStranger: false } }))).failure, undefined);
       assert.equal(threads.counts().waiting, 1);
       expire(10);
       assert.equal(await waiting, 'refused');

@@ -2,7 +2,7 @@
  * Loaded by each thread of a process with `hangingJobs`. A job whose input says `hang at` waits in a native function that
  * cannot be interrupted, as some of V8 are: it reads a pipe until that is closed.
  */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { isMainThread, parentPort } from 'node:worker_threads';
 
 type Question = { input?: { body?: unknown } };
@@ -15,7 +15,8 @@ if (!isMainThread && parentPort) {
       const body = event === 'message' ? value?.input?.body : undefined;
       const pipe =
         body instanceof Uint8Array && /"hang at":"([^"]+)"/.exec(Buffer.from(body.subarray(0, 1000)).toString());
-      if (pipe) readFileSync(pipe[1] as string);
+      // A job that was let go before has no pipe any more.
+      if (pipe && existsSync(pipe[1] as string)) readFileSync(pipe[1] as string);
       listener(value as never);
     });
 }

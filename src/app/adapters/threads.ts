@@ -85,10 +85,10 @@ export function configurationWork(threads: ThreadPool, rules: RuleSource): Check
 
 /** Decodes compressed answers of upstreams on threads. */
 export function decodingWork(threads: ThreadPool): DecodeOnThread {
-  return (input, { workspaceId, onGone, held }) => {
+  return (input, { workspaceId, party, onGone, held }) => {
     const kind = 'decode-body';
     const transfer = ownMemory(input.body);
-    return threads.run({ kind, input, workspaceId, onGone, held, limitMs: limitMs[kind], transfer });
+    return threads.run({ kind, input, workspaceId, party, onGone, held, limitMs: limitMs[kind], transfer });
   };
 }
 

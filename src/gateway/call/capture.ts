@@ -16,6 +16,7 @@ import { cut } from '../answer/redact.ts';
 import { startOfContent } from '../answer/result-start.ts';
 import { isJson, isText } from '../answer/text-body.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
+import { workPartyOf } from '../work-party.ts';
 import type { Call } from './call.ts';
 import { cutField, maxCapturedBytes, maxFieldBytes, type RawCapture, writeCapture } from './capture-job.ts';
 import { findPreview } from './preview-call.ts';
@@ -88,7 +89,13 @@ async function captureText(call: Call, result: ToolResult | undefined, threads: 
     sensitive,
   };
   if (!isLarge(raw)) return writeCapture(raw).output.document;
-  return (await threads.writeCapture(raw, { workspaceId: server.workspaceId, onGone: undefined })).document;
+  return (
+    await threads.writeCapture(raw, {
+      workspaceId: server.workspaceId,
+      party: workPartyOf(call.caller),
+      onGone: undefined,
+    })
+  ).document;
 }
 
 function isLarge({ arguments: args, request, response, result, answer, sensitive }: RawCapture): boolean {

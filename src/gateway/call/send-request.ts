@@ -11,6 +11,7 @@ import { countFilled, secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
 import { type Signing, signablePath, signatureOf } from '../credentials/sign-request.ts';
 import { tokensOf } from '../credentials/tokens-of-call.ts';
+import { workPartyOf } from '../work-party.ts';
 import type { Call, CallRequest } from './call.ts';
 import { multipartBody } from './multipart-body.ts';
 
@@ -92,6 +93,7 @@ export function sendOnce(
   const traceparent = isElsewhere ? undefined : (span?.traceparent ?? asked.traceparent);
   const sent = client.send({
     workspaceId: server.workspaceId,
+    party: workPartyOf(caller),
     origin: request.origin,
     credentialHash,
     caller: isElsewhere ? elsewhere(caller) : caller,
