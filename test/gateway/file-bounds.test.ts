@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
-import { after, before, describe, it } from 'node:test';
+import { after, afterEach, before, describe, it } from 'node:test';
 import { localWorkspace } from '../../src/config.ts';
 import { mostOfFiles } from '../../src/store/calls/files.ts';
 import { eventually } from '../support/eventually.ts';
@@ -18,11 +18,20 @@ describe('the bounds of files of answers', () => {
   let one: OneTool;
   let slug: string;
   let answer: Answer;
+  /** Of the clock that tells who is slow. */
+  let aheadMs = 0;
   before(async () => {
-    one = await startOneTool({ env: { SERVER_HOSTS: '*.tools.localhost', TRUSTED_PROXIES: '1' } });
+    const runningClock = () => performance.now() + aheadMs;
+    one = await startOneTool({
+      env: { SERVER_HOSTS: '*.tools.localhost', TRUSTED_PROXIES: '1' },
+      surroundings: { runningClock },
+    });
     one.upstream.on('GET /file', () => answer);
     const views = { part: { tools: ['run'] } };
     slug = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer' }, views });
+  });
+  afterEach(async () => {
+    await one.toolhost.running.app.runner.db.deleteFrom('files').execute();
   });
   after(() => one.stop());
 
@@ -34,29 +43,80 @@ describe('the bounds of files of answers', () => {
   };
   const counted = async (event: string) => (await scrape(one.toolhost.url)).value('toolhost_files_total', { event });
   /** A download that reads nothing but the head. */
-  async function begin(url: string): Promise<IncomingMessage> {
-    const sent = request(url, { agent: false });
+  async function begin(url: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+    const sent = request(url, { agent: false, headers });
     sent.end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     response.on('error', () => undefined);
     return response;
   }
 
+  /** As many downloads as there are for this address. */
+  const beginMany = async (count: number, url: string, headers: Record<string, string>) => {
+    const open: IncomingMessage[] = [];
+    for (let n = 0; n < count; n++) {
+      const response = await begin(url, headers);
+      if (response.statusCode === 200) open.push(response);
+      else assert.deepEqual([response.statusCode, response.headers['retry-after']], [429, '5']);
+    }
+    return open;
+  };
+  const withKey = async () => {
+    const { toolhost } = one;
+    const key = await toolhost.key();
+    const stored = await one.serve({ url: '/file' }, { authentication: { type: 'Bearer', token: 'x' } });
+    const url = addressOf(await toolhost.callTool(stored, key, 'run'));
+    return { url, headers: { authorization: `Bearer ${key}` } };
+  };
+
   it('[agent 4] 20 downloads of a workspace run at once; one that ends early frees its slot and is counted', async () => {
-    const url = await given(10 * megabyte);
-    const open = await Promise.all(Array.from({ length: 20 }, () => begin(url)));
-    assert.deepEqual(
-      open.map(({ statusCode }) => statusCode),
-      Array(20).fill(200),
-    );
-    const refused = await begin(url);
-    assert.deepEqual([refused.statusCode, refused.headers['retry-after']], [429, '5']);
-    refused.destroy();
+    await given(10 * megabyte);
+    const before = await counted('cut');
+    const { url, headers } = await withKey();
+    const open = await beginMany(21, url, headers);
+    assert.equal(open.length, 20);
     for (const response of open) response.destroy();
-    await eventually(async () => assert.equal(await counted('cut'), 20));
-    const next = await begin(url);
+    await eventually(async () => assert.equal(await counted('cut'), before + 20));
+    const next = await begin(url, headers);
     assert.equal(next.statusCode, 200);
     next.destroy();
+    await eventually(async () => assert.equal(await counted('cut'), before + 21));
+  });
+
+  it('[find A6] one address without a key leaves downloads to others, whatever token it brings', async () => {
+    await given(10 * megabyte);
+    const key = await withKey();
+    const url = addressOf(await one.call(await one.serve({ url: '/file' })));
+    const before = await counted('cut');
+    const open: IncomingMessage[] = [];
+    for (const made of [{}, { authorization: 'Bearer made-up' }, { authorization: 'Bearer another' }])
+      open.push(...(await beginMany(8, url, { 'x-forwarded-for': '203.0.113.1', ...made })));
+    assert.equal(open.length, 7, 'half of what is left');
+    const others = await beginMany(13, key.url, key.headers);
+    assert.equal(others.length, 13);
+    for (const response of [...open, ...others]) response.destroy();
+    await eventually(async () => assert.equal(await counted('cut'), before + 20));
+  });
+
+  it('[find A6] when all places are taken, a caller with a key gets that of a stranger who reads slowly', async () => {
+    const url = await given(10 * megabyte);
+    const key = await withKey();
+    const before = await counted('cut');
+    const open: IncomingMessage[] = [];
+    for (let n = 1; open.length < 20; n++) {
+      assert.ok(n < 20, `${open.length} downloads`);
+      open.push(...(await beginMany(8, url, { 'x-forwarded-for': `203.0.113.${n}` })));
+    }
+    const mine = await eventually(async () => {
+      aheadMs += 2000;
+      const response = await begin(key.url, key.headers);
+      assert.equal(response.statusCode, 200);
+      return response;
+    });
+    await eventually(async () => assert.equal(await counted('cut'), before + 1));
+    assert.equal((await begin(url, { 'x-forwarded-for': '203.0.113.1' })).statusCode, 429);
+    for (const response of [...open, mine]) response.destroy();
+    await eventually(async () => assert.equal(await counted('cut'), before + 21));
   });
 
   it('[agent 4] however many downloads some workspaces begin, another one can begin its own', async () => {

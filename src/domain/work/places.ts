@@ -1,5 +1,6 @@
 import { AppError } from '../../errors.ts';
 import { hasRoom, type WorkLimits } from './bounded-work.ts';
+import type { WorkParty } from './party-lines.ts';
 
 export type PlacesOptions = {
   most: WorkLimits;
@@ -18,34 +19,52 @@ export type PlacesOptions = {
  */
 export type Place = { gone: AbortSignal; slowly<Result>(work: () => Promise<Result>): Promise<Result> };
 
-type Taken = { workspaceId: string; slowSince: number | undefined; gone: AbortController };
+/** `party`: undefined for work of the workspace itself. */
+type Owner = { workspaceId: string; party: WorkParty | undefined };
+type Taken = Owner & { slowSince: number | undefined; gone: AbortController };
 
 /**
  * Makes a function that gives work a place where there is room, and otherwise refuses at once. Hosts and clients may be as
  * slow as they like: when all places are taken, a workspace that has none gets the one that has been slow for longest,
- * first of a workspace with several.
+ * first of a workspace with several. Within a workspace, so does a party that has none; a stranger gets no more than half
+ * of the places that are left to the workspace, and never that of a caller who is known.
  * @throws AppError tooMany, and what the work throws
  */
 export function createPlaces({ most, firmMs, clock, noRoom, lost }: PlacesOptions) {
   const taken = new Set<Taken>();
-  const ofWorkspace = (id: string) => [...taken].filter(({ workspaceId }) => workspaceId === id).length;
+  const placesOf = (id: string) => [...taken].filter(({ workspaceId }) => workspaceId === id);
+  const isSlow = ({ slowSince: since }: Taken) => since !== undefined && clock() - since >= firmMs;
 
-  /** Ends slow work if that is what a workspace without a place needs. Returns whether there is room now. */
-  function makeRoom(workspaceId: string): boolean {
-    const own = ofWorkspace(workspaceId);
+  /** Ends slow work if that is what a workspace or a party without a place needs. Returns whether there is room now. */
+  function makeRoom({ workspaceId, party }: Owner): boolean {
+    const places = placesOf(workspaceId);
+    const own = places.length;
     const free = most.ofAll - taken.size;
-    if (free > 0 || own > 0) return hasRoom(most, own, free);
-    const slow = [...taken].filter(({ slowSince: since }) => since !== undefined && clock() - since >= firmMs);
-    const one = slow.find((other) => ofWorkspace(other.workspaceId) > 1) ?? slow[0];
+    if (hasRoom(most, own, free)) return !party?.isStranger || ofParty(places, party) * 2 <= most.ofWorkspace - own;
+    if (own === 0) return end([...taken].filter(isSlow), (other) => placesOf(other.workspaceId).length > 1);
+    if (!party || ofParty(places, party) > 0) return false;
+    const slow = places.filter(isSlow);
+    const ofStrangers = slow.filter((other) => other.party?.isStranger);
+    const candidates = party.isStranger || ofStrangers.length > 0 ? ofStrangers : slow;
+    return end(candidates, (other) => other.party !== undefined && ofParty(places, other.party) > 1);
+  }
+
+  /** Ends the first of these whose owner has several, or the first of all. */
+  function end(slow: Taken[], hasSeveral: (one: Taken) => boolean): boolean {
+    const one = slow.find(hasSeveral) ?? slow[0];
     if (!one) return false;
     taken.delete(one);
     one.gone.abort();
     return true;
   }
 
-  return async <Result>(workspaceId: string, work: (place: Place) => Promise<Result>): Promise<Result> => {
-    if (!makeRoom(workspaceId)) throw tooMany(noRoom);
-    const place: Taken = { workspaceId, slowSince: undefined, gone: new AbortController() };
+  return async <Result>(
+    workspaceId: string,
+    work: (place: Place) => Promise<Result>,
+    party?: WorkParty,
+  ): Promise<Result> => {
+    if (!makeRoom({ workspaceId, party })) throw tooMany(noRoom);
+    const place: Taken = { workspaceId, party, slowSince: undefined, gone: new AbortController() };
     const { signal: gone } = place.gone;
     taken.add(place);
     try {
@@ -65,6 +84,10 @@ export function createPlaces({ most, firmMs, clock, noRoom, lost }: PlacesOption
       taken.delete(place);
     }
   };
+}
+
+function ofParty(places: readonly Taken[], { name, isStranger }: WorkParty): number {
+  return places.filter(({ party }) => party?.name === name && party.isStranger === isStranger).length;
 }
 
 function tooMany(message: string, cause?: unknown): AppError {

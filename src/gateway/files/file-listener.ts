@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import { attachment } from '../../domain/files/file-names.ts';
 import type { Lookup, Strangers, Visit } from '../../domain/visit.ts';
-import { createBoundedWork } from '../../domain/work/bounded-work.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import type { WorkParty } from '../../domain/work/party-lines.ts';
+import { createPlaces, type Place } from '../../domain/work/places.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import { byteRange } from '../../http/byte-range.ts';
 import type { Incoming } from '../../http/incoming.ts';
@@ -14,6 +15,7 @@ import type { CallerOptions } from '../callers/caller.ts';
 import { callerDigest } from '../callers/caller-digest.ts';
 import { resolveCaller } from '../callers/resolve-caller.ts';
 import { type HostedServer, serverOrView } from '../hosted/hosted-server.ts';
+import { partyOfNetwork, workPartyOf } from '../work-party.ts';
 import type { FileAddresses } from './file-addresses.ts';
 import type { KeptFiles } from './kept-files.ts';
 import { sendBytes } from './send-bytes.ts';
@@ -29,28 +31,38 @@ export type FileListenerParts = {
   onAnswered: (status: number) => void;
   /** How long a client may take to read a chunk, in ms. */
   slowReaderMs: number;
+  /** Monotonic ms in which this process ran. */
+  runningClock: () => number;
 };
 
 /** Downloads at once, in a process and of one workspace. Each holds up to two chunks in memory. */
-const mostDownloads = { ofWorkspace: 20, ofAll: 100 };
+const most = { ofWorkspace: 20, ofAll: 100 };
+const firmMs = 2000;
 
 /**
  * `GET /files/{id}`: serves a file of an answer. The address suffices, because a browser that opens it has no credential.
  * A request that has one must come from the caller that got the address.
  */
 export function createFileListener(parts: FileListenerParts) {
-  const download = createBoundedWork(mostDownloads, 'too many files are downloaded at once; try again');
+  const inPlace = createPlaces({
+    most,
+    firmMs,
+    clock: parts.runningClock,
+    noRoom: 'too many files are downloaded at once; try again',
+    lost: 'the client read the file slowly while others waited; download the rest of it',
+  });
   return async function serveFile(incoming: Incoming, id: string): Promise<void> {
     const { request, response } = incoming;
     try {
       if (request.method !== 'GET' && request.method !== 'HEAD')
         throw new AppError('methodNotAllowed', 'files are read with GET or HEAD');
-      const file = await findFor(incoming, id, parts);
-      if (!file) {
+      const found = await findFor(incoming, id, parts);
+      if (!found) {
         parts.files.count('missing');
         throw new AppError('notFound', 'there is no file at this address; an address works for ten minutes');
       }
-      await download(file.workspaceId, () => serve(incoming, file, parts));
+      const { file, party } = found;
+      await inPlace(file.workspaceId, (place) => serve(incoming, file, place, parts), party);
     } catch (error) {
       await refuse(incoming, error, parts);
     } finally {
@@ -59,7 +71,7 @@ export function createFileListener(parts: FileListenerParts) {
   };
 }
 
-/** The file that this request may have. */
+/** The file that this request may have, and whose the request is. */
 async function findFor({ request, ownOrigin }: Incoming, id: string, parts: FileListenerParts) {
   const look = parts.strangers.lookFor(request);
   const file = await parts.files.find(id, look);
@@ -68,18 +80,27 @@ async function findFor({ request, ownOrigin }: Incoming, id: string, parts: File
   if (ownOrigin !== undefined && !parts.fileAddresses.isOwnOrigin(ownOrigin, slug)) return undefined;
   const server = serverOrView(await parts.findServer(slug, look), view);
   if (server?.id !== file.serverId) return undefined;
-  return (await mayRead(server, file, request, { look, callers: parts.callers })) ? file : undefined;
+  const party = await readerOf(server, file, request, { look, callers: parts.callers });
+  return party && { file, party };
 }
 
 type Reader = { look: Lookup; callers: CallerOptions };
 
-async function mayRead(server: HostedServer, file: FileRow, visit: Visit, { look, callers }: Reader): Promise<boolean> {
+/** Undefined for one who may not read the file. */
+async function readerOf(
+  server: HostedServer,
+  file: FileRow,
+  visit: Visit,
+  { look, callers }: Reader,
+): Promise<WorkParty | undefined> {
   try {
     const admitted = await resolveCaller(server, visit, callers, look);
-    return callerDigest(admitted()) === file.caller;
+    const caller = admitted();
+    return callerDigest(caller) === file.caller ? workPartyOf(caller) : undefined;
   } catch (error) {
     if (!(error instanceof Unauthenticated)) throw error;
-    return error.refusal === 'missing' && visit.headers.authorization === undefined;
+    const isWithout = error.refusal === 'missing' && visit.headers.authorization === undefined;
+    return isWithout ? partyOfNetwork(callers.networkOf(visit)) : undefined;
   }
 }
 
@@ -91,7 +112,7 @@ const fixedHeaders = [
   ...['Referrer-Policy', 'no-referrer'],
 ];
 
-async function serve({ request, response, headers }: Incoming, file: FileRow, parts: FileListenerParts) {
+async function serve({ request, response, headers }: Incoming, file: FileRow, place: Place, parts: FileListenerParts) {
   const { bytes: length, head } = file;
   const tag = `"${file.id}"`;
   const isSame = request.headers['if-range'] === undefined || request.headers['if-range'] === tag;
@@ -113,8 +134,14 @@ async function serve({ request, response, headers }: Incoming, file: FileRow, pa
     return;
   }
   const chunk = (number: number) => parts.files.chunk(file, number);
-  const isWhole = await sendBytes(response, { first, last }, chunk, parts.slowReaderMs);
-  parts.files.count(isWhole ? 'served' : 'cut');
+  const { slowReaderMs } = parts;
+  place.gone.addEventListener('abort', () => response.destroy());
+  let isWhole = false;
+  try {
+    isWhole = await sendBytes(response, { first, last }, chunk, { slowReaderMs, slowly: place.slowly });
+  } finally {
+    parts.files.count(isWhole ? 'served' : 'cut');
+  }
 }
 
 /** Answers with a problem document, or a page for a person. Once bytes were sent, only the connection can say so. */

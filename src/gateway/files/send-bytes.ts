@@ -1,8 +1,16 @@
 import type { ServerResponse } from 'node:http';
 import { fileChunkBytes } from '../../domain/files/kept-files.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
+import type { Place } from '../../domain/work/places.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
 import type { ByteRange } from '../../http/byte-range.ts';
+
+export type Patience = {
+  /** How long a client may take to read a chunk, in ms. */
+  slowReaderMs: number;
+  /** Runs what waits for the client; rejects when the download has to end. */
+  slowly: Place['slowly'];
+};
 
 /**
  * Sends the bytes of a file, chunk after chunk, each after the client has taken the one before it, and ends the response.
@@ -12,7 +20,7 @@ export async function sendBytes(
   response: ServerResponse,
   { first, last }: ByteRange,
   chunk: (number: number) => Promise<Buffer | undefined>,
-  slowReaderMs: number,
+  { slowReaderMs, slowly }: Patience,
 ): Promise<boolean> {
   const end = last + 1;
   for (let at = first; at < end; ) {
@@ -26,10 +34,10 @@ export async function sendBytes(
     at = start + fileChunkBytes;
     // Opening a chunk takes up to a millisecond of the event loop.
     await nextTurn();
-    if (response.writableNeedDrain && !(await drained(response, slowReaderMs))) return false;
+    if (response.writableNeedDrain && !(await slowly(() => drained(response, slowReaderMs)))) return false;
   }
   response.end();
-  return response.writableFinished || finished(response, slowReaderMs);
+  return response.writableFinished || slowly(() => finished(response, slowReaderMs));
 }
 
 /** Waits until the client has taken what was written. */
