@@ -1,5 +1,5 @@
 import { widestNetwork } from '../domain/networks.ts';
-import type { WorkParty } from '../domain/work/party-lines.ts';
+import type { WorkParty } from '../domain/work/fair-queue.ts';
 import type { Caller } from './callers/caller.ts';
 import { partyOf } from './callers/known-callers.ts';
 import { isProvenCaller } from './limits/activity.ts';

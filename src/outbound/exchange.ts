@@ -1,6 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import type { WorkParty } from '../domain/work/party-lines.ts';
 
 /** Memory that counts the bytes of some work. */
 export type HeldMemory = {
@@ -16,7 +15,7 @@ export type Exchange = {
   /** The workspace that sends it. Workspaces never share connections. */
   workspaceId: string;
   /** Whom it is for in the workspace: whose turn it takes where its answer is decoded. */
-  party?: WorkParty | undefined;
+  party?: { readonly name: string; readonly isStranger: boolean } | undefined;
   origin: string;
   /**
    * A digest of the credentials that are sent. A connection carries only requests with the same digest; without one it

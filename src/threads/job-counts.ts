@@ -1,4 +1,4 @@
-import type { WorkParty } from '../domain/work/party-lines.ts';
+import type { WorkParty } from '../domain/work/fair-queue.ts';
 
 type Counted = { workspaceId: string; party?: WorkParty | undefined; isLong: boolean };
 

@@ -1,6 +1,5 @@
-import { FairQueue, type QueueLimits } from '../domain/work/fair-queue.ts';
+import { FairQueue, type QueueLimits, type WorkParty } from '../domain/work/fair-queue.ts';
 import type { Held, MemoryBudget } from '../domain/work/memory-budget.ts';
-import type { WorkParty } from '../domain/work/party-lines.ts';
 import { JobError } from '../errors.ts';
 import type { HeldMemory } from '../outbound/exchange.ts';
 import { JobCounts } from './job-counts.ts';

@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import { hasRoom, type WorkLimits } from './bounded-work.ts';
-import type { WorkParty } from './party-lines.ts';
+import type { WorkParty } from './fair-queue.ts';
 
 export type PlacesOptions = {
   most: WorkLimits;

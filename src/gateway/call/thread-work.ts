@@ -1,8 +1,8 @@
 import type { ToolCall } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
+import type { WorkParty } from '../../domain/work/fair-queue.ts';
 import type { Held } from '../../domain/work/memory-budget.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import type { WorkParty } from '../../domain/work/party-lines.ts';
 import { JobError, type Outcome, plainFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
 import type { AnswerJob } from '../answer/answer-job.ts';

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { attachment } from '../../domain/files/file-names.ts';
 import type { Lookup, Strangers, Visit } from '../../domain/visit.ts';
+import type { WorkParty } from '../../domain/work/fair-queue.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
-import type { WorkParty } from '../../domain/work/party-lines.ts';
 import { createPlaces, type Place } from '../../domain/work/places.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import { byteRange } from '../../http/byte-range.ts';
