@@ -5,7 +5,15 @@ import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Db } from '../store/db.ts';
 import { invitationsKeptMs, takeInvitations } from '../store/people/members.ts';
-import { findRole, joinWorkspace, saveMember, saveUser, workspacesOf } from '../store/people/users.ts';
+import {
+  findRole,
+  joinWorkspace,
+  lastChosenWorkspace,
+  saveMember,
+  saveUser,
+  type User,
+  workspacesOf,
+} from '../store/people/users.ts';
 import { insertWorkspace } from '../store/people/workspaces.ts';
 import type { Identity } from './identity.ts';
 
@@ -18,8 +26,9 @@ export type PeopleParts = {
 };
 
 /**
- * Stores a person who signed in, and accepts the invitations to their address. A person without a workspace then gets
- * their own, or joins the common one of local mode.
+ * Stores a person who signed in, accepts the invitations to their address, and says where the sign-in starts: in the
+ * workspace that they switched to last, and otherwise in their own. Others choose whom they invite and how their
+ * workspace is called, so an invitation neither replaces the own workspace nor decides where anybody works.
  */
 export async function welcome(
   identity: Identity,
@@ -41,12 +50,23 @@ export async function welcome(
     : await takeInvitations(db, foldedAddress(email), at - invitationsKeptMs)) {
     await joinWorkspace(db, { ...invitation, userId: user.id, at });
   }
-  const [workspace] = await workspacesOf(db, user.id, 1);
-  if (workspace) return { userId: user.id, workspaceId: workspace.id };
-  const workspaceId = parts.commonWorkspace ?? newId(random, 'wsp');
-  await insertWorkspace(db, { id: workspaceId, name: `Workspace of ${name ?? email ?? 'a new user'}`, at });
-  await saveMember(db, { workspaceId, userId: user.id, role: 'owner', at });
-  return { userId: user.id, workspaceId };
+  const home = (await findHome(user.id, parts)) ?? (await makeHome(user, at, parts));
+  const chosen = await lastChosenWorkspace(db, user.id);
+  return { userId: user.id, workspaceId: chosen?.id ?? home };
+}
+
+/** The workspace that a person owns from its beginning; in local mode any of theirs, the first one. */
+async function findHome(userId: string, { db, commonWorkspace }: PeopleParts): Promise<string | undefined> {
+  const [first] = await workspacesOf(db, userId, 1);
+  return first && (first.isOwn || commonWorkspace !== undefined) ? first.id : undefined;
+}
+
+async function makeHome({ id: userId, name, email }: User, at: number, parts: PeopleParts): Promise<string> {
+  const { db, random, commonWorkspace } = parts;
+  const id = commonWorkspace ?? newId(random, 'wsp');
+  await insertWorkspace(db, { id, name: `Workspace of ${name ?? email ?? 'a new user'}`, at });
+  await saveMember(db, { workspaceId: id, userId, role: 'owner', at });
+  return id;
 }
 
 /**

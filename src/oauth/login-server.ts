@@ -41,6 +41,8 @@ export type LoginServer = {
   name: string;
   /** Name of its operator, for people; empty where nobody sees it. */
   operator: string;
+  /** Where the login acts, for people, when that is no property of the server. */
+  actsIn?: string;
   /** Both issuer and resource: `{base_url}/mcp/{slug}`. */
   issuer: string;
   /** A second address of the resource, on a host of its own. */

@@ -54,6 +54,7 @@ export const operationRoutes = {
   inviteMember: { method: 'POST', path: '/invitations' },
   withdrawInvitation: { method: 'DELETE', path: '/invitations/{email}' },
   changeMember: { method: 'PATCH', path: '/members/{id}' },
+  leaveWorkspace: { method: 'POST', path: '/workspace/leave' },
   removeMember: { method: 'DELETE', path: '/members/{id}' },
 } as const satisfies Record<string, Route>;
 

@@ -39,7 +39,13 @@ export type Tables = {
     created_at: number;
     last_seen_at: number | null;
   };
-  members: { workspace_id: string; user_id: string; role: string; created_at: number };
+  members: {
+    workspace_id: string;
+    user_id: string;
+    role: string;
+    created_at: number;
+    chosen_at: number | null;
+  };
   api_keys: {
     id: string;
     workspace_id: string;

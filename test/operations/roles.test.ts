@@ -9,8 +9,8 @@ import { serverAt } from '../support/configs.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** Showing another of one's own workspaces changes nothing but one's own session. */
-const ownAffairs = new Set(['switchWorkspace']);
+/** Showing another of one's own workspaces, and leaving one, changes nothing for others. */
+const ownAffairs = new Set(['switchWorkspace', 'leaveWorkspace']);
 const changing = operationList.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
 /** What names a person or a workspace. */
 const naming = operationList.filter(

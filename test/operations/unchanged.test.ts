@@ -21,6 +21,7 @@ const alwaysChanging = new Set([
   'revokeGrant',
   'deleteSecret',
   'removeMember',
+  'leaveWorkspace',
   'withdrawInvitation',
 ]);
 

@@ -78,7 +78,9 @@ for (const engine of engines) {
       assert.equal(await deleteMember(db, 'ours', 'ada'), false);
       assert.equal(await findSession(db, 'h', 50), undefined);
       assert.ok(await findSession(db, 'other', 50));
-      assert.deepEqual(await workspacesOf(db, 'ada', 10), [{ id: 'theirs', name: 'theirs', role: 'editor' }]);
+      assert.deepEqual(await workspacesOf(db, 'ada', 10), [
+        { id: 'theirs', name: 'theirs', role: 'editor', isOwn: false, isChosen: false },
+      ]);
     });
 
     it('keeps one invitation of an address to each workspace, and takes them all at once', async () => {

@@ -186,8 +186,8 @@ for (const engine of engines) {
       await save('ours', 'owner');
       const found = (await workspacesOf(db, userId, 10)).toSorted((a, b) => a.id.localeCompare(b.id));
       assert.deepEqual(found, [
-        { id: 'ours', name: 'ours', role: 'owner' },
-        { id: 'theirs', name: 'theirs', role: 'editor' },
+        { id: 'ours', name: 'ours', role: 'owner', isOwn: true, isChosen: false },
+        { id: 'theirs', name: 'theirs', role: 'editor', isOwn: false, isChosen: false },
       ]);
       assert.deepEqual(await workspacesOf(db, 'usr_2', 10), []);
       await assert.rejects(save('nowhere', 'owner'));

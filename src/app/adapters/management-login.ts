@@ -25,6 +25,7 @@ export function createManagementLogin(options: ManagementLoginOptions): LoginSer
     slug: options.slug,
     name: 'Toolhost management',
     operator: 'this Toolhost itself',
+    actsIn: 'Your own workspace, or the one that you last switched to in the dashboard',
     issuer: options.issuer,
     ownAddress: options.ownAddress,
     apiAddress: options.apiAddress,

@@ -24,6 +24,7 @@ ${fact('Permissions asked for', scopes.length > 0 ? listOf(scopes) : 'What the p
 ${fact('Server', visible(server.name), view ? `${server.issuer}/${view.name}` : server.issuer)}
 ${view ? fact('Only its view', visible(view.title), toolsText(view)) : ''}
 ${fact('Operated by', visible(server.operator), 'Not verified by this service.')}
+${server.actsIn === undefined ? '' : fact('Acts in', server.actsIn)}
 ${fact('You will log in at', host)}
 ${audience.length > 0 ? fact('Your access is used at', audience.join(', ')) : ''}
 </dl>

@@ -7,8 +7,8 @@ import { rowsAtOnce } from '../../store/delete-in-steps.ts';
 import { workingKeysMadeBy } from '../../store/key-makers.ts';
 import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
-import { deleteSessionsOf } from '../../store/people/sessions.ts';
-import { saveMember } from '../../store/people/users.ts';
+import { deleteSessionsOf, moveSession } from '../../store/people/sessions.ts';
+import { saveMember, workspacesOf } from '../../store/people/users.ts';
 import { type Context, operation } from '../operation.ts';
 import { isoTime, isUnchanged, time, unchangedShape } from '../shapes.ts';
 import { roleInput } from './workspaces.ts';
@@ -32,6 +32,12 @@ const remains = {
   key_count: z.int().describe('How many such keys there are.'),
   revoked_keys: z.array(z.string()).max(maxNamed).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
   revoked_key_count: z.int(),
+};
+const invited = {
+  invitations: z
+    .array(z.string())
+    .max(maxNamed)
+    .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
 };
 const revokeKeys = z
   .boolean()
@@ -114,27 +120,51 @@ const removeMember = operation({
   people: 'owner',
   isTool: false,
   input: z.strictObject({ id: z.string().max(100), revoke_keys: revokeKeys }),
-  output: z.object({
-    removed: z.string(),
-    ...remains,
-    invitations: z
-      .array(z.string())
-      .max(maxNamed)
-      .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
-  }),
+  output: z.object({ removed: z.string(), ...remains, ...invited }),
   async run(context, { id, revoke_keys }) {
-    const { actor, db } = context;
     await findMember(context, id, false);
-    await deleteMember(db, actor.workspaceId, id);
-    await endAccess(context, id);
-    const invitations = await invitedBy(db, actor.workspaceId, id, maxNamed);
-    return { removed: id, ...(await settleKeys(context, id, revoke_keys)), invitations };
+    return { removed: id, ...(await endMembership(context, id, revoke_keys)) };
   },
-  audit: ({ id }, { invitations, removed: _, ...left }) => ({
-    target: id,
-    detail: { ...auditOf(left), ...(invitations.length > 0 && { invitations }) },
-  }),
+  audit: ({ id }, left) => ({ target: id, detail: auditOfEnd(left) }),
 });
+
+const leaveWorkspace = operation({
+  name: 'leaveWorkspace',
+  summary: 'Leave the workspace that this session shows; the session goes on in another one of yours',
+  description:
+    'Your other sessions in the workspace and the logins of your agents end. API keys that you made belong to the workspace and go on working. The only owner cannot leave.',
+  scope: 'manage:read',
+  effect: 'write',
+  destructive: true,
+  people: 'any',
+  isTool: false,
+  input: z.strictObject({}),
+  output: z.object({ left: z.string(), ...remains, ...invited }),
+  async run(context) {
+    const { actor, db } = context;
+    await findMember(context, actor.id, false);
+    const others = (await workspacesOf(db, actor.id, 2)).filter(({ id }) => id !== actor.workspaceId);
+    // Without another one the session ends, and the next sign-in makes one.
+    if (others[0]) await moveSession(db, actor.sessionHash ?? '', others[0].id);
+    return { left: actor.workspaceId, ...(await endMembership(context, actor.id, false)) };
+  },
+  audit: (_input, left) => ({ detail: auditOfEnd(left) }),
+});
+
+type Left = Remains & { invitations: string[] };
+
+/** Ends a membership, and says what the person leaves behind. */
+async function endMembership(context: Context, userId: string, isRevoking: boolean): Promise<Left> {
+  const { workspaceId } = context.actor;
+  await deleteMember(context.db, workspaceId, userId);
+  await endAccess(context, userId);
+  const invitations = await invitedBy(context.db, workspaceId, userId, maxNamed);
+  return { ...(await settleKeys(context, userId, isRevoking)), invitations };
+}
+
+function auditOfEnd({ invitations, ...left }: Left): { [key: string]: unknown } {
+  return { ...auditOf(left), ...(invitations.length > 0 && { invitations }) };
+}
 
 function auditOf({ keys, revoked_keys, key_count, revoked_key_count }: Remains): { [key: string]: unknown } {
   return {
@@ -143,4 +173,4 @@ function auditOf({ keys, revoked_keys, key_count, revoked_key_count }: Remains):
   };
 }
 
-export const memberOperations = { changeMember, removeMember };
+export const memberOperations = { changeMember, removeMember, leaveWorkspace };

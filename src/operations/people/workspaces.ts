@@ -13,7 +13,13 @@ import {
 } from '../../store/people/members.ts';
 import { pageOfPeople } from '../../store/people/people-page.ts';
 import { moveSession } from '../../store/people/sessions.ts';
-import { findUser, findWorkspaceOf, workspacesOf } from '../../store/people/users.ts';
+import {
+  chooseWorkspace,
+  findUser,
+  findWorkspaceOf,
+  type JoinedWorkspace,
+  workspacesOf,
+} from '../../store/people/users.ts';
 import { findWorkspace, renameWorkspace } from '../../store/people/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
 import { checkMemberQuota } from '../quotas/quota-rules.ts';
@@ -22,16 +28,29 @@ import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchanged
 export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
 /** Number of a person's workspaces that are listed. */
 const maxWorkspaces = 100;
-const workspaceRecord = z.object({ id: z.string(), name: z.string(), role: z.enum(roles) });
+const workspaceRecord = z.object({
+  id: z.string(),
+  name: z.string(),
+  role: z.enum(roles),
+  own: z.boolean().describe('Whether it was made for this person; others they were invited to.'),
+  chosen: z.boolean().describe('Whether this person has ever switched to it.'),
+});
 const sessionRecord = z.object({
   user: z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional() }),
   workspace: workspaceRecord,
-  workspaces: z.array(workspaceRecord).max(maxWorkspaces).describe('The first hundred that they joined.'),
+  workspaces: z
+    .array(workspaceRecord)
+    .max(maxWorkspaces)
+    .describe('Their own, then those that they joined; the first hundred.'),
   base_url: z.string(),
   management_url: z.string(),
   call_retention_days: z.int().describe('How long call records are kept.'),
   audit_retention_days: z.int().describe('How long audit events are kept.'),
 });
+
+function shown({ id, name, role, isOwn, isChosen }: JoinedWorkspace): z.input<typeof workspaceRecord> {
+  return { id, name, role, own: isOwn, chosen: isChosen };
+}
 
 async function describe(context: Context, workspaceId: string): Promise<z.input<typeof sessionRecord>> {
   const { actor, db } = context;
@@ -45,8 +64,8 @@ async function describe(context: Context, workspaceId: string): Promise<z.input<
       ...(user.name !== null && { name: user.name }),
       ...(user.email !== null && { email: user.email }),
     },
-    workspace,
-    workspaces,
+    workspace: shown(workspace),
+    workspaces: workspaces.map(shown),
     base_url: context.baseUrl,
     management_url: context.serverUrl(context.rules.managementSlug),
     call_retention_days: context.callRetentionDays,
@@ -68,7 +87,7 @@ const getSession = operation({
 
 const switchWorkspace = operation({
   name: 'switchWorkspace',
-  summary: 'Show another workspace in this session',
+  summary: 'Show another workspace in this session; the next sign-ins and logins of agents start in it, too',
   scope: 'manage:read',
   effect: 'write',
   people: 'any',
@@ -76,10 +95,12 @@ const switchWorkspace = operation({
   input: z.strictObject({ workspace_id: z.string().max(100) }),
   output: sessionRecord.extend({ unchanged: unchangedShape }),
   async run(context, { workspace_id }) {
+    const { actor, db } = context;
     const session = await describe(context, workspace_id);
-    if (workspace_id === context.actor.workspaceId) return { ...session, unchanged: true as const };
-    await moveSession(context.db, context.actor.sessionHash ?? '', workspace_id);
-    return session;
+    if (workspace_id === actor.workspaceId) return { ...session, unchanged: true as const };
+    await moveSession(db, actor.sessionHash ?? '', workspace_id);
+    await chooseWorkspace(db, { workspaceId: workspace_id, userId: actor.id, at: context.now() });
+    return describe(context, workspace_id);
   },
   isUnchanged,
 });

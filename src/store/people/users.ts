@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import { type Role, roles } from '../../domain/credentials/scopes.ts';
 import type { Db } from '../db.ts';
 
@@ -56,30 +57,65 @@ export async function findRole(db: Db, userId: string, workspaceId: string): Pro
   return (await findWorkspaceOf(db, userId, workspaceId))?.role;
 }
 
-/** The workspaces that a person joined first, `most` of them, with their names. */
-export async function workspacesOf(db: Db, userId: string, most: number): Promise<OwnWorkspace[]> {
-  return (await ownWorkspaces(db, userId).orderBy('members.created_at').orderBy('id').limit(most).execute()).map(
-    toOwnWorkspace,
-  );
+/** The workspaces of a person, `most` of them, with their names: first what is their own, then in the order of joining. */
+export async function workspacesOf(db: Db, userId: string, most: number): Promise<JoinedWorkspace[]> {
+  const rows = await joinedWorkspaces(db, userId)
+    .orderBy('is_own', 'desc')
+    .orderBy('members.created_at')
+    .orderBy('id')
+    .limit(most)
+    .execute();
+  return rows.map(toJoinedWorkspace);
 }
 
-export async function findWorkspaceOf(db: Db, userId: string, id: string): Promise<OwnWorkspace | undefined> {
-  const row = await ownWorkspaces(db, userId).where('workspaces.id', '=', id).executeTakeFirst();
-  return row && toOwnWorkspace(row);
+export async function findWorkspaceOf(db: Db, userId: string, id: string): Promise<JoinedWorkspace | undefined> {
+  const row = await joinedWorkspaces(db, userId).where('workspaces.id', '=', id).executeTakeFirst();
+  return row && toJoinedWorkspace(row);
 }
 
-export type OwnWorkspace = { id: string; name: string; role: Role };
+/** The workspace that a person switched to last, of those that they are still a member of. */
+export async function lastChosenWorkspace(db: Db, userId: string): Promise<JoinedWorkspace | undefined> {
+  const row = await joinedWorkspaces(db, userId)
+    .where('members.chosen_at', 'is not', null)
+    .orderBy('members.chosen_at', 'desc')
+    .orderBy('id')
+    .limit(1)
+    .executeTakeFirst();
+  return row && toJoinedWorkspace(row);
+}
 
-function ownWorkspaces(db: Db, userId: string) {
+/** Remembers that a person switched to a workspace. The choice ends with the membership. */
+export async function chooseWorkspace(
+  db: Db,
+  { workspaceId, userId, at }: { workspaceId: string; userId: string; at: number },
+): Promise<void> {
+  await db
+    .updateTable('members')
+    .set({ chosen_at: at })
+    .where('workspace_id', '=', workspaceId)
+    .where('user_id', '=', userId)
+    .execute();
+}
+
+/** A workspace of a person. `isOwn`: it was made for them; they have `chosen` it when they ever switched to it. */
+export type JoinedWorkspace = { id: string; name: string; role: Role; isOwn: boolean; isChosen: boolean };
+
+/** A workspace that is made at a sign-in has the time of its first owner; whoever is invited joins later. */
+const isOwn = sql<number>`case
+  when members.role = 'owner' and members.created_at = workspaces.created_at then 1 else 0 end`;
+
+function joinedWorkspaces(db: Db, userId: string) {
   return db
     .selectFrom('members')
     .innerJoin('workspaces', 'workspaces.id', 'members.workspace_id')
-    .select(['workspaces.id', 'workspaces.name', 'members.role'])
+    .select(['workspaces.id', 'workspaces.name', 'members.role', 'members.chosen_at', isOwn.as('is_own')])
     .where('members.user_id', '=', userId);
 }
 
-function toOwnWorkspace(row: { id: string; name: string; role: string }): OwnWorkspace {
-  return { ...row, role: row.role as Role };
+type JoinedRow = { id: string; name: string; role: string; chosen_at: number | null; is_own: number };
+
+function toJoinedWorkspace({ id, name, role, chosen_at, is_own }: JoinedRow): JoinedWorkspace {
+  return { id, name, role: role as Role, isOwn: Number(is_own) === 1, isChosen: chosen_at !== null };
 }
 
 /** No workspace: people belong to several. */

@@ -68,8 +68,8 @@ export function changed(given: Record<string, string>, changes: Changes = {}): R
   return Object.fromEntries(all.filter((entry): entry is [string, string] => entry[1] !== undefined));
 }
 
-/** `address` is where its requests seem to come from, to a service that trusts one proxy. */
-export function createBrowser(address = '203.0.113.1'): Browser {
+/** `address` is where its requests seem to come from, to a service that trusts one proxy; `send` sends them. */
+export function createBrowser(address = '203.0.113.1', send: typeof fetch = fetch): Browser {
   // Cookies know hosts but no ports (RFC 6265, 8.5).
   const jar = createCookieJar();
 
@@ -77,7 +77,7 @@ export function createBrowser(address = '203.0.113.1'): Browser {
     const cookie = jar.header(url.hostname);
     const usual = { accept: 'text/html', 'x-forwarded-for': address, ...(cookie && { cookie }), ...own };
     const method = body ? { method: 'POST', body } : {};
-    const response = await fetch(url, { redirect: 'manual', headers: changed(usual, changes), ...method });
+    const response = await send(url, { redirect: 'manual', headers: changed(usual, changes), ...method });
     jar.keep(url.hostname, response.headers.getSetCookie());
     return { url, status: response.status, headers: response.headers, html: await response.text() };
   }

@@ -28,6 +28,7 @@ const texts: { [operation: string]: string } = {
   withdrawInvitation: 'Withdrew an invitation',
   changeMember: 'Changed a role',
   removeMember: 'Removed a member',
+  leaveWorkspace: 'Left the workspace',
   renameWorkspace: 'Renamed the workspace',
   switchWorkspace: 'Switched to another workspace',
 };

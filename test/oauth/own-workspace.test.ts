@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { visibleText } from '../support/browser/browser.ts';
+import { serverAt } from '../support/configs.ts';
+import { type PublicPeople, startPublicPeople } from '../support/oauth/public-people.ts';
+import { engines, startStores } from '../support/store/stores.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+type Shown = { id: string; name: string; role: string; own: boolean; chosen: boolean };
+type Session = { user: { id: string }; workspace: Shown; workspaces: Shown[] };
+
+for (const engine of engines) {
+  describe(`the own workspace of a person on ${engine}`, () => {
+    let people: PublicPeople;
+    let closeStores: () => Promise<void>;
+    /** The session of a person who invites others into her workspace, which she gave a name that misleads. */
+    let mallory: string;
+    let hers: string;
+    before(async () => {
+      const stores = await startStores(engine);
+      closeStores = stores.stop;
+      const postgres = await stores.postgres?.createDatabase();
+      people = await startPublicPeople(postgres === undefined ? {} : { DATABASE_URL: postgres });
+      mallory = await signIn('mallory');
+      hers = (await sessionOf(mallory)).workspace.id;
+      await as(mallory, 'PATCH', '/workspace', { name: 'Workspace of Victoria' });
+      await as(mallory, 'POST', '/servers', serverAt('of-mallory', 'https://api.example.com'));
+    });
+    after(async () => {
+      await people.stop();
+      await closeStores();
+    });
+
+    const claimsOf = (sub: string) => ({ sub, name: 'Victoria', email: `${sub}@corp.example`, email_verified: true });
+    const signIn = (sub: string) => people.signIn(claimsOf(sub));
+    const as = (session: string, method: string, path: string, body?: Json) => people.ask(session, method, path, body);
+    const sessionOf = async (session: string) => (await as(session, 'GET', '/session')).body as Session;
+    const choose = async (session: string, workspace_id: string) => {
+      const { status, body } = await as(session, 'POST', '/session/workspace', { workspace_id });
+      assert.equal(status, 200, JSON.stringify(body));
+    };
+    const invite = async (sub: string, role: string) => {
+      const { status } = await as(mallory, 'POST', '/invitations', { email: `${sub}@corp.example`, role });
+      assert.equal(status, 200);
+    };
+    /** A person whom Mallory invited before they first signed in. */
+    const invited = async (sub: string, role: string) => {
+      await invite(sub, role);
+      return signIn(sub);
+    };
+    const membersOfMallory = async () => {
+      const { members } = (await as(mallory, 'GET', '/members')).body as { members: { id: string; role: string }[] };
+      return new Map(members.map(({ id, role }) => [id, role]));
+    };
+    /** The servers that an agent, signed in now, finds. */
+    const serversOfAgent = async (sub: string) => {
+      const { token } = await people.signInAgent(claimsOf(sub));
+      const { status, body } = await people.askAsAgent(token, 'GET', '/servers');
+      assert.equal(status, 200, JSON.stringify(body));
+      return (body.servers as Json[]).map(({ slug }) => slug);
+    };
+
+    it('[sec E1] is where an invited person starts: nobody locks them out or sees what they make', async () => {
+      for (const role of ['viewer', 'editor', 'owner']) {
+        const session = await invited(`first-${role}`, role);
+        const { workspace, workspaces } = await sessionOf(session);
+        assert.partialDeepStrictEqual(workspace, { role: 'owner', own: true, chosen: false });
+        assert.deepEqual(
+          workspaces.map(({ id, own }) => [id, own]),
+          [
+            [workspace.id, true],
+            [hers, false],
+          ],
+        );
+        assert.equal(workspaces[1]?.role, role);
+        const server = serverAt(`made-by-${role}`, 'https://api.example.com');
+        assert.equal((await as(session, 'POST', '/servers', server)).status, 201);
+        assert.equal((await as(mallory, 'GET', `/servers/made-by-${role}`)).status, 404);
+      }
+    });
+
+    it('is made once, and is not replaced by a later invitation', async () => {
+      const first = await sessionOf(await signIn('twice'));
+      await invite('twice', 'editor');
+      const second = await sessionOf(await signIn('twice'));
+      assert.equal(second.workspace.id, first.workspace.id);
+      assert.deepEqual(
+        second.workspaces.map(({ id }) => id),
+        [first.workspace.id, hers],
+      );
+    });
+
+    it('is made for members from before who have none, and changes nothing else for them', async () => {
+      const { user, workspace } = await sessionOf(await invited('before', 'editor'));
+      const { db } = people.toolhost.running.app.runner;
+      await db.deleteFrom('members').where('workspace_id', '=', workspace.id).execute();
+      const made = (await sessionOf(await signIn('before'))).workspace;
+      assert.notEqual(made.id, workspace.id);
+      assert.partialDeepStrictEqual(made, { role: 'owner', own: true });
+      assert.equal((await membersOfMallory()).get(user.id), 'editor');
+    });
+
+    it('is made for whoever lost their own, and for whoever was removed from everything', async () => {
+      const session = await signIn('lost');
+      const { user, workspace: own } = await sessionOf(session);
+      await as(session, 'POST', '/invitations', { email: 'friend@corp.example', role: 'owner' });
+      const friend = await signIn('friend');
+      await choose(friend, own.id);
+      assert.equal((await as(friend, 'PATCH', `/members/${user.id}`, { role: 'viewer' })).status, 200);
+      const second = (await sessionOf(await signIn('lost'))).workspace;
+      assert.notEqual(second.id, own.id);
+      assert.equal(second.role, 'owner');
+      const { db } = people.toolhost.running.app.runner;
+      await db.deleteFrom('members').where('user_id', '=', user.id).execute();
+      const { workspaces } = await sessionOf(await signIn('lost'));
+      assert.deepEqual(
+        workspaces.map(({ role, own }) => [role, own]),
+        [['owner', true]],
+      );
+    });
+
+    it('gives way to the workspace that the person switched to last, as long as they are its member', async () => {
+      const session = await invited('chooser', 'viewer');
+      const { user, workspace: own } = await sessionOf(session);
+      await choose(session, hers);
+      const next = await signIn('chooser');
+      assert.partialDeepStrictEqual((await sessionOf(next)).workspace, { id: hers, own: false, chosen: true });
+      await choose(next, own.id);
+      const back = await signIn('chooser');
+      assert.equal((await sessionOf(back)).workspace.id, own.id);
+      await choose(back, hers);
+      assert.equal((await as(mallory, 'DELETE', `/members/${user.id}`)).status, 200);
+      await invite('chooser', 'viewer');
+      const again = (await sessionOf(await signIn('chooser'))).workspace;
+      assert.equal(again.id, own.id, 'the choice ended with the membership');
+    });
+
+    it('[sec E1] is where agents act until the person chose another, and the consent page says so', async () => {
+      await invite('agents', 'editor');
+      const { consent } = await people.signInAgent(claimsOf('agents'));
+      assert.match(visibleText(consent), /Acts in Your own workspace, or the one that you last switched to/);
+      assert.deepEqual(await serversOfAgent('agents'), []);
+      await choose(await signIn('agents'), hers);
+      assert.deepEqual(await serversOfAgent('agents'), ['of-mallory']);
+    });
+
+    it('goes on when the person leaves another, whatever their role there', async () => {
+      for (const role of ['viewer', 'editor', 'owner']) {
+        const session = await invited(`leaver-${role}`, role);
+        const { user, workspace: own } = await sessionOf(session);
+        await choose(session, hers);
+        const { token } = await people.signInAgent(claimsOf(`leaver-${role}`));
+        const agent = async () => (await people.askAsAgent(token, 'GET', '/servers')).status;
+        assert.equal(await agent(), 200);
+        const { status, body } = await as(session, 'POST', '/workspace/leave', {});
+        assert.equal(status, 200, JSON.stringify(body));
+        assert.equal(body.left, hers);
+        assert.equal((await membersOfMallory()).has(user.id), false);
+        const { workspace, workspaces } = await sessionOf(session);
+        assert.deepEqual([workspace.id, workspaces.length], [own.id, 1]);
+        assert.equal(await agent(), 401);
+        const { events } = (await as(mallory, 'GET', '/audit?limit=1')).body as { events: Json[] };
+        assert.partialDeepStrictEqual(events[0], { operation: 'leaveWorkspace', actor_id: user.id });
+      }
+    });
+
+    it('cannot be left by its only owner', async () => {
+      const session = await signIn('only');
+      const { status, body } = await as(session, 'POST', '/workspace/leave', {});
+      assert.equal(status, 409);
+      assert.match(String(body.detail), /the only owner/);
+      assert.equal((await sessionOf(session)).workspace.own, true);
+    });
+  });
+}
