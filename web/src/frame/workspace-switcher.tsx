@@ -6,14 +6,19 @@ import { useAction } from '../ui/actions/use-action.ts';
 import { visible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
 
-/** The workspace that is shown; where there are several, a choice of them. */
-export function WorkspaceSwitcher() {
-  const { workspace, workspaces } = useSession();
-  const change = useAction({
+/** Shows another workspace, from its start page. */
+export function useSwitch() {
+  return useAction({
     run: (to: Workspace) => api('switchWorkspace', { workspace_id: to.id }),
     onDone: () => location.assign('/'),
     toastFailure: true,
   });
+}
+
+/** The workspace that is shown; where there are several, a choice of them. */
+export function WorkspaceSwitcher() {
+  const { workspace, workspaces } = useSession();
+  const change = useSwitch();
   return (
     <Menu width={216} position="bottom-start" withinPortal>
       <Menu.Target>
@@ -41,7 +46,7 @@ export function WorkspaceSwitcher() {
           >
             {visible(entry.name)}
             <Text size="xs" c="dimmed">
-              {entry.role}
+              {entry.own ? 'your own' : entry.role}
             </Text>
           </Menu.Item>
         ))}

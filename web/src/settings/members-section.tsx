@@ -13,6 +13,7 @@ import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { Invitations } from './invitations.tsx';
+import { LeaveDialog } from './leave-dialog.tsx';
 import { keysText, RemoveDialog } from './remove-dialog.tsx';
 import { roleChoices } from './roles.ts';
 
@@ -22,6 +23,7 @@ export function MembersSection() {
   const { user } = useSession();
   const people = usePeople();
   const [removed, setRemoved] = useState<Member>();
+  const [isLeaving, setLeaving] = useState(false);
   const change = useAction({
     run: ({ id, role }: { id: string; role: Role }) => api('changeMember', { id, role }),
     done: ({ key_count: keys }, { role }) =>
@@ -32,6 +34,11 @@ export function MembersSection() {
   });
   const roleProblem = (id: string) =>
     change.error && change.variables?.id === id ? messageOf(change.error) : undefined;
+  /** Undefined for the only owner, who cannot leave. */
+  const leaveOf = (members: readonly Member[]) => {
+    const hasOther = members.some(({ id, role }) => id !== user.id && role === 'owner');
+    return !isOwner || hasOther ? () => setLeaving(true) : undefined;
+  };
   const onRole = (id: string, role: Role) => change.mutate({ id, role });
   return (
     <Section title="Members" text="Owners do everything, editors everything but members, viewers only read." flush>
@@ -40,7 +47,14 @@ export function MembersSection() {
           <>
             <Rows
               label="Members"
-              columns={columnsFor({ own: user.id, isOwner, onRole, roleProblem, onRemove: setRemoved })}
+              columns={columnsFor({
+                own: user.id,
+                isOwner,
+                onRole,
+                roleProblem,
+                onRemove: setRemoved,
+                onLeave: leaveOf(members),
+              })}
               rows={members}
               keyOf={({ id }) => id}
             />
@@ -48,6 +62,7 @@ export function MembersSection() {
           </>
         )}
       </Loaded>
+      <LeaveDialog opened={isLeaving} onClose={() => setLeaving(false)} />
       <RemoveDialog member={removed} onClose={() => setRemoved(undefined)} />
     </Section>
   );
@@ -60,9 +75,10 @@ type Choices = {
   onRole: (id: string, role: Role) => void;
   roleProblem: (id: string) => string | undefined;
   onRemove: (member: Member) => void;
+  onLeave: (() => void) | undefined;
 };
 
-function columnsFor({ own, isOwner, onRole, roleProblem, onRemove }: Choices): Column<Member>[] {
+function columnsFor({ own, isOwner, onRole, roleProblem, onRemove, onLeave }: Choices): Column<Member>[] {
   const nameOf = ({ id, name, email }: Member) => visible(name ?? email ?? id);
   return [
     {
@@ -101,17 +117,23 @@ function columnsFor({ own, isOwner, onRole, roleProblem, onRemove }: Choices): C
       label: 'Actions',
       quiet: true,
       end: true,
-      cell: (member) =>
-        isOwner && member.id !== own ? (
-          <Button
-            size="compact-sm"
-            variant="default"
-            onClick={() => onRemove(member)}
-            aria-label={`Remove ${nameOf(member)}`}
-          >
-            Remove
-          </Button>
-        ) : null,
+      cell: (member) => {
+        if (member.id === own) return onLeave && <Action label="Leave" onClick={onLeave} />;
+        return isOwner && <Action label="Remove" of={nameOf(member)} onClick={() => onRemove(member)} />;
+      },
     },
   ];
+}
+
+function Action({ label, of, onClick }: { label: string; of?: string; onClick: () => void }) {
+  return (
+    <Button
+      size="compact-sm"
+      variant="default"
+      onClick={onClick}
+      aria-label={of === undefined ? label : `${label} ${of}`}
+    >
+      {label}
+    </Button>
+  );
 }

@@ -1,6 +1,7 @@
 import { Button, Center, Stack } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
+import { JoinedNotice } from '../../frame/joined-notice.tsx';
 import { useCanEdit } from '../../frame/session.ts';
 import { PageHeader } from '../../ui/page-header.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
@@ -23,6 +24,7 @@ export function ServersPage() {
           </Button>
         )}
       </PageHeader>
+      <JoinedNotice />
       <Loaded query={pages}>
         {({ pages: answers, pageParams }) => {
           const servers = answers.flatMap((page) => page.servers);
