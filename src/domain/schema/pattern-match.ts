@@ -1,105 +1,42 @@
 import type { Steps } from '../work/steps.ts';
+import { operations, Program } from './pattern-program.ts';
 import { type CharacterSet, costOf, hasCode, isWordCharacter } from './pattern-sets.ts';
-import type { Pattern, PatternNode } from './pattern-syntax.ts';
+import { parsePattern } from './pattern-syntax.ts';
 
-/** Instructions. A `split` goes to two, a `jump` to one other instruction. */
-const operations = { set: 0, split: 1, jump: 2, start: 3, end: 4, boundary: 5, inside: 6, match: 7 } as const;
-
-/** A pattern as a program; `left` and `right` are the targets of its instructions, or the index of a set. */
-class Program {
-  readonly sets: CharacterSet[] = [];
-  readonly operation: Uint8Array;
-  readonly left: Int32Array;
-  readonly right: Int32Array;
-  #size = 0;
-
-  constructor({ root, size }: Pattern) {
-    this.operation = new Uint8Array(size);
-    this.left = new Int32Array(size);
-    this.right = new Int32Array(size);
-    this.#write(root);
-    this.#add(operations.match);
-  }
-
-  get size(): number {
-    return this.operation.length;
-  }
-
-  #add(operation: number, left = 0): number {
-    const at = this.#size++;
-    this.operation[at] = operation;
-    this.left[at] = left;
-    return at;
-  }
-
-  #write(node: PatternNode): void {
-    if (node.kind === 'set') this.#add(operations.set, this.sets.push(node.set) - 1);
-    else if (node.kind === 'all') for (const inner of node.nodes) this.#write(inner);
-    else if (node.kind === 'any') this.#writeChoice(node.nodes);
-    else if (node.kind === 'repeat') this.#writeRepeat(node);
-    else this.#add(operations[node.kind]);
-  }
-
-  #writeChoice(nodes: readonly PatternNode[]): void {
-    const jumps: number[] = [];
-    for (const [index, inner] of nodes.entries()) {
-      if (index === nodes.length - 1) this.#write(inner);
-      else {
-        const split = this.#addSplit();
-        this.#write(inner);
-        jumps.push(this.#add(operations.jump));
-        this.right[split] = this.#size;
-      }
-    }
-    for (const jump of jumps) this.left[jump] = this.#size;
-  }
-
-  #writeRepeat({ node, least, most }: Extract<PatternNode, { kind: 'repeat' }>): void {
-    for (let copy = 0; copy < least; copy++) this.#write(node);
-    const splits: number[] = [];
-    if (most === Number.POSITIVE_INFINITY) {
-      const split = this.#addSplit();
-      this.#write(node);
-      this.#add(operations.jump, split);
-      splits.push(split);
-    } else {
-      for (let copy = least; copy < most; copy++) {
-        splits.push(this.#addSplit());
-        this.#write(node);
-      }
-    }
-    for (const split of splits) this.right[split] = this.#size;
-  }
-
-  /** A split to the next instruction and to one that is set later. */
-  #addSplit(): number {
-    const split = this.#add(operations.split);
-    this.left[split] = this.#size;
-    return split;
-  }
-}
+/** What reading a pattern takes for each of its characters, and writing its program for each instruction. */
+const stepsOf = { character: 8, instruction: 4 };
+/** A program is kept that has no more instructions than this, for each character of its pattern and besides. */
+const mostKept = { ofCharacter: 8, besides: 64 };
 
 /**
- * Makes the test of a pattern: whether it is found anywhere in a text (JSON Schema 2020-12, validation, 6.3.3). The
- * program is run on all its paths at once (Thompson 1968), so the time is at most proportional to the length of the text
- * times the size of the program. The test takes a step for each instruction.
+ * Makes the test of a pattern that can be read: whether it is found anywhere in a text (JSON Schema 2020-12, validation,
+ * 6.3.3). The program is run on all its paths at once (Thompson 1968), so the time is at most proportional to the length
+ * of the text times the size of the program. The test takes a step for each instruction. The pattern is read at the first
+ * text, and only its program is kept, because the tree that it is read to takes fifty times as much memory.
  */
-export function patternTest(pattern: Pattern, source: string): (text: string, steps: Steps) => boolean {
-  // A program that is not much larger than its source is kept.
+export function patternTest(source: string): (text: string, steps: Steps) => boolean {
   let kept: Program | undefined;
   return (text, steps) => {
-    if (!kept) steps.take(4 * pattern.size);
-    const program = kept ?? new Program(pattern);
-    if (pattern.size <= 8 * source.length) kept = program;
-    return new Run(program, text, pattern.isUnicode).find(steps);
+    const program = kept ?? readProgram(source, steps);
+    if (program.size <= mostKept.besides + mostKept.ofCharacter * source.length) kept = program;
+    return new Run(program, text).find(steps);
   };
+}
+
+/** @throws TooMuchWork */
+function readProgram(source: string, steps: Steps): Program {
+  steps.take(stepsOf.character * source.length);
+  const read = parsePattern(source);
+  // The rules of schemas refuse such a pattern.
+  if ('fault' in read) throw new Error('a pattern that was never valid');
+  steps.take(stepsOf.instruction * read.pattern.size);
+  return new Program(read.pattern);
 }
 
 /** One search in one text. */
 class Run {
   readonly #program: Program;
   readonly #text: string;
-  readonly #isUnicode: boolean;
   /** Instructions that wait for a character, and those after it. */
   #now: Int32Array;
   #next: Int32Array;
@@ -109,10 +46,9 @@ class Run {
   readonly #stack: number[] = [];
   #work = 0;
 
-  constructor(program: Program, text: string, isUnicode: boolean) {
+  constructor(program: Program, text: string) {
     this.#program = program;
     this.#text = text;
-    this.#isUnicode = isUnicode;
     this.#now = new Int32Array(program.size);
     this.#next = new Int32Array(program.size);
     this.#reached = new Int32Array(program.size);
@@ -121,7 +57,6 @@ class Run {
   /** @throws TooMuchWork */
   find(steps: Steps): boolean {
     steps.take(1 + (this.#program.size >> 2));
-    const { sets, left } = this.#program;
     const isAnchored = this.#startsAtStart();
     if (this.#add(0, 0)) return true;
     for (let at = 0; at < this.#text.length; ) {
@@ -133,9 +68,7 @@ class Run {
       at += code > 0xffff ? 2 : 1;
       for (let index = 0; index < count; index++) {
         const pc = this.#now[index] as number;
-        const set = sets[left[pc] as number] as CharacterSet;
-        this.#work += costOf(set);
-        if (hasCode(set, code) && this.#add(pc + 1, at)) return true;
+        if (this.#takes(pc, code) && this.#add(pc + 1, at)) return true;
       }
       if (!isAnchored && this.#add(0, at)) return true;
       steps.take(1 + this.#work);
@@ -144,18 +77,31 @@ class Run {
     return false;
   }
 
+  /** Whether an instruction that waits for a character takes this one. */
+  #takes(pc: number, code: number): boolean {
+    const program = this.#program;
+    const operand = program.operand(pc);
+    if (program.operation(pc) === operations.character) {
+      this.#work++;
+      return operand === code;
+    }
+    const set = program.sets[operand] as CharacterSet;
+    this.#work += costOf(set);
+    return hasCode(set, code);
+  }
+
   #codeAt(at: number): number {
-    return (this.#isUnicode ? this.#text.codePointAt(at) : this.#text.charCodeAt(at)) as number;
+    return (this.#program.isUnicode ? this.#text.codePointAt(at) : this.#text.charCodeAt(at)) as number;
   }
 
   /** Whether the program can begin at the start of the text only. */
   #startsAtStart(): boolean {
-    return this.#program.operation[0] === operations.start;
+    return this.#program.operation(0) === operations.start;
   }
 
   /** Adds the instructions that are reached from one without a character. True when the program has matched. */
   #add(from: number, at: number): boolean {
-    const { operation, left, right } = this.#program;
+    const program = this.#program;
     const stack = this.#stack;
     stack.length = 0;
     stack.push(from);
@@ -163,11 +109,11 @@ class Run {
       if (this.#reached[pc] === at + 1) continue;
       this.#reached[pc] = at + 1;
       this.#work++;
-      const found = operation[pc] as number;
+      const found = program.operation(pc);
       if (found === operations.match) return true;
-      if (found === operations.set) this.#next[this.#nextCount++] = pc;
-      else if (found === operations.split) stack.push(right[pc] as number, left[pc] as number);
-      else if (found === operations.jump) stack.push(left[pc] as number);
+      if (found === operations.set || found === operations.character) this.#next[this.#nextCount++] = pc;
+      else if (found === operations.split) stack.push(program.operand(pc), pc + 1);
+      else if (found === operations.jump) stack.push(program.operand(pc));
       else if (this.#holds(found, at)) stack.push(pc + 1);
     }
     return false;

@@ -10,6 +10,7 @@ import {
 /** A part of a pattern. `all` is a sequence, `any` a choice. */
 export type PatternNode =
   | { kind: 'set'; set: CharacterSet }
+  | { kind: 'character'; code: number }
   | { kind: 'start' | 'end' | 'boundary' | 'inside' }
   | { kind: 'all' | 'any'; nodes: readonly PatternNode[] }
   | { kind: 'repeat'; node: PatternNode; least: number; most: number };
@@ -76,8 +77,7 @@ function sizeOf(node: PatternNode): number {
 }
 
 const controlLetters: Readonly<Record<string, number>> = { t: 9, n: 10, v: 11, f: 12, r: 13 };
-const only = (code: number): CharacterSet => ({ isNegated: false, ranges: [[code, code]], named: [] });
-const named = (set: NamedSet): CharacterSet => ({ isNegated: false, ranges: [], named: [set] });
+const setOf = (named: NamedSet): CharacterSet => ({ isNegated: false, ranges: [], named: [named] });
 
 const quantifier = /[*+?]\??|\{(\d+)(?:(,)(\d*))?\}\??/y;
 const groupSign = /\?(?:<?[=!]|<[^>]*>|[\w-]*:)/y;
@@ -155,7 +155,7 @@ class Parser {
         return this.#group();
       case '[':
         this.#at++;
-        return { kind: 'set', set: this.#class() };
+        return this.#class();
       case '.':
         this.#at++;
         return { kind: 'set', set: notLineEnd };
@@ -163,9 +163,9 @@ class Parser {
         if (this.#source[this.#at + 1] === 'b') return this.#assertion('boundary', 2);
         if (this.#source[this.#at + 1] === 'B') return this.#assertion('inside', 2);
         this.#at++;
-        return { kind: 'set', set: this.#escape(false) };
+        return this.#member(this.#escape(false));
       default:
-        return { kind: 'set', set: only(this.#code()) };
+        return { kind: 'character', code: this.#code() };
     }
   }
 
@@ -191,9 +191,13 @@ class Parser {
     return node;
   }
 
-  #class(): CharacterSet {
+  #member(member: number | NamedSet): PatternNode {
+    return typeof member === 'number' ? { kind: 'character', code: member } : { kind: 'set', set: setOf(member) };
+  }
+
+  #class(): PatternNode {
     const isNegated = this.#skip('^');
-    const ranges: [number, number][] = [];
+    const ranges: number[] = [];
     const sets: NamedSet[] = [];
     while (!this.#skip(']')) {
       const first = this.#classAtom();
@@ -202,44 +206,43 @@ class Parser {
         this.#at++;
         const last = this.#classAtom();
         if (typeof first === 'number' && typeof last === 'number') {
-          ranges.push([first, last]);
+          ranges.push(first, last);
           continue;
         }
         // Without the flag u a range that begins or ends in a set is three members (ECMAScript, B.1.2.7).
         members.push(0x2d, last);
       }
       for (const member of members) {
-        if (typeof member === 'number') ranges.push([member, member]);
+        if (typeof member === 'number') ranges.push(member, member);
         else sets.push(member);
       }
     }
-    return { isNegated, ranges, named: sets };
+    // Slices are as long as what is in them.
+    return { kind: 'set', set: { isNegated, ranges: ranges.slice(), named: sets.slice() } };
   }
 
   /** A code, or a set such as `\d`. */
   #classAtom(): number | NamedSet {
-    if (!this.#skip('\\')) return this.#code();
-    const { ranges, named: sets } = this.#escape(true);
-    return sets[0] ?? (ranges[0]?.[0] as number);
+    return this.#skip('\\') ? this.#escape(true) : this.#code();
   }
 
   /** What follows a backslash. */
-  #escape(isInClass: boolean): CharacterSet {
+  #escape(isInClass: boolean): number | NamedSet {
     const letter = this.#source[this.#at] ?? '';
     const set = escapedSets.get(letter);
     if (set) {
       this.#at++;
-      return named(set);
+      return set;
     }
     if (this.#isUnicode && (letter === 'p' || letter === 'P')) return this.#property();
-    if (isInClass && this.#skip('b')) return only(8);
-    if (isInClass && this.#isUnicode && this.#skip('-')) return only(0x2d);
+    if (isInClass && this.#skip('b')) return 8;
+    if (isInClass && this.#isUnicode && this.#skip('-')) return 0x2d;
     if (/[1-9]/.test(letter) || (letter === 'k' && this.#source[this.#at + 1] === '<')) {
       throw new PatternFault(
         `has "\\${letter}", a reference to a group, which can take exponential time; write what is allowed without it`,
       );
     }
-    return only(this.#escapedCode(letter));
+    return this.#escapedCode(letter);
   }
 
   #escapedCode(letter: string): number {
@@ -258,11 +261,11 @@ class Parser {
     return this.#code();
   }
 
-  #property(): CharacterSet {
+  #property(): NamedSet {
     const [whole = '', sign, name = ''] = this.#take(property) ?? [];
     const set = propertySet(name, sign === 'P');
     if (!set) throw new PatternFault(`has "\\${whole.slice(0, 60)}"; allowed: \\p{…} of ${propertyNames.join(', ')}`);
-    return named(set);
+    return set;
   }
 
   /** The code of the next character. */
