@@ -10,8 +10,8 @@ export type CompiledSchema = {
   fits(value: unknown, steps: Steps): boolean;
   /** The faults of a value: all, within bounds, or only the first. */
   faults(value: unknown, steps: Steps, wanted: 'first fault' | 'faults'): readonly Fault[];
-  /** Whether a property may be null. */
-  allowsNull(property: string): boolean;
+  /** The declared properties that may not be null. */
+  notNull: ReadonlySet<string>;
 };
 
 /**
@@ -22,7 +22,11 @@ export function compileSchema(root: JsonSchema): CompiledSchema {
   const index = indexSchema(root);
   if (!index) throw new Error('a schema that was never valid');
   const compiler = new Compiler(index);
-  const test = compiler.test(root);
+  return compiled(compiler.test(root), notNull(root, compiler));
+}
+
+/** Holds the test alone, so what compiling needed is let go: it takes as much memory again. */
+function compiled(test: Test, notNull: ReadonlySet<string>): CompiledSchema {
   return {
     fits: (value, steps) => test(value, new CheckRun(steps, 'verdict'), undefined),
     faults(value, steps, wanted) {
@@ -30,15 +34,21 @@ export function compileSchema(root: JsonSchema): CompiledSchema {
       test(value, run, undefined);
       return run.faults ?? [];
     },
-    allowsNull(property) {
-      const { properties } = root;
-      const schema = isSchemaObject(properties) && Object.hasOwn(properties, property) ? properties[property] : true;
-      return compiler.test(schema)(null, new CheckRun(new Steps(Number.POSITIVE_INFINITY), 'verdict'), undefined);
-    },
+    notNull,
   };
 }
 
+/** The declared properties that may not be null. */
+function notNull({ properties }: JsonSchema, compiler: Compiler): ReadonlySet<string> {
+  const run = new CheckRun(new Steps(Number.POSITIVE_INFINITY), 'verdict');
+  const declared = Object.entries(isSchemaObject(properties) ? properties : {});
+  const refusing = declared.filter(([, schema]) => !compiler.test(schema)(null, run, undefined));
+  return new Set(refusing.map(([name]) => name));
+}
+
 const anything: Test = () => true;
+/** The test of every schema without keywords. */
+const anyValue = all([]);
 
 type Properties = { [name: string]: unknown };
 
@@ -56,7 +66,8 @@ class Compiler {
     if (!isSchemaObject(schema)) return anything;
     const known = this.#made.get(schema);
     if (known) return known;
-    const made = all(this.#testsOf(schema));
+    const tests = this.#testsOf(schema);
+    const made = tests.length === 0 ? anyValue : all(tests);
     this.#made.set(schema, made);
     return made;
   }
@@ -114,22 +125,8 @@ class Compiler {
     const names = declared.map(([name]) => name);
     const tests = new Map(declared.map(([name, inner]): [string, Test] => [name, this.test(inner)]));
     const nameTest = propertyNames === undefined ? undefined : this.test(propertyNames);
-    const isClosed = additionalProperties === false;
-    const otherTest = this.test(additionalProperties);
-    return forObjects((value, run, at) => {
-      let fits = true;
-      for (const name of namesOf(value as object, run.steps)) {
-        run.steps.take(1 + stepsOfText(name));
-        const step = run.into(at, name);
-        const test = tests.get(name);
-        const found = (value as Properties)[name];
-        if (nameTest && !nameTest(name, run, step)) fits = false;
-        else if (test ? !test(found, run, step) : !isClosed && !otherTest(found, run, step)) fits = false;
-        else if (!test && isClosed) fits = run.fault(step, { keyword: 'unknown', limit: false, found, names });
-        if (!fits && !run.isThorough) return false;
-      }
-      return fits;
-    });
+    const otherTest = additionalProperties === false ? undefined : this.test(additionalProperties);
+    return forObjects(propertiesTest(names, tests, nameTest, otherTest));
   }
 
   #arrayTests(schema: JsonSchema): (Test | undefined)[] {
@@ -153,6 +150,29 @@ class Compiler {
       contains === undefined ? undefined : forArrays(containsTest(this.test(contains), schema)),
     ];
   }
+}
+
+/** `otherTest` is for what is not declared; undefined where nothing else is allowed. Keeps nothing of the compiler. */
+function propertiesTest(
+  names: readonly string[],
+  tests: ReadonlyMap<string, Test>,
+  nameTest: Test | undefined,
+  otherTest: Test | undefined,
+): Test {
+  return (value, run, at) => {
+    let fits = true;
+    for (const name of namesOf(value as object, run.steps)) {
+      run.steps.take(1 + stepsOfText(name));
+      const step = run.into(at, name);
+      const test = tests.get(name) ?? otherTest;
+      const found = (value as Properties)[name];
+      if (nameTest && !nameTest(name, run, step)) fits = false;
+      else if (!test) fits = run.fault(step, { keyword: 'unknown', limit: false, found, names });
+      else if (!test(found, run, step)) fits = false;
+      if (!fits && !run.isThorough) return false;
+    }
+    return fits;
+  };
 }
 
 /** A value that fits every test. This is where steps are counted. */

@@ -17,11 +17,11 @@ export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
 };
 
 export function compileArguments(input: InputSchema, schema: JsonSchema): ArgumentRules {
-  const { fitsPlainly, check, allowsNull } = compileArgumentCheck(schema);
+  const { fitsPlainly, check, notNull } = compileArgumentCheck(schema);
   const required = new Set((schema.required ?? []) as string[]);
   // Constants are not arguments to a caller.
   const declared = argumentsOf(input).filter(({ wire }) => wire.value === undefined);
-  const isNothing = (name: string, value: unknown) => value === null && !allowsNull(name);
+  const isNothing = (name: string, value: unknown) => value === null && notNull.has(name);
   const fallbacks = declared
     .filter(({ name, fallback }) => fallback !== undefined && !isNothing(name, fallback))
     .map(({ name, fallback }): [string, unknown] => [name, fallback]);

@@ -26,8 +26,8 @@ export type ArgumentCheck = {
    * @throws TooMuchWork
    */
   check: (args: Arguments, mostSteps: number) => void;
-  /** Whether null is a valid value of this argument; otherwise null means absent. */
-  allowsNull: (name: string) => boolean;
+  /** The arguments for which null is no valid value; it means absent there. */
+  notNull: ReadonlySet<string>;
 };
 
 /** Compiles a tool's JSON Schema. */
@@ -37,7 +37,7 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
   const known = new Set(declared);
   return {
     fitsPlainly: plainCheck(schema) ?? (() => false),
-    allowsNull: compiled.allowsNull,
+    notNull: compiled.notNull,
     check(args, mostSteps) {
       const steps = new Steps(mostSteps);
       const values = checkCarriage(args, undefined, steps);
