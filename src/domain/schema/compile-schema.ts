@@ -25,7 +25,7 @@ export function compileSchema(root: JsonSchema): CompiledSchema {
   return compiled(compiler.test(root), notNull(root, compiler));
 }
 
-/** Holds the test alone, so what compiling needed is let go: it takes as much memory again. */
+/** Holds only the test: the index and the compiler take several times as much memory. */
 function compiled(test: Test, notNull: ReadonlySet<string>): CompiledSchema {
   return {
     fits: (value, steps) => test(value, new CheckRun(steps, 'verdict'), undefined),

@@ -1,5 +1,5 @@
 import type { Steps } from '../work/steps.ts';
-import { operations, Program } from './pattern-program.ts';
+import { instructions, Program } from './pattern-program.ts';
 import { type CharacterSet, costOf, hasCode, isWordCharacter } from './pattern-sets.ts';
 import { parsePattern } from './pattern-syntax.ts';
 
@@ -81,7 +81,7 @@ class Run {
   #takes(pc: number, code: number): boolean {
     const program = this.#program;
     const operand = program.operand(pc);
-    if (program.operation(pc) === operations.character) {
+    if (program.operation(pc) === instructions.character) {
       this.#work++;
       return operand === code;
     }
@@ -96,7 +96,7 @@ class Run {
 
   /** Whether the program can begin at the start of the text only. */
   #startsAtStart(): boolean {
-    return this.#program.operation(0) === operations.start;
+    return this.#program.operation(0) === instructions.start;
   }
 
   /** Adds the instructions that are reached from one without a character. True when the program has matched. */
@@ -110,10 +110,10 @@ class Run {
       this.#reached[pc] = at + 1;
       this.#work++;
       const found = program.operation(pc);
-      if (found === operations.match) return true;
-      if (found === operations.set || found === operations.character) this.#next[this.#nextCount++] = pc;
-      else if (found === operations.split) stack.push(program.operand(pc), pc + 1);
-      else if (found === operations.jump) stack.push(program.operand(pc));
+      if (found === instructions.match) return true;
+      if (found === instructions.set || found === instructions.character) this.#next[this.#nextCount++] = pc;
+      else if (found === instructions.split) stack.push(program.operand(pc), pc + 1);
+      else if (found === instructions.jump) stack.push(program.operand(pc));
       else if (this.#holds(found, at)) stack.push(pc + 1);
     }
     return false;
@@ -121,9 +121,9 @@ class Run {
 
   /** Whether an assertion holds before the character at a position. */
   #holds(assertion: number, at: number): boolean {
-    if (assertion === operations.start) return at === 0;
-    if (assertion === operations.end) return at === this.#text.length;
-    return (this.#isWordAt(at - 1) !== this.#isWordAt(at)) === (assertion === operations.boundary);
+    if (assertion === instructions.start) return at === 0;
+    if (assertion === instructions.end) return at === this.#text.length;
+    return (this.#isWordAt(at - 1) !== this.#isWordAt(at)) === (assertion === instructions.boundary);
   }
 
   #isWordAt(at: number): boolean {

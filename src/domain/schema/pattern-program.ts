@@ -2,7 +2,7 @@ import type { CharacterSet } from './pattern-sets.ts';
 import type { Pattern, PatternNode } from './pattern-syntax.ts';
 
 /** Instructions. A `split` goes to the next and to one other instruction, a `jump` to one other. */
-export const operations = {
+export const instructions = {
   set: 0,
   split: 1,
   jump: 2,
@@ -54,7 +54,7 @@ class Writer {
   constructor({ root, size }: Pattern) {
     this.instructions = new Int32Array(size);
     this.#write(root);
-    this.#add(operations.match);
+    this.#add(instructions.match);
   }
 
   #add(operation: number, operand = 0): number {
@@ -71,12 +71,12 @@ class Writer {
   }
 
   #write(node: PatternNode): void {
-    if (node.kind === 'set') this.#add(operations.set, this.#indexOf(node.set));
-    else if (node.kind === 'character') this.#add(operations.character, node.code);
+    if (node.kind === 'set') this.#add(instructions.set, this.#indexOf(node.set));
+    else if (node.kind === 'character') this.#add(instructions.character, node.code);
     else if (node.kind === 'all') for (const inner of node.nodes) this.#write(inner);
     else if (node.kind === 'any') this.#writeChoice(node.nodes);
     else if (node.kind === 'repeat') this.#writeRepeat(node);
-    else this.#add(operations[node.kind]);
+    else this.#add(instructions[node.kind]);
   }
 
   /** The copies that a repetition makes share their sets. */
@@ -93,9 +93,9 @@ class Writer {
     for (const [index, inner] of nodes.entries()) {
       if (index === nodes.length - 1) this.#write(inner);
       else {
-        const split = this.#add(operations.split);
+        const split = this.#add(instructions.split);
         this.#write(inner);
-        jumps.push(this.#add(operations.jump));
+        jumps.push(this.#add(instructions.jump));
         this.#point(split, this.#size);
       }
     }
@@ -106,13 +106,13 @@ class Writer {
     for (let copy = 0; copy < least; copy++) this.#write(node);
     const splits: number[] = [];
     if (most === Number.POSITIVE_INFINITY) {
-      const split = this.#add(operations.split);
+      const split = this.#add(instructions.split);
       this.#write(node);
-      this.#add(operations.jump, split);
+      this.#add(instructions.jump, split);
       splits.push(split);
     } else {
       for (let copy = least; copy < most; copy++) {
-        splits.push(this.#add(operations.split));
+        splits.push(this.#add(instructions.split));
         this.#write(node);
       }
     }
