@@ -1,18 +1,20 @@
 import { LRUCache } from 'lru-cache';
+import { sizeOfValue } from '../domain/config/filling/value-size.ts';
 
+/** In characters of about ten bytes. */
 const mostCharacters = 8_000_000;
 
-/** Caches the results of compiling recurring texts, by text. */
+/** Caches what recurring texts of JSON are compiled to, by text. */
 export function compiledTexts<Compiled extends object>(
-  compile: (text: string) => Compiled,
+  compile: (value: unknown) => Compiled,
 ): (text: string) => Compiled {
-  const kept = new LRUCache<string, Compiled>({
-    maxSize: mostCharacters,
-    sizeCalculation: (_, text) => text.length + 1,
-  });
+  const kept = new LRUCache<string, Compiled>({ maxSize: mostCharacters });
   return (text) => {
-    const made = kept.get(text) ?? compile(text);
-    kept.set(text, made);
+    const known = kept.get(text);
+    if (known) return known;
+    const value: unknown = JSON.parse(text);
+    const made = compile(value);
+    kept.set(text, made, { size: sizeOfValue(value) });
     return made;
   };
 }

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { changesBetween } from '../../domain/config/config-changes.ts';
+import { changesBetween } from '../../domain/config-changes.ts';
 import { AppError } from '../../errors.ts';
 import type { Output } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';

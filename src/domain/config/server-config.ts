@@ -12,11 +12,11 @@ import {
   isStored,
   sealedFields,
 } from './authentication.ts';
-import { wholeFillingProblem } from './filling/filled-lengths.ts';
+import { tooLargeProblem } from './compiled-size.ts';
 import { oauthSchema } from './oauth.ts';
 import { ownCredentialProblems } from './own-credential-rules.ts';
 import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
-import { fillingOf, serverWideShape, sharedHeaders, variableFields } from './server-wide.ts';
+import { serverWideShape, sharedHeaders, variableFields } from './server-wide.ts';
 import { checkServerWide } from './server-wide-rules.ts';
 import { maxAnswerTokens, toolModes, toolSchema } from './tool.ts';
 import { reservedToolNames } from './tool-list.ts';
@@ -106,7 +106,7 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
   if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
   if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
-  const tooMuch = result.success && wholeFillingProblem(fillingOf(result.data));
+  const tooMuch = result.success && tooLargeProblem(result.data);
   if (tooMuch) problems.add(() => ({ path: '', message: tooMuch }));
   else if (result.success) for (const problem of ownCredentialProblems(result.data)) problems.add(() => problem);
   // The arguments that a view fixes are checked by the schemas of the tools, which must be valid for that.

@@ -63,6 +63,7 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
     peek: (key) => entries.peek(key),
     set(key, value, lifeMs) {
       entries.delete(key);
+      if (maxSize !== undefined && sizeAt(value) > maxSize) return;
       shares.makeRoom(sizeAt(value));
       entries.set(key, value, lifeMs === undefined ? undefined : { ttl: lifeMs });
       if (!entries.has(key)) return;

@@ -20,7 +20,7 @@ export type AnswerJob = {
 /** About one second. */
 const mostSteps = 30_000_000;
 
-const compiled = compiledTexts((text) => compileReading(JSON.parse(text) as ReadingSource));
+const compiled = compiledTexts((source) => compileReading(source as ReadingSource));
 
 export function readAnswerBody({ body, head, reading }: AnswerJob['input']): {
   output: AnswerJob['output'];

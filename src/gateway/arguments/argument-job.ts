@@ -16,7 +16,7 @@ export type ArgumentJob = {
 /** About half a second. */
 const mostSteps = 15_000_000;
 
-const compiled = compiledTexts((text) => compileArgumentCheck(JSON.parse(text) as JsonSchema));
+const compiled = compiledTexts((schema) => compileArgumentCheck(schema as JsonSchema));
 
 export function checkArguments({ schema, args }: ArgumentJob['input']): { output: ArgumentJob['output'] } {
   try {

@@ -23,6 +23,7 @@ import { type ArgumentRules, compileArguments, withoutFixed } from '../arguments
 import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
 import { createFilledTools, type FilledTool, type FilledTools } from './filled-tools.ts';
 import { createCatalogue, type ToolCatalogue } from './tool-catalogue.ts';
+import { createViewMemory, type ViewMemory } from './view-memory.ts';
 
 /** A decrypted secret of a server, and the origins that it may be sent to. */
 export type OpenSecret = { value: string; origins: readonly string[] };
@@ -111,7 +112,7 @@ export function compileServer(
   const { config } = source;
   const access = accessOf(config);
   const filled = createFilledTools(config);
-  const views = new Map<string, HostedServer>();
+  let memory: CompiledViews | undefined;
   const server: HostedServer = {
     id: source.id,
     workspaceId: source.workspaceId,
@@ -126,15 +127,17 @@ export function compileServer(
     tokenRequests: new Map(),
     limits,
     captureUntil: source.captureUntil,
-    ...compileTools(config, (wanted) => compileTool(filled.ofServer(wanted), { config, access, userAgent })),
+    ...compileTools(
+      config,
+      remembering((wanted) => compileTool(filled.ofServer(wanted), { config, access, userAgent })),
+    ),
     findView(name) {
-      const known = views.get(name);
-      if (known) return known;
       const view = config.views && Object.hasOwn(config.views, name) ? config.views[name] : undefined;
       if (!view) return undefined;
-      const made = compileView(server, { name, view, version: source.version, userAgent, filled });
-      views.set(name, made);
-      return made;
+      memory ??= createViewMemory(config);
+      const { version } = source;
+      const wanted = { name, view, version, userAgent, filled, memory };
+      return memory.view(name, view, () => compileView(server, wanted));
     },
   };
   return server;
@@ -157,22 +160,34 @@ export function serverOrView(server: HostedServer | undefined, view: string | un
   return view === undefined ? server : server?.findView(view);
 }
 
-type NewView = { name: string; view: View; version: number; userAgent: string; filled: FilledTools };
+type CompiledViews = ViewMemory<HostedServer, HostedTool>;
+type NewView = {
+  name: string;
+  view: View;
+  version: number;
+  userAgent: string;
+  filled: FilledTools;
+  memory: CompiledViews;
+};
 
 /**
  * A view has the access, secrets and limits of its server, and shares its compiled tools; only those with fixed
  * arguments are compiled for the view.
  */
-function compileView(server: HostedServer, { name, view, version, userAgent, filled }: NewView): HostedServer {
+function compileView(server: HostedServer, { name, view, version, userAgent, filled, memory }: NewView): HostedServer {
   const config = viewConfig(server.config, view);
   const { access } = server;
   const fixed = new Map((view.tools ?? []).map(viewToolOf).map((one) => [one.name, one.arguments ?? {}]));
+  const ofServer = new Map(server.config.tools.map((tool) => [tool.name, tool]));
   const compile = (wanted: Tool): HostedTool => {
     const given = fixed.get(wanted.name) ?? {};
     const names = Object.keys(given);
     if (names.length === 0) return server.tool(wanted.name) as HostedTool;
-    const made = compileTool(filled.ofView(wanted, given), { config, access, userAgent });
-    return { ...made, args: withoutFixed(made.args, names) };
+    const make = () => {
+      const made = compileTool(filled.ofView(wanted, given), { config, access, userAgent });
+      return { ...made, args: withoutFixed(made.args, names) };
+    };
+    return memory.tool(name, ofServer.get(wanted.name) as Tool, make);
   };
   return {
     ...server,
@@ -192,18 +207,12 @@ type CompiledTools = Pick<HostedServer, 'toolsJson' | 'toolNames' | 'tool' | 'mi
 
 function compileTools(config: ServerConfig, compile: (tool: Tool) => HostedTool): CompiledTools {
   const byName = new Map(enabledTools(config).map((entry) => [entry.name, entry]));
-  const compiled = new Map<string, HostedTool>();
   const catalogue = config.tool_mode === 'search' ? createCatalogue(config) : undefined;
   const ownNames = [...reservedToolNames(config)];
   let toolsJson: Buffer | undefined;
   const tool = (name: string) => {
-    const known = compiled.get(name);
-    if (known) return known;
     const wanted = byName.get(name);
-    if (!wanted) return undefined;
-    const made = compile(wanted);
-    compiled.set(name, made);
-    return made;
+    return wanted && compile(wanted);
   };
   return {
     toolsJson: () => {
@@ -220,6 +229,16 @@ function compileTools(config: ServerConfig, compile: (tool: Tool) => HostedTool)
     },
     catalogue,
     hasReadMore: limitsAnswers(config),
+  };
+}
+
+/** Compiles each tool once. */
+function remembering(compile: (tool: Tool) => HostedTool): (tool: Tool) => HostedTool {
+  const compiled = new Map<Tool, HostedTool>();
+  return (tool) => {
+    const made = compiled.get(tool) ?? compile(tool);
+    compiled.set(tool, made);
+    return made;
   };
 }
 

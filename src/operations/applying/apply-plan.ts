@@ -1,5 +1,5 @@
-import { changesBetween, type FieldChange, undonePaths } from '../../domain/config/config-changes.ts';
 import { type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
+import { changesBetween, type FieldChange, undonePaths } from '../../domain/config-changes.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
 import type { SetLimits } from '../../domain/limits.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';

@@ -1,6 +1,5 @@
-import { wholeFillingProblem } from '../../domain/config/filling/filled-lengths.ts';
+import { tooLargeProblem } from '../../domain/config/compiled-size.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { fillingOf } from '../../domain/config/server-wide.ts';
 import type { Tool } from '../../domain/config/tool.ts';
 import { type ViewTool, viewToolOf } from '../../domain/config/view.ts';
 import { checkViews } from '../../domain/config/view-rules.ts';
@@ -102,9 +101,9 @@ export function refuseBrokenViews(config: ServerConfig, changed: string): void {
     );
 }
 
-/** Refuses a change of one tool after which too much is filled in all tools together. @throws AppError invalid */
-export function refuseOverfilled(config: ServerConfig): void {
-  const message = wholeFillingProblem(fillingOf(config));
+/** Refuses a change of one tool after which the server is too large when it is filled or compiled. @throws AppError invalid */
+export function refuseTooLarge(config: ServerConfig): void {
+  const message = tooLargeProblem(config);
   if (message !== undefined)
     throw invalid([{ path: '', message }], 'Nothing was stored; the server would be too large');
 }

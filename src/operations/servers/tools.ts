@@ -9,8 +9,8 @@ import {
   indexOfTool,
   precheckTool,
   refuseBrokenViews,
-  refuseOverfilled,
   refuseTakenName,
+  refuseTooLarge,
   validTool,
   viewsAfterRename,
   warningsOfChange,
@@ -42,7 +42,7 @@ async function store(
   const views = viewsAfterRename(current, was, name);
   const config = { ...current.config, ...(views && { views }), tools };
   refuseBrokenViews(config, name);
-  if (tool) refuseOverfilled(config);
+  if (tool) refuseTooLarge(config);
   const { server, isUnchanged } = await storeConfig(context, current, config, versionOf(input));
   const warnings = await warningsOfChange(context, server, tool);
   return {

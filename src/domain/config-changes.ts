@@ -1,5 +1,5 @@
-import { dotted } from '../problems/problems.ts';
-import { nextTurn } from '../work/next-turn.ts';
+import { dotted } from './problems/problems.ts';
+import { nextTurn } from './work/next-turn.ts';
 
 /**
  * A difference between two configurations. A side on which the field does not exist is undefined. The path is shortened,
