@@ -1,0 +1,40 @@
+import { compiledSize } from '../../src/domain/config/compiled-size.ts';
+import type { ServerConfig } from '../../src/domain/config/server-config.ts';
+import { fillingOf } from '../../src/domain/config/server-wide.ts';
+import { compileServer } from '../../src/gateway/hosted/hosted-server.ts';
+import { reachableBytes } from './collect-garbage.ts';
+
+/**
+ * Compiles the configuration that the parent sends, and every tool in the server and in each view, gives each tool a text
+ * that meets its patterns, and answers with what that took and what was counted for it, both in bytes. The first time
+ * warms up.
+ */
+process.on('message', (configText: string) => {
+  const grow = () => {
+    const before = reachableBytes();
+    const config = JSON.parse(configText) as ServerConfig;
+    const limits = { callsPerSecond: 0, concurrentCalls: 0 };
+    const source = { id: 'id', workspaceId: 'workspace', slug: 'slug', version: 1, config };
+    const server = compileServer(source, new Map(), { server: limits, workspace: limits }, 'test');
+    const views = Object.keys(config.views ?? {}).map((name) => server.findView(name));
+    for (const one of [server, ...views]) {
+      one?.toolsJson();
+      for (const { name } of one?.config.tools ?? []) {
+        try {
+          one?.tool(name)?.args.check({ a: 'no pattern fits this' }, 1e9);
+        } catch {
+          // A text that does not fit has met every pattern.
+        }
+      }
+    }
+    const after = reachableBytes();
+    return {
+      grown: after - before,
+      counted: 10 * compiledSize(config, fillingOf(config)),
+      kept: [server, views].length,
+    };
+  };
+  grow();
+  process.send?.(grow());
+  process.disconnect?.();
+});
