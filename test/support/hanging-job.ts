@@ -31,8 +31,9 @@ export function hangingJob(): HangingJob {
     async release() {
       // Opened for both, a pipe waits for nobody.
       const both = await open(pipe, constants.O_RDWR);
-      await Promise.all([both.close(), writing?.close()]);
+      // Removed while it is open: whoever opens it later would wait for ever.
       rmSync(folder, { recursive: true });
+      await Promise.all([both.close(), writing?.close()]);
     },
   };
 }
