@@ -199,6 +199,37 @@ describe('patterns', () => {
       );
     });
 
+    it('[conf 5] have 20,000 characters together, and more in a stored tool make it refuse its calls', async () => {
+      const long = (count: number) => ({
+        type: 'object',
+        properties: {
+          a: { anyOf: Array.from({ length: count }, (_, i) => ({ pattern: `${i % 10}${'a'.repeat(799)}` })) },
+        },
+      });
+      const expected =
+        'found 20800 characters of patterns; allowed: at most 20000 in a schema; write shorter patterns, or leave some to the API';
+      for (const field of ['input_schema', 'output_schema']) {
+        assert.deepEqual(await toolProblems(one.toolhost, { method: 'POST', [field]: long(25) }), []);
+        const problems = await toolProblems(one.toolhost, { method: 'POST', [field]: long(26) });
+        assert.deepEqual(problems, [`tools[0].${field}: ${expected}`]);
+        const slug = await one.serve({ url: '/stored', [field]: { ...long(1), description: 'to be replaced' } });
+        const { db } = one.toolhost.running.app.runner;
+        const stored = db.selectFrom('servers').select('config').where('slug', '=', slug);
+        const config = JSON.parse((await stored.executeTakeFirstOrThrow()).config);
+        config.tools[0][field] = long(26);
+        await db
+          .updateTable('servers')
+          .set({ config: JSON.stringify(config) })
+          .where('slug', '=', slug)
+          .execute();
+        const result = await one.call(slug, {});
+        assert.equal(
+          textOf(result),
+          `this tool cannot be called until its configuration is changed: ${field} ${expected}`,
+        );
+      }
+    });
+
     it('[conf 5] agents see the pattern, and an argument or an answer that does not fit it is refused', async () => {
       const input_schema = { id: { type: 'string', pattern: '^[A-Z]{2}-\\d+$' } };
       const config = configWith({ tools: [toolWith({ input_schema })] });

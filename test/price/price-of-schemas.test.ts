@@ -28,6 +28,29 @@ describe('the cost of checking a configuration', () => {
     return problems.map(({ path, message }) => `${path}: ${message}`);
   };
 
+  it('[find A1] the first call of a tool with many patterns, and of one with many empty schemas', async () => {
+    const schemas: Record<string, Json[]> = {
+      patterns: times(20, (i) => ({ pattern: `${i}${'abcdefghij'.repeat(98)}` })),
+      'short patterns': times(1000, (i) => ({ pattern: `^[a-z]{1,${10 + (i % 50)}}$` })),
+      'empty schemas': times(1700, () => ({})),
+    };
+    for (const [what, anyOf] of Object.entries(schemas)) {
+      // Each attempt is the first call of another tool.
+      const tools = times(20, (i) =>
+        toolWith({ name: `t${i}`, method: 'POST', input_schema: object({ properties: { a: { anyOf } } }) }),
+      );
+      const slug = what.replace(' ', '-');
+      const made = await priced.rest('POST', '/servers', configWith({ slug, tools }));
+      assert.equal(made.status, 201, made.text.slice(0, 300));
+      let called = 0;
+      for (const args of [{}, { a: 'no pattern fits this!' }]) {
+        await priced.costsLittle(`first call: ${what}`, () =>
+          priced.rpc(slug, 'tools/call', { name: `t${called++}`, arguments: args }),
+        );
+      }
+    }
+  });
+
   for (const count of [450, 1400, 9000]) {
     it(`[find A1] ${count} references to one anchor`, async () => {
       const schema = object({ $defs: { a: { $anchor: 'a' } }, allOf: times(count, () => ({ $ref: '#a' })) });

@@ -4,6 +4,7 @@ import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
 import { checkHeaderAnnotations } from './header-annotations.ts';
 import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
+import { patternAmountProblem } from './pattern-amount.ts';
 import { parsePattern } from './pattern-syntax.ts';
 import { checkReferences, tooManySchemas } from './references.ts';
 import { indexSchema, pathOf, type SchemaPart } from './schema-index.ts';
@@ -84,6 +85,11 @@ export function checkSchema(root: JsonSchema, problems: ProblemList): void {
   const index = indexSchema(root);
   if (!index) {
     problems.add(tooManySchemas);
+    return;
+  }
+  const tooManyPatterns = patternAmountProblem(index);
+  if (tooManyPatterns) {
+    problems.add(() => tooManyPatterns);
     return;
   }
   const before = problems.count;

@@ -5,7 +5,7 @@ import {
   fillingProblem,
   wholeFillingProblem,
 } from '../../domain/config/filling/filled-lengths.ts';
-import { withFixedArguments } from '../../domain/config/input-schema.ts';
+import { toJsonSchema, withFixedArguments } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import {
   filledToolProblems,
@@ -15,6 +15,7 @@ import {
   urlsBelow,
 } from '../../domain/config/server-wide.ts';
 import type { Tool } from '../../domain/config/tool.ts';
+import { patternAmountProblemOf } from '../../domain/schema/pattern-amount.ts';
 import { type Problem, plainFailure } from '../../errors.ts';
 
 /**
@@ -42,7 +43,7 @@ export function createFilledTools(config: ServerConfig): FilledTools {
   let byName: ReadonlyMap<string, Tool> | undefined;
 
   function ofServer(tool: Tool): FilledTool {
-    const refusal = ofAll ?? textOf(filledToolProblems(tool, variables)[0]);
+    const refusal = ofAll ?? textOf(filledToolProblems(tool, variables)[0] ?? patternProblem(tool));
     return resolve && refusal === undefined ? { tool: resolve(tool), refusal } : refused(tool, refusal ?? '');
   }
 
@@ -80,6 +81,13 @@ function refusalOfServer(config: ServerConfig, ofWhole: string | undefined): str
     })),
   );
   return textOf(ofCredentials[0] ?? filledHeaderProblems(headers, variables)[0]);
+}
+
+function patternProblem({ input_schema, output_schema }: Tool): Problem | undefined {
+  const found = patternAmountProblemOf(toJsonSchema(input_schema));
+  if (found) return { ...found, path: 'input_schema' };
+  const ofOutput = output_schema && patternAmountProblemOf(output_schema);
+  return ofOutput && { ...ofOutput, path: 'output_schema' };
 }
 
 function textOf(problem: Problem | undefined): string | undefined {
