@@ -3,6 +3,7 @@ import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
+import { checkServerConfig } from '../../src/domain/config/server-config.ts';
 import { configWith, toolWith } from '../support/configurations.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -72,4 +73,17 @@ describe('[find A6] a compiled server counts', () => {
       assert.ok(grown < 1.5 * counted, `${name}: takes ${grown} bytes, counted ${counted}`);
     });
   }
+
+  it('12 million characters at most; the check says what it counts', () => {
+    const rules = { managementSlug: 'manage', urlProblem: () => undefined };
+    const { problems } = checkServerConfig(configs['long patterns'], rules);
+    assert.deepEqual(
+      problems.map(({ path }) => path),
+      [''],
+    );
+    assert.match(
+      problems[0]?.message ?? '',
+      /^counts 17\d{6} characters when it is compiled: its text, 500 for each tool, .*; allowed: 12000000; use several servers$/,
+    );
+  });
 });
