@@ -11,13 +11,15 @@ const child = join(import.meta.dirname, '..', 'support', 'compiled-growth.ts');
 
 /** What a configuration takes when everything in it is compiled, and what is counted for it, in bytes. */
 async function growthOf(config: Json): Promise<{ grown: number; counted: number }> {
-  const forked = fork(child);
+  // The flags of the test runner are not for the child.
+  const forked = fork(child, { execArgv: [] });
   const answer = once(forked, 'message');
   const ended = once(forked, 'exit');
   forked.send(JSON.stringify(config));
   const [growth] = (await Promise.race([answer, ended.then(([code]) => assert.fail(`ended with ${code}`))])) as [
     { grown: number; counted: number },
   ];
+  forked.disconnect();
   await ended;
   return growth;
 }

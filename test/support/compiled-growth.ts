@@ -36,5 +36,4 @@ process.on('message', (configText: string) => {
   };
   grow();
   process.send?.(grow());
-  process.disconnect?.();
 });
