@@ -40,8 +40,9 @@ describe('a host for each server', () => {
     return new Promise((resolve, reject) => {
       sent.once('error', reject);
       sent.once('response', (response) => {
-        void text(response).then((body) =>
-          resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
+        text(response).then(
+          (body) => resolve({ status: response.statusCode ?? 0, headers: response.headers, body }),
+          reject,
         );
       });
     });

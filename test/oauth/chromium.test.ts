@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import axe from 'axe-core';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { launchChromium } from '../support/browser/chromium.ts';
+import { closeContext } from '../support/browser/dashboard.ts';
 import { type HonestProvider, password, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -90,7 +91,7 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
       page.on('dialog', () => blocked.push('a dialog opened'));
       await use(page);
     } finally {
-      await context.close();
+      await closeContext(context);
     }
     assert.deepEqual(blocked, []);
   }

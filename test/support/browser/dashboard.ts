@@ -58,6 +58,12 @@ export async function contextOf(
   return context;
 }
 
+/** Closes a browser profile. The answers that its pages still hold or wait for are given up: that is no failure of a test. */
+export async function closeContext(context: BrowserContext): Promise<void> {
+  for (const page of context.pages()) await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await context.close();
+}
+
 /** A field of a form by its whole label. */
 export function field(within: Page | Locator, label: string): Locator {
   return within.getByRole('textbox', { name: label, exact: true });
@@ -122,7 +128,8 @@ export async function watch(page: Page, origin: string): Promise<Seen> {
   page.on('pageerror', (error) => seen.complaints.push(error.message));
   page.on('dialog', (dialog) => {
     if (dialog.type() !== 'beforeunload') seen.complaints.push(`a dialog opened: ${dialog.message()}`);
-    void dialog.dismiss();
+    // It is gone already when the page has closed meanwhile.
+    dialog.dismiss().catch((error: unknown) => page.isClosed() || seen.complaints.push(String(error)));
   });
   page.on('request', (request) => {
     const url = new URL(request.url());
@@ -178,7 +185,7 @@ export async function startDashboard(): Promise<Dashboard> {
         await use(page, context);
         assert.deepEqual({ complaints, foreign }, { complaints: [], foreign: [] });
       } finally {
-        await context.close();
+        await closeContext(context);
       }
     },
     async stop() {
