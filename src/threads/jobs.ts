@@ -1,7 +1,7 @@
 import type { AnswerJob } from '../gateway/answer/answer-job.ts';
 import type { ContentJob } from '../gateway/answer/shown-content.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
-import type { CaptureJob } from '../gateway/call/capture-job.ts';
+import type { CaptureJob } from '../gateway/captures/capture-job.ts';
 import type { ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
 import type { LongBodyJob } from '../operations/long-body-job.ts';
 import type { ConfigurationJob } from '../operations/servers/checked-config.ts';
@@ -39,5 +39,5 @@ export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'read-body': async () => (await import('../operations/long-body-job.ts')).readLongBody,
   'shorten-content': async () => (await import('../gateway/answer/shown-content.ts')).shortenContent,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
-  'write-capture': async () => (await import('../gateway/call/capture-job.ts')).writeCapture,
+  'write-capture': async () => (await import('../gateway/captures/capture-job.ts')).writeCapture,
 };

@@ -178,4 +178,17 @@ describe('exploring a call in the dashboard', () => {
       await checkPage(page);
     });
   });
+
+  it('[find A5] says of which parts of a long capture less is kept', async () => {
+    const text = { headers: { 'content-type': 'text/plain' }, body: '\u0001'.repeat(9000) };
+    dashboard.upstream.on('GET /things', () => text);
+    await called('first', { name: 'n' });
+    await dashboard.at('/calls?server=seen&tool=first', async (page) => {
+      await button(page, /^first/).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText(/Less than usual is here of what the agent got\./).waitFor();
+      await dialog.getByRole('region', { name: 'arguments' }).getByText('"name": "n"').waitFor();
+      await checkPage(page);
+    });
+  });
 });

@@ -58,12 +58,12 @@ export function mergeUses(uses: readonly FieldUse[]): FieldUse | undefined {
 const mostFields = { ofAnswer: 250, ofObject: 120 };
 
 /** Takes the fields out that are too many. An object keeps all of its fields or none. */
-export function boundFields(answer: FieldUse): FieldUse {
+export function boundFields(answer: FieldUse, most = mostFields): FieldUse {
   const queue = [answer];
   let kept = 0;
   for (const use of queue) {
     const { length } = use.fields;
-    if (length > mostFields.ofObject || kept + length > mostFields.ofAnswer) {
+    if (length > most.ofObject || kept + length > most.ofAnswer) {
       use.fields = [];
       use.isPartial = true;
     }

@@ -15,10 +15,11 @@ import { contentTypeOf } from '../answer/answer-head.ts';
 import { cut } from '../answer/redact.ts';
 import { startOfContent } from '../answer/result-start.ts';
 import { isJson, isText } from '../answer/text-body.ts';
+import { maxCapturedBytes, maxFieldBytes, type RawCapture, writeCapture } from '../captures/capture-job.ts';
+import { shortField } from '../captures/fit-capture.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import { workPartyOf } from '../work-party.ts';
 import type { Call } from './call.ts';
-import { cutField, maxCapturedBytes, maxFieldBytes, type RawCapture, writeCapture } from './capture-job.ts';
 import { findPreview } from './preview-call.ts';
 import type { ThreadWork } from './thread-work.ts';
 
@@ -129,7 +130,7 @@ function shortenedBody(body: ReadableBody | undefined, margin: number): Readable
   if (typeof body !== 'object') return body && cut(body, maxCapturedBytes + margin);
   if (!('fields' in body)) return body;
   const most = maxFieldBytes + margin;
-  return { fields: body.fields.slice(0, maxFields).map((field) => cutField(field, (text) => cut(text, most))) };
+  return { fields: body.fields.slice(0, maxFields).map((field) => shortField(field, (text) => cut(text, most))) };
 }
 
 /** Longest answer whose fields are measured, and the longest of which they are on the event loop, in bytes. */

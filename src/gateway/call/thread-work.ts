@@ -9,11 +9,11 @@ import type { AnswerJob } from '../answer/answer-job.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
 import type { ContentJob } from '../answer/shown-content.ts';
 import type { ArgumentJob } from '../arguments/argument-job.ts';
+import type { CaptureJob } from '../captures/capture-job.ts';
 import { toFailure } from '../failure-data.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 import { workPartyOf } from '../work-party.ts';
 import type { Call } from './call.ts';
-import type { CaptureJob } from './capture-job.ts';
 
 /**
  * The workspace of a job and its party there, the event that cancels it, and the memory that counts its input already, if

@@ -5,7 +5,7 @@ import { AppError, outcomes } from '../../errors.ts';
 import { namesOfActors } from '../../store/audit-events.ts';
 import type { CallRecord } from '../../store/calls/call-writer.ts';
 import { type CallFilter, findCall, findCalls, searchedAtOnce } from '../../store/calls/calls.ts';
-import { type Capture, captureKeptMs, findCapture } from '../../store/calls/captures.ts';
+import { type Capture, captureKeptMs, findCapture, shortenedParts } from '../../store/calls/captures.ts';
 import { decodeCursor, type Page } from '../../store/page.ts';
 import { type Context, operation } from '../operation.ts';
 import {
@@ -190,7 +190,10 @@ const exportCalls = operation({
 
 const captureShape = z.object({
   expires_at: time.describe('When it is forgotten at the latest.'),
-  arguments: z.record(z.string(), z.unknown()).optional().describe('Absent when they are longer than 32 KiB.'),
+  arguments: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .describe('Absent when they are longer than 32 KiB, or shortened names them.'),
   arguments_bytes: z.int(),
   request: requestShape.request.optional().describe('Absent when the call was refused before there was one.'),
   curl: requestShape.curl.optional(),
@@ -203,6 +206,11 @@ const captureShape = z.object({
     })
     .optional()
     .describe('What the caller got; estimated_tokens of the call is its size.'),
+  shortened: z
+    .array(z.enum(shortenedParts))
+    .max(shortenedParts.length)
+    .optional()
+    .describe('Parts of which less is kept than usual, because a capture has 64 KiB at most.'),
 });
 
 const getCall = operation({
@@ -235,7 +243,7 @@ const getCall = operation({
 });
 
 function shownCapture(document: string, at: number): z.input<typeof captureShape> {
-  const { argumentsBytes, arguments: args, request, response, result } = parseJson(document) as Capture;
+  const { argumentsBytes, arguments: args, request, response, result, shortened } = parseJson(document) as Capture;
   return {
     expires_at: isoTime(at + captureKeptMs),
     ...(args && { arguments: args }),
@@ -249,6 +257,7 @@ function shownCapture(document: string, at: number): z.input<typeof captureShape
         bytes: result.bytes,
       },
     }),
+    ...(shortened && { shortened }),
   };
 }
 

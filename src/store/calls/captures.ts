@@ -20,7 +20,21 @@ export type Capture = {
   result?: CapturedResult;
   /** Absent where the answer was no JSON that could be measured, or the capture is of an older version. */
   fields?: MeasuredAnswer;
+  /** Absent when every part is there as far as usual. */
+  shortened?: ShortenedPart[];
 };
+
+/** Parts of which less is kept where a capture would be too long, as `getCall` names them. */
+export const shortenedParts = [
+  'result.text',
+  'request.headers',
+  'request.body',
+  'response.headers',
+  'request.url',
+  'response.body',
+  'arguments',
+] as const;
+export type ShortenedPart = (typeof shortenedParts)[number];
 
 /** The fields of an answer behind a `response_transform`. */
 export type MeasuredAnswer = { transform: string; answer: FieldUse };

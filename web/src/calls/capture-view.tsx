@@ -13,6 +13,16 @@ import { visibleJson } from '../ui/text/visible.ts';
 
 type Props = { call: Call; capture: Capture | undefined };
 
+const shortenedParts: { [part in NonNullable<Capture['shortened']>[number]]: string } = {
+  'result.text': 'what the agent got',
+  'request.headers': 'the headers of the request',
+  'request.body': 'the body of the request',
+  'response.headers': 'the headers of the answer',
+  'request.url': 'the URL',
+  'response.body': 'the body of the answer',
+  arguments: 'the arguments',
+};
+
 /** The request and answer of a call that was captured. */
 export function CaptureView({ call, capture }: Props) {
   if (!capture) {
@@ -32,6 +42,12 @@ export function CaptureView({ call, capture }: Props) {
       <Text size="sm" c="dimmed">
         Captured without credentials; forgotten <Time at={capture.expires_at} />.
       </Text>
+      {capture.shortened && (
+        <Text size="sm">
+          All of it is too long to keep. Less than usual is here of{' '}
+          {capture.shortened.map((part) => shortenedParts[part]).join(', ')}.
+        </Text>
+      )}
       <ReplayButton call={call} capture={capture} />
       <Part title="Arguments">
         {capture.arguments ? (

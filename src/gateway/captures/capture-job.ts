@@ -1,10 +1,11 @@
 import { type Redactor, redactor } from '../../domain/credentials/redactor.ts';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import type { DotPath } from '../../domain/json/response-transform.ts';
-import type { ReadableBody, ReadablePart, ReadableRequest } from '../../domain/request/upstream-request.ts';
-import type { Capture, CapturedResponse, CapturedResult } from '../../store/calls/captures.ts';
+import type { ReadableBody, ReadableRequest } from '../../domain/request/upstream-request.ts';
+import type { CapturedResponse, CapturedResult } from '../../store/calls/captures.ts';
 import { redactedStart } from '../answer/redact.ts';
 import { textOfStart } from '../answer/result-start.ts';
+import { type CaptureDraft, fitCapture, shortField } from './fit-capture.ts';
 import { measuredAnswer } from './measured-answer.ts';
 
 /** A capture before anything is redacted. */
@@ -32,44 +33,42 @@ export const maxFieldBytes = 1024;
 
 export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } {
   const redact = redactor(raw.sensitive);
-  const { response, request } = raw;
-  const body = response?.body && Buffer.from(response.body);
-  const capture: Capture = {
-    argumentsBytes: raw.argumentsBytes,
-    ...(request && { request: requestOf(request, redact) }),
-    ...(response && {
-      response: {
-        ...response,
-        headers: response.headers.map(([name, line]) => [name, startOf(line, maxFieldBytes, redact)]),
-        body: body && redactedStart(body, maxCapturedBytes, redact),
-      } as CapturedResponse,
-    }),
-    ...(raw.result && { result: resultOf(raw.result, redact) }),
-  };
-  const rest = JSON.stringify(capture, (_name, value: unknown) => cleaned(value, redact));
-  const document =
-    raw.arguments === undefined ? rest : `{"arguments":${argumentsOf(raw.arguments, redact)},${rest.slice(1)}`;
   const fields = raw.answer && measuredAnswer(raw.answer, redact);
-  // The numbers of a measurement are ours: none of them may be taken for a credential.
-  return { output: { document: fields ? `${document.slice(0, -1)},"fields":${JSON.stringify(fields)}}` : document } };
+  // Texts are redacted one by one. Numbers here are ours, and none of them may be taken for a credential.
+  const capture: CaptureDraft = {
+    argumentsBytes: raw.argumentsBytes,
+    ...(raw.request && { request: requestOf(raw.request, redact) }),
+    ...(raw.response && { response: responseOf(raw.response, redact) }),
+    ...(raw.result && { result: resultOf(raw.result, redact) }),
+    ...(fields && { fields }),
+  };
+  const args = raw.arguments === undefined ? undefined : argumentsOf(raw.arguments, redact);
+  return { output: { document: fitCapture(capture, args) } };
 }
 
 /** The request without credentials, its texts cut to their final length. */
-function requestOf(request: ReadableRequest, redact: Redactor): ReadableRequest {
-  const { path, headers, body } = request;
+function requestOf({ origin, path, headers, body, ...request }: ReadableRequest, redact: Redactor): ReadableRequest {
   const short = (text: string) => startOf(text, maxFieldBytes, redact);
   const cutBody = (): ReadableBody | undefined => {
     if (typeof body !== 'object') return body && startOf(body, maxCapturedBytes, redact);
-    return 'fields' in body ? { fields: body.fields.map((field) => cutField(field, short)) } : body;
+    return 'fields' in body ? { fields: body.fields.map((field) => shortField(field, short)) } : body;
   };
-  return { ...request, path: startOf(path, maxCapturedBytes, redact), headers: headers.map(short), body: cutBody() };
+  return {
+    ...request,
+    origin: short(origin),
+    path: startOf(path, maxCapturedBytes, redact),
+    headers: headers.map(short),
+    body: cutBody(),
+  };
 }
 
-/** A field of a form with each of its texts changed by `short`. */
-export function cutField([name, text, of]: ReadablePart, short: (text: string) => string): ReadablePart {
-  const field: ReadablePart = [short(name), short(text)];
-  if (of) field.push({ ...of, ...(of.fileName !== undefined && { fileName: short(of.fileName) }) });
-  return field;
+function responseOf({ body, ...response }: NonNullable<RawCapture['response']>, redact: Redactor): CapturedResponse {
+  const short = (text: string) => startOf(text, maxFieldBytes, redact);
+  return {
+    ...response,
+    headers: response.headers.map(([name, line]) => [short(name), short(line)]),
+    ...(body && { body: redactedStart(Buffer.from(body), maxCapturedBytes, redact) }),
+  };
 }
 
 function startOf(text: string, limit: number, redact: Redactor): string {
@@ -90,7 +89,7 @@ function argumentsOf(text: string, redact: Redactor): string {
   });
 }
 
-/** A text of a capture without the credentials of its call. An argument may be a credential, even as a number. */
+/** A value of an argument without the credentials of its call. It may be a credential, even as a number. */
 function cleaned(value: unknown, redact: Redactor): unknown {
   if (typeof value === 'string') return redact.text(value);
   const digits = typeof value === 'number' ? String(value) : isRawNumber(value) ? value.rawJSON : '';

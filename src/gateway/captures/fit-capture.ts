@@ -1,0 +1,158 @@
+import { boundFields } from '../../domain/answer-fields/field-use.ts';
+import type { ReadablePart } from '../../domain/request/upstream-request.ts';
+import type { Capture, ShortenedPart } from '../../store/calls/captures.ts';
+import { startInJson } from './json-start.ts';
+
+/** Longest JSON text of a capture, in bytes. Escapes count: a control character takes six. */
+export const longestCapture = 64 * 1024;
+/** Room for the list of what was shortened. */
+const roomForList = 200;
+
+/** A capture whose arguments are JSON text. */
+export type CaptureDraft = Omit<Capture, 'arguments' | 'shortened'>;
+
+/**
+ * The JSON text of a capture. What makes it too long is shortened, first what is elsewhere in it again: of each part at
+ * least its beginning stays, and arguments are left out only where all of that was not enough.
+ */
+export function fitCapture(capture: CaptureDraft, args: string | undefined): string {
+  const whole = written(capture, args);
+  let surplus = Buffer.byteLength(whole) - longestCapture;
+  if (surplus <= 0) return whole;
+  surplus += roomForList;
+  const shortened: ShortenedPart[] = [];
+  for (const { name, least, value, shorten } of partsOf(capture)) {
+    const bytes = bytesInJson(value());
+    if (surplus <= 0 || bytes <= least) continue;
+    shorten(Math.max(least, bytes - surplus));
+    surplus -= bytes - bytesInJson(value());
+    if (name !== undefined) shortened.push(name);
+  }
+  if (surplus <= 0 || args === undefined) return written({ ...capture, shortened }, args);
+  return written({ ...capture, shortened: [...shortened, 'arguments'] }, undefined);
+}
+
+function written(capture: Omit<Capture, 'arguments'>, args: string | undefined): string {
+  const rest = JSON.stringify(capture);
+  return args === undefined ? rest : `{"arguments":${args},${rest.slice(1)}`;
+}
+
+function bytesInJson(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
+/** A part of a capture that can be shortened to a number of bytes; `least` of them stay in any case. */
+type Part = {
+  /** Undefined where the part itself says that it is not whole. */
+  name: ShortenedPart | undefined;
+  least: number;
+  value(): unknown;
+  shorten(most: number): void;
+};
+
+const kib = 1024;
+
+/** In the order in which they are shortened. Together, the bytes that stay leave room for arguments of 32 KiB. */
+function partsOf(capture: CaptureDraft): Part[] {
+  const { request, response, result } = capture;
+  return [
+    ...(result ? textPart('result.text', 3 * kib, result, 'text') : []),
+    ...(request ? requestHeaders(request) : []),
+    ...(request ? requestBody(request) : []),
+    ...(response ? responseHeaders(response) : []),
+    ...measuredFields(capture),
+    ...(request ? textPart('request.url', 3 * kib, request, 'path') : []),
+    ...(response ? textPart('response.body', 6 * kib, response, 'body') : []),
+  ];
+}
+
+function textPart<Key extends string>(
+  name: ShortenedPart,
+  least: number,
+  around: { [key in Key]?: string },
+  key: Key,
+): Part[] {
+  const text = around[key];
+  if (text === undefined) return [];
+  const shorten = (most: number) => {
+    around[key] = startInJson(text, most);
+  };
+  return [{ name, least, value: () => around[key], shorten }];
+}
+
+type Request = NonNullable<Capture['request']>;
+type Response = NonNullable<Capture['response']>;
+
+function requestHeaders(request: Request): Part[] {
+  const { headers } = request;
+  const pairs = Array.from({ length: headers.length / 2 }, (_, n) => headers.slice(2 * n, 2 * n + 2));
+  const shorten = (most: number) => {
+    request.headers = firstEntries(pairs, most, (pair, short) => pair.map(short)).flat();
+  };
+  return [{ name: 'request.headers', least: 3 * kib, value: () => request.headers, shorten }];
+}
+
+function responseHeaders(response: Response): Part[] {
+  const { headers } = response;
+  const shorten = (most: number) => {
+    response.headers = firstEntries(headers, most, ([name, line], short) => [short(name), short(line)]);
+  };
+  return [{ name: 'response.headers', least: 3 * kib, value: () => response.headers, shorten }];
+}
+
+function requestBody(request: Request): Part[] {
+  const { body } = request;
+  if (body === undefined || (typeof body === 'object' && !('fields' in body))) return [];
+  const around = '{"fields":}'.length;
+  const shorten = (most: number) => {
+    request.body =
+      typeof body === 'string'
+        ? startInJson(body, most)
+        : { fields: firstEntries(body.fields, most - around, shortField) };
+  };
+  return [{ name: 'request.body', least: 4 * kib, value: () => request.body, shorten }];
+}
+
+/** The fields of an object are kept all or not at all, so that those that stay are still worth something. */
+function measuredFields({ fields }: CaptureDraft): Part[] {
+  if (!fields) return [];
+  const shorten = (most: number) => {
+    for (let count = 128; bytesInJson(fields) > most && count > 0; count >>= 1)
+      boundFields(fields.answer, { ofAnswer: count, ofObject: count });
+  };
+  return [{ name: undefined, least: 6 * kib, value: () => fields, shorten }];
+}
+
+type Short = (text: string) => string;
+
+/** A field of a form with each of its texts shortened. */
+export function shortField([name, text, of]: ReadablePart, short: Short): ReadablePart {
+  const field: ReadablePart = [short(name), short(text)];
+  if (of)
+    field.push({
+      ...(of.fileName !== undefined && { fileName: short(of.fileName) }),
+      ...(of.mediaType !== undefined && { mediaType: short(of.mediaType) }),
+    });
+  return field;
+}
+
+/** Bytes that every text of an entry may have, however many entries there are. */
+const leastOfText = 16;
+
+/** The first entries that fit in so many bytes of JSON. Long texts in them are cut, so that more of them do. */
+function firstEntries<Entry>(
+  entries: readonly Entry[],
+  most: number,
+  shortened: (entry: Entry, short: Short) => Entry,
+): Entry[] {
+  const ofText = Math.max(leastOfText, Math.floor(most / entries.length / 2) - 2);
+  const kept: Entry[] = [];
+  let left = most - '[]'.length;
+  for (const entry of entries) {
+    const shorter = shortened(entry, (text) => startInJson(text, ofText));
+    left -= bytesInJson(shorter) + ','.length;
+    if (left < 0) break;
+    kept.push(shorter);
+  }
+  return kept;
+}
