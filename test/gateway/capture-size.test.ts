@@ -170,8 +170,8 @@ describe('[find A5] the size of a capture', () => {
     await toolhost.rest('PUT', '/servers/sizes/secrets/KEY', { body: { value: '12340' } });
     answerWith({ 'content-type': 'text/plain' }, 'b'.repeat(12_340));
     const { shown } = await captured('json', { a: 1 });
-    assert.equal((shown.response as { body_bytes: number }).body_bytes, 12_340);
     await toolhost.rest('PUT', '/servers/sizes/secrets/KEY', { body: { value: secret } });
+    assert.equal((shown.response as { body_bytes: number }).body_bytes, 12_340);
   });
 
   /** Texts that take more as JSON than as they are, short and long. */

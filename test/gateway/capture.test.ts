@@ -1,6 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { capturesPerServer, insertCaptures, pruneCaptures } from '../../src/store/calls/captures.ts';
+import {
+  capturesPerServer,
+  capturesPerWorkspace,
+  insertCaptures,
+  pruneCaptures,
+} from '../../src/store/calls/captures.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { engines } from '../support/store/stores.ts';
@@ -310,6 +315,39 @@ for (const engine of engines) {
       const of = (id: string) => rows().where('server_id', '=', id).orderBy('at').execute();
       const kept = await of('srv_many');
       assert.deepEqual([kept.length, kept[0]?.at, (await of('srv_other')).length], [capturesPerServer, 5, 1]);
+    });
+
+    it('[find A5] keeps the newest of very many calls of a workspace, and all of another one', async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const keyring = createKeyring([Buffer.alloc(32, 7)]);
+      const rowsOf = (workspaceId: string, from: number, count: number) =>
+        Array.from({ length: count }, (_, n) => ({
+          callId: `call_${workspaceId}_${from + n}`,
+          workspaceId,
+          // Servers of the same workspace, none of which has too many. Calls of several begin at the same time.
+          serverId: `srv_${workspaceId}_${(from + n) % 8}`,
+          at: Math.floor((from + n) / 8),
+          document: '{}',
+        }));
+      const kept = async (workspaceId: string) =>
+        (await rows().where('workspace_id', '=', workspaceId).orderBy('at').execute()).map(({ at }) => at);
+      await insertCaptures(db, keyring, rowsOf('quiet', 0, 100));
+      for (let from = 0; from < capturesPerWorkspace + 400; from += 400)
+        await insertCaptures(db, keyring, rowsOf('busy', from, 400));
+      const busy = await kept('busy');
+      assert.deepEqual([busy.length, busy[0], busy.at(-1)], [capturesPerWorkspace, 50, 549]);
+      assert.equal((await kept('quiet')).length, 100);
+      // What an older version stored without this bound shrinks in steps.
+      const [like] = await rows().where('workspace_id', '=', 'busy').limit(1).execute();
+      assert.ok(like);
+      const older = Array.from({ length: 300 }, (_, n) => ({ ...like, call_id: `older_${n}`, at: 1 }));
+      await db.insertInto('captures').values(older).execute();
+      await insertCaptures(db, keyring, rowsOf('busy', 9000, 1));
+      const left = (await kept('busy')).length;
+      assert.ok(left > capturesPerWorkspace && left < capturesPerWorkspace + 300, String(left));
+      for (let n = 0; n < 10; n += 1) await insertCaptures(db, keyring, rowsOf('busy', 9010 + n, 1));
+      assert.equal((await kept('busy')).length, capturesPerWorkspace);
+      await db.deleteFrom('captures').where('workspace_id', 'in', ['busy', 'quiet']).execute();
     });
   });
 }

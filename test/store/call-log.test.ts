@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { InsertQueryNode, ValuesNode } from 'kysely';
 import { type CallLog, createCallLog } from '../../src/gateway/call/call-log.ts';
 import { findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
 import { batchRows } from '../../src/store/calls/call-writer.ts';
@@ -20,6 +21,8 @@ for (const engine of engines) {
     let log: CallLog;
     let uses: CredentialUses;
     const failures: unknown[] = [];
+    /** How many captures each statement wrote. */
+    const statements: number[] = [];
     let givenUp = 0;
     before(async () => {
       stores = await startStores(engine);
@@ -29,7 +32,14 @@ for (const engine of engines) {
       uses = createCredentialUses(database.records, () => 2000);
       log = createCallLog({
         uses,
-        db: database.records,
+        db: database.records.withPlugin({
+          transformQuery({ node }) {
+            if (InsertQueryNode.is(node) && node.values && ValuesNode.is(node.values))
+              statements.push(node.values.values.length);
+            return node;
+          },
+          transformResult: async ({ result }) => result,
+        }),
         writeCalls: database.calls.write,
         keyring: createKeyring([Buffer.alloc(32, 7)]),
         onError: (error) => failures.push(error),
@@ -129,6 +139,14 @@ for (const engine of engines) {
       const found = await database.db.selectFrom('calls').select('id').where('id', 'like', 'waited_%').execute();
       assert.equal(found.filter(({ id }) => id.startsWith('waited_ours_')).length, 10);
       assert.equal(found.length + givenUp - before, 25_010);
+    });
+
+    it('[find A5] write captures in short statements, few long ones at once', async () => {
+      statements.length = 0;
+      for (let n = 0; n < 100; n += 1)
+        log.add(aCall({ id: `sized_${n}`, started_at: 5000 + n }), n < 40 ? 'x'.repeat(64 * 1024) : '{}');
+      await log.flush();
+      assert.deepEqual(statements, [16, 16, 50, 18]);
     });
 
     it('[find C4] keep their captures while the database takes none', async () => {

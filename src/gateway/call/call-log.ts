@@ -29,7 +29,8 @@ const maxWaiting = 20_000;
 /** Captures are large and not essential: above this number the workspace with most loses so many of its oldest. */
 const maxWaitingCaptures = 200;
 const droppedCaptures = 20;
-const batchCaptures = 50;
+/** Most captures, and characters of them, that one statement writes: everybody else waits for it with SQLite. */
+const batchCaptures = { rows: 50, characters: 1024 * 1024 };
 
 export type CallLogOptions = {
   db: Db;
@@ -67,8 +68,9 @@ export function createCallLog(options: CallLogOptions): CallLog {
   }
 
   async function writeTheRest(): Promise<void> {
-    for (let left = captures.length; left > 0; left -= batchCaptures) {
-      const batch = captures.splice(0, Math.min(left, batchCaptures));
+    for (let left = captures.length; left > 0; ) {
+      const batch = captures.splice(0, Math.min(left, batchOf(captures)));
+      left -= batch.length;
       try {
         await insertCaptures(options.db, options.keyring, batch);
       } catch (error) {
@@ -107,6 +109,17 @@ export function createCallLog(options: CallLogOptions): CallLog {
       return waiting.splice(0);
     },
   };
+}
+
+/** How many of the first captures are written at once. */
+function batchOf(captures: readonly CaptureRow[]): number {
+  let characters = 0;
+  const first = captures.slice(0, batchCaptures.rows);
+  const tooMany = first.findIndex(({ document }) => {
+    characters += document.length;
+    return characters > batchCaptures.characters;
+  });
+  return tooMany < 0 ? first.length : Math.max(1, tooMany);
 }
 
 function addCapture(captures: CaptureRow[], row: CallRow, document: string): void {

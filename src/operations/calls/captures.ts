@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { capturesPerServer } from '../../store/calls/captures.ts';
+import { capturesPerServer, capturesPerWorkspace } from '../../store/calls/captures.ts';
 import { setCapture } from '../../store/servers/servers.ts';
 import { operation } from '../operation.ts';
 import { noteChange } from '../servers/store-server.ts';
@@ -12,7 +12,7 @@ const captureCalls = operation({
   summary: 'Capture what the calls of a hosted server send and get, for up to 24 hours',
   description:
     'getCall then shows the arguments, the upstream request and the beginning of the answer, without credentials. ' +
-    `A capture is kept for a day at most, and the newest ${capturesPerServer} of a server.`,
+    `A capture is kept for a day at most, and the newest ${capturesPerServer} of a server and ${capturesPerWorkspace} of a workspace.`,
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

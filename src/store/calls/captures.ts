@@ -59,9 +59,16 @@ export type CapturedResult = {
 /** A capture as the gateway delivers it: `document` is the JSON text of a `Capture`. */
 export type CaptureRow = { callId: string; workspaceId: string; serverId: string; at: number; document: string };
 
-/** Captures are kept for a day at most, and only this many of one server, so that a busy one cannot fill the disk. */
+/**
+ * Captures are kept for a day at most, and only this many of one server and of all servers of a workspace, so that none
+ * can fill the disk.
+ */
 export const captureKeptMs = 24 * 60 * 60_000;
 export const capturesPerServer = 1000;
+export const capturesPerWorkspace = 4000;
+
+/** Captures are long. */
+const deletedAtOnce = 50;
 
 /** Writes rows of any workspaces at once: each names its own. Stored rows stay as they are. */
 export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly CaptureRow[]): Promise<void> {
@@ -77,21 +84,34 @@ export async function insertCaptures(db: Db, keyring: Keyring, rows: readonly Ca
     .values(values)
     .onConflict((c) => c.column('call_id').doNothing())
     .execute();
-  for (const serverId of new Set(rows.map((row) => row.serverId))) await trim(db, serverId);
+  // More than were added, so that what was stored without this bound shrinks. The rest of that ends within a day.
+  const most = rows.length + deletedAtOnce;
+  for (const id of new Set(rows.map(({ serverId }) => serverId)))
+    await trim(db, { column: 'server_id', id, kept: capturesPerServer }, most);
+  for (const id of new Set(rows.map(({ workspaceId }) => workspaceId)))
+    await trim(db, { column: 'workspace_id', id, kept: capturesPerWorkspace }, most);
 }
 
-/** Deletes all but the newest captures of a server. No workspace: the rows were just written for this server. */
-async function trim(db: Db, serverId: string): Promise<void> {
-  const oldestKept = await db
+/**
+ * Deletes captures beyond the newest of a server or a workspace, `most` of them: others must not wait for a long deletion.
+ * No workspace of a server: the rows were just written for it.
+ */
+async function trim(
+  db: Db,
+  { column, id, kept }: { column: 'server_id' | 'workspace_id'; id: string; kept: number },
+  most: number,
+): Promise<void> {
+  const older = await db
     .selectFrom('captures')
-    .select('at')
-    .where('server_id', '=', serverId)
+    .select('call_id')
+    .where(column, '=', id)
     .orderBy('at', 'desc')
-    .offset(capturesPerServer - 1)
-    .limit(1)
-    .executeTakeFirst();
-  if (!oldestKept) return;
-  await db.deleteFrom('captures').where('server_id', '=', serverId).where('at', '<', oldestKept.at).execute();
+    .limit(most)
+    .offset(kept)
+    .execute();
+  if (older.length === 0) return;
+  const ids = older.map(({ call_id }) => call_id);
+  await db.deleteFrom('captures').where('call_id', 'in', ids).execute();
 }
 
 /** The JSON text of a capture that has not expired at `now`, of a server that was not deleted. */
@@ -104,8 +124,8 @@ export async function findCapture(
   const row = await db
     .selectFrom('captures')
     .select('sealed_document')
-    .where('workspace_id', '=', workspaceId)
     .where('call_id', '=', callId)
+    .where(isOf(workspaceId))
     .where('at', '>', now - captureKeptMs)
     .where(sql<SqlBool>`not ${isOfDeletedServer}`)
     .executeTakeFirst();
@@ -172,9 +192,6 @@ export async function deleteServerCaptures(
   const { numDeletedRows } = await db.deleteFrom('captures').where('call_id', 'in', some).executeTakeFirst();
   return Number(numDeletedRows);
 }
-
-/** Captures are long. */
-const deletedAtOnce = 50;
 
 /** Deletes captures of calls that began before `before`, and those of deleted servers. No workspace: retention is the same for all. */
 export async function pruneCaptures(db: Db, before: number, pause?: Pause): Promise<void> {

@@ -9,7 +9,9 @@ export function RetentionSection() {
     <Section title="Retention" text="The operator of the service sets how long records are kept.">
       <List size="sm" spacing={4}>
         <List.Item>Calls: {days === 1 ? '1 day' : `${days} days`}, without arguments and bodies.</List.Item>
-        <List.Item>Captured calls: a day at most, only while capture is on for a server.</List.Item>
+        <List.Item>
+          Captured calls: a day at most and the newest 4,000, only while capture is on for a server.
+        </List.Item>
         <List.Item>
           Audit, revoked and expired keys, ended logins: {auditDays === 1 ? '1 day' : `${auditDays} days`}.
         </List.Item>
