@@ -181,6 +181,28 @@ describe('[find A6] what a process remembers', () => {
     for (let n = 0; n < 50; n++) assert.ok(known.find(`user ${n}`)?.isProven, `user ${n}`);
   });
 
+  it('of the tools of a credential is 50 names, and none once it is proven; the last ones stay accepted', () => {
+    const known = createKnownCallers(() => 0);
+    const toolsOf = (id: string) => known.find(id)?.tools.size;
+    const note = (id: string, tool: Called['tool'], status: number) => {
+      const caller = { ...aCaller(id, '192.0.2.1'), credential: known.find(id) };
+      known.noteAnswer({ caller, tool, server: { workspaceId: 'ours' } }, request, status);
+    };
+    const isAccepted = (name: string) => {
+      const caller = { ...aCaller('agent', '192.0.2.1'), credential: known.find('agent') };
+      known.grade(caller, { ...aTool, name });
+      return caller.network === undefined;
+    };
+    for (let n = 0; n < 1000; n++) note('agent', { ...aTool, name: `tool-${n}` }, 200);
+    assert.equal(toolsOf('agent'), 50);
+    assert.deepEqual(['tool-949', 'tool-950', 'tool-999'].map(isAccepted), [false, true, true]);
+    note('agent', { ...aTool, name: 'tool-949' }, 200);
+    assert.deepEqual(['tool-949', 'tool-950', 'tool-951'].map(isAccepted), [true, false, true]);
+    note('other', aTool, 401);
+    note('agent', aTool, 200);
+    assert.deepEqual([known.find('agent')?.isProven, toolsOf('agent')], [true, 0]);
+  });
+
   it('of refused requests of a tool is not displaced by one who is refused ever again', () => {
     const known = createKnownCallers(() => 0);
     const server = { workspaceId: 'ours' };

@@ -12,6 +12,8 @@ type Refusal = { id: string; network: string; path: string; body: UpstreamReques
 const mostKnown = 27_000;
 /** Accepted but unproven credentials of one address; above it new ones stay unknown until an older one is idle. */
 const mostOfNetwork = 2000;
+/** Tools of an accepted credential that are remembered; an agent that uses more is unknown again at those of long ago. */
+const mostTools = 50;
 const idleMs = 10 * 60_000;
 const sweepEveryMs = 1000;
 /** Refused requests that are remembered for each tool, and their longest length. */
@@ -58,8 +60,7 @@ export function createKnownCallers(clock: () => number): KnownCallers {
 
   function prove(id: string, credential: Credential): void {
     accepted.delete(id);
-    credential.isProven = true;
-    proven.set(id, credential);
+    proven.set(id, madeGoodForAll(credential));
   }
 
   return {
@@ -87,7 +88,7 @@ export function createKnownCallers(clock: () => number): KnownCallers {
       const { network } = caller;
       const credential = before ?? (network === undefined ? undefined : accept(id, network, server.workspaceId));
       if (!credential) return false;
-      credential.tools.add(tool.name);
+      rememberTool(credential, tool.name);
       if (refusals.get(tool)?.some((refusal) => refusal.id !== id && isSame(refusal, request))) prove(id, credential);
       return before === undefined;
     },
@@ -96,6 +97,18 @@ export function createKnownCallers(clock: () => number): KnownCallers {
       if (credential) prove(id, credential);
     },
   };
+}
+
+function madeGoodForAll(credential: Credential): Credential {
+  credential.isProven = true;
+  credential.tools.clear();
+  return credential;
+}
+
+function rememberTool({ tools }: Credential, name: string): void {
+  tools.add(name);
+  const [oldest] = tools;
+  if (tools.size > mostTools && oldest !== undefined) tools.delete(oldest);
 }
 
 function rememberCredentials(onDropped?: (credential: Credential, id: string) => void): OwnedMemory<Credential> {
