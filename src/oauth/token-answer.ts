@@ -26,11 +26,16 @@ export function isToken(value: unknown): value is string {
   return typeof value === 'string' && value.length <= mostHeaderLength && /^[\x21-\x7e]+$/.test(value);
 }
 
-/** A text that is kept beside a token, and is no longer than one. Undefined for no text. @throws OAuthError server_error */
+/**
+ * A text that is kept beside a token, and is no longer than one, also as JSON, in which it is kept: a control character takes
+ * six there. Undefined for no text.
+ * @throws OAuthError server_error
+ */
 export function textBesideToken(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
   const value = fields[name];
   if (typeof value !== 'string') return undefined;
-  if (value.length > mostHeaderLength) throw incomplete(name);
+  const isTooLong = value.length > mostHeaderLength || Buffer.byteLength(JSON.stringify(value)) > mostHeaderLength + 2;
+  if (isTooLong) throw incomplete(name);
   return value;
 }
 

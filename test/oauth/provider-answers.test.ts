@@ -88,6 +88,17 @@ describe('tokens and errors of the provider', () => {
     }
   });
 
+  it('[find A5] a refresh token or scopes that are longer than that as they are stored end the login', async () => {
+    for (const field of ['refresh_token', 'scope']) {
+      const fits = '\u0001'.repeat(16_384 / 6);
+      assert.equal((await ended(clients.issued, { ...whole, [field]: fits })).hasCode, true, field);
+      for (const longer of ['\u0001'.repeat(3000), '\u20ac'.repeat(6000), '"'.repeat(9000)]) {
+        const { description } = await ended(clients.issued, { ...whole, [field]: longer });
+        assert.equal(description, `the token endpoint answered without a usable ${field}`);
+      }
+    }
+  });
+
   it('[find E4] without token_type: issued takes a bearer token, passthrough gives none [spec 7]', async () => {
     for (const token_type of [undefined, null, '']) {
       assert.equal((await ended(clients.issued, { ...whole, token_type })).hasCode, true);
