@@ -3,7 +3,14 @@ import { agreementFor, isAgreed, viewOfAgreement } from '../../domain/credential
 import { isUnavailable, OAuthError } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { findGrant, type Grant, revokeGrant, rotateGrant } from '../../store/logins/grants.ts';
-import { type Code, deleteOldTokens, findCode, findToken, spendCode } from '../../store/logins/tokens.ts';
+import {
+  type Code,
+  deleteCrowdedTokens,
+  deleteOldTokens,
+  findCode,
+  findToken,
+  spendCode,
+} from '../../store/logins/tokens.ts';
 import type { Tables } from '../../store/schema.ts';
 import { transact } from '../../store/transact.ts';
 import { checkResource, findClientId, rejectDuplicates } from '../clients/request-checks.ts';
@@ -137,6 +144,8 @@ async function endGrantWithin(db: Kysely<Tables>, id: string, parts: OAuthParts)
 
 /** Number of rotations after which an old refresh token is deleted, and then refused like any unknown token. */
 const rememberedRotations = 100;
+/** Access tokens, and refresh tokens, of one grant; more than that many rotations give when no answer is lost. */
+const rememberedTokens = 200;
 
 /**
  * Rotation (OAuth 2.1, 4.3.1): each refresh token can be used once. Because answers get lost, the previous token is
@@ -167,7 +176,9 @@ async function redeemRefreshToken(server: LoginServer, request: TokenRequest, pa
     }
     const current = await findGrant(db, grant.id);
     if (!current || !isDirectPredecessor(current, token.generation, parts)) return undefined;
-    return issue({ grant, generation: current.generation, grantKey, tokens }, parts, db);
+    const again = await issue({ grant, generation: current.generation, grantKey, tokens }, parts, db);
+    await deleteCrowdedTokens(db, grant.id, rememberedTokens);
+    return again;
   });
   if (answer) return answer;
   await endGrant(grant.id, parts);

@@ -1,5 +1,6 @@
 import type { Insertable, Selectable } from 'kysely';
 import type { Db } from '../db.ts';
+import { rowsAtOnce } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 
 /** One of our access or refresh tokens: its hash, and the grant's key as only the token itself can unwrap it. */
@@ -42,4 +43,23 @@ export async function spendCode(db: Db, hash: string, at: number): Promise<boole
 /** Deletes the tokens of a grant that are older than its rotation number `generation`. */
 export async function deleteOldTokens(db: Db, grantId: string, generation: number): Promise<void> {
   await db.deleteFrom('tokens').where('grant_id', '=', grantId).where('generation', '<', generation).execute();
+}
+
+/**
+ * Deletes the tokens of a grant beyond the `most` newest of each kind: one refresh token may be used again and again for a
+ * moment, and each time gives new tokens.
+ */
+export async function deleteCrowdedTokens(db: Db, grantId: string, most: number): Promise<void> {
+  for (const kind of ['access', 'refresh'] as const) {
+    const crowded = db
+      .selectFrom('tokens')
+      .select('hash')
+      .where('grant_id', '=', grantId)
+      .where('kind', '=', kind)
+      .orderBy('generation', 'desc')
+      .orderBy('expires_at', 'desc')
+      .limit(rowsAtOnce)
+      .offset(most);
+    await db.deleteFrom('tokens').where('hash', 'in', crowded).execute();
+  }
 }
