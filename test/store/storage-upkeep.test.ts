@@ -11,7 +11,7 @@ import { deleteInSteps } from '../../src/store/delete-in-steps.ts';
 import { pruneHandedOutTokens } from '../../src/store/logins/handed-out-tokens.ts';
 import { insertSession } from '../../src/store/people/sessions.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
-import { endCrowdedGrants, mostOfServer } from '../../src/store/pruning/prune-logins.ts';
+import { endCrowdedGrants, mostOfServer, mostTokens } from '../../src/store/pruning/prune-logins.ts';
 import { pruneCrowdedKeys } from '../../src/store/pruning/prune-people.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
@@ -265,7 +265,7 @@ for (const engine of engines) {
       }
       // The plans are those for a table that has been looked at.
       await sql`analyze`.execute(db);
-      await pruneHandedOutTokens(db, start, mostOfServer);
+      await pruneHandedOutTokens(db, start, mostTokens);
       const left = db.selectFrom('handed_out_tokens').select(['expires_at', sql<number>`count(*)`.as('count')]);
       const counts = await left.groupBy('expires_at').orderBy('expires_at').execute();
       const all = counts.map(({ count }) => Number(count));

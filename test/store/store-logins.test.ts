@@ -115,6 +115,20 @@ for (const engine of engines) {
     });
     const taking = { id: 'state', serverId: 'srv_1', bindingHash: 'browser', now: 50 };
 
+    it('[find A5] removes two expired logins with each that begins', async () => {
+      const begin = (id: string, created_at: number) =>
+        insertAuthorization(db, { ...login, id, consent_id: id, created_at, expires_at: created_at + 10 });
+      for (const id of ['a', 'b', 'c', 'd']) await begin(id, 1);
+      await begin('e', 11);
+      const ids = async () =>
+        (await db.selectFrom('authorizations').select('id').orderBy('id').execute()).map(({ id }) => id);
+      assert.equal((await ids()).length, 5, 'until then a login may finish');
+      await begin('f', 12);
+      assert.equal((await ids()).length, 4);
+      await begin('g', 13);
+      assert.deepEqual(await ids(), ['e', 'f', 'g']);
+    });
+
     it('[sec D4] begins one login for a consent form', async () => {
       const begun = await Promise.all(['a', 'b', 'c'].map((id) => insertAuthorization(db, { ...login, id })));
       assert.equal(won(begun), 1);
@@ -276,9 +290,9 @@ for (const engine of engines) {
       await save('srv_1', 'a', 'second');
       assert.deepEqual(await agreed(), ['second', 'second', undefined]);
       await save('srv_1', 'c', 'second', 300);
-      await pruneHandedOutTokens(db, 51, 2);
+      await pruneHandedOutTokens(db, 51, { ofServer: 2, ofWorkspace: 100 });
       assert.deepEqual(await agreed(), ['second', undefined, 'second']);
-      await pruneHandedOutTokens(db, 51, 1);
+      await pruneHandedOutTokens(db, 51, { ofServer: 1, ofWorkspace: 100 });
       assert.deepEqual(await agreed(), [undefined, undefined, 'second']);
       assert.equal(await findHandedOutAgreement(db, 'srv_2', 'a'), 'third');
     });
@@ -310,7 +324,7 @@ for (const engine of engines) {
       await ended('grt_live', null);
       await ended('grt_other', 1, { server_id: 'srv_2' });
       await ended('grt_another', 1, { workspace_id: 'another' });
-      await pruneEndedGrants(db, 0, 2);
+      await pruneEndedGrants(db, 0, { most: 2, mostBytes: 1_000_000 });
       const left = await db.selectFrom('grants').select('id').orderBy('id').execute();
       assert.deepEqual(
         left.map(({ id }) => id),

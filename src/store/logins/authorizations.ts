@@ -5,8 +5,18 @@ import type { Tables } from '../schema.ts';
 /** One login in flight. `id` is the hash of the state that the provider sends back. */
 export type Authorization = Selectable<Tables['authorizations']>;
 
+/** Expired logins that each new one removes, so that those which strangers begin do not wait for upkeep. */
+const removedAtOnce = 2;
+
 /** False, and nothing stored, when the consent was used before. */
 export async function insertAuthorization(db: Db, row: Insertable<Tables['authorizations']>): Promise<boolean> {
+  const expired = db
+    .selectFrom('authorizations')
+    .select('id')
+    .where('expires_at', '<', row.created_at)
+    .orderBy('expires_at')
+    .limit(removedAtOnce);
+  await db.deleteFrom('authorizations').where('id', 'in', expired).execute();
   const result = await db
     .insertInto('authorizations')
     .values(row)

@@ -40,24 +40,24 @@ export async function findHandedOutAgreement(db: Db, serverId: string, hash: str
   return row?.agreement;
 }
 
-/** Deletes expired tokens. A server with more than `most` tokens also loses those that expire first. */
-export async function pruneHandedOutTokens(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
+/** Most tokens of a server, and of all servers of a workspace. */
+export type MostTokens = { ofServer: number; ofWorkspace: number };
+
+/**
+ * Deletes expired tokens. A server with more tokens than it may have also loses those that expire first. In a workspace with
+ * too many, each of the servers that have any keeps an equal share at most.
+ */
+export async function pruneHandedOutTokens(db: Db, before: number, most: MostTokens, pause?: Pause): Promise<void> {
   const table = { table: 'handed_out_tokens', key: ['server_id', 'hash'] } as const;
   await deleteInSteps(db, { ...table, where: sql`expires_at < ${before}` }, pause);
-  const crowded = await db
-    .selectFrom('handed_out_tokens')
-    .select('server_id')
-    .groupBy('server_id')
-    .having(sql`count(*)`, '>', most)
-    .execute();
-  for (const { server_id } of crowded) {
+  for (const { server_id, most: kept } of await crowdedServers(db, most)) {
     const first = await db
       .selectFrom('handed_out_tokens')
       .select(['expires_at', 'hash'])
       .where('server_id', '=', server_id)
       .orderBy('expires_at', 'desc')
       .orderBy('hash', 'desc')
-      .offset(most)
+      .offset(Number(kept))
       .limit(1)
       .executeTakeFirst();
     if (!first) continue;
@@ -65,4 +65,24 @@ export async function pruneHandedOutTokens(db: Db, before: number, most: number,
     const isCrowded = sql`server_id = ${server_id} and (expires_at, hash) <= (${first.expires_at}, ${first.hash})`;
     await deleteInSteps(db, { ...table, where: isCrowded }, pause);
   }
+}
+
+/** The servers with more tokens than they may have, and how many each may have. */
+async function crowdedServers(db: Db, most: MostTokens): Promise<{ server_id: string; most: number }[]> {
+  const [ofServer, ofWorkspace] = [sql.lit(most.ofServer), sql.lit(most.ofWorkspace)];
+  const { rows } = await sql<{ server_id: string; most: number }>`
+    with counts as (select server_id, count(*) as tokens from handed_out_tokens group by server_id),
+    owned as (
+      select server_id, tokens, coalesce(workspace_id, server_id) as workspace_id
+      from counts left join servers on servers.id = server_id
+    ),
+    sums as (select workspace_id, sum(tokens) as tokens, count(*) as servers from owned group by workspace_id),
+    shares as (
+      select workspace_id, case when tokens > ${ofWorkspace} then ${ofWorkspace} / servers else ${ofServer} end as share
+      from sums
+    ),
+    bounds as (select workspace_id, case when share < ${ofServer} then share else ${ofServer} end as most from shares)
+    select server_id, most from owned join bounds on bounds.workspace_id = owned.workspace_id
+    where tokens > most`.execute(db);
+  return rows;
 }

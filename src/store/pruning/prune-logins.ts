@@ -3,11 +3,20 @@ import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { endGrants, endServerGrants, isOfDeletedServer } from '../logins/grants.ts';
 import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
+import { grantBytes, isOfLiveLogin, workspacesAbove } from '../logins/login-bytes.ts';
 
 // No query here names a workspace: expiry is the same in all of them.
 
 /** Most stored tokens of the provider, most live grants, and most ended ones, of one server. */
 export const mostOfServer = 100_000;
+
+/** Most stored tokens of the provider. A row with its indexes takes about 500 bytes. */
+export const mostTokens = { ofServer: mostOfServer, ofWorkspace: 1_000_000 };
+
+/** Most bytes of the live logins at the servers of one workspace, and of all its ended ones. */
+export const mostBytesOfWorkspace = 500_000_000;
+/** Most bytes of logins that one statement ends. */
+const bytesAtOnce = 10_000_000;
 
 /**
  * Deletes expired rows: unfinished logins, codes and tokens. Used codes stay for `keptMs`, to notice a second use.
@@ -18,22 +27,35 @@ export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pa
   await deleteInSteps(db, { table: 'authorizations', key: ['id'], where: expiredBefore(now) }, pause);
   await deleteInSteps(db, { table: 'codes', key: ['hash'], where: expiredBefore(now - keptMs) }, pause);
   await deleteInSteps(db, { table: 'tokens', key: ['hash'], where: expiredBefore(now - keptMs) }, pause);
-  await pruneHandedOutTokens(db, now, mostOfServer, pause);
+  await pruneHandedOutTokens(db, now, mostTokens, pause);
   const isLeft = sql`revoked_at is null and created_at < ${now - keptMs}
     and not exists (select 1 from tokens where grant_id = grants.id)
     and not exists (select 1 from codes where grant_id = grants.id)`;
   await endInSteps(db, isLeft, now, pause);
   await endGrantsOfDeleted(db, now, pause);
   await endCrowdedGrants(db, mostOfServer, now, pause);
+  await endLargeGrants(db, mostBytesOfWorkspace, now, pause);
 }
 
 /** Ends the grants for which a condition holds. They are found before they are changed: other writes would wait for a search. */
 function endInSteps(db: Db, where: RawBuilder<unknown>, now: number, pause?: Pause): Promise<number> {
   return inSteps(async (most) => {
-    const { rows } = await sql<{ id: string }>`select id from grants where ${where} limit ${most}`.execute(db);
-    const ids = rows.map(({ id }) => id);
-    return endGrants(db, ids, now, most);
+    const { rows } = await sql<{ id: string; bytes: number }>`
+      select id, ${grantBytes} as bytes from grants where ${where} limit ${most}`.execute(db);
+    const ids = firstOfBytes(rows, bytesAtOnce);
+    const ended = await endGrants(db, ids, now, most);
+    return ids.length < rows.length ? most : ended;
   }, pause);
+}
+
+/** The first rows that have no more than `most` bytes together, and at least one. */
+function firstOfBytes(rows: readonly { id: string; bytes: number }[], most: number): string[] {
+  let sum = 0;
+  const beyond = rows.findIndex(({ bytes }, index) => {
+    sum += bytes;
+    return index > 0 && sum > most;
+  });
+  return rows.slice(0, beyond < 0 ? rows.length : beyond).map(({ id }) => id);
 }
 
 /** Ends what deleting a server has left: its grants may be very many. */
@@ -45,9 +67,10 @@ async function endGrantsOfDeleted(db: Db, now: number, pause?: Pause): Promise<v
   for (const server of rows) await inSteps((most) => endServerGrants(db, server, now, most), pause);
 }
 
+const lastUse = sql`coalesce(last_used_at, created_at)`;
+
 /** Ends the grants of a server beyond the `most` that were used last. */
 export async function endCrowdedGrants(db: Db, most: number, now: number, pause?: Pause): Promise<void> {
-  const lastUse = sql`coalesce(last_used_at, created_at)`;
   for (const server of await crowdedServers(db, 'is', most)) {
     const isLive = sql`${isOfServer(server)} and revoked_at is null`;
     const { rows } = await sql<{ at: number; id: string }>`
@@ -58,6 +81,40 @@ export async function endCrowdedGrants(db: Db, most: number, now: number, pause?
     const [first] = rows;
     if (first) await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
   }
+}
+
+/**
+ * Ends the grants of a workspace beyond those used last that have `most` bytes together. Not those for managing: they hold
+ * no token of a provider, and people have a bound of their own.
+ */
+export async function endLargeGrants(db: Db, most: number, now: number, pause?: Pause): Promise<void> {
+  for (const { isOne, first } of await largeWorkspaces(db, isOfLiveLogin, lastUse, most))
+    await endInSteps(db, sql`${isOne} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
+}
+
+type LargeWorkspace = { isOne: RawBuilder<unknown>; first: { at: number; id: string } };
+
+/**
+ * The workspaces whose grants with a condition have more than `most` bytes: the condition for those of the workspace, and
+ * the first of them that is too many when the latest by `at` are kept.
+ */
+async function largeWorkspaces(
+  db: Db,
+  condition: RawBuilder<unknown>,
+  at: RawBuilder<unknown>,
+  most: number,
+): Promise<LargeWorkspace[]> {
+  const large = await workspacesAbove(condition, most).execute(db);
+  const found: LargeWorkspace[] = [];
+  for (const { id } of large.rows) {
+    const isOne = sql`workspace_id = ${id} and ${condition}`;
+    const { rows } = await sql<{ at: number; id: string }>`
+      select at, id from (
+        select ${at} as at, id, sum(${grantBytes}) over (order by ${at} desc, id desc) as bytes from grants where ${isOne}
+      ) as sums where bytes > ${most} order by at desc, id desc limit 1`.execute(db);
+    if (rows[0]) found.push({ isOne, first: rows[0] });
+  }
+  return found;
 }
 
 /** A server of a workspace: the logins for managing are all at one server, whose people belong to many workspaces. */
@@ -77,8 +134,16 @@ function crowdedServers(db: Db, revokedAt: 'is' | 'is not', most: number): Promi
     .execute();
 }
 
-/** Deletes grants that ended before `before`, and those of a server beyond the `most` that ended last. */
-export async function pruneEndedGrants(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
+/**
+ * Deletes grants that ended before `before`, and beyond those that ended last: `most` of a server, and `mostBytes` of a
+ * workspace.
+ */
+export async function pruneEndedGrants(
+  db: Db,
+  before: number,
+  { most, mostBytes }: { most: number; mostBytes: number },
+  pause?: Pause,
+): Promise<void> {
   const deleteEnded = (isOld: RawBuilder<unknown>) => {
     const where = sql`${isOld} and not exists (select 1 from tokens where grant_id = grants.id)
       and not exists (select 1 from codes where grant_id = grants.id)`;
@@ -95,4 +160,6 @@ export async function pruneEndedGrants(db: Db, before: number, most: number, pau
     const [first] = rows;
     if (first) await deleteEnded(sql`${isEnded} and (revoked_at, id) <= (${first.at}, ${first.id})`);
   }
+  for (const { isOne, first } of await largeWorkspaces(db, sql`revoked_at is not null`, sql`revoked_at`, mostBytes))
+    await deleteEnded(sql`${isOne} and (revoked_at, id) <= (${first.at}, ${first.id})`);
 }

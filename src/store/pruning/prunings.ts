@@ -16,7 +16,7 @@ import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
 import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
 import { pruneCalls, pruneCounts } from './prune-calls.ts';
-import { mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
+import { mostBytesOfWorkspace, mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
 import { measureServers } from './prune-servers.ts';
 
@@ -68,7 +68,8 @@ export const prunings: readonly Pruning[] = [
   },
   {
     tables: ['grants'],
-    prune: ({ records, auditFrom, pause }) => pruneEndedGrants(records, auditFrom, mostOfServer, pause),
+    prune: ({ records, auditFrom, pause }) =>
+      pruneEndedGrants(records, auditFrom, { most: mostOfServer, mostBytes: mostBytesOfWorkspace }, pause),
   },
   {
     tables: ['client_tokens'],
