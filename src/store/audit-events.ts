@@ -1,4 +1,6 @@
 import { type Selectable, sql } from 'kysely';
+import { dayMs, startOf } from './calls/call-counts.ts';
+import { takeOfQuotas } from './calls/call-quota-use.ts';
 import type { Db } from './db.ts';
 import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from './page.ts';
@@ -9,15 +11,28 @@ export type AuditEvent = Selectable<Tables['audit_events']>;
 
 /** Longest detail of an event. Texts of an input in it are bounded where they enter; this holds for those that are not. */
 const mostOfDetail = 32 * 1024;
+/** Details that are no longer than this are kept however many there are. */
+const shortDetail = 1000;
+/** Most characters of longer details that a day (UTC) keeps of a workspace. */
+export const mostDetailsInDay = 20_000_000;
 /** The detail of an event that has a longer one. */
 const leftOut = '{"left_out":true}';
 
+/** Writes an event down, in the transaction of what it is about. */
 export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void> {
-  const detail = event.detail.length > mostOfDetail ? leftOut : event.detail;
+  const detail = (await isKept(db, event)) ? event.detail : leftOut;
   await db
     .insertInto('audit_events')
     .values({ ...event, detail })
     .execute();
+}
+
+async function isKept(db: Db, { workspace_id: ref, at, detail: { length } }: AuditEvent): Promise<boolean> {
+  if (length <= shortDetail) return true;
+  if (length > mostOfDetail) return false;
+  const day = { kind: 'auditDetails', ref, span: 'day', startsAt: startOf(at, dayMs) } as const;
+  const [use] = await takeOfQuotas(db, [{ ...day, quota: mostDetailsInDay, calls: length }]);
+  return use?.granted === length;
 }
 
 /** Deletes events from before `before`. No workspace: retention is the same for all. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { mostGrowthInMinute, takeGrowth } from '../../src/store/logins/login-bytes.ts';
+import { type Growth, mostGrowthInMinute, takeGrowth } from '../../src/store/logins/login-bytes.ts';
 import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import type { OAuthClient } from '../support/oauth/oauth-client.ts';
@@ -8,6 +8,7 @@ import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
 
 const minuteMs = 60_000;
+const kinds: Growth[] = ['loginBytes', 'refreshBytes'];
 const longest = 16_384;
 const long = (expires_in: number) => ({
   // As long as the upstream of the test takes.
@@ -32,7 +33,7 @@ for (const engine of engines) {
     });
     beforeEach(async () => {
       world.provider.onToken();
-      await db().deleteFrom('call_quota_use').where('kind', '=', 'loginBytes').execute();
+      await giveAllBack();
     });
     after(async () => {
       await world.stop();
@@ -42,13 +43,14 @@ for (const engine of engines) {
     const db = () => world.toolhost.running.app.runner.db;
     const workspaceId = async () =>
       (await db().selectFrom('servers').select('workspace_id').executeTakeFirstOrThrow()).workspace_id;
-    /** Whatever logins may grow in this minute and those that the test can take was taken. */
-    async function takeAll(): Promise<void> {
-      for (let n = -1; n < 10; n++)
-        await takeGrowth(db(), await workspaceId(), mostGrowthInMinute, Date.now() + n * minuteMs);
+    /** Whatever may be added in this minute and those that the test can take was taken. */
+    async function takeAll(kind: Growth): Promise<void> {
+      const growth = { kind, workspaceId: await workspaceId(), bytes: mostGrowthInMinute };
+      for (let n = -1; n < 10; n++) await takeGrowth(db(), growth, Date.now() + n * minuteMs);
     }
+    const giveAllBack = () => db().deleteFrom('call_quota_use').where('kind', 'in', kinds).execute();
     const counted = async () => {
-      const rows = await db().selectFrom('call_quota_use').select('calls').where('kind', '=', 'loginBytes').execute();
+      const rows = await db().selectFrom('call_quota_use').select('calls').where('kind', 'in', kinds).execute();
       return rows.reduce((sum, { calls }) => sum + Number(calls), 0);
     };
 
@@ -67,7 +69,7 @@ for (const engine of engines) {
     });
 
     it('[find A5] end with an error once those of a workspace have grown by 20 MB in a minute', async () => {
-      await takeAll();
+      await takeAll('loginBytes');
       const { searchParams } = next(await world.returned(client.authorization()));
       assert.deepEqual(
         [searchParams.get('error'), searchParams.get('error_description')],
@@ -78,8 +80,16 @@ for (const engine of engines) {
       );
       const failures = db().selectFrom('audit_events').select('detail').where('operation', '=', 'loginFailed');
       assert.match((await failures.executeTakeFirstOrThrow()).detail, /temporarily_unavailable/);
-      await db().deleteFrom('call_quota_use').where('kind', '=', 'loginBytes').execute();
+      await giveAllBack();
       await world.tokens(client);
+    });
+
+    it('[find A5] get their refreshed tokens, however much new logins add', async () => {
+      const { access_token } = await world.tokens(client);
+      await takeAll('loginBytes');
+      world.provider.onToken(() => ({ body: long(3600) }));
+      world.refuseFirstToken();
+      assert.notEqual((await world.call(slug, access_token)).isError, true);
     });
 
     it('[find A5] keep the tokens that they have when longer ones are too much for this minute', async () => {
@@ -89,12 +99,12 @@ for (const engine of engines) {
           (a, b) => (a.id < b.id ? -1 : 1),
         );
       const before = await stored();
-      await takeAll();
+      await takeAll('refreshBytes');
       world.refuseFirstToken();
       world.provider.onToken(() => ({ body: long(3600) }));
       assert.equal((await world.call(slug, access_token)).isError, true);
       assert.deepEqual(await stored(), before);
-      await db().deleteFrom('call_quota_use').where('kind', '=', 'loginBytes').execute();
+      await giveAllBack();
       assert.notEqual((await world.call(slug, access_token)).isError, true);
     });
   });

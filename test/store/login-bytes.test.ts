@@ -4,7 +4,13 @@ import { sql } from 'kysely';
 import type { Database } from '../../src/store/database.ts';
 import { type Grant, insertGrant } from '../../src/store/logins/grants.ts';
 import { pruneHandedOutTokens, saveHandedOutToken } from '../../src/store/logins/handed-out-tokens.ts';
-import { isOfLiveLogin, mostGrowthInMinute, takeGrowth, workspacesAbove } from '../../src/store/logins/login-bytes.ts';
+import {
+  type Growth,
+  isOfLiveLogin,
+  mostGrowthInMinute,
+  takeGrowth,
+  workspacesAbove,
+} from '../../src/store/logins/login-bytes.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { endLargeGrants, mostBytesOfWorkspace, pruneEndedGrants } from '../../src/store/pruning/prune-logins.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
@@ -99,11 +105,13 @@ for (const engine of engines) {
     });
 
     it('[find A5] that are added in a minute are bounded for each workspace, in all processes together', async () => {
-      const take = (bytes: number, workspaceId = 'ours', at = now) => takeGrowth(db, workspaceId, bytes, at);
+      const take = (bytes: number, workspaceId = 'ours', at = now, kind: Growth = 'loginBytes') =>
+        takeGrowth(db, { kind, workspaceId, bytes }, at);
       const taken = await Promise.all(Array.from({ length: 11 }, () => take(mostGrowthInMinute / 10)));
       assert.equal(taken.filter((isTaken) => isTaken).length, 10);
       assert.deepEqual(await Promise.all([take(1), take(0), take(-5)]), [false, true, true]);
       assert.deepEqual(await Promise.all([take(1, 'another'), take(1, 'ours', now + minute)]), [true, true]);
+      assert.equal(await take(1, 'ours', now, 'refreshBytes'), true);
     });
 
     it('[find A5] that agents hold are bounded for a workspace: each of its servers keeps an equal share', async () => {

@@ -214,8 +214,14 @@ async function storeGrant(
       expires_at: now + spans.code,
     });
     // Logins for managing are bounded by their people.
-    if (result.userId === undefined) await checkLoginGrowth(db, result.workspaceId, await bytesOfGrant(db, id), now);
-    else {
+    if (result.userId === undefined) {
+      const growth = {
+        kind: 'loginBytes',
+        workspaceId: result.workspaceId,
+        bytes: await bytesOfGrant(db, id),
+      } as const;
+      await checkLoginGrowth(db, growth, now);
+    } else {
       const person = { workspaceId: result.workspaceId, userId: result.userId, kept: id };
       await recordChanges(db, parts, 'grant', await endGrantsAbove(db, person, now));
     }

@@ -123,7 +123,8 @@ async function save(open: OpenGrant, tokens: ProviderTokens, parts: OAuthParts):
       async (db) => {
         const before = await bytesOfGrant(db, id);
         if (!(await saveRefreshedTokens(db, id, sealed, tokens_version + 1))) return false;
-        await checkLoginGrowth(db, workspace_id, (await bytesOfGrant(db, id)) - before, parts.now());
+        const bytes = (await bytesOfGrant(db, id)) - before;
+        await checkLoginGrowth(db, { kind: 'refreshBytes', workspaceId: workspace_id, bytes }, parts.now());
         return true;
       },
       parts,

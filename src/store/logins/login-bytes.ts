@@ -26,15 +26,25 @@ export function workspacesAbove(condition: RawBuilder<unknown>, most: number): R
 }
 
 /**
- * Most bytes by which the logins at the servers of a workspace grow in a minute, in all processes together. Upkeep looks at
- * the sum only once an hour. It suffices for 5,000 logins with tokens of 2,000 characters.
+ * Most bytes that new logins at the servers of a workspace add in a minute, in all processes together, and most by which
+ * refreshed tokens are longer than those before. Upkeep looks at the sum only once an hour. It suffices for 5,000 logins
+ * with tokens of 2,000 characters.
  */
 export const mostGrowthInMinute = 20_000_000;
 
+/**
+ * New logins and refreshed tokens do not count together: strangers who log in must not cost others their refreshed tokens.
+ */
+export type Growth = 'loginBytes' | 'refreshBytes';
+
 /** Counts a growth in this minute. False, and the growth must not be stored, where it is more than is left. */
-export async function takeGrowth(db: Db, workspaceId: string, bytes: number, now: number): Promise<boolean> {
+export async function takeGrowth(
+  db: Db,
+  { kind, workspaceId, bytes }: { kind: Growth; workspaceId: string; bytes: number },
+  now: number,
+): Promise<boolean> {
   if (bytes <= 0) return true;
-  const period = { kind: 'loginBytes', ref: workspaceId, span: 'minute', startsAt: startOf(now, minuteMs) } as const;
+  const period = { kind, ref: workspaceId, span: 'minute', startsAt: startOf(now, minuteMs) } as const;
   const [use] = await takeOfQuotas(db, [{ ...period, quota: mostGrowthInMinute, calls: bytes }]);
   return use?.granted === bytes;
 }

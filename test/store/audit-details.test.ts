@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type AuditEvent, insertAuditEvent, mostDetailsInDay } from '../../src/store/audit-events.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { engines } from '../support/store/stores.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+const dayMs = 24 * 60 * 60_000;
+const noon = Date.UTC(2026, 0, 1, 12);
+const long = 30_000;
+
+for (const engine of engines) {
+  describe(`details of the audit on ${engine}`, () => {
+    let postgres: TestPostgres | undefined;
+    let toolhost: TestToolhost;
+    before(async () => {
+      postgres = engine === 'postgres' ? await startPostgres() : undefined;
+      toolhost = await startToolhost(postgres && { env: { DATABASE_URL: await postgres.createDatabase() } });
+    });
+    after(async () => {
+      await toolhost.stop();
+      await postgres?.stop();
+    });
+
+    const db = () => toolhost.running.app.runner.db;
+    let count = 0;
+    const event = (length: number, of: Partial<AuditEvent> = {}): AuditEvent => ({
+      id: `aud_${++count}`,
+      workspace_id: 'local',
+      at: noon,
+      actor_kind: 'operator',
+      actor_id: 'operator',
+      operation: 'updateServer',
+      target: null,
+      detail: JSON.stringify('d'.repeat(length - 2)),
+      request_id: 'of-this-test',
+      ...of,
+    });
+    async function fill(at: number): Promise<void> {
+      for (let left = mostDetailsInDay; left > 0; left -= long) await insertAuditEvent(db(), event(long, { at }));
+    }
+    const lengthOf = async (written: AuditEvent) => {
+      await insertAuditEvent(db(), written);
+      const query = db().selectFrom('audit_events').select('detail').where('id', '=', written.id);
+      return (await query.executeTakeFirstOrThrow()).detail.length;
+    };
+
+    it('[find A5] above 1,000 characters are 20 MB a day of a workspace', async () => {
+      await fill(noon);
+      const leftOut = '{"left_out":true}'.length;
+      assert.equal(await lengthOf(event(long)), leftOut);
+      assert.equal(await lengthOf(event(1001)), leftOut);
+      assert.equal(await lengthOf(event(1000)), 1000);
+      assert.equal(await lengthOf(event(long, { workspace_id: 'another' })), long);
+      assert.equal(await lengthOf(event(long, { at: noon + dayMs })), long);
+      const { rows } = {
+        rows: await db().selectFrom('audit_events').select('detail').where('at', '=', noon).execute(),
+      };
+      assert.ok(rows.reduce((sum, { detail }) => sum + detail.length, 0) < mostDetailsInDay + 2 * long);
+    });
+
+    it('[find A5] are left out of the event of a change beyond that, and the change is made', async () => {
+      const slugs = Array.from({ length: 20 }, (_, n) => `server-${n}-${'s'.repeat(50)}`);
+      for (const slug of slugs) await toolhost.createServer({ name: 'Named', slug, description: 'd', tools: [] });
+      const make = async () => {
+        const body = { name: 'of many servers', scopes: ['call'], servers: slugs };
+        const made = await toolhost.rest('POST', '/keys', { body });
+        assert.equal(made.status, 201, made.text);
+        const events = db()
+          .selectFrom('audit_events')
+          .select('detail')
+          .where('target', '=', made.body.id as string);
+        return (await events.executeTakeFirstOrThrow()).detail;
+      };
+      assert.match(await make(), /server-19-s/);
+      // Also of the day that the test may end in.
+      for (const at of [Date.now(), Date.now() + dayMs]) await fill(at);
+      assert.equal(await make(), '{"left_out":true}');
+    });
+  });
+}
