@@ -28,8 +28,8 @@ export class DecidedAdmission<Server> implements Admission<Server> {
 }
 
 /**
- * Decides again whether a call may be made, when it has waited: in a queue, for a token, for a file. A call that has sent
- * its request is finished without this.
+ * Decides again whether a call may be made, when it has waited: in a queue, for a token, for a file. A call whose request
+ * the upstream has taken is finished without this; one that it refused and that is sent again is not.
  * @throws Unauthenticated or AppError when it may not be made any more
  * @throws ServerChanged when the configuration, and so the request, is another one now
  */

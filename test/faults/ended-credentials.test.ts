@@ -11,7 +11,11 @@ import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
 import { holdBody } from '../support/toolhost/held-body.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 const tool = (name: string, args: Json) => ({ ...call, params: { name, arguments: args } });
@@ -223,6 +227,66 @@ for (const engine of engines) {
         },
       };
     }
+
+    /** A server whose next call is refused by its upstream, so that it asks for another token; resolves when it waits for that. */
+    async function refusedCall(slug: string, asked: () => Promise<Reply>) {
+      const before = await waitingCall(slug, asked);
+      assert.equal((await before.finish()).reply.status, 200);
+      const again = Promise.withResolvers<RecordedRequest>();
+      upstream.on('POST /token', (request) => {
+        again.resolve(request);
+        return 'hold';
+      });
+      // A token that is nearly new is not given up because one request was refused.
+      at += 60_000;
+      upstream.on('*', ({ headers }) => ({ status: headers.authorization === 'Bearer token' ? 401 : 200 }));
+      const answered = asked();
+      const token = await again.promise;
+      upstream.take();
+      return {
+        async finish() {
+          passTime();
+          token.release({ body: { access_token: 'another', token_type: 'Bearer', expires_in: 3600 } });
+          return { reply: await answered, sent: upstream.take().filter(({ method }) => method === 'GET') };
+        },
+      };
+    }
+
+    const ends: [name: string, end: (slug: string, id: string) => Promise<unknown>, status: number][] = [
+      ['key is revoked', (_slug, id) => asOwner('DELETE', `/keys/${id}`), 401],
+      ['server is deleted', (slug) => asOwner('DELETE', `/servers/${slug}`), 404],
+    ];
+    for (const [index, [name, end, status]] of ends.entries()) {
+      it(`[sec E1] sends nothing again for a call that its upstream refused, whose ${name} meanwhile`, async () => {
+        const { id, key } = await newKey();
+        const slug = `refused-${index}`;
+        const call = await refusedCall(slug, () =>
+          toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} }),
+        );
+        await end(slug, id);
+        const { reply, sent } = await call.finish();
+        assert.equal(reply.status, status, reply.text);
+        assert.deepEqual(sent, []);
+      });
+    }
+
+    it('[sec E1] sends a refused call again as its server is configured then', async () => {
+      const { key } = await newKey();
+      const send = () => toolhost.rpc('refused-moves', key, 'tools/call', { name: 'get', arguments: {} });
+      const call = await refusedCall('refused-moves', send);
+      assert.equal(
+        (await asOwner('PATCH', '/servers/refused-moves', { tools: [toolAt(`${upstream.url}/moved`)] })).status,
+        200,
+      );
+      const { reply, sent } = await call.finish();
+      assert.equal(reply.status, 200, reply.text);
+      assert.deepEqual(
+        sent.map(({ url }) => url),
+        ['/moved'],
+      );
+      const { body } = await asOwner('GET', '/servers/refused-moves/calls');
+      assert.equal((body.calls as Json[]).length, 2);
+    });
 
     const waiting: [name: string, call: (slug: string, key: string) => Promise<Reply>][] = [
       ['a hosted server', (slug, key) => toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} })],

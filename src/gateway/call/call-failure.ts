@@ -29,7 +29,9 @@ export function failureOf(
   onUnexpected: (error: unknown, requestId: string) => void,
 ): unknown {
   if (error instanceof OutboundError) return toToolFailure(error, host);
-  if (error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailable(error)) return error;
+  const isKnown = error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailable(error);
+  // Before a request is sent once more, the call is admitted again.
+  if (isKnown || error instanceof AppError || error instanceof ServerChanged) return error;
   onUnexpected(error, requestId);
   return plainFailure('internal', `the call failed inside the service; request ${requestId}`);
 }

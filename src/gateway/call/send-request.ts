@@ -6,6 +6,7 @@ import { formParts, type UpstreamRequest } from '../../domain/request/upstream-r
 import { OutboundError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
+import { admitAgain } from '../admission.ts';
 import type { Caller } from '../callers/caller.ts';
 import { countFilled, secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
@@ -54,6 +55,7 @@ export type SendParts = { http: HttpClient; clientTokens: ClientTokens };
  * Sends the request of a call. An upstream that refuses the token of a login, or one that the service got for itself, has
  * done nothing, so the request is sent once more with a fresh token.
  * @throws OutboundError
+ * @throws Unauthenticated, AppError, ServerChanged when the call may not be sent any more after the wait for that token
  */
 export function send(call: Call, request: CallRequest, args: Arguments, parts: SendParts): Promise<Answer> {
   const sent = sendOnce(call, request, parts.http);
@@ -67,6 +69,7 @@ async function sendRenewed(call: Call, answer: Answer, args: Arguments, parts: S
   const own = call.ownTokens && (await renewOwnTokens(call, call.ownTokens, parts.clientTokens));
   if (renewed === undefined && !own) return answer;
   call.ownTokens = own ?? call.ownTokens;
+  if (call.asked.admission.isOld()) await admitAgain(call.asked, call.server);
   const second = await sendOnce(call, requestOf(call, args, renewed), parts.http);
   if (second.status === 401 && renewed !== undefined) await call.caller.giveUp?.(renewed);
   return second;
