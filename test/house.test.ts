@@ -205,6 +205,14 @@ describe('the house', () => {
     assert.deepEqual(readers.toSorted(), own);
   });
 
+  it('[find A1] parses configurations in several turns, but for those that are known to be short', () => {
+    const short = ['gateway/hosted/server-reader.ts', 'store/servers/servers.ts'];
+    const parsers = service
+      .filter(({ text }) => /JSON\.parse\([^;]*as ServerConfig/.test(text))
+      .map(({ path }) => path);
+    assert.deepEqual(parsers.toSorted(), short);
+  });
+
   it('has every file of the quick set of tests', () => {
     const all = new Set(testFiles());
     assert.deepEqual(

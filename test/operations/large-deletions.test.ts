@@ -159,7 +159,8 @@ for (const engine of engines) {
         await member('usr_many', 300);
         const removed = (id: string) => statementsOf(operations.removeMember, { id, revoke_keys: true });
         const [one, many] = [await removed('usr_one'), await removed('usr_many')];
-        assert.equal(many, one);
+        // One more counts the long list of keys in the audit.
+        assert.equal(many, one + 1);
         assert.equal(await count(`api_keys where created_by = 'usr_many' and revoked_at is null`), 0);
         assert.equal(await count(`changes where kind = 'key' and ref like 'key_usr_many%'`), 300);
       });

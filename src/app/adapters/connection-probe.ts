@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { registeringClients } from '../../domain/clients/clients.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
+import { parseStored } from '../../domain/json/json.ts';
 import { type McpEndpoint, type McpServer, modernRevision, newestLegacyRevision } from '../../domain/mcp.ts';
 import { lookUpDirectly, type RequestHeaders } from '../../domain/visit.ts';
 import { AppError, OAuthError, Unauthenticated } from '../../errors.ts';
@@ -88,7 +89,8 @@ async function firstAnswers(server: McpServer): Promise<ConnectionProbe['answers
       admission: { isOld: () => false, again: () => server },
     };
     const reply = await answer(server, { jsonrpc: '2.0', id: 1, method, params }, context);
-    return JSON.parse(textOf(reply.body ?? '{}')) as ProbeJson;
+    // A list of tools may be long, and each question reads one.
+    return (await parseStored(textOf(reply.body ?? '{}'))) as ProbeJson;
   };
   const legacy = (method: string, params: ProbeJson = {}) => ask(method, params, {});
   const modern = (method: string) =>

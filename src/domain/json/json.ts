@@ -58,6 +58,14 @@ export function parsePlainJsonInTurns(text: string): Promise<unknown> {
   });
 }
 
+/** A longer text, in characters, is read in turns of its own. */
+const longText = 200_000;
+
+/** Parses a text that this service has written, such as a stored configuration; a long one in several turns. @throws SyntaxError */
+export async function parseStored(text: string): Promise<unknown> {
+  return text.length > longText ? parsePlainJsonInTurns(text) : JSON.parse(text);
+}
+
 async function inTurns(parse: () => Promise<unknown>): Promise<unknown> {
   await nextTurn();
   const value = await parse();

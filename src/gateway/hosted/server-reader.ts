@@ -1,6 +1,7 @@
 import { compiledSize } from '../../domain/config/compiled-size.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts';
+import { parseStored } from '../../domain/json/json.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
@@ -78,9 +79,7 @@ export function createServerReader(options: ServerReaderOptions): ReadServer {
     const large = await largeServers.run(stored.workspaceId, async () => {
       const text = await findServingConfig(db, stored);
       if (text === undefined) return undefined;
-      await nextTurn();
-      const config = JSON.parse(text) as ServerConfig;
-      await nextTurn();
+      const config = (await parseStored(text)) as ServerConfig;
       const made = compiled(config);
       await nextTurn();
       return made;

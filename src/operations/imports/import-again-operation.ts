@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseStored } from '../../domain/json/json.ts';
 import { AppError, invalid } from '../../errors.ts';
 import type { ImportedAgain } from '../../import/again/import-again.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
@@ -42,7 +43,7 @@ export const importAgain = operation({
   prepare,
   async precheck(context, { mode, slug }) {
     if (mode === 'plan') return undefined;
-    return precheckChange(context, await getServer(context, slug), configOf(context.prepared as Prepared));
+    return precheckChange(context, await getServer(context, slug), await configOf(context.prepared as Prepared));
   },
   async run(context, asked) {
     const prepared = context.prepared as Prepared;
@@ -117,14 +118,14 @@ function choicesOf(last: StoredImport | undefined, asked: Input, url: string | u
 }
 
 /** The configuration to check and to store; it names the new import. */
-function configOf({ config, next }: Prepared): object {
-  return { ...(JSON.parse(config) as object), imported: next };
+async function configOf({ config, next }: Prepared): Promise<object> {
+  return { ...((await parseStored(config)) as object), imported: next };
 }
 
 async function applied(context: Context, current: StoredServer, prepared: Prepared, expected: number | undefined) {
   const { generated, documentHash, url, choices, next } = prepared;
   const read = { generated, documentHash, documentUrl: url };
-  const config = await validConfig(context, configOf(prepared));
+  const config = await validConfig(context, await configOf(prepared));
   const store = () => storeImport(context, current, next, { ...read, choices: choicesText(choices) });
   return storedAnswer(context, await storeConfig(context, current, config, expected, store));
 }

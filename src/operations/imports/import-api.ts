@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseStored } from '../../domain/json/json.ts';
 import { invalid } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
@@ -39,7 +40,7 @@ const importApi = operation({
     return { plan: await planOf(context, input), imported: newImport(context, input.url) };
   },
   async precheck(context, { mode }) {
-    return mode === 'create' ? precheck(context, configOf(context.prepared as Prepared)) : undefined;
+    return mode === 'create' ? precheck(context, await configOf(context.prepared as Prepared)) : undefined;
   },
   async run(context, input) {
     const { plan, imported } = context.prepared as Prepared;
@@ -61,7 +62,7 @@ async function createImported(context: Context, prepared: Prepared, input: Input
   const { plan, imported } = prepared;
   const read = { generated: plan.generated ?? '', documentHash: plan.documentHash, documentUrl: input.url };
   const choices = choicesText({ server: input.server, answers: input.answers, documentUrl: input.url });
-  return createServer(context, configOf(prepared), (server) =>
+  return createServer(context, await configOf(prepared), (server) =>
     storeImport(context, server, imported, { ...read, choices }),
   );
 }
@@ -89,7 +90,10 @@ async function planOf({ importing, actor }: Context, input: Input): Promise<Plan
 }
 
 /** @throws AppError invalid while a question must be answered, and when nothing or too much was chosen */
-function configOf({ plan: { config, tooLarge, questions, chosen, unmatched }, imported }: Prepared): object {
+async function configOf({
+  plan: { config, tooLarge, questions, chosen, unmatched },
+  imported,
+}: Prepared): Promise<object> {
   if (tooLarge !== undefined) throw invalid([{ path: 'include', message: tooLarge }], 'The server was not created');
   const open = questions.filter(({ required }) => required);
   if (config === undefined) {
@@ -100,7 +104,7 @@ function configOf({ plan: { config, tooLarge, questions, chosen, unmatched }, im
     const message = `no operation fits${unmatched.length > 0 ? ` ${unmatched.join(', ')}` : ''}; plan lists the tags and, with report "all", the operations`;
     throw invalid([{ path: 'include', message }], 'The server was not created');
   }
-  return { ...(JSON.parse(config) as object), imported };
+  return { ...((await parseStored(config)) as object), imported };
 }
 
 function shownPlan({

@@ -4,7 +4,7 @@ import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../do
 import { mostVariableLength } from '../../domain/config/server-wide.ts';
 import { hasMorePlaceholders } from '../../domain/http/placeholders.ts';
 import { mostParsed } from '../../domain/json/body-limits.ts';
-import { isLargerThan } from '../../domain/json/json.ts';
+import { isLargerThan, parseStored } from '../../domain/json/json.ts';
 import { LongInput } from '../../domain/json/long-input.ts';
 import { type Warning, warningsOf } from '../../domain/warnings/warnings.ts';
 import { nextTurn, turnAfter } from '../../domain/work/next-turn.ts';
@@ -83,10 +83,7 @@ async function checkLarge(
 ): Promise<CheckedConfig> {
   const { config, ...found } = await onThread(context, { config: sent(large), stored, purpose: 'store' });
   if (config === undefined) return found;
-  await turnAfter(config);
-  const parsed = JSON.parse(config) as ServerConfig;
-  await turnAfter(config);
-  return { ...found, config: parsed };
+  return { ...found, config: (await parseStored(config)) as ServerConfig };
 }
 
 /** A large value as JSON, in a turn of its own. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import { type Access, accessOf, isOpen } from '../../domain/config/access.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
+import { parseStored } from '../../domain/json/json.ts';
 import type { Db } from '../db.ts';
 import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 
@@ -70,7 +71,7 @@ function knownSummary(text: string | null): ConfigSummary | undefined {
 
 async function summariseConfig(db: Db, workspaceId: string, id: string): Promise<ConfigSummary> {
   const query = db.selectFrom('servers').select('config').where('workspace_id', '=', workspaceId).where('id', '=', id);
-  return summaryOf(JSON.parse((await query.executeTakeFirstOrThrow()).config) as ServerConfig);
+  return summaryOf((await parseStored((await query.executeTakeFirstOrThrow()).config)) as ServerConfig);
 }
 
 /** Slugs of the servers that `listServers` gives for the same page. */

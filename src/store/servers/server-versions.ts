@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { turnAfter } from '../../domain/work/next-turn.ts';
+import { parseStored } from '../../domain/json/json.ts';
 import type { Db } from '../db.ts';
 import { encodeCursor, type Page } from '../page.ts';
 import type { Tables } from '../schema.ts';
@@ -125,7 +125,9 @@ export async function findVersions(
     .orderBy('version', 'desc')
     .execute();
   const next = fitting.length < sizes.length ? encodeCursor({ at: last.version, id: 'version' }) : undefined;
-  return { rows: rows.map(toVersion), next };
+  const versions: StoredVersion[] = [];
+  for (const row of rows) versions.push(await toVersion(row));
+  return { rows: versions, next };
 }
 
 export async function findVersion(db: Db, server: Owner, version: number): Promise<StoredVersion | undefined> {
@@ -137,14 +139,13 @@ export async function findVersion(db: Db, server: Owner, version: number): Promi
     .where('version', '=', version)
     .executeTakeFirst();
   if (!row) return undefined;
-  await turnAfter(row.config);
   return toVersion(row);
 }
 
-function toVersion(row: Selectable<Tables['server_versions']>): StoredVersion {
+async function toVersion(row: Selectable<Tables['server_versions']>): Promise<StoredVersion> {
   return {
     version: row.version,
-    config: JSON.parse(row.config) as ServerConfig,
+    config: (await parseStored(row.config)) as ServerConfig,
     createdBy: row.created_by,
     createdAt: row.created_at,
   };

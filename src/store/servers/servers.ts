@@ -1,5 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { parseStored } from '../../domain/json/json.ts';
 import type { SetLimits } from '../../domain/limits.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { deleteServerCaptures } from '../calls/captures.ts';
@@ -231,10 +232,7 @@ export async function findServer(
   const text = await findServingConfig(db, found);
   // Another version has been stored meanwhile.
   if (text === undefined) return findServer(db, workspaceId, slug, beforeLong);
-  await turnAfter(text);
-  const config = JSON.parse(text) as ServerConfig;
-  await turnAfter(text);
-  return { ...server, config };
+  return { ...server, config: (await parseStored(text)) as ServerConfig };
 }
 
 /** A longer configuration, in bytes of JSON, takes milliseconds to read. */
