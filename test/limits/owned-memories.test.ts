@@ -11,6 +11,7 @@ import { AppError } from '../../src/errors.ts';
 import type { Called } from '../../src/gateway/callers/caller.ts';
 import { createKnownCallers } from '../../src/gateway/callers/known-callers.ts';
 import { createTokenIds } from '../../src/gateway/callers/token-ids.ts';
+import { createCircuits, noteSuccess, windowMs } from '../../src/gateway/limits/circuits.ts';
 import { createClientDocuments } from '../../src/oauth/clients/client-document.ts';
 import { createUnsavedTokens } from '../../src/oauth/tokens/unsaved-tokens.ts';
 import { Connections } from '../../src/outbound/connections.ts';
@@ -276,5 +277,35 @@ describe('[find A6] what a process remembers', () => {
         }
       }),
     );
+  });
+});
+
+describe('[find A6] circuits', () => {
+  const call = (circuits: ReturnType<typeof createCircuits>, origin: number, caller: number) =>
+    circuits.callerOf(circuits.of('one', `https://${origin}.example`), { id: `key_${caller}`, network: undefined });
+  const sizes = (circuits: ReturnType<typeof createCircuits>) => [...circuits.all()].map(({ callers }) => callers.size);
+
+  it('forget callers that have not called lately, of upstreams that others call as well', () => {
+    let now = 0;
+    const circuits = createCircuits(() => now);
+    for (let origin = 0; origin < 199; origin++)
+      for (let caller = 0; caller < 50; caller++) noteSuccess(call(circuits, origin, caller), now);
+    assert.equal(sizes(circuits).length, 199);
+    now += windowMs / 2;
+    for (let origin = 0; origin < 3; origin++) noteSuccess(call(circuits, origin, 0), now);
+    now += windowMs / 2 + 2000;
+    for (let caller = 0; caller <= 50; caller++) noteSuccess(call(circuits, 199, caller), now);
+    assert.deepEqual(sizes(circuits), [1, 1, 1, 51]);
+  });
+
+  it('keep callers that are held back, and those whose attempt is under way', () => {
+    let now = 0;
+    const circuits = createCircuits(() => now);
+    call(circuits, 0, 0).openUntil = 3 * windowMs;
+    call(circuits, 1, 1).isTried = true;
+    for (let caller = 2; caller < 10_000; caller++) call(circuits, caller % 400, caller);
+    now += 2 * windowMs;
+    call(circuits, 2, 2);
+    assert.deepEqual(sizes(circuits), [1, 1, 1]);
   });
 });

@@ -5,7 +5,6 @@ import {
   type CallerCircuit,
   type Circuit,
   type CircuitCaller,
-  callerOf,
   createCircuits,
   noteAttempt,
   noteFailure,
@@ -74,7 +73,7 @@ export function createCircuitBreaker(clock: () => number): CircuitBreaker {
       send(exchange) {
         const circuit = circuits.of(exchange.workspaceId, exchange.origin);
         const who = exchange.caller;
-        const caller = callerOf(circuit, who);
+        const caller = circuits.callerOf(circuit, who);
         const until = openUntil(circuit, caller, who);
         const isAttempt = until !== 0;
         const refusal = isAttempt ? takeAttempt(caller, until) : undefined;

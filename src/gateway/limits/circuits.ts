@@ -38,6 +38,8 @@ export type Circuit = {
 /** The circuits in use. No workspace can cause the circuits of another to be dropped. */
 export type Circuits = {
   of(workspaceId: string, origin: string): Circuit;
+  /** The state of the calls of one caller, which is added where it is new. */
+  callerOf(circuit: Circuit, who: CircuitCaller | undefined): CallerCircuit;
   find(workspaceId: string, origin: string): Circuit | undefined;
   all(): Iterable<Circuit>;
 };
@@ -51,37 +53,43 @@ const mostOfParty = leastFailures / 2;
 /** Most callers of one circuit; above it unknown callers are dropped first, and then those of the largest party. */
 const mostCallers = 64;
 const mostPerWorkspace = 500;
+/** Callers of all circuits above which those that are idle are dropped; each takes about 800 bytes. */
 const sweepAbove = 10_000;
 
-/** Two plain maps, because every call looks here. Idle circuits are dropped in occasional sweeps. */
+/** Two plain maps, because every call looks here. Idle callers and circuits are dropped in occasional sweeps. */
 export function createCircuits(clock: () => number): Circuits {
   const workspaces = new Map<string, Map<string, Circuit>>();
-  let count = 0;
+  let callers = 0;
   let most = sweepAbove;
 
   function add(workspaceId: string, origin: string): Circuit {
-    if (count >= most) {
-      count = removeIdle(workspaces, clock());
-      most = Math.max(sweepAbove, count * 2);
-    }
-    let own = workspaces.get(workspaceId);
-    if (!own) {
-      own = new Map();
-      workspaces.set(workspaceId, own);
-    }
-    if (own.size >= mostPerWorkspace) {
-      own.delete(own.keys().next().value ?? '');
-      count--;
+    const own = workspaces.get(workspaceId) ?? new Map<string, Circuit>();
+    workspaces.set(workspaceId, own);
+    const [oldest] = own;
+    if (oldest && own.size >= mostPerWorkspace) {
+      own.delete(oldest[0]);
+      callers -= oldest[1].callers.size;
     }
     const circuit = { callers: new Map(), openUntil: 0 };
     own.set(origin, circuit);
-    count++;
     return circuit;
   }
 
   const find = (workspaceId: string, origin: string) => workspaces.get(workspaceId)?.get(origin);
   return {
-    of: (workspaceId, origin) => find(workspaceId, origin) ?? add(workspaceId, origin),
+    of(workspaceId, origin) {
+      if (callers >= most) {
+        callers = removeIdle(workspaces, clock());
+        most = Math.max(sweepAbove, callers * 2);
+      }
+      return find(workspaceId, origin) ?? add(workspaceId, origin);
+    },
+    callerOf(circuit, who) {
+      const before = circuit.callers.size;
+      const caller = callerOf(circuit, who);
+      callers += circuit.callers.size - before;
+      return caller;
+    },
     find,
     *all() {
       for (const own of workspaces.values()) yield* own.values();
@@ -89,21 +97,25 @@ export function createCircuits(clock: () => number): Circuits {
   };
 }
 
-/** How many remain. */
+/** Removes callers that have not called lately, and circuits without callers. Returns how many callers remain. */
 function removeIdle(workspaces: Map<string, Map<string, Circuit>>, now: number): number {
   let left = 0;
   for (const [workspaceId, own] of workspaces) {
     for (const [origin, circuit] of own) {
-      if (circuit.openUntil < now && activeCallers(circuit, now).length === 0) own.delete(origin);
+      for (const [key, caller] of circuit.callers) if (isIdle(caller, now)) circuit.callers.delete(key);
+      left += circuit.callers.size;
+      if (circuit.openUntil < now && circuit.callers.size === 0) own.delete(origin);
     }
-    left += own.size;
     if (own.size === 0) workspaces.delete(workspaceId);
   }
   return left;
 }
 
-/** State of the calls of one caller. */
-export function callerOf(circuit: Circuit, who: CircuitCaller | undefined): CallerCircuit {
+function isIdle({ openUntil: until, isTried, calls }: CallerCircuit, now: number): boolean {
+  return !isTried && until < now && recentTotal(calls, now) === 0;
+}
+
+function callerOf(circuit: Circuit, who: CircuitCaller | undefined): CallerCircuit {
   const { callers } = circuit;
   const standing = standingOf(who);
   const key =
