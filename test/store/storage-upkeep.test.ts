@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { sql } from 'kysely';
+import { type Kysely, sql, type Transaction } from 'kysely';
 import { pino } from 'pino';
 import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
 import { startUpkeep } from '../../src/app/elected/upkeep.ts';
@@ -10,9 +10,10 @@ import { type Database, type DatabaseOptions, openDatabase } from '../../src/sto
 import { deleteInSteps } from '../../src/store/delete-in-steps.ts';
 import { pruneHandedOutTokens } from '../../src/store/logins/handed-out-tokens.ts';
 import { insertSession } from '../../src/store/people/sessions.ts';
+import { saveUser } from '../../src/store/people/users.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { endCrowdedGrants, mostOfServer, mostTokens } from '../../src/store/pruning/prune-logins.ts';
-import { pruneCrowdedKeys } from '../../src/store/pruning/prune-people.ts';
+import { pruneCrowdedKeys, prunePeople } from '../../src/store/pruning/prune-people.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
 import { aCall, anApiKey, aServer } from '../support/store/rows.ts';
@@ -293,6 +294,38 @@ for (const engine of engines) {
       assert.deepEqual(await ids('workspaces'), ['full', 'operators', 'ours', 'visited']);
       assert.deepEqual(await ids('users'), ['full', 'visited']);
       assert.deepEqual(await ids('members', 'user_id'), ['full', 'visited']);
+      await world.stop();
+    });
+
+    it('[find A5] leaves the workspace of a person who signs in meanwhile', async () => {
+      const world = await open();
+      const { db, insert, ids, now } = world;
+      const before = now() - 10 * day;
+      for (const id of ['first', 'second']) {
+        await insertWorkspace(db, { id, name: id, at: before - day });
+        const times = { created_at: before - day, last_seen_at: before - day };
+        await insert('users', { id, issuer: 'x', subject: id, email: null, name: null, ...times });
+        await insert('members', { workspace_id: id, user_id: id, role: 'owner', created_at: before - day });
+      }
+      const back: string[] = [];
+      /** Comes back when what can be deleted has been found, before the first of it is. */
+      const comeBack = async () => {
+        if (back.length > 0) return;
+        const user = { id: 'second', issuer: 'x', subject: 'second', email: null, name: null };
+        back.push((await saveUser(db, { ...user, at: now() })).id);
+      };
+      const meanwhile = Object.assign(db.withTables(), {
+        transaction: () => ({
+          execute: async (work: (transaction: Transaction<Tables>) => Promise<void>) => {
+            await comeBack();
+            return db.transaction().execute(work);
+          },
+        }),
+      }) as unknown as Kysely<Tables>;
+      await prunePeople(meanwhile, before);
+      assert.deepEqual(back, ['second']);
+      assert.deepEqual(await ids('workspaces'), ['ours', 'second']);
+      assert.deepEqual(await ids('members', 'user_id'), ['second']);
       await world.stop();
     });
 

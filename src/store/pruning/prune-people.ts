@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
@@ -60,19 +60,23 @@ async function deleteEmptyWorkspaces(db: Kysely<Tables>, before: number, most: n
     (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
   );
   const members = sql`from members join users on users.id = members.user_id where members.workspace_id = workspaces.id`;
-  const { rows } = await sql<{ id: string }>`
-    select id from workspaces
-    where created_at < ${before} and ${sql.join(isEmpty, sql` and `)}
-      and exists (select 1 ${members})
-      and not exists (select 1 ${members} and exists (select 1 from sessions where user_id = users.id))
-      and not exists (select 1 ${members} and coalesce(users.last_seen_at, users.created_at) >= ${before})
-    limit ${most}`.execute(db);
-  for (const { id } of rows) {
-    await transact(db, async (transaction) => {
-      await transaction.deleteFrom('members').where('workspace_id', '=', id).execute();
-      await transaction.deleteFrom('call_counts').where('workspace_id', '=', id).execute();
-      await transaction.deleteFrom('workspaces').where('id', '=', id).execute();
-    });
-  }
+  const isUnused = sql`created_at < ${before} and ${sql.join(isEmpty, sql` and `)}
+    and exists (select 1 ${members})
+    and not exists (select 1 ${members} and exists (select 1 from sessions where user_id = users.id))
+    and not exists (select 1 ${members} and coalesce(users.last_seen_at, users.created_at) >= ${before})`;
+  const { rows } = await sql<{ id: string }>`select id from workspaces where ${isUnused} limit ${most}`.execute(db);
+  for (const { id } of rows) await transact(db, (transaction) => deleteUnused(transaction, id, isUnused));
   return rows.length;
+}
+
+/** Deletes a workspace, unless one of its people has come back since it was found. */
+async function deleteUnused(db: Db, id: string, isUnused: RawBuilder<unknown>): Promise<void> {
+  // Whoever signs in changes this row of theirs first, and so waits for the end of this transaction, or is seen by it.
+  await sql`update users set last_seen_at = last_seen_at
+    where id in (select user_id from members where workspace_id = ${id})`.execute(db);
+  const { rows } = await sql`select 1 from workspaces where id = ${id} and ${isUnused}`.execute(db);
+  if (rows.length === 0) return;
+  await db.deleteFrom('members').where('workspace_id', '=', id).execute();
+  await db.deleteFrom('call_counts').where('workspace_id', '=', id).execute();
+  await db.deleteFrom('workspaces').where('id', '=', id).execute();
 }
