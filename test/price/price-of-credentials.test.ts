@@ -92,6 +92,44 @@ describe('the cost of credentials', () => {
     }
   });
 
+  it('[find A2] is little for all texts of one answer together, of a tool that sends many credentials', async () => {
+    const secrets = Array.from({ length: 190 }, (_, n) => `S${n}`);
+    const shown = Array.from({ length: 20 }, (_, n) => `x-shown-${n}`);
+    const headers = Array.from({ length: 10 }, (_, n) => [
+      `x-sent-${n}`,
+      secrets
+        .slice(n * 19, n * 19 + 19)
+        .map((name) => `{{${name}}}`)
+        .join(' '),
+    ]);
+    const tool = toolAt(`${priced.upstream.url}/heads`, {
+      headers: Object.fromEntries(headers) as Json,
+      response_headers: shown,
+    });
+    const config = { name: 'Any', slug: 'with-many', tools: [tool] };
+    assert.equal((await priced.rest('POST', '/servers', config)).status, 201);
+    for (const name of secrets)
+      assert.equal(
+        (await priced.rest('PUT', `/servers/with-many/secrets/${name}`, { value: `${name}zq~%é${name.repeat(6)}` }))
+          .status,
+        200,
+      );
+    for (const piece of ['%25255c', '\\\\', '&#x5c;']) {
+      for (const status of [200, 302, 400]) {
+        const value = filled(piece, 2800);
+        const sent = Object.fromEntries([...shown, 'location', 'content-disposition'].map((name) => [name, value]));
+        priced.upstream.on('GET /heads', () => ({
+          status,
+          headers: { 'content-type': 'text/x', ...sent },
+          body: '{}',
+        }));
+        const what = `${status} with heads of ${piece}`;
+        const { text } = await priced.costsLittle(what, () => priced.call('with-many', 'get', '{}'));
+        assert.match(text, /redacted/, what);
+      }
+    }
+  });
+
   describe('that a token endpoint gives', () => {
     /** A call for which the token endpoint is asked once more: a new secret makes another request of it. */
     let secrets = 0;

@@ -11,10 +11,11 @@ export type Redactor = {
 
 const mark = '[redacted]';
 /**
- * Limits of the work on one text: its characters times the credentials, the characters of all credentials, and the
- * characters that are compared in vain. A text beyond them is left out.
+ * Limits of the work on the texts of one redactor: their characters times the credentials, and so many more for each
+ * credential and at least for each text. Of one text: the characters of all credentials, and those that are compared in
+ * vain. A text beyond them is left out.
  */
-const most = { work: 1_000_000, perCredential: 2000, characters: 40_000, inVain: 2_000_000 };
+const most = { work: 1_000_000, perCredential: 2000, perText: 100, characters: 40_000, inVain: 2_000_000 };
 /** A shorter credential would match ordinary text. */
 const shortest = 4;
 /** A part of a Base64 text is looked for only if it has this many characters. */
@@ -26,19 +27,27 @@ const longestEscape = 6;
 /** The same for a credential of this length: one that is long is not expected in every spelling at a cut. */
 const mostPerCharacter = (length: number) => (length <= 100 ? 36 : length <= 4000 ? longestEscape : 3);
 
-/** A redactor is prepared once for many texts; the forms of its credentials are made when the first text comes. */
-export function redactor(credentials: readonly string[]): Redactor {
+/**
+ * A redactor is prepared once for the texts that are read in one turn of the event loop: they share a limit of work. The
+ * forms of its credentials are made when the first text comes.
+ */
+export function redactor(credentials: readonly string[], mostWork = most.work): Redactor {
+  let distinct: string[] | undefined;
   // A request may send one of them many times, which is no more work.
-  const sensitive = [...new Set(credentials)];
+  const sensitive = () => (distinct ??= [...new Set(credentials)]);
   let forms: Map<string, string[]> | undefined;
+  let left = mostWork;
   return {
     get longest() {
-      return Math.max(1, ...sensitive.filter(isLong).map(longestForm));
+      return Math.max(1, ...sensitive().filter(isLong).map(longestForm));
     },
     text(text) {
-      const possible = sensitive.filter((value) => isLong(value) && value.length <= text.length * longestEscape);
+      const possible = sensitive().filter((value) => isLong(value) && value.length <= text.length * longestEscape);
       if (possible.length === 0) return text;
-      if (possible.length * (text.length + most.perCredential) > most.work) return mark;
+      const isNew = possible.filter((value) => !forms?.has(value)).length;
+      const work = possible.length * (text.length + most.perText) + isNew * most.perCredential;
+      if (work > Math.min(left, most.work)) return mark;
+      left -= work;
       if (possible.reduce((sum, { length }) => sum + length, 0) > most.characters) return mark;
       forms ??= new Map();
       const known = forms;
@@ -47,11 +56,11 @@ export function redactor(credentials: readonly string[]): Redactor {
         known.set(value, made);
         return made;
       });
-      const work: Work = { left: most.inVain };
+      const compared: Work = { left: most.inVain };
       const found = plainLayers(text).flatMap((layer) =>
-        wanted.flatMap((form) => [...findAll(layer, form, work), ...findLostEnd(layer, form, work)]),
+        wanted.flatMap((form) => [...findAll(layer, form, compared), ...findLostEnd(layer, form, compared)]),
       );
-      if (work.left < 0) return mark;
+      if (compared.left < 0) return mark;
       return found.length === 0 ? text : without(Buffer.from(text), found);
     },
   };

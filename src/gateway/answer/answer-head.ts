@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { redact, redactor } from '../../domain/credentials/redactor.ts';
+import type { Redactor } from '../../domain/credentials/redactor.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import { fileNameIn } from './file-name.ts';
 import type { Reading } from './reading.ts';
@@ -25,19 +25,23 @@ export function contentTypeOf(headers: Answer['headers']): string {
   return String(headers['content-type'] ?? '');
 }
 
-/** The head of a successful answer. `sensitive` are the credentials of the call, which the upstream may have echoed. */
-export function headOf({ headers }: Answer, reading: Reading, sensitive: readonly string[]): AnswerHead {
+/**
+ * The head of a successful answer. `sensitive` are the credentials of the call, which the upstream may have echoed, and
+ * `redact` removes them.
+ */
+export function headOf(
+  { headers }: Answer,
+  reading: Reading,
+  sensitive: readonly string[],
+  redact: Redactor,
+): AnswerHead {
   const disposition = headers['content-disposition'];
   return {
-    contentType: openType(contentTypeOf(headers), sensitive),
-    fileName: disposition === undefined ? undefined : openName(String(disposition), sensitive),
-    shown: shownHeaders(headers, reading, sensitive),
+    contentType: openType(contentTypeOf(headers), redact),
+    fileName: disposition === undefined ? undefined : fileNameIn(String(disposition).slice(0, longestValue), redact),
+    shown: shownHeaders(headers, reading, redact),
     sensitive,
   };
-}
-
-function openName(disposition: string, sensitive: readonly string[]): string | undefined {
-  return fileNameIn(disposition.slice(0, longestValue), redactor(sensitive));
 }
 
 /** The usual types, which hold nothing that an upstream could have echoed. */
@@ -45,26 +49,21 @@ const usualType =
   /^(?:application\/(?:problem\+)?json|(?:application|text)\/(?:xml|html|plain|csv|pdf)|image\/\w{3,4})(?:; ?charset=utf-8)?$/i;
 
 /** A Content-Type, or none where it holds a credential; it is named in messages and given to files. */
-function openType(contentType: string, sensitive: readonly string[]): string {
+function openType(contentType: string, redact: Redactor): string {
   if (contentType === '' || usualType.test(contentType)) return contentType;
-  return redact(contentType, sensitive) === contentType ? contentType : '';
+  return redact.text(contentType) === contentType ? contentType : '';
 }
 
 /** The headers that `response_headers` names and the answer has, without credentials, in the order of the configuration. */
-export function shownHeaders(
-  headers: Answer['headers'],
-  reading: Reading,
-  sensitive: readonly string[],
-): readonly ShownHeader[] {
+export function shownHeaders(headers: Answer['headers'], reading: Reading, redact: Redactor): readonly ShownHeader[] {
   if (reading.headers.length === 0) return none;
-  const prepared = redactor(sensitive);
   return reading.headers.flatMap((name): ShownHeader[] => {
     const key = name.toLowerCase();
     const lines = Object.hasOwn(headers, key) ? headers[key] : undefined;
     if (lines === undefined) return [];
     // Lines of one name are one list (RFC 9110, 5.3).
     const line = Array.isArray(lines) ? lines.join(', ') : lines;
-    const value = line.length > longestValue ? undefined : prepared.text(textOf(line));
+    const value = line.length > longestValue ? undefined : redact.text(textOf(line));
     return [{ name, value, length: line.length }];
   });
 }

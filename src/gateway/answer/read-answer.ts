@@ -55,16 +55,16 @@ export function readAnswer(
   mostSteps: number,
 ): CutResult {
   const { status, body } = answer;
-  if (status >= 300) throw refusal(answer, reading, sensitive);
-  const head = headOf(answer, reading, sensitive);
-  if (status === 204 || body.length === 0) return emptyResult(answer, head, reading, sensitive, mostSteps);
+  const redact = redactor(sensitive);
+  if (status >= 300) throw refusal(answer, reading, redact);
+  const head = headOf(answer, reading, sensitive, redact);
+  if (status === 204 || body.length === 0) return emptyResult(answer, head, { reading, redact, mostSteps });
   return readContent(body, head, reading, mostSteps);
 }
 
-function refusal(answer: Answer, reading: Reading, sensitive: readonly string[]): ToolFailure {
-  const redact = redactor(sensitive);
+function refusal(answer: Answer, reading: Reading, redact: Redactor): ToolFailure {
   const status = statusText(answer, redact);
-  const shown = shownHeaders(answer.headers, reading, sensitive);
+  const shown = shownHeaders(answer.headers, reading, redact);
   const lines = shown.length > 0 ? `\n${headerLines(shown)}` : '';
   if (answer.status < 400 && answer.status !== notModified) {
     const target = shownRedirectTarget(String(answer.headers.location ?? ''), redact);
@@ -100,11 +100,8 @@ function errorBody(body: Buffer, redact: Redactor): string {
 function emptyResult(
   answer: Answer,
   head: AnswerHead,
-  reading: Reading,
-  sensitive: readonly string[],
-  mostSteps: number,
+  { reading, redact, mostSteps }: { reading: Reading; redact: Redactor; mostSteps: number },
 ): ToolResult {
-  const redact = redactor(sensitive);
   const status = statusText(answer, redact);
   const isLocationShown = head.shown.some(({ name }) => name.toLowerCase() === 'location');
   const path = isLocationShown ? undefined : locationPath(String(answer.headers.location ?? ''), redact);

@@ -1,3 +1,4 @@
+import { redactor } from '../../domain/credentials/redactor.ts';
 import { doInTurn } from '../../domain/work/do-in-turn.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
@@ -53,5 +54,6 @@ function leaveToThread(call: Call, answer: Answer, threads: ThreadWork): Promise
   const { tool } = call;
   // The bytes are transferred, so the part that a capture needs is copied first.
   const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;
-  return readOnThread(threads, tool, { body, head: headOf(answer, tool.reading, call.sensitive) }, jobOf(call));
+  const head = headOf(answer, tool.reading, call.sensitive, redactor(call.sensitive));
+  return readOnThread(threads, tool, { body, head }, jobOf(call));
 }

@@ -127,9 +127,10 @@ class Path {
 
 /** What every origin may be told: neither static headers nor arguments, and no text with a credential in it. */
 function openHeaders(headers: readonly string[], { sensitive }: Call): string[] {
+  const redact = redactor(sensitive);
   return headers.flatMap((name, index) => {
     const value = headers[index + 1] ?? '';
-    const isOpen = index % 2 === 0 && describing.has(name.toLowerCase()) && redact(value, sensitive) === value;
+    const isOpen = index % 2 === 0 && describing.has(name.toLowerCase()) && redact.text(value) === value;
     return isOpen ? [name, value] : [];
   });
 }

@@ -2,6 +2,7 @@ import type { ContentBlock, ToolCall, ToolResult } from '../../domain/mcp.ts';
 import { pieceNote, readMoreInput, readMoreName } from '../../domain/pieces/read-more.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { searchToolNames } from '../../domain/search/own-tools.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
 import { tokensOfContent } from '../answer/result-tokens.ts';
 import { compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
@@ -31,6 +32,9 @@ export function callWithReadMore(
   return run(server, caller, asked, parts);
 }
 
+/** Characters; reading and writing them takes about a millisecond. */
+const longPiece = 50_000;
+
 const rules = { args: compileArguments(readMoreInput, readMoreInput) };
 
 /** @throws ToolFailure invalid_arguments */
@@ -44,6 +48,8 @@ async function readMore({ server, caller, asked }: OwnCall, parts: CallToolParts
     throw unfit(
       'cursor: not known. A cursor works for ten minutes, on this server, for the caller that got it; call the tool again for a new one.',
     );
+  // Reading a piece of control characters has taken a part of this turn, and writing it takes as long.
+  if (found.piece.text.length > longPiece) await nextTurn(server);
   const texts = [found.piece.text, pieceNote(found.piece.about, found.next)];
   const content = texts.map((text): ContentBlock => ({ type: 'text', text }));
   const tokens = tokensOfContent(content);
