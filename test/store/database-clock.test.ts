@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { machineClock, projectedClock } from '../../src/store/changes/database-clock.ts';
+import { projectedClock } from '../../src/store/changes/database-clock.ts';
+import { machineClock } from '../../src/store/changes/machine-clock.ts';
 
 const hour = 3_600_000;
 const epoch = 1_800_000_000_000;
@@ -65,7 +66,7 @@ describe('[find B1] the time of a machine, as a process uses it', () => {
       fc.property(fc.array(change, { maxLength: 50 }), (changes) => {
         let monotonic = 0;
         let wall = epoch;
-        const time = machineClock({ now: () => wall, clock: () => monotonic });
+        const time = machineClock({ now: () => wall, clock: () => monotonic, boot: { id: '', beforeMs: 0.3 } });
         let last = time.now();
         for (const { pass, step: set } of changes) {
           monotonic += pass;

@@ -3,8 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { Kysely, PostgresDialect } from 'kysely';
 import { changesKeptMs, nextPosition, pruneChanges, recordChange } from '../../src/store/changes/changes.ts';
-import { machineClock } from '../../src/store/changes/database-clock.ts';
 import { type ChangeFollower, type FollowOptions, followChanges } from '../../src/store/changes/follow-changes.ts';
+import { machineClock } from '../../src/store/changes/machine-clock.ts';
 import type { Database } from '../../src/store/database.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { eventually } from '../support/eventually.ts';
@@ -12,6 +12,12 @@ import { engines, type Stores, startStores } from '../support/store/stores.ts';
 
 const staleMs = 60_000;
 const minute = 60_000;
+
+/** The time of one process, by its own clocks on both engines. */
+function ownTime(now: () => number, clock: () => number): FollowOptions['time'] {
+  const time = machineClock({ now, clock, boot: { id: '', beforeMs: 0 } });
+  return { now: time.now, take: () => undefined, share: async () => undefined };
+}
 
 for (const engine of engines) {
   describe(`following changes on ${engine}`, () => {
@@ -28,7 +34,10 @@ for (const engine of engines) {
     const options = (): FollowOptions => ({
       db: database.db,
       clock: () => now,
-      time: machineClock({ now: () => now, clock: () => now }),
+      time: ownTime(
+        () => now,
+        () => now,
+      ),
       staleMs,
       onChanges: (changes) => {
         seen.push(...changes.map((change) => change.ref));
@@ -159,7 +168,7 @@ for (const engine of engines) {
 }
 
 describe('following changes of a database that does not answer', () => {
-  const time = machineClock({ now: Date.now, clock: () => performance.now() });
+  const time = ownTime(Date.now, () => performance.now());
 
   it('trusts cached values for a limited time, and a failed look undoes no commit', async () => {
     const stores = await startStores('sqlite');

@@ -6,13 +6,14 @@ import { type BackupHeader, BackupLines, type RowCounts } from './backup-lines.t
 import type { TableSource } from './table-source.ts';
 
 /**
- * Tables that belong to the processes of one database: what they tell each other, who does which work, and the rests and
- * files of answers, which live for minutes. A restored database begins without.
+ * Tables that belong to the processes of one database: what they tell each other, who does which work, what time it is on
+ * their machine, and the rests and files of answers, which live for minutes. A restored database begins without.
  */
 export const tablesOfProcesses: readonly string[] = [
   'changes',
   'processes',
   'leases',
+  'machine_clock',
   'answer_pieces',
   'files',
   'file_chunks',

@@ -26,7 +26,7 @@ export type FollowOptions = {
   /** Monotonic ms. */
   clock: () => number;
   /** Compared with the database's clock at each look. */
-  time: Pick<DatabaseClock, 'now' | 'take'>;
+  time: Pick<DatabaseClock, 'now' | 'take' | 'share'>;
   onChanges: (changes: readonly Change[]) => void;
   /** Called when changes may have been missed: every cached value may be out of date. */
   onGap: () => void;
@@ -57,10 +57,11 @@ export function followChanges(options: FollowOptions): ChangeFollower {
     try {
       const found = await read();
       isUp = true;
-      if (found.at !== undefined) time.take({ at: found.at, before, after: clock() });
+      time.take({ ...found.time, before, after: clock() });
       report(found);
       lookedAt = before;
       if (found.isUnplaced) await givePositions(db);
+      await time.share();
     } catch (error) {
       isUp = false;
       throw error;

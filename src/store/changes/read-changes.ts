@@ -1,6 +1,7 @@
 import { sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { type Change, isPostgres, nextPosition } from './changes.ts';
+import type { FoundTime } from './database-clock.ts';
 
 /** The result of a look for changes. */
 export type Look = {
@@ -10,8 +11,8 @@ export type Look = {
   isContinuous: boolean;
   /** Whether some changes have no position yet; see `givePositions`. */
   isUnplaced: boolean;
-  /** The clock of the database in epoch ms; undefined for SQLite, whose clock is that of the machine. */
-  at: number | undefined;
+  /** What the database says of the time. */
+  time: FoundTime;
 };
 
 /** Reads the changes since its last reading. @throws whatever the database throws; then nothing is skipped */
@@ -20,7 +21,7 @@ export type ReadChanges = () => Promise<Look>;
 /** Above this, dropping all cached values is less work than dropping each. */
 const maxChanges = 2000;
 
-type Found<Mark> = { rows: readonly (Change & { position: number | null })[]; mark: Mark; at?: number };
+type Found<Mark> = { rows: readonly (Change & { position: number | null })[]; mark: Mark; time: FoundTime };
 
 /** How one engine finds new changes: `mark` is the end of a look in that engine's terms. */
 type Engine<Mark> = {
@@ -51,10 +52,10 @@ export function createReadChanges(db: Db): ReadChanges {
 function reading<Mark>(engine: Engine<Mark>): ReadChanges {
   let last: Mark | undefined;
   return async () => {
-    const { rows, mark, at } = await engine.read(last);
+    const { rows, mark, time } = await engine.read(last);
     const isContinuous = last !== undefined && engine.follows(last, mark) && rows.length <= maxChanges;
     last = mark;
-    return { changes: rows, isContinuous, isUnplaced: rows.some((row) => row.position === null), at };
+    return { changes: rows, isContinuous, isUnplaced: rows.some((row) => row.position === null), time };
   };
 }
 
@@ -97,7 +98,7 @@ function postgres(db: Db): Engine<Snapshot> {
           select id, kind, ref, position from changes where position is null
         ) as found on true`.execute(db);
       const { snapshot: text, server, at } = rows[0] as (typeof rows)[number];
-      return { rows: changesIn(rows), mark: { text, server }, at };
+      return { rows: changesIn(rows), mark: { text, server }, time: { at } };
     },
     follows: (last, mark) => last.server === mark.server && boundsOf(mark).xmax >= boundsOf(last).xmax,
   };
@@ -112,9 +113,10 @@ function boundsOf({ text }: Snapshot): { xmin: number; xmax: number } {
 function sqlite(db: Db): Engine<number> {
   return {
     async read(last) {
-      const { rows } = await sql<Row & { last: number | null }>`
-        select look.*, found.*
+      const { rows } = await sql<Row & { last: number | null; boot: string | null; level: number | null }>`
+        select look.*, machine_clock.boot, machine_clock.level, found.*
         from (select max(position) as last from changes) as look
+        left join machine_clock on true
         left join (
           select * from (
             select id, kind, ref, position from changes where position > ${last ?? null} limit ${maxChanges + 1}
@@ -122,7 +124,9 @@ function sqlite(db: Db): Engine<number> {
           union all
           select id, kind, ref, position from changes where position is null
         ) as found on true`.execute(db);
-      return { rows: changesIn(rows), mark: rows[0]?.last ?? 0 };
+      const { last: mark = null, boot = null, level = null } = rows[0] ?? {};
+      const shared = boot === null || level === null ? undefined : { boot, level };
+      return { rows: changesIn(rows), mark: mark ?? 0, time: { level: shared } };
     },
     follows: (last, mark) => mark >= last,
   };
