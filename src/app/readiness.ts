@@ -1,4 +1,5 @@
 import type { Log } from '../log.ts';
+import type { DatabaseClock } from '../store/changes/database-clock.ts';
 import type { ChangeFollower } from '../store/changes/follow-changes.ts';
 import type { Store } from './open-store.ts';
 
@@ -10,7 +11,7 @@ export type Readiness = {
   isServing(): boolean;
   /** From now on the process is not ready. */
   drain(): void;
-  /** Logs when the clock of this process becomes too far off, and when it agrees again. */
+  /** Logs when the clock of this process becomes too far off or is set back, and when it agrees again. */
   watchClock(): void;
 };
 
@@ -19,10 +20,9 @@ const maxSkewMs = 5000;
 
 export function createReadiness({ engine, time }: Store, changes: ChangeFollower, log: Log): Readiness {
   let draining = false;
-  let wasOff = false;
-  // SQLite has no clock of its own to compare with.
-  const skewMs = () => (engine === 'postgres' ? time.skewMs() : 0);
-  const isOff = () => Math.abs(skewMs()) > maxSkewMs;
+  const { skewMs } = time;
+  // The clock of SQLite is that of the machine. After it was set back, the one service there would be down for hours.
+  const isOff = () => engine === 'postgres' && Math.abs(skewMs()) > maxSkewMs;
   const look = () =>
     changes.look().then(
       () => undefined,
@@ -38,13 +38,41 @@ export function createReadiness({ engine, time }: Store, changes: ChangeFollower
     drain() {
       draining = true;
     },
-    watchClock() {
-      if (isOff() === wasOff) return;
-      wasOff = !wasOff;
-      if (wasOff) log.error({ skewMs: skewMs() }, `not ready: ${skewText(skewMs())}`);
-      else log.info({ skewMs: skewMs() }, 'the clock of this machine agrees with the database’s again');
-    },
+    watchClock: engine === 'postgres' ? watchServerClock(time, log) : watchMachineClock(time, log),
   };
+}
+
+function watchServerClock({ skewMs }: DatabaseClock, log: Log): () => void {
+  let wasOff = false;
+  return () => {
+    const ms = skewMs();
+    if (Math.abs(ms) > maxSkewMs === wasOff) return;
+    wasOff = !wasOff;
+    if (wasOff) log.error({ skewMs: ms }, `not ready: ${skewText(ms)}`);
+    else log.info({ skewMs: ms }, 'the clock of this machine agrees with the database’s again');
+  };
+}
+
+function watchMachineClock({ now, skewMs }: DatabaseClock, log: Log): () => void {
+  let wasOff = false;
+  let lastAt = now();
+  return () => {
+    const [ms, at] = [skewMs(), now()];
+    if (at < lastAt - maxSkewMs) log.warn({ stepMs: at - lastAt }, followedText);
+    lastAt = at;
+    if (ms < -maxSkewMs === wasOff) return;
+    wasOff = !wasOff;
+    if (wasOff) log.warn({ skewMs: ms }, setBackText(-ms));
+    else log.info({ skewMs: ms }, 'the clock of this machine agrees with the time of the service again');
+  };
+}
+
+const followedText =
+  'the clock of this machine was set back by more than a day, and the service follows it at once: what expired by the wrong clock may be valid again';
+
+function setBackText(ms: number): string {
+  const [ahead, still] = [ms, 2 * ms].map((span) => (span / 1000).toFixed(1));
+  return `the clock of this machine was set back: the time of the service is ${ahead} s ahead of it, and passes at half speed until they agree in ${still} s, so that nothing that expired is valid again; the service stays ready`;
 }
 
 function skewText(ms: number): string {

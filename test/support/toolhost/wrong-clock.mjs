@@ -1,13 +1,28 @@
-// Loaded into a process before its program: makes its clock wrong by WRONG_CLOCK_MS.
+// Loaded into a process before its program: makes its clock wrong by WRONG_CLOCK_MS, or by what WRONG_CLOCK_FILE says now.
+import { readFileSync } from 'node:fs';
+import { performance } from 'node:perf_hooks';
+
 const RealDate = Date;
-const ahead = Number(process.env.WRONG_CLOCK_MS);
+const { WRONG_CLOCK_MS, WRONG_CLOCK_FILE } = process.env;
+let ahead = Number(WRONG_CLOCK_MS ?? 0);
+let readAt = Number.NEGATIVE_INFINITY;
+const lookMs = 50;
+
+function now() {
+  if (WRONG_CLOCK_FILE && performance.now() - readAt > lookMs) {
+    ahead = Number(readFileSync(WRONG_CLOCK_FILE, 'utf8'));
+    readAt = performance.now();
+  }
+  return RealDate.now() + ahead;
+}
+
 globalThis.Date = class extends RealDate {
   constructor(...given) {
     if (given.length > 0) super(...given);
-    else super(RealDate.now() + ahead);
+    else super(now());
   }
 
   static now() {
-    return RealDate.now() + ahead;
+    return now();
   }
 };
