@@ -73,4 +73,20 @@ describe('[find B1] SQLite on a machine whose clock was three hours fast and is 
     clock.set(3 * hour);
     await eventually(() => assert.equal(logged(/agrees with the time of the service again/g), 2), noticedMs);
   });
+
+  it('follows a clock that was a month fast at once, and says so', async () => {
+    const skew = async () => (await scrape(child.url)).value('toolhost_clock_skew_seconds');
+    // Both workers say that they have seen each of these clocks.
+    const [setBack, agrees] = [/the time of the service is \d+\.\d s ahead of it/g, /agrees with the time of the/g];
+    const before = [logged(setBack), logged(agrees)] as const;
+    clock.set(0);
+    await eventually(() => assert.equal(logged(setBack), before[0] + 2), noticedMs);
+    clock.set(30 * 24 * hour);
+    await eventually(() => assert.equal(logged(agrees), before[1] + 2), noticedMs);
+    assert.deepEqual(await statuses(await make()), [200]);
+    clock.set(0);
+    await eventually(() => assert.equal(logged(/set back by more than a day, and the service follows/g), 2), noticedMs);
+    assert.deepEqual(await statuses(await make()), [200]);
+    assert.ok((await skew()) < 1);
+  });
 });

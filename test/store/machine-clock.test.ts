@@ -27,6 +27,9 @@ function machine(db: Db, boot = 'boot') {
     set(ms: number) {
       wall += ms;
     },
+    boot() {
+      up = 0;
+    },
     wall: () => wall,
     /** Starts a process, whose monotonic clock begins at any value. */
     start(origin: number): Promise<DatabaseClock> {
@@ -139,6 +142,21 @@ describe('[find B1] the time of a machine, as its processes share it', () => {
     assert.equal(there.now(), other.wall());
     await there.measure();
     assert.deepEqual(await rows(), []);
+  });
+
+  it('is met sooner after another boot where boots have no id', async () => {
+    await empty();
+    const one = machine(db, '');
+    const running = await one.start(0);
+    const latest = running.now();
+    one.set(-10 * hour);
+    await running.measure();
+    one.boot();
+    assert.equal((await one.start(0)).now(), latest - 2.5 * hour);
+    one.pass(15 * hour);
+    const met = await one.start(0);
+    await met.measure();
+    assert.deepEqual([met.now(), await rows()], [one.wall(), []]);
   });
 
   it('writes nothing while the clock is right, or is corrected by a little', async () => {
