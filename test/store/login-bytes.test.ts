@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import type { Database } from '../../src/store/database.ts';
-import { type Grant, insertGrant } from '../../src/store/logins/grants.ts';
+import { insertGrant } from '../../src/store/logins/grants.ts';
 import { pruneHandedOutTokens, saveHandedOutToken } from '../../src/store/logins/handed-out-tokens.ts';
 import {
   type Growth,
@@ -14,32 +14,13 @@ import {
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { endLargeGrants, mostBytesOfWorkspace, pruneEndedGrants } from '../../src/store/pruning/prune-logins.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
-import { aServer } from '../support/store/rows.ts';
+import { aGrant, aServer } from '../support/store/rows.ts';
 import { engines, type Stores, startStores } from '../support/store/stores.ts';
 
 const minute = 60_000;
 const now = Date.parse('2026-11-20T12:00:00Z');
 
-const grant: Grant = {
-  id: 'grt_1',
-  workspace_id: 'ours',
-  server_id: 'srv_1',
-  slug: 'sample',
-  client_id: 'client',
-  client_name: 'Agent',
-  user_id: null,
-  scope: 'read',
-  agreement: 'a',
-  sealed_tokens: 'x'.repeat(90_000),
-  tokens_version: 1,
-  refreshing_until: null,
-  generation: 0,
-  rotated_at: 1,
-  created_at: 1,
-  last_used_at: null,
-  broken_at: null,
-  revoked_at: null,
-};
+const grant = aGrant({ sealed_tokens: 'x'.repeat(90_000), generation: 0 });
 
 for (const engine of engines) {
   describe(`the bytes of logins on ${engine}`, () => {

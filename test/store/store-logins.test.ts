@@ -14,7 +14,6 @@ import {
   endServerGrants,
   findGrant,
   findGrants,
-  type Grant,
   hasGrantOfClient,
   insertGrant,
   releaseRefresh,
@@ -40,6 +39,7 @@ import {
 } from '../../src/store/logins/tokens.ts';
 import { pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
 import { transact } from '../../src/store/transact.ts';
+import { aGrant } from '../support/store/rows.ts';
 import { engines, type Stores, startStores } from '../support/store/stores.ts';
 
 const login: Authorization = {
@@ -58,26 +58,7 @@ const login: Authorization = {
   expires_at: 100,
 };
 
-const grant: Grant = {
-  id: 'grt_1',
-  workspace_id: 'ours',
-  server_id: 'srv_1',
-  slug: 'sample',
-  client_id: 'client',
-  client_name: 'Agent',
-  user_id: null,
-  scope: 'read',
-  agreement: 'agreed',
-  sealed_tokens: 'sealed',
-  tokens_version: 1,
-  refreshing_until: null,
-  generation: 1,
-  rotated_at: 1,
-  created_at: 1,
-  last_used_at: null,
-  broken_at: null,
-  revoked_at: null,
-};
+const grant = aGrant();
 
 const code: Code = {
   hash: 'code',
@@ -318,7 +299,7 @@ for (const engine of engines) {
     });
 
     it('[find A5] deletes ended grants of a server beyond the newest, in each workspace', async () => {
-      const ended = (id: string, revoked_at: number | null, more: Partial<Grant> = {}) =>
+      const ended = (id: string, revoked_at: number | null, more: Parameters<typeof aGrant>[0] = {}) =>
         insertGrant(db, { ...grant, id, revoked_at, ...more });
       for (const at of [1, 2, 3, 4]) await ended(`grt_${at}`, at);
       await ended('grt_live', null);

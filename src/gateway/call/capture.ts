@@ -113,7 +113,7 @@ function isLarge({ arguments: args, request, response, result, answer, sensitive
 
 function textsOf(body: ReadableBody | undefined): string[] {
   if (typeof body !== 'object') return [body ?? ''];
-  return 'fields' in body ? body.fields.flatMap(([name, text]) => [name, text]) : [];
+  return 'fields' in body ? body.fields.map(([name, text]) => name + text) : [];
 }
 
 function shortened(request: UpstreamRequest, margin: number): ReadableRequest {

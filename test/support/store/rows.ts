@@ -1,5 +1,6 @@
 import type { ApiKey } from '../../../src/store/api-keys.ts';
 import type { CallRecord } from '../../../src/store/calls/call-writer.ts';
+import type { Grant } from '../../../src/store/logins/grants.ts';
 import type { StoredServer } from '../../../src/store/servers/servers.ts';
 
 /** Complete rows; a test gives only the values that matter to it. */
@@ -58,6 +59,30 @@ export function aCall(more: Partial<CallRecord> = {}): CallRecord {
     reason: null,
     estimated_tokens: 50,
     view: null,
+    ...more,
+  };
+}
+
+export function aGrant(more: Partial<Grant> = {}): Grant {
+  return {
+    id: 'grt_1',
+    workspace_id: 'ours',
+    server_id: 'srv_1',
+    slug: 'sample',
+    client_id: 'client',
+    client_name: 'Agent',
+    user_id: null,
+    scope: 'read',
+    agreement: 'agreed',
+    sealed_tokens: 'sealed',
+    tokens_version: 1,
+    refreshing_until: null,
+    generation: 1,
+    rotated_at: 1,
+    created_at: 1,
+    last_used_at: null,
+    broken_at: null,
+    revoked_at: null,
     ...more,
   };
 }
