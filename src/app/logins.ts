@@ -50,6 +50,7 @@ export function createLogins(options: LoginsOptions) {
     documentsOf: createClientDocuments(documents, ownHosts),
     handedOut,
     unsaved,
+    refreshing: new Map(),
     random: randomBytes,
     now,
     baseUrl: config.baseUrl,

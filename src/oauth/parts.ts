@@ -20,6 +20,8 @@ export type OAuthParts = {
   documentsOf: (network: string) => ClientDocuments;
   handedOut: HandedOutTokens;
   unsaved: UnsavedTokens;
+  /** Refreshes under way of tokens that agents hold themselves, by the hash of the refresh token. */
+  refreshing: Map<string, Promise<TokenAnswer>>;
   random: Random;
   /** Epoch milliseconds. */
   now: () => number;
@@ -65,6 +67,15 @@ export type LoginEvent = (typeof loginEvents)[number];
 export type OAuthAnswer =
   | { kind: 'page'; status: number; html: string; cookies?: string[] }
   | { kind: 'redirect'; location: string; html: string; cookies?: string[] };
+
+/** The answer of a token endpoint (RFC 6749, 5.1). */
+export type TokenAnswer = {
+  access_token: string;
+  token_type: string;
+  expires_in?: number;
+  refresh_token?: string;
+  scope?: string;
+};
 
 /** Life spans in ms. */
 export const spans = {

@@ -64,6 +64,40 @@ describe('passthrough, the specification to the letter', () => {
     tokensOf(await client.refresh(second.refresh_token));
   });
 
+  it('[sec D11] refreshes once for requests that come together, and checks each of them', async () => {
+    const stranger = await world.client(slug);
+    const answers: { release: Json; statuses: number[] }[] = [
+      { release: { status: 503, body: 'down' }, statuses: [503, 503, 503] },
+      {
+        release: { body: { access_token: 'given-once', token_type: 'bearer', expires_in: 600 } },
+        statuses: [200, 200, 200],
+      },
+    ];
+    const { refresh_token } = await world.tokens(client);
+    for (const { release, statuses } of answers) {
+      world.provider.takeTokens();
+      world.provider.onToken(() => 'hold');
+      const together = [1, 2, 3].map(() => client.refresh(refresh_token));
+      const held = await world.provider.waitForToken();
+      // These are answered meanwhile, so the others have come as well.
+      assertOAuthError(await stranger.refresh(refresh_token), 400, 'invalid_grant');
+      const elsewhere = { resource: world.issuer('other') };
+      assertOAuthError(await client.refresh(refresh_token, elsewhere), 400, 'invalid_target');
+      world.provider.onToken();
+      held.release(release);
+      const replies = await Promise.all(together);
+      assert.deepEqual(
+        replies.map(({ status }) => status),
+        statuses,
+      );
+      assert.equal(new Set(replies.map(({ body }) => JSON.stringify(body))).size, 1);
+      assert.equal(world.provider.takeTokens().length, 1);
+    }
+    // Nothing of it is remembered.
+    tokensOf(await client.refresh(refresh_token));
+    assert.equal(world.provider.takeTokens().length, 1);
+  });
+
   it('[sec D11] accepts a wrapped refresh token only for its own server, client and endpoints', async () => {
     const at = await world.serve({}, { token_mode: 'passthrough' });
     const agent = await world.client(at);

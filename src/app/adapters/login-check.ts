@@ -1,6 +1,5 @@
 import { AppError, OAuthError } from '../../errors.ts';
-import type { OAuthParts, RequestParts } from '../../oauth/parts.ts';
-import type { TokenAnswer } from '../../oauth/tokens/issue.ts';
+import type { OAuthParts, RequestParts, TokenAnswer } from '../../oauth/parts.ts';
 import { revoke } from '../../oauth/tokens/revoke.ts';
 import { redeem } from '../../oauth/tokens/token.ts';
 import type { GrantUse } from '../../oauth/tokens/use-grant.ts';

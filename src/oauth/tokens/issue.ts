@@ -5,16 +5,7 @@ import type { Tables } from '../../store/schema.ts';
 import { hashOf, newSecret, wrapKey } from '../credentials.ts';
 import type { ProviderTokens } from '../login-server.ts';
 import { offlineScope } from '../metadata.ts';
-import { type OAuthParts, spans } from '../parts.ts';
-
-/** The answer of a token endpoint (RFC 6749, 5.1). */
-export type TokenAnswer = {
-  access_token: string;
-  token_type: string;
-  expires_in?: number;
-  refresh_token?: string;
-  scope?: string;
-};
+import { type OAuthParts, spans, type TokenAnswer } from '../parts.ts';
 
 /** Input for issuing new tokens of ours. */
 type Issued = { grant: Grant; generation: number; grantKey: Buffer; tokens: ProviderTokens };

@@ -17,9 +17,9 @@ import { checkResource, findClientId, rejectDuplicates } from '../clients/reques
 import { resourceOf, shownWord } from '../clients/shown.ts';
 import { challengeOf, hashOf, unwrapKey } from '../credentials.ts';
 import type { LoginServer, ProviderTokens } from '../login-server.ts';
-import { type OAuthParts, type RequestParts, spans } from '../parts.ts';
-import { issue, type TokenAnswer } from './issue.ts';
-import { openRefreshToken, wrapRefreshToken } from './passthrough.ts';
+import { type OAuthParts, type RequestParts, spans, type TokenAnswer } from '../parts.ts';
+import { issue } from './issue.ts';
+import { type HeldToken, openRefreshToken, wrapRefreshToken } from './passthrough.ts';
 import { openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
 import { lifeOfAnswer } from './unsaved-tokens.ts';
 
@@ -236,6 +236,10 @@ async function passOn(
   };
 }
 
+/**
+ * Each request is checked by itself. Those that come together with one refresh token share what the provider and the
+ * database say: a provider that sees a refresh token twice may take it for stolen, and end the login.
+ */
 async function refreshPassthrough(
   server: LoginServer,
   { clientId, target }: TokenRequest,
@@ -244,14 +248,27 @@ async function refreshPassthrough(
 ): Promise<TokenAnswer> {
   const held = openRefreshToken(parts.keyring, server, clientId, secret);
   if (!held) throw refused('not a refresh token of this server and client');
-  const { refreshToken, view } = held;
-  checkTarget(server, target, view);
-  const { answers } = parts.unsaved;
+  checkTarget(server, target, held.view);
+  const { refreshing } = parts;
   const key = hashOf(secret);
-  const tokens = answers.get(key)?.tokens ?? (await refreshed(server, refreshToken, parts));
+  const underWay = refreshing.get(key);
+  if (underWay) return underWay;
+  const answer = refreshHeld(server, { clientId, held, key }, parts).finally(() => refreshing.delete(key));
+  refreshing.set(key, answer);
+  return answer;
+}
+
+/** `key` is the hash of the refresh token that the agent holds. */
+async function refreshHeld(
+  server: LoginServer,
+  { clientId, held, key }: { clientId: string; held: HeldToken; key: string },
+  parts: OAuthParts,
+): Promise<TokenAnswer> {
+  const { answers } = parts.unsaved;
+  const tokens = answers.get(key)?.tokens ?? (await refreshed(server, held.refreshToken, parts));
   answers.delete(key);
   try {
-    return await passOn(server, { clientId, tokens, view }, parts);
+    return await passOn(server, { clientId, tokens, view: held.view }, parts);
   } catch (error) {
     // The agent will retry with a refresh token that the provider may have ended.
     if (isUnavailable(error))
