@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { folded, type Layer, plainLayers } from './plain-layers.ts';
+import { folded, type Layer } from './layer.ts';
+import { escapeLayers, plainLayers } from './plain-layers.ts';
 
 /** Removes credentials from texts. */
 export type Redactor = {
@@ -57,7 +58,11 @@ export function redactor(credentials: readonly string[], mostWork = most.work): 
         return made;
       });
       const compared: Work = { left: most.inVain };
-      const found = plainLayers(text).flatMap((layer) =>
+      const least = Math.max(
+        shortestPart,
+        wanted.reduce((length, form) => Math.min(length, form.length), text.length),
+      );
+      const found = plainLayers(text, least).flatMap((layer) =>
         wanted.flatMap((form) => [...findAll(layer, form, compared), ...findLostEnd(layer, form, compared)]),
       );
       if (compared.left < 0) return mark;
@@ -86,7 +91,7 @@ function formsOf(value: string): string[] {
   const forms = [value, ...pairIn(value), bytes.toString('hex'), bytes.toString('base64')];
   const parts = [0, 1, 2].flatMap((shift) => partOf(bytes, shift));
   // A credential may itself have what looks like an escape, and then loses it in the same layer as the text around it.
-  const plain = forms.flatMap((form) => plainLayers(form).map(({ text }) => text));
+  const plain = forms.flatMap((form) => escapeLayers(form).map(({ text }) => text));
   return [...plain, ...parts.map(folded)].filter(isLong);
 }
 

@@ -1,0 +1,61 @@
+/** The parts of a text that are written in some characters, and what they are decoded. */
+
+import { Below, type Layer } from './layer.ts';
+
+/** Characters that may still be decoded for a text. */
+export type DecodingWork = { left: number };
+
+/** What a layer may be transcriptions of. A text shorter than `least` is of no use. */
+export type Transcription = (layer: Layer, least: number, work: DecodingWork) => Layer[];
+
+export type Run = [from: number, end: number];
+
+export const setOf = (pattern: RegExp) =>
+  Uint8Array.from({ length: 256 }, (_, byte) => Number(pattern.test(String.fromCharCode(byte))));
+const printable = setOf(/[\0\t\n\r -~]/);
+
+/** Stands between two texts of a layer. No credential has it. */
+export const between = 1;
+
+/**
+ * The runs of a set of characters that are at least so long. One of so many characters contains every position that is a
+ * multiple of them, so most of an ordinary text is not looked at.
+ */
+export function runsOf(text: string, set: Uint8Array, least: number): Run[] {
+  const runs: Run[] = [];
+  for (let start = 0; start + least <= text.length; ) {
+    let at = start + least - 1;
+    while (at >= start && set[text.charCodeAt(at)]) at--;
+    if (at < start) {
+      let end = start + least;
+      while (end < text.length && set[text.charCodeAt(end)]) end++;
+      runs.push([start, end]);
+      at = end;
+    }
+    start = at + 1;
+  }
+  return runs;
+}
+
+/** Bytes, and where each of them stands. */
+export type PlacedBytes = { bytes: Uint8Array; spanOf: (at: number) => Run };
+
+/** A layer of the parts that are text and long enough. */
+export function layerOf(found: readonly PlacedBytes[], least: number, { spans }: Layer): Layer | undefined {
+  const below = new Below(
+    found.reduce((sum, { bytes }) => sum + bytes.length + 1, 0),
+    spans,
+  );
+  for (const { bytes, spanOf } of found) {
+    let from = 0;
+    for (let at = 0; at <= bytes.length; at++) {
+      if (at < bytes.length && printable[bytes[at] as number]) continue;
+      if (at - from >= least) {
+        for (let each = from; each < at; each++) below.add(bytes[each] as number, ...spanOf(each));
+        below.add(between, ...spanOf(at - 1));
+      }
+      from = at + 1;
+    }
+  }
+  return below.length === 0 ? undefined : below.finish();
+}
