@@ -22,7 +22,8 @@ export const byteLists: Transcription = (layer, least, work) => {
     [lines.map(({ gutter }) => gutter), readText],
   ] as const) {
     const length = places.reduce((sum, [from, end]) => sum + end - from, 0);
-    work.left -= length;
+    // Each byte is written twice, with the place where it stands.
+    work.left -= 2 * length;
     if (work.left < 0) break;
     const bytes = new Bytes(length);
     for (const place of places) read(layer.raw, place, bytes);
@@ -51,8 +52,9 @@ class Bytes {
 
   get found(): PlacedBytes {
     const spans = this.#spans;
-    const spanOf = (at: number): Run => [spans[2 * at] as number, spans[2 * at + 1] as number];
-    return { bytes: this.#bytes.subarray(0, this.#length), spanOf };
+    const startOf = (at: number) => spans[2 * at] as number;
+    const endOf = (at: number) => spans[2 * at + 1] as number;
+    return { bytes: this.#bytes.subarray(0, this.#length), startOf, endOf };
   }
 }
 

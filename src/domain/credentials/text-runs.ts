@@ -37,8 +37,8 @@ export function runsOf(text: string, set: Uint8Array, least: number): Run[] {
   return runs;
 }
 
-/** Bytes, and where each of them stands. */
-export type PlacedBytes = { bytes: Uint8Array; spanOf: (at: number) => Run };
+/** Bytes, and where each of them begins and ends. */
+export type PlacedBytes = { bytes: Uint8Array; startOf: (at: number) => number; endOf: (at: number) => number };
 
 /** A layer of the parts that are text and long enough. */
 export function layerOf(found: readonly PlacedBytes[], least: number, { spans }: Layer): Layer | undefined {
@@ -46,13 +46,13 @@ export function layerOf(found: readonly PlacedBytes[], least: number, { spans }:
     found.reduce((sum, { bytes }) => sum + bytes.length + 1, 0),
     spans,
   );
-  for (const { bytes, spanOf } of found) {
+  for (const { bytes, startOf, endOf } of found) {
     let from = 0;
     for (let at = 0; at <= bytes.length; at++) {
       if (at < bytes.length && printable[bytes[at] as number]) continue;
       if (at - from >= least) {
-        for (let each = from; each < at; each++) below.add(bytes[each] as number, ...spanOf(each));
-        below.add(between, ...spanOf(at - 1));
+        for (let each = from; each < at; each++) below.add(bytes[each] as number, startOf(each), endOf(each));
+        below.add(between, startOf(at - 1), endOf(at - 1));
       }
       from = at + 1;
     }

@@ -1,7 +1,7 @@
 import { byteLists } from './byte-lists.ts';
 import { digitAt, withoutCuts } from './escapes.ts';
 import { Below } from './layer.ts';
-import { layerOf, type PlacedBytes, type Run, runsOf, setOf, type Transcription } from './text-runs.ts';
+import { layerOf, type PlacedBytes, runsOf, setOf, type Transcription } from './text-runs.ts';
 
 /**
  * Encodings of a whole text, which are only guessed: quoted-printable, Base64, and bytes as numbers or in the lines of a
@@ -21,8 +21,9 @@ const base64: Transcription = (layer, least, work) => {
       if (work.left < 0) break;
       const bytes = Buffer.from(raw.slice(from + shift, end), 'base64');
       const at = from + shift;
-      const spanOf = (byte: number): Run => [at + Math.floor((byte * 4) / 3), at + Math.floor((byte * 8 + 7) / 6) + 1];
-      found.push({ bytes, spanOf });
+      const startOf = (byte: number) => at + Math.floor((byte * 4) / 3);
+      const endOf = (byte: number) => at + Math.floor((byte * 8 + 7) / 6) + 1;
+      found.push({ bytes, startOf, endOf });
     }
   }
   const decoded = layerOf(found, least, layer);
