@@ -114,7 +114,7 @@ describe('the cost of credentials', () => {
           .status,
         200,
       );
-    for (const piece of ['%25255c', '\\\\', '&#x5c;']) {
+    for (const piece of ['%25255c', '\\\\', '&#x5c;', '&lowbar;', 'JTI1', '61:5c ', '0x5c, 37, ', '=3D']) {
       for (const status of [200, 302, 400]) {
         const value = filled(piece, 2800);
         const sent = Object.fromEntries([...shown, 'location', 'content-disposition'].map((name) => [name, value]));
