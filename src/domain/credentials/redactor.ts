@@ -7,7 +7,7 @@ export type Redactor = {
   /** The text with `[redacted]` in place of each credential, in whatever case, escapes and usual encoding it is there. */
   text(text: string): string;
   /** Length of the longest form of a credential, 1 at least. */
-  longest: number;
+  readonly longest: number;
 };
 
 const mark = '[redacted]';
@@ -33,42 +33,64 @@ const mostPerCharacter = (length: number) => (length <= 100 ? 36 : length <= 400
  * forms of its credentials are made when the first text comes.
  */
 export function redactor(credentials: readonly string[], mostWork = most.work): Redactor {
-  let distinct: string[] | undefined;
-  // A request may send one of them many times, which is no more work.
-  const sensitive = () => (distinct ??= [...new Set(credentials)]);
-  let forms: Map<string, string[]> | undefined;
-  let left = mostWork;
-  return {
-    get longest() {
-      return Math.max(1, ...sensitive().filter(isLong).map(longestForm));
-    },
-    text(text) {
-      const possible = sensitive().filter((value) => isLong(value) && value.length <= text.length * longestEscape);
-      if (possible.length === 0) return text;
-      const isNew = possible.filter((value) => !forms?.has(value)).length;
-      const work = possible.length * (text.length + most.perText) + isNew * most.perCredential;
-      if (work > Math.min(left, most.work)) return mark;
-      left -= work;
-      if (possible.reduce((sum, { length }) => sum + length, 0) > most.characters) return mark;
-      forms ??= new Map();
-      const known = forms;
-      const wanted = possible.flatMap((value) => {
-        const made = known.get(value) ?? formsOf(value);
-        known.set(value, made);
-        return made;
-      });
-      const compared: Work = { left: most.inVain };
-      const least = Math.max(
-        shortestPart,
-        wanted.reduce((length, form) => Math.min(length, form.length), text.length),
-      );
-      const found = plainLayers(text, least).flatMap((layer) =>
-        wanted.flatMap((form) => [...findAll(layer, form, compared), ...findLostEnd(layer, form, compared)]),
-      );
-      if (compared.left < 0) return mark;
-      return found.length === 0 ? text : without(Buffer.from(text), found);
-    },
-  };
+  return new PreparedRedactor(credentials, mostWork);
+}
+
+/** A class, because each answer makes one, and most use none of it. */
+class PreparedRedactor implements Redactor {
+  readonly #credentials: readonly string[];
+  #left: number;
+  /** A request may send a credential many times, which is no more work. */
+  #distinct: readonly string[] | undefined;
+  #forms: Map<string, string[]> | undefined;
+
+  constructor(credentials: readonly string[], mostWork: number) {
+    this.#credentials = credentials;
+    this.#left = mostWork;
+  }
+
+  get longest(): number {
+    return Math.max(1, ...this.#sensitive().filter(isLong).map(longestForm));
+  }
+
+  text(text: string): string {
+    const possible = this.#sensitive().filter((value) => isLong(value) && value.length <= text.length * longestEscape);
+    if (possible.length === 0) return text;
+    if (!this.#takeWork(possible, text)) return mark;
+    if (possible.reduce((sum, { length }) => sum + length, 0) > most.characters) return mark;
+    const wanted = possible.flatMap((value) => this.#formsOf(value));
+    const work: Work = { left: most.inVain };
+    const least = Math.max(
+      shortestPart,
+      wanted.reduce((length, form) => Math.min(length, form.length), text.length),
+    );
+    const found = plainLayers(text, least).flatMap((layer) =>
+      wanted.flatMap((form) => [...findAll(layer, form, work), ...findLostEnd(layer, form, work)]),
+    );
+    if (work.left < 0) return mark;
+    return found.length === 0 ? text : without(Buffer.from(text), found);
+  }
+
+  #sensitive(): readonly string[] {
+    this.#distinct ??= [...new Set(this.#credentials)];
+    return this.#distinct;
+  }
+
+  /** False where it would be more than is left, or than one text may take. */
+  #takeWork(possible: readonly string[], { length }: string): boolean {
+    const fresh = possible.filter((value) => !this.#forms?.has(value)).length;
+    const work = possible.length * (length + most.perText) + fresh * most.perCredential;
+    if (work > Math.min(this.#left, most.work)) return false;
+    this.#left -= work;
+    return true;
+  }
+
+  #formsOf(value: string): readonly string[] {
+    this.#forms ??= new Map();
+    const made = this.#forms.get(value) ?? formsOf(value);
+    this.#forms.set(value, made);
+    return made;
+  }
 }
 
 function longestForm(value: string): number {

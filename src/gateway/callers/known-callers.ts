@@ -107,8 +107,7 @@ function madeGoodForAll(credential: Credential): Credential {
 
 function rememberTool({ tools }: Credential, name: string): void {
   tools.add(name);
-  const [oldest] = tools;
-  if (tools.size > mostTools && oldest !== undefined) tools.delete(oldest);
+  if (tools.size > mostTools) tools.delete(tools.values().next().value ?? '');
 }
 
 function rememberCredentials(onDropped?: (credential: Credential, id: string) => void): OwnedMemory<Credential> {

@@ -236,7 +236,9 @@ function compileTools(config: ServerConfig, compile: (tool: Tool) => HostedTool)
 function remembering(compile: (tool: Tool) => HostedTool): (tool: Tool) => HostedTool {
   const compiled = new Map<Tool, HostedTool>();
   return (tool) => {
-    const made = compiled.get(tool) ?? compile(tool);
+    const known = compiled.get(tool);
+    if (known) return known;
+    const made = compile(tool);
     compiled.set(tool, made);
     return made;
   };
