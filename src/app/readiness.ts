@@ -71,8 +71,13 @@ const followedText =
   'the clock of this machine was set back by more than a day, and the service follows it at once: what expired by the wrong clock may be valid again';
 
 function setBackText(ms: number): string {
-  const [ahead, still] = [ms, 2 * ms].map((span) => (span / 1000).toFixed(1));
-  return `the clock of this machine was set back: the time of the service is ${ahead} s ahead of it, and passes at half speed until they agree in ${still} s, so that nothing that expired is valid again; the service stays ready`;
+  const [ahead, still] = [ms, 2 * ms].map(spanText);
+  return `the clock of this machine was set back: the time of the service is ${ahead} ahead of it, and passes at half speed until they agree in ${still}, so that nothing that expired is valid again; the service stays ready`;
+}
+
+function spanText(ms: number): string {
+  if (ms < 120_000) return `${Math.round(ms / 1000)} s`;
+  return ms < 2 * 3_600_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
 }
 
 function skewText(ms: number): string {

@@ -1,19 +1,19 @@
 import { OAuthError } from '../errors.ts';
 import type { Db } from '../store/db.ts';
-import { type Growth, mostGrowthInMinute, takeGrowth } from '../store/logins/login-bytes.ts';
+import { takeLoginBytes } from '../store/logins/login-bytes.ts';
 
 /**
- * Counts bytes that a login at a server of a workspace adds, within the transaction that has stored them.
+ * Counts the bytes of a new login, within the transaction that has stored it.
  * @throws OAuthError temporarily_unavailable for more than is left in this minute
  */
 export async function checkLoginGrowth(
   db: Db,
-  growth: { kind: Growth; workspaceId: string; bytes: number },
+  login: { workspaceId: string; serverId: string; bytes: number },
   now: number,
 ): Promise<void> {
-  if (await takeGrowth(db, growth, now)) return;
+  if (await takeLoginBytes(db, login, now)) return;
   throw new OAuthError(
     'temporarily_unavailable',
-    `the logins at the servers of this workspace have grown by ${mostGrowthInMinute / 1_000_000} MB in this minute, which is the most; try again in a minute`,
+    'the logins of this minute have taken what they may store; try again in a minute',
   );
 }

@@ -87,10 +87,14 @@ describe('our refresh tokens', () => {
     const own = await world.client(slug);
     const first = await world.tokens(own);
     let last = tokensOf(await own.refresh(first.refresh_token));
-    for (let n = 1; n < 199; n++) last = tokensOf(await own.refresh(first.refresh_token));
     const { db } = world.toolhost.running.app.runner;
     const known = db.selectFrom('tokens').select(['grant_id', 'kind']);
     const { grant_id } = await known.where('hash', '=', hashOf(last.refresh_token)).executeTakeFirstOrThrow();
+    for (let n = 1; n < 199; n++) {
+      // On a busy machine the moment would be over before.
+      await db.updateTable('grants').set({ rotated_at: world.now() }).where('id', '=', grant_id).execute();
+      last = tokensOf(await own.refresh(first.refresh_token));
+    }
     const kinds = async () => (await known.where('grant_id', '=', grant_id).execute()).map(({ kind }) => kind);
     assert.equal((await kinds()).length, 400);
     last = tokensOf(await own.refresh(first.refresh_token));

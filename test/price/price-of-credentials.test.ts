@@ -92,43 +92,59 @@ describe('the cost of credentials', () => {
     }
   });
 
-  it('[find A2] is little for all texts of one answer together, of a tool that sends many credentials', async () => {
-    const secrets = Array.from({ length: 190 }, (_, n) => `S${n}`);
-    const shown = Array.from({ length: 20 }, (_, n) => `x-shown-${n}`);
-    const headers = Array.from({ length: 10 }, (_, n) => [
-      `x-sent-${n}`,
-      secrets
-        .slice(n * 19, n * 19 + 19)
-        .map((name) => `{{${name}}}`)
-        .join(' '),
-    ]);
-    const tool = toolAt(`${priced.upstream.url}/heads`, {
-      headers: Object.fromEntries(headers) as Json,
-      response_headers: shown,
-    });
-    const config = { name: 'Any', slug: 'with-many', tools: [tool] };
-    assert.equal((await priced.rest('POST', '/servers', config)).status, 201);
-    for (const name of secrets)
-      assert.equal(
-        (await priced.rest('PUT', `/servers/with-many/secrets/${name}`, { value: `${name}zq~%é${name.repeat(6)}` }))
-          .status,
-        200,
-      );
-    for (const piece of ['%25255c', '\\\\', '&#x5c;', '&lowbar;', 'JTI1', '61:5c ', '0x5c, 37, ', '=3D']) {
-      for (const status of [200, 302, 400]) {
-        const value = filled(piece, 2800);
-        const sent = Object.fromEntries([...shown, 'location', 'content-disposition'].map((name) => [name, value]));
-        priced.upstream.on('GET /heads', () => ({
-          status,
-          headers: { 'content-type': 'text/x', ...sent },
-          body: '{}',
-        }));
-        const what = `${status} with heads of ${piece}`;
-        const { text } = await priced.costsLittle(what, () => priced.call('with-many', 'get', '{}'));
-        assert.match(text, /redacted/, what);
+  /** Escapes within escapes, and what may be one encoding within another. */
+  const nests = [
+    '%25255c',
+    '\\\\\\\\',
+    '&#x5c;',
+    '&lowbar;',
+    'JTI1',
+    '61:5c ',
+    '0x5c, 37, ',
+    '=3D',
+    '=3D<br>&#x26;%2541 42 43 44 45 46 47 48 49',
+    '=3DJTI1PTNE=253D41 42 43 44 45 46 47 48 49=',
+  ];
+  const shown = Array.from({ length: 20 }, (_, n) => `x-shown-${n}`);
+
+  for (const [slug, count] of [
+    ['with-many', 190],
+    ['with-one', 1],
+  ] as const) {
+    it(`[find A2] is little for all texts of one answer together, and for their capture: ${slug}`, async () => {
+      const secrets = Array.from({ length: count }, (_, n) => `S${n}`);
+      const headers = Array.from({ length: 10 }, (_, n) => [
+        `x-sent-${n}`,
+        secrets
+          .slice(n * 19, n * 19 + 19)
+          .map((name) => `{{${name}}}`)
+          .join(' ') || 'nothing',
+      ]);
+      const tool = toolAt(`${priced.upstream.url}/heads`, {
+        headers: Object.fromEntries(headers) as Json,
+        response_headers: shown,
+      });
+      assert.equal((await priced.rest('POST', '/servers', { name: 'Any', slug, tools: [tool] })).status, 201);
+      for (const name of secrets) {
+        const value = `${name}zq~%é${name.repeat(6)}`;
+        assert.equal((await priced.rest('PUT', `/servers/${slug}/secrets/${name}`, { value })).status, 200);
       }
-    }
-  });
+      for (const hours of [0, 1]) {
+        if (hours > 0) assert.equal((await priced.rest('POST', `/servers/${slug}/capture`, { hours })).status, 200);
+        for (const piece of nests) {
+          for (const status of [200, 302, 400]) {
+            const value = filled(piece, 2800);
+            const sent = Object.fromEntries([...shown, 'location', 'content-disposition'].map((name) => [name, value]));
+            const type = { 'content-type': 'text/x' };
+            priced.upstream.on('GET /heads', () => ({ status, headers: { ...type, ...sent }, body: '{}' }));
+            const what = `${status} with heads of ${piece}, captured for ${hours} h`;
+            const { text } = await priced.costsLittle(what, () => priced.call(slug, 'get', '{}'));
+            assert.match(text, /x-shown-0/, what);
+          }
+        }
+      }
+    });
+  }
 
   describe('that a token endpoint gives', () => {
     /** A call for which the token endpoint is asked once more: a new secret makes another request of it. */

@@ -4,13 +4,7 @@ import { sql } from 'kysely';
 import type { Database } from '../../src/store/database.ts';
 import { insertGrant } from '../../src/store/logins/grants.ts';
 import { pruneHandedOutTokens, saveHandedOutToken } from '../../src/store/logins/handed-out-tokens.ts';
-import {
-  type Growth,
-  isOfLiveLogin,
-  mostGrowthInMinute,
-  takeGrowth,
-  workspacesAbove,
-} from '../../src/store/logins/login-bytes.ts';
+import { isOfLiveLogin, mostInMinute, takeLoginBytes, workspacesAbove } from '../../src/store/logins/login-bytes.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { endLargeGrants, mostBytesOfWorkspace, pruneEndedGrants } from '../../src/store/pruning/prune-logins.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
@@ -63,6 +57,20 @@ for (const engine of engines) {
       assert.deepEqual(new Set(ended.map((row) => row.sealed_tokens)), new Set(['']));
     });
 
+    it('[find A5] at one server end no login at another', async () => {
+      const at = (server_id: string, n: number) =>
+        insertGrant(db, {
+          ...grant,
+          id: `${server_id}-${n}`,
+          server_id,
+          created_at: server_id === 'crowd' ? 100 + n : n,
+        });
+      for (let n = 0; n < 6; n++) await at('crowd', n);
+      for (const server of ['quiet', 'still']) await at(server, 0);
+      await endLargeGrants(db, 460_000, now);
+      assert.deepEqual(await live(), ['crowd-3', 'crowd-4', 'crowd-5', 'quiet-0', 'still-0']);
+    });
+
     it('[find A5] are ended in statements of 10 MB, so that other writes do not wait', async () => {
       for (let n = 0; n < 300; n++) await insertGrant(db, { ...grant, id: `grt_${String(n).padStart(3, '0')}` });
       const left: number[] = [];
@@ -85,14 +93,18 @@ for (const engine of engines) {
       );
     });
 
-    it('[find A5] that are added in a minute are bounded for each workspace, in all processes together', async () => {
-      const take = (bytes: number, workspaceId = 'ours', at = now, kind: Growth = 'loginBytes') =>
-        takeGrowth(db, { kind, workspaceId, bytes }, at);
-      const taken = await Promise.all(Array.from({ length: 11 }, () => take(mostGrowthInMinute / 10)));
-      assert.equal(taken.filter((isTaken) => isTaken).length, 10);
-      assert.deepEqual(await Promise.all([take(1), take(0), take(-5)]), [false, true, true]);
-      assert.deepEqual(await Promise.all([take(1, 'another'), take(1, 'ours', now + minute)]), [true, true]);
-      assert.equal(await take(1, 'ours', now, 'refreshBytes'), true);
+    it('[find A5] that are added in a minute are bounded for a server and a workspace, in all processes together', async () => {
+      const take = (bytes: number, serverId = 'one', workspaceId = 'ours', at = now) =>
+        takeLoginBytes(db, { workspaceId, serverId, bytes }, at);
+      const part = mostInMinute.ofServer / 10;
+      const taken = await Promise.all(Array.from({ length: 10 }, () => take(part)));
+      assert.deepEqual(new Set(taken), new Set([true]));
+      assert.equal(await take(1), false);
+      const [elsewhere, later] = [await take(part, 'two'), await take(1, 'one', 'ours', now + minute)];
+      assert.deepEqual([elsewhere, later], [true, true]);
+      // What was refused has taken a byte of the workspace, because nothing is rolled back here.
+      for (let n = 0; n < 9; n++) assert.equal(await take(part, 'three'), n < 8, String(n));
+      assert.equal(await take(1, 'four', 'another'), true);
     });
 
     it('[find A5] that agents hold are bounded for a workspace: each of its servers keeps an equal share', async () => {

@@ -7,8 +7,9 @@ import { transcriptions } from './transcriptions.ts';
 
 /** How many encodings may be nested, and how many layers a text may have in all. */
 const most = { depth: 6, layers: 64 };
-/** Most characters that are decoded for one text, all layers together. */
+/** Most characters that are decoded for one text, all layers together; and what a layer takes besides its length. */
 const mostDecoded = 320_000;
+const perLayer = 200;
 
 /** A layer, and the encodings that were taken away above it. */
 type Nested = { layer: Layer; depth: number };
@@ -20,17 +21,26 @@ export function escapeLayers(text: string): Layer[] {
   return layers.all;
 }
 
-/** The same, and what each of these layers is if it is a transcription of a text of at least `least` characters. */
-export function plainLayers(text: string, least: number): Layer[] {
-  const layers = new Layers(mostDecoded);
+/**
+ * The same, and what each of these layers is if it is a transcription of a text of at least `least` characters. Takes what
+ * it decodes from `budget`.
+ */
+export function plainLayers(text: string, least: number, budget: DecodingWork): Layer[] {
+  const most = Math.min(mostDecoded, budget.left);
+  const layers = new Layers(most);
+  findAll(text, least, layers);
+  budget.left -= most - layers.work.left;
+  return layers.all;
+}
+
+function findAll(text: string, least: number, layers: Layers): void {
   layers.add({ layer: firstLayer(text), depth: 1 });
-  if (text.length > mostDecoded) return layers.all;
+  if (text.length > mostDecoded) return;
   for (let next = layers.next(); next && layers.work.left > 0; next = layers.next()) {
     for (const transcribed of transcriptions) {
       for (const layer of transcribed(next.layer, least, layers.work)) layers.add({ layer, depth: next.depth + 1 });
     }
   }
-  return layers.all;
 }
 
 /** The layers of a text while they are found. */
@@ -52,6 +62,7 @@ class Layers {
       if ((this.#seen.get(key) ?? most.depth + 1) <= depth) return;
       this.#seen.set(key, depth);
       this.all.push(layer);
+      this.work.left -= perLayer;
       if (depth === most.depth) return;
       this.#waiting.push({ layer, depth });
       const next = layer.raw.length <= this.work.left ? withoutEscapes(layer) : undefined;

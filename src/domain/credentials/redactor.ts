@@ -8,15 +8,24 @@ export type Redactor = {
   text(text: string): string;
   /** Length of the longest form of a credential, 1 at least. */
   readonly longest: number;
+  /** Whether a text was left out because those before it had taken all of their work. */
+  readonly isSpent: boolean;
 };
 
 const mark = '[redacted]';
 /**
  * Limits of the work on the texts of one redactor: their characters times the credentials, and so many more for each
- * credential and at least for each text. Of one text: the characters of all credentials, and those that are compared in
- * vain. A text beyond them is left out.
+ * credential and at least for each text; the characters that are decoded of all of them. Of one text: the characters of
+ * all credentials, and those that are compared in vain. A text beyond them is left out.
  */
-const most = { work: 1_000_000, perCredential: 2000, perText: 100, characters: 40_000, inVain: 2_000_000 };
+const most = {
+  work: 1_000_000,
+  perCredential: 2000,
+  perText: 100,
+  decoded: 320_000,
+  characters: 40_000,
+  inVain: 2_000_000,
+};
 /** A shorter credential would match ordinary text. */
 const shortest = 4;
 /** A part of a Base64 text is looked for only if it has this many characters. */
@@ -40,6 +49,8 @@ export function redactor(credentials: readonly string[], mostWork = most.work): 
 class PreparedRedactor implements Redactor {
   readonly #credentials: readonly string[];
   #left: number;
+  readonly #decoding: { left: number };
+  isSpent = false;
   /** A request may send a credential many times, which is no more work. */
   #distinct: readonly string[] | undefined;
   #forms: Map<string, string[]> | undefined;
@@ -47,6 +58,7 @@ class PreparedRedactor implements Redactor {
   constructor(credentials: readonly string[], mostWork: number) {
     this.#credentials = credentials;
     this.#left = mostWork;
+    this.#decoding = { left: (most.decoded / most.work) * mostWork };
   }
 
   get longest(): number {
@@ -56,7 +68,10 @@ class PreparedRedactor implements Redactor {
   text(text: string): string {
     const possible = this.#sensitive().filter((value) => isLong(value) && value.length <= text.length * longestEscape);
     if (possible.length === 0) return text;
-    if (!this.#takeWork(possible, text)) return mark;
+    if (!this.#takeWork(possible, text)) {
+      this.isSpent = true;
+      return mark;
+    }
     if (possible.reduce((sum, { length }) => sum + length, 0) > most.characters) return mark;
     const wanted = possible.flatMap((value) => this.#formsOf(value));
     const work: Work = { left: most.inVain };
@@ -64,7 +79,7 @@ class PreparedRedactor implements Redactor {
       shortestPart,
       wanted.reduce((length, form) => Math.min(length, form.length), text.length),
     );
-    const found = plainLayers(text, least).flatMap((layer) =>
+    const found = plainLayers(text, least, this.#decoding).flatMap((layer) =>
       wanted.flatMap((form) => [...findAll(layer, form, work), ...findLostEnd(layer, form, work)]),
     );
     if (work.left < 0) return mark;
@@ -80,7 +95,7 @@ class PreparedRedactor implements Redactor {
   #takeWork(possible: readonly string[], { length }: string): boolean {
     const fresh = possible.filter((value) => !this.#forms?.has(value)).length;
     const work = possible.length * (length + most.perText) + fresh * most.perCredential;
-    if (work > Math.min(this.#left, most.work)) return false;
+    if (work > Math.min(this.#left, most.work) || this.#decoding.left <= 0) return false;
     this.#left -= work;
     return true;
   }

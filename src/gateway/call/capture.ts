@@ -15,7 +15,7 @@ import { contentTypeOf } from '../answer/answer-head.ts';
 import { cut } from '../answer/redact.ts';
 import { startOfContent } from '../answer/result-start.ts';
 import { isJson, isText } from '../answer/text-body.ts';
-import { maxCapturedBytes, maxFieldBytes, type RawCapture, writeCapture } from '../captures/capture-job.ts';
+import { maxCapturedBytes, maxFieldBytes, type RawCapture, writeShortCapture } from '../captures/capture-job.ts';
 import { shortField } from '../captures/fit-capture.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import { workPartyOf } from '../work-party.ts';
@@ -89,7 +89,8 @@ async function captureText(call: Call, result: ToolResult | undefined, threads: 
     answer: measurable(call, result),
     sensitive,
   };
-  if (!isLarge(raw)) return writeCapture(raw).output.document;
+  const short = isLarge(raw) ? undefined : writeShortCapture(raw);
+  if (short !== undefined) return short;
   return (
     await threads.writeCapture(raw, {
       workspaceId: server.workspaceId,

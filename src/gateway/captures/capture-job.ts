@@ -31,9 +31,19 @@ export const maxCapturedBytes = 8 * 1024;
 /** Longest line of a header, and longest text of a form's field, in bytes. */
 export const maxFieldBytes = 1024;
 
+/** On a thread, which has a limit of time. */
 export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } {
-  // A capture that takes long is written on a thread, which has a limit of time.
-  const redact = redactor(raw.sensitive, Number.POSITIVE_INFINITY);
+  return { output: { document: documentOf(raw, redactor(raw.sensitive, Number.POSITIVE_INFINITY)) } };
+}
+
+/** The same on the event loop; undefined where the search for credentials takes too long there. */
+export function writeShortCapture(raw: RawCapture): string | undefined {
+  const redact = redactor(raw.sensitive);
+  const document = documentOf(raw, redact);
+  return redact.isSpent ? undefined : document;
+}
+
+function documentOf(raw: RawCapture, redact: Redactor): string {
   const fields = raw.answer && measuredAnswer(raw.answer, redact);
   // Texts are redacted one by one. Numbers here are ours, and none of them may be taken for a credential.
   const capture: CaptureDraft = {
@@ -44,7 +54,7 @@ export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } 
     ...(fields && { fields }),
   };
   const args = raw.arguments === undefined ? undefined : argumentsOf(raw.arguments, redact);
-  return { output: { document: fitCapture(capture, args) } };
+  return fitCapture(capture, args);
 }
 
 /** The request without credentials, its texts cut to their final length. */

@@ -28,7 +28,8 @@ export function fitCapture(capture: CaptureDraft, args: string | undefined): str
     surplus -= bytes - bytesInJson(value());
     if (name !== undefined) shortened.push(name);
   }
-  if (surplus <= 0 || args === undefined) return written({ ...capture, shortened }, args);
+  if (surplus <= 0 || args === undefined)
+    return written({ ...capture, ...(shortened.length > 0 && { shortened }) }, args);
   return written({ ...capture, shortened: [...shortened, 'arguments'] }, undefined);
 }
 

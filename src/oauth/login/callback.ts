@@ -215,12 +215,8 @@ async function storeGrant(
     });
     // Logins for managing are bounded by their people.
     if (result.userId === undefined) {
-      const growth = {
-        kind: 'loginBytes',
-        workspaceId: result.workspaceId,
-        bytes: await bytesOfGrant(db, id),
-      } as const;
-      await checkLoginGrowth(db, growth, now);
+      const bytes = await bytesOfGrant(db, id);
+      await checkLoginGrowth(db, { workspaceId: result.workspaceId, serverId: server.id, bytes }, now);
     } else {
       const person = { workspaceId: result.workspaceId, userId: result.userId, kept: id };
       await recordChanges(db, parts, 'grant', await endGrantsAbove(db, person, now));

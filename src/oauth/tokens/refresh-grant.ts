@@ -11,11 +11,9 @@ import {
   releaseRefresh,
   saveRefreshedTokens,
 } from '../../store/logins/grants.ts';
-import { bytesOfGrant } from '../../store/logins/login-bytes.ts';
 import { contexts } from '../../store/sealing/sealed-columns.ts';
 import { transact } from '../../store/transact.ts';
 import { openTokens, sealTokens } from '../credentials.ts';
-import { checkLoginGrowth } from '../login-growth.ts';
 import type { LoginServer, ProviderTokens } from '../login-server.ts';
 import type { OAuthParts } from '../parts.ts';
 
@@ -112,23 +110,11 @@ function keepClaim(id: string, claimedUntil: number, parts: OAuthParts): { end: 
 /**
  * Stores the provider's new tokens, unless the grant has ended or another replica was faster. While the database is
  * unavailable they are kept in memory: the provider has ended the old ones, so this is the only valid copy.
- * @throws OAuthError temporarily_unavailable when the logins of the workspace grow too much in this minute
  */
 async function save(open: OpenGrant, tokens: ProviderTokens, parts: OAuthParts): Promise<OpenGrant | undefined> {
   const { id, workspace_id, tokens_version } = open.grant;
   const sealed = parts.keyring.seal(sealTokens(tokens, open.grantKey, id), contexts.grantTokens(workspace_id, id));
-  const store = () =>
-    changeGrant(
-      id,
-      async (db) => {
-        const before = await bytesOfGrant(db, id);
-        if (!(await saveRefreshedTokens(db, id, sealed, tokens_version + 1))) return false;
-        const bytes = (await bytesOfGrant(db, id)) - before;
-        await checkLoginGrowth(db, { kind: 'refreshBytes', workspaceId: workspace_id, bytes }, parts.now());
-        return true;
-      },
-      parts,
-    );
+  const store = () => changeGrant(id, (db) => saveRefreshedTokens(db, id, sealed, tokens_version + 1), parts);
   const fresh = { ...open, tokens };
   try {
     return (await store()) ? fresh : await asStored(open, parts);

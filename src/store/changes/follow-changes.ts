@@ -61,13 +61,14 @@ export function followChanges(options: FollowOptions): ChangeFollower {
       report(found);
       lookedAt = before;
       if (found.isUnplaced) await givePositions(db);
-      await time.share();
     } catch (error) {
       isUp = false;
       throw error;
     } finally {
       startedAt = undefined;
     }
+    // A full disk takes no write, and reading goes on.
+    await time.share().catch(options.onError);
   }
 
   function report({ changes, isContinuous }: Look): void {

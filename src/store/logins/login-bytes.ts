@@ -26,27 +26,25 @@ export function workspacesAbove(condition: RawBuilder<unknown>, most: number): R
 }
 
 /**
- * Most bytes that new logins at the servers of a workspace add in a minute, in all processes together, and most by which
- * refreshed tokens are longer than those before. Upkeep looks at the sum only once an hour. It suffices for 5,000 logins
- * with tokens of 2,000 characters.
+ * Most bytes that new logins at the servers of a workspace add in a minute, in all processes together; those at one server
+ * half of that, so that a crowd at one leaves room for the others. Upkeep looks at the sum only once an hour. It suffices
+ * for 5,000 logins with tokens of 2,000 characters. Refreshed tokens are not refused: a provider may have ended those
+ * before. A login has its own limit.
  */
-export const mostGrowthInMinute = 20_000_000;
+export const mostInMinute = { ofWorkspace: 20_000_000, ofServer: 10_000_000 };
 
-/**
- * New logins and refreshed tokens do not count together: strangers who log in must not cost others their refreshed tokens.
- */
-export type Growth = 'loginBytes' | 'refreshBytes';
-
-/** Counts a growth in this minute. False, and the growth must not be stored, where it is more than is left. */
-export async function takeGrowth(
+/** Counts a new login in this minute. False, and it must not be stored, where it is more than is left. */
+export async function takeLoginBytes(
   db: Db,
-  { kind, workspaceId, bytes }: { kind: Growth; workspaceId: string; bytes: number },
+  { workspaceId, serverId, bytes }: { workspaceId: string; serverId: string; bytes: number },
   now: number,
 ): Promise<boolean> {
-  if (bytes <= 0) return true;
-  const period = { kind, ref: workspaceId, span: 'minute', startsAt: startOf(now, minuteMs) } as const;
-  const [use] = await takeOfQuotas(db, [{ ...period, quota: mostGrowthInMinute, calls: bytes }]);
-  return use?.granted === bytes;
+  const period = { kind: 'loginBytes', span: 'minute', startsAt: startOf(now, minuteMs), calls: bytes } as const;
+  const uses = await takeOfQuotas(db, [
+    { ...period, ref: workspaceId, quota: mostInMinute.ofWorkspace },
+    { ...period, ref: serverId, quota: mostInMinute.ofServer },
+  ]);
+  return uses.every(({ granted }) => granted === bytes);
 }
 
 /** The bytes of a login; 0 for an unknown one. No workspace: a token or code names it. */

@@ -84,37 +84,51 @@ export async function endCrowdedGrants(db: Db, most: number, now: number, pause?
 }
 
 /**
- * Ends the grants of a workspace beyond those used last that have `most` bytes together. Not those for managing: they hold
- * no token of a provider, and people have a bound of their own.
+ * Ends grants of workspaces that have more than `most` bytes together: at the servers with most of them, those that were
+ * used longest ago, so that a crowd at one server ends no login at another. Not those for managing: they hold no token of
+ * a provider, and people have a bound of their own.
  */
 export async function endLargeGrants(db: Db, most: number, now: number, pause?: Pause): Promise<void> {
-  for (const { isOne, first } of await largeWorkspaces(db, isOfLiveLogin, lastUse, most))
-    await endInSteps(db, sql`${isOne} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
+  for (const { id } of (await workspacesAbove(isOfLiveLogin, most).execute(db)).rows) {
+    const { rows } = await sql<{ id: string; bytes: number }>`
+      select server_id as id, sum(${grantBytes}) as bytes from grants
+      where workspace_id = ${id} and ${isOfLiveLogin} group by server_id`.execute(db);
+    const sums = rows.map(({ bytes }) => Number(bytes));
+    const share = shareOf(sums, most);
+    for (const server of rows.filter(({ bytes }) => Number(bytes) > share)) {
+      const isOne = sql`${isOfServer({ workspace_id: id, server_id: server.id })} and ${isOfLiveLogin}`;
+      const first = await firstBeyond(db, isOne, lastUse, share);
+      if (first) await endInSteps(db, sql`${isOne} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
+    }
+  }
 }
 
-type LargeWorkspace = { isOne: RawBuilder<unknown>; first: { at: number; id: string } };
+/** The most that each may have, so that all have no more than `most` together. */
+function shareOf(sums: readonly number[], most: number): number {
+  let left = most;
+  const ordered = sums.toSorted((a, b) => a - b);
+  const index = ordered.findIndex((sum, before) => {
+    if (sum * (ordered.length - before) > left) return true;
+    left -= sum;
+    return false;
+  });
+  return index < 0 ? most : Math.floor(left / (ordered.length - index));
+}
 
-/**
- * The workspaces whose grants with a condition have more than `most` bytes: the condition for those of the workspace, and
- * the first of them that is too many when the latest by `at` are kept.
- */
-async function largeWorkspaces(
+type First = { at: number; id: string };
+
+/** Of the grants with a condition the first that is too many, when the latest by `at` with `most` bytes are kept. */
+async function firstBeyond(
   db: Db,
-  condition: RawBuilder<unknown>,
+  isOne: RawBuilder<unknown>,
   at: RawBuilder<unknown>,
   most: number,
-): Promise<LargeWorkspace[]> {
-  const large = await workspacesAbove(condition, most).execute(db);
-  const found: LargeWorkspace[] = [];
-  for (const { id } of large.rows) {
-    const isOne = sql`workspace_id = ${id} and ${condition}`;
-    const { rows } = await sql<{ at: number; id: string }>`
-      select at, id from (
-        select ${at} as at, id, sum(${grantBytes}) over (order by ${at} desc, id desc) as bytes from grants where ${isOne}
-      ) as sums where bytes > ${most} order by at desc, id desc limit 1`.execute(db);
-    if (rows[0]) found.push({ isOne, first: rows[0] });
-  }
-  return found;
+): Promise<First | undefined> {
+  const { rows } = await sql<First>`
+    select at, id from (
+      select ${at} as at, id, sum(${grantBytes}) over (order by ${at} desc, id desc) as bytes from grants where ${isOne}
+    ) as sums where bytes > ${most} order by at desc, id desc limit 1`.execute(db);
+  return rows[0];
 }
 
 /** A server of a workspace: the logins for managing are all at one server, whose people belong to many workspaces. */
@@ -160,6 +174,9 @@ export async function pruneEndedGrants(
     const [first] = rows;
     if (first) await deleteEnded(sql`${isEnded} and (revoked_at, id) <= (${first.at}, ${first.id})`);
   }
-  for (const { isOne, first } of await largeWorkspaces(db, sql`revoked_at is not null`, sql`revoked_at`, mostBytes))
-    await deleteEnded(sql`${isOne} and (revoked_at, id) <= (${first.at}, ${first.id})`);
+  for (const { id } of (await workspacesAbove(sql`revoked_at is not null`, mostBytes).execute(db)).rows) {
+    const isOne = sql`workspace_id = ${id} and revoked_at is not null`;
+    const first = await firstBeyond(db, isOne, sql`revoked_at`, mostBytes);
+    if (first) await deleteEnded(sql`${isOne} and (revoked_at, id) <= (${first.at}, ${first.id})`);
+  }
 }

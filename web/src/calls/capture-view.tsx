@@ -44,7 +44,7 @@ export function CaptureView({ call, capture }: Props) {
       </Text>
       {capture.shortened && (
         <Text size="sm">
-          All of it is too long to keep. Less than usual is here of{' '}
+          The call was too long to keep all of it. Shortened:{' '}
           {capture.shortened.map((part) => shortenedParts[part]).join(', ')}.
         </Text>
       )}
