@@ -186,7 +186,7 @@ describe('exploring a call in the dashboard', () => {
     await dashboard.at('/calls?server=seen&tool=first', async (page) => {
       await button(page, /^first/).click();
       const dialog = page.getByRole('dialog');
-      await dialog.getByText(/Less than usual is here of what the agent got\./).waitFor();
+      await dialog.getByText(/too long to keep all of it\. Shortened: what the agent got\./).waitFor();
       await dialog.getByRole('region', { name: 'arguments' }).getByText('"name": "n"').waitFor();
       await checkPage(page);
     });
