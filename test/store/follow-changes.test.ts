@@ -97,6 +97,22 @@ for (const engine of engines) {
       assert.deepEqual(seen, ['meanwhile']);
     });
 
+    it('goes on when the time cannot be shared, because a full disk takes no write', async () => {
+      const errors: unknown[] = [];
+      const share = () => Promise.reject(new Error('the disk is full'));
+      const reading = followChanges({
+        ...options(),
+        time: { ...options().time, share },
+        onError: (error) => errors.push(error),
+      });
+      await reading.look();
+      await record('meanwhile');
+      await reading.look();
+      reading.stop();
+      assert.deepEqual([seen, reading.state().isUp], [['meanwhile'], true]);
+      assert.match(String(errors[0]), /the disk is full/);
+    });
+
     it('reports all changes from a time when it could not look', async () => {
       await record('long ago', now + minute);
       await record('lately', now + 3 * 60 * minute);
