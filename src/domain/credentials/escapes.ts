@@ -1,5 +1,6 @@
 import { Below, type Layer } from './layer.ts';
 import { findNamedCharacter } from './named-characters.ts';
+import { setOf } from './text-runs.ts';
 
 /**
  * Escapes that no text has by chance where it has a credential: percent-encoding, escapes of JSON and of programming
@@ -61,8 +62,6 @@ function without(
   return below.length === raw.length ? undefined : below.finish();
 }
 
-const setOf = (pattern: RegExp) =>
-  Uint8Array.from({ length: 256 }, (_, byte) => Number(pattern.test(String.fromCharCode(byte))));
 const isEscape = setOf(/[%\\&\0\t\r\n<]/);
 const isCut = setOf(/[\0\t\r\n<]/);
 const isCutOrBackslash = setOf(/[\\\0\t\r\n<]/);

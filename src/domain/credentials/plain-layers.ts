@@ -7,8 +7,9 @@ import { transcriptions } from './transcriptions.ts';
 
 /** How many encodings may be nested, and how many layers a text may have in all. */
 const most = { depth: 6, layers: 64 };
-/** Most characters that are decoded for one text, all layers together; and what a layer takes besides its length. */
-const mostDecoded = 320_000;
+/** Most characters that are decoded for one text, all layers together. */
+export const mostDecoded = 320_000;
+/** What a layer takes of them besides its length. */
 const perLayer = 200;
 
 /** A layer, and the encodings that were taken away above it. */
@@ -26,14 +27,14 @@ export function escapeLayers(text: string): Layer[] {
  * it decodes from `budget`.
  */
 export function plainLayers(text: string, least: number, budget: DecodingWork): Layer[] {
-  const most = Math.min(mostDecoded, budget.left);
-  const layers = new Layers(most);
-  findAll(text, least, layers);
-  budget.left -= most - layers.work.left;
+  const before = Math.min(mostDecoded, budget.left);
+  const layers = new Layers(before);
+  addPlainLayers(layers, text, least);
+  budget.left -= before - layers.work.left;
   return layers.all;
 }
 
-function findAll(text: string, least: number, layers: Layers): void {
+function addPlainLayers(layers: Layers, text: string, least: number): void {
   layers.add({ layer: firstLayer(text), depth: 1 });
   if (text.length > mostDecoded) return;
   for (let next = layers.next(); next && layers.work.left > 0; next = layers.next()) {

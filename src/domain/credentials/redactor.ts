@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { folded, type Layer } from './layer.ts';
-import { escapeLayers, plainLayers } from './plain-layers.ts';
+import { escapeLayers, mostDecoded, plainLayers } from './plain-layers.ts';
 
 /** Removes credentials from texts. */
 export type Redactor = {
@@ -8,24 +8,17 @@ export type Redactor = {
   text(text: string): string;
   /** Length of the longest form of a credential, 1 at least. */
   readonly longest: number;
-  /** Whether a text was left out because those before it had taken all of their work. */
+  /** Whether a text was left out because the search in it, or in those before it, would take too long. */
   readonly isSpent: boolean;
 };
 
 const mark = '[redacted]';
 /**
  * Limits of the work on the texts of one redactor: their characters times the credentials, and so many more for each
- * credential and at least for each text; the characters that are decoded of all of them. Of one text: the characters of
- * all credentials, and those that are compared in vain. A text beyond them is left out.
+ * credential and at least for each text. Of one text: the characters of all credentials, and those that are compared in
+ * vain. A text beyond them is left out.
  */
-const most = {
-  work: 1_000_000,
-  perCredential: 2000,
-  perText: 100,
-  decoded: 320_000,
-  characters: 40_000,
-  inVain: 2_000_000,
-};
+const most = { work: 1_000_000, perCredential: 2000, perText: 100, characters: 40_000, inVain: 2_000_000 };
 /** A shorter credential would match ordinary text. */
 const shortest = 4;
 /** A part of a Base64 text is looked for only if it has this many characters. */
@@ -38,27 +31,31 @@ const longestEscape = 6;
 const mostPerCharacter = (length: number) => (length <= 100 ? 36 : length <= 4000 ? longestEscape : 3);
 
 /**
- * A redactor is prepared once for the texts that are read in one turn of the event loop: they share a limit of work. The
- * forms of its credentials are made when the first text comes.
+ * A redactor is prepared once for the texts that are read in one turn of the event loop: together they have the limits of
+ * one text. On a thread, which has a limit of time, each text has them for itself. The forms of the credentials are made
+ * when the first text comes.
  */
-export function redactor(credentials: readonly string[], mostWork = most.work): Redactor {
-  return new PreparedRedactor(credentials, mostWork);
+export function redactor(
+  credentials: readonly string[],
+  place: 'in one turn' | 'on a thread' = 'in one turn',
+): Redactor {
+  return new PreparedRedactor(credentials, place === 'in one turn');
 }
 
 /** A class, because each answer makes one, and most use none of it. */
 class PreparedRedactor implements Redactor {
   readonly #credentials: readonly string[];
-  #left: number;
-  readonly #decoding: { left: number };
   isSpent = false;
+  #workLeft: number;
+  readonly #decoding: { left: number };
   /** A request may send a credential many times, which is no more work. */
   #distinct: readonly string[] | undefined;
   #forms: Map<string, string[]> | undefined;
 
-  constructor(credentials: readonly string[], mostWork: number) {
+  constructor(credentials: readonly string[], isShared: boolean) {
     this.#credentials = credentials;
-    this.#left = mostWork;
-    this.#decoding = { left: (most.decoded / most.work) * mostWork };
+    this.#workLeft = isShared ? most.work : Number.POSITIVE_INFINITY;
+    this.#decoding = { left: isShared ? mostDecoded : Number.POSITIVE_INFINITY };
   }
 
   get longest(): number {
@@ -95,8 +92,8 @@ class PreparedRedactor implements Redactor {
   #takeWork(possible: readonly string[], { length }: string): boolean {
     const fresh = possible.filter((value) => !this.#forms?.has(value)).length;
     const work = possible.length * (length + most.perText) + fresh * most.perCredential;
-    if (work > Math.min(this.#left, most.work) || this.#decoding.left <= 0) return false;
-    this.#left -= work;
+    if (work > Math.min(this.#workLeft, most.work) || this.#decoding.left <= 0) return false;
+    this.#workLeft -= work;
     return true;
   }
 

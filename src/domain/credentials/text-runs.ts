@@ -10,6 +10,7 @@ export type Transcription = (layer: Layer, least: number, work: DecodingWork) =>
 
 export type Run = [from: number, end: number];
 
+/** The characters that a pattern takes, as 1 at their number. */
 export const setOf = (pattern: RegExp) =>
   Uint8Array.from({ length: 256 }, (_, byte) => Number(pattern.test(String.fromCharCode(byte))));
 const printable = setOf(/[\0\t\n\r -~]/);

@@ -31,12 +31,12 @@ export const maxCapturedBytes = 8 * 1024;
 /** Longest line of a header, and longest text of a form's field, in bytes. */
 export const maxFieldBytes = 1024;
 
-/** On a thread, which has a limit of time. */
+/** Writes the JSON text of a `Capture` on a thread. */
 export function writeCapture(raw: RawCapture): { output: CaptureJob['output'] } {
-  return { output: { document: documentOf(raw, redactor(raw.sensitive, Number.POSITIVE_INFINITY)) } };
+  return { output: { document: documentOf(raw, redactor(raw.sensitive, 'on a thread')) } };
 }
 
-/** The same on the event loop; undefined where the search for credentials takes too long there. */
+/** Writes it on the event loop. Undefined where the search for credentials would take too long there. */
 export function writeShortCapture(raw: RawCapture): string | undefined {
   const redact = redactor(raw.sensitive);
   const document = documentOf(raw, redact);
