@@ -78,7 +78,7 @@ export type Credential = {
   readonly network: string;
   /** Identifies all credentials and logins of that address together, for circuits. */
   readonly party: string;
-  /** Names of the tools that succeeded with it, the first success of each in order; bounded, and empty once it is proven. */
+  /** Names of the tools that succeeded with it, in the order of their first success. Empty once it is proven. */
   readonly tools: Set<string>;
   /** Whether it is known to be good for any tool. */
   isProven: boolean;

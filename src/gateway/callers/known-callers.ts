@@ -12,7 +12,7 @@ type Refusal = { id: string; network: string; path: string; body: UpstreamReques
 const mostKnown = 27_000;
 /** Accepted but unproven credentials of one address; above it new ones stay unknown until an older one is idle. */
 const mostOfNetwork = 2000;
-/** Tools of an accepted credential that are remembered; an agent that uses more is unknown again at those of long ago. */
+/** Most tools that are remembered of an accepted credential. For the tools before them it counts as unknown again. */
 const mostTools = 50;
 const idleMs = 10 * 60_000;
 const sweepEveryMs = 1000;

@@ -5,15 +5,14 @@ import { routes, urlOf } from '../../routes.ts';
 import { recordChanges } from '../../store/changes/changes.ts';
 import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../../store/logins/authorizations.ts';
 import { endGrantsAbove, insertGrant } from '../../store/logins/grants.ts';
-import { bytesOfGrant } from '../../store/logins/login-bytes.ts';
 import { insertCode } from '../../store/logins/tokens.ts';
 import { contexts } from '../../store/sealing/sealed-columns.ts';
 import { transact } from '../../store/transact.ts';
 import { rejectDuplicates } from '../clients/request-checks.ts';
 import { hashOf, newSecret, sealTokens, wrapKey } from '../credentials.ts';
-import { checkLoginGrowth } from '../login-growth.ts';
 import type { LoginResult, LoginServer } from '../login-server.ts';
 import { type FaultReport, type LoginRecord, type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
+import { checkLoginBytes } from './check-login-bytes.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
 import { type LoginSecrets, openLoginSecrets } from './login-secrets.ts';
@@ -215,8 +214,7 @@ async function storeGrant(
     });
     // Logins for managing are bounded by their people.
     if (result.userId === undefined) {
-      const bytes = await bytesOfGrant(db, id);
-      await checkLoginGrowth(db, { workspaceId: result.workspaceId, serverId: server.id, bytes }, now);
+      await checkLoginBytes(db, { id, workspaceId: result.workspaceId, serverId: server.id }, now);
     } else {
       const person = { workspaceId: result.workspaceId, userId: result.userId, kept: id };
       await recordChanges(db, parts, 'grant', await endGrantsAbove(db, person, now));

@@ -144,7 +144,7 @@ async function endGrantWithin(db: Kysely<Tables>, id: string, parts: OAuthParts)
 
 /** Number of rotations after which an old refresh token is deleted, and then refused like any unknown token. */
 const rememberedRotations = 100;
-/** Access tokens, and refresh tokens, of one grant; more than that many rotations give when no answer is lost. */
+/** Most access tokens, and most refresh tokens, of one grant: about twice what the remembered rotations give. */
 const rememberedTokens = 200;
 
 /**

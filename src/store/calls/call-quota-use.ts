@@ -4,7 +4,7 @@ import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
 /**
  * One minute or day (UTC) of the quota of a server, a workspace, a key, or the strangers (unauthenticated callers) of a server;
- * or of the events of the logins at a server, of the bytes by which the logins of a workspace grew, or of the details in its
+ * or of the events of the logins at a server, of the bytes of the new logins of a workspace or a server, or of the details in its
  * audit. `startsAt` is in epoch ms.
  */
 export type QuotaPeriod = { kind: string; ref: string; span: 'minute' | 'day'; startsAt: number };

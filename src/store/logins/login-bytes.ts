@@ -26,10 +26,10 @@ export function workspacesAbove(condition: RawBuilder<unknown>, most: number): R
 }
 
 /**
- * Most bytes that new logins at the servers of a workspace add in a minute, in all processes together; those at one server
- * half of that, so that a crowd at one leaves room for the others. Upkeep looks at the sum only once an hour. It suffices
- * for 5,000 logins with tokens of 2,000 characters. Refreshed tokens are not refused: a provider may have ended those
- * before. A login has its own limit.
+ * Most bytes that new logins add in a minute, in all processes together, because upkeep bounds the sum only once an hour.
+ * It suffices for 5,000 logins with tokens of 2,000 characters. A server has half of its workspace's, so that a crowd at
+ * one leaves room for the others. Refreshed tokens do not count: a provider may have ended those before, and so they must
+ * be stored.
  */
 export const mostInMinute = { ofWorkspace: 20_000_000, ofServer: 10_000_000 };
 

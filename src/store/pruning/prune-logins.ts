@@ -96,9 +96,9 @@ export async function endLargeGrants(db: Db, most: number, now: number, pause?: 
     const sums = rows.map(({ bytes }) => Number(bytes));
     const share = shareOf(sums, most);
     for (const server of rows.filter(({ bytes }) => Number(bytes) > share)) {
-      const isOne = sql`${isOfServer({ workspace_id: id, server_id: server.id })} and ${isOfLiveLogin}`;
-      const first = await firstBeyond(db, isOne, lastUse, share);
-      if (first) await endInSteps(db, sql`${isOne} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
+      const isLive = sql`${isOfServer({ workspace_id: id, server_id: server.id })} and ${isOfLiveLogin}`;
+      const first = await firstBeyond(db, isLive, lastUse, share);
+      if (first) await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
     }
   }
 }
@@ -120,13 +120,13 @@ type First = { at: number; id: string };
 /** Of the grants with a condition the first that is too many, when the latest by `at` with `most` bytes are kept. */
 async function firstBeyond(
   db: Db,
-  isOne: RawBuilder<unknown>,
+  condition: RawBuilder<unknown>,
   at: RawBuilder<unknown>,
   most: number,
 ): Promise<First | undefined> {
   const { rows } = await sql<First>`
     select at, id from (
-      select ${at} as at, id, sum(${grantBytes}) over (order by ${at} desc, id desc) as bytes from grants where ${isOne}
+      select ${at} as at, id, sum(${grantBytes}) over (order by ${at} desc, id desc) as bytes from grants where ${condition}
     ) as sums where bytes > ${most} order by at desc, id desc limit 1`.execute(db);
   return rows[0];
 }
@@ -175,8 +175,8 @@ export async function pruneEndedGrants(
     if (first) await deleteEnded(sql`${isEnded} and (revoked_at, id) <= (${first.at}, ${first.id})`);
   }
   for (const { id } of (await workspacesAbove(sql`revoked_at is not null`, mostBytes).execute(db)).rows) {
-    const isOne = sql`workspace_id = ${id} and revoked_at is not null`;
-    const first = await firstBeyond(db, isOne, sql`revoked_at`, mostBytes);
-    if (first) await deleteEnded(sql`${isOne} and (revoked_at, id) <= (${first.at}, ${first.id})`);
+    const isEnded = sql`workspace_id = ${id} and revoked_at is not null`;
+    const first = await firstBeyond(db, isEnded, sql`revoked_at`, mostBytes);
+    if (first) await deleteEnded(sql`${isEnded} and (revoked_at, id) <= (${first.at}, ${first.id})`);
   }
 }

@@ -56,7 +56,10 @@ for (const engine of engines) {
       const { searchParams } = next(await world.returned(client.authorization()));
       assert.deepEqual(
         [searchParams.get('error'), searchParams.get('error_description')],
-        ['temporarily_unavailable', 'the logins of this minute have taken what they may store; try again in a minute'],
+        [
+          'temporarily_unavailable',
+          'new logins have stored all the bytes that they may in this minute; try again in a minute',
+        ],
       );
       const failures = db().selectFrom('audit_events').select('detail').where('operation', '=', 'loginFailed');
       assert.match((await failures.executeTakeFirstOrThrow()).detail, /temporarily_unavailable/);
