@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
+import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'token-of-the-api-0123456789';
 
@@ -169,12 +170,15 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
   });
 
   it('shows that it is at work while the API takes its time', async () => {
-    const { upstream } = dashboard;
-    upstream.on('GET /items/slow', () => 'hold');
+    const asked = Promise.withResolvers<RecordedRequest>();
+    dashboard.upstream.on('GET /items/slow', (request) => {
+      asked.resolve(request);
+      return 'hold';
+    });
     await dashboard.at('/servers/tried/try', async (page) => {
       await field(page, 'id').fill('slow');
       await button(page, 'Call the tool').click();
-      const held = await eventually(() => upstream.requests.find(({ url }) => url === '/items/slow') ?? assert.fail());
+      const held = await asked.promise;
       assert.equal(await button(page, 'Call the tool').getAttribute('data-loading'), 'true');
       assert.equal(await button(page, 'Call the tool').isDisabled(), true);
       held.release({ body: { done: true } });

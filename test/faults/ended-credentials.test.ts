@@ -10,6 +10,7 @@ import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
 import { holdBody } from '../support/toolhost/held-body.ts';
+import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type RecordedRequest,
@@ -28,12 +29,14 @@ for (const engine of engines) {
     let upstream: RecordingUpstream;
     let toolhost: TestToolhost;
     let postgres: TestPostgres | undefined;
+    let databaseClock: MovableClock | undefined;
     let owner: string;
     let at = 0;
     before(async () => {
       upstream = await startRecordingUpstream();
       postgres = engine === 'postgres' ? await startPostgres() : undefined;
       const url = await postgres?.createDatabase();
+      databaseClock = url === undefined ? undefined : await movableClock(url);
       toolhost = await startToolhost({
         env: { ...(url !== undefined && { DATABASE_URL: url }) },
         egress: [upstream.port],
@@ -55,6 +58,12 @@ for (const engine of engines) {
     const passTime = () => {
       at += 1000;
     };
+    /** A minute, by the clock of the database too: the service takes its time from there again with every look for changes. */
+    async function passMinute() {
+      await databaseClock?.move(60_000);
+      at += 60_000;
+      await toolhost.running.app.runner.onCommitted();
+    }
 
     async function newKey(
       scopes = ['manage', 'call'],
@@ -238,7 +247,7 @@ for (const engine of engines) {
         return 'hold';
       });
       // A token that is nearly new is not given up because one request was refused.
-      at += 60_000;
+      await passMinute();
       upstream.on('*', ({ headers }) => ({ status: headers.authorization === 'Bearer token' ? 401 : 200 }));
       const answered = asked();
       const token = await again.promise;

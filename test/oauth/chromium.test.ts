@@ -123,8 +123,9 @@ describe('the login in Chromium', { concurrency: 2 }, () => {
   /** What the browser brought back to the agent. */
   async function answerToAgent(page: Page): Promise<Record<string, string>> {
     await page.getByText('The agent has it').waitFor();
-    const { url } = agent.take().find((request) => request.url.startsWith('/callback?')) ?? assert.fail();
-    return Object.fromEntries(new URL(url, agent.url).searchParams);
+    const url = new URL(page.url());
+    assert.equal(url.origin + url.pathname, `${agent.url}/callback`);
+    return Object.fromEntries(url.searchParams);
   }
 
   it('names client, redirect host, operator, provider, upstream and scopes [mcp 46]', async () => {
