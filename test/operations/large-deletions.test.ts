@@ -88,11 +88,12 @@ for (const engine of engines) {
       const { db } = await world.database();
       const steps: number[] = [];
       let before = await tokens();
-      await pruneOAuth(db, world.now(), day, async () => {
+      const pause = async () => {
         const left = await tokens();
         steps.push(before - left);
         before = left;
-      });
+      };
+      await pruneOAuth(db, day, { now: world.now(), pause, onEnded: () => undefined });
       await pruneCaptures(db, world.now() - day);
       assert.deepEqual([await tokens(), await captured()], [0, 0]);
       assert.equal(await count(`grants where slug = 'gone' and (revoked_at is null or sealed_tokens <> '')`), 0);

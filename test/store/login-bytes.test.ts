@@ -1,12 +1,19 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
+import { findAuditEvents } from '../../src/store/audit-events.ts';
 import type { Database } from '../../src/store/database.ts';
 import { insertGrant } from '../../src/store/logins/grants.ts';
 import { pruneHandedOutTokens, saveHandedOutToken } from '../../src/store/logins/handed-out-tokens.ts';
 import { isOfLiveLogin, mostInMinute, takeLoginBytes, workspacesAbove } from '../../src/store/logins/login-bytes.ts';
+import type { EndedLogins } from '../../src/store/logins/login-events.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
-import { endLargeGrants, mostBytesOfWorkspace, pruneEndedGrants } from '../../src/store/pruning/prune-logins.ts';
+import {
+  endCrowdedGrants,
+  endLargeGrants,
+  mostBytesOfWorkspace,
+  pruneEndedGrants,
+} from '../../src/store/pruning/prune-logins.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
 import { aGrant, aServer } from '../support/store/rows.ts';
 import { engines, type Stores, startStores } from '../support/store/stores.ts';
@@ -20,12 +27,15 @@ for (const engine of engines) {
   describe(`the bytes of logins on ${engine}`, () => {
     let stores: Stores;
     let db: Database['db'];
+    let told: EndedLogins[];
+    const ending = { now, onEnded: (ended: EndedLogins) => told.push(ended) };
     before(async () => {
       stores = await startStores(engine);
     });
     after(() => stores.stop());
     beforeEach(async () => {
       ({ db } = await stores.open());
+      told = [];
     });
 
     const live = async () => {
@@ -46,9 +56,9 @@ for (const engine of engines) {
         ['i-of-another', { created_at: 2, workspace_id: 'another' }],
       ] as const)
         await insertGrant(db, { ...grant, id, ...more });
-      await endLargeGrants(db, 400_000, now);
+      await endLargeGrants(db, 400_000, ending);
       assert.equal((await live()).length, 7, 'what was used before the first that is too many ends as well');
-      await endLargeGrants(db, 280_000, now);
+      await endLargeGrants(db, 280_000, ending);
       assert.deepEqual(await live(), [
         ...['a-new', 'b-used', 'c-at-another-server'],
         ...['g-of-a-person', 'h-of-another', 'i-of-another'],
@@ -67,16 +77,46 @@ for (const engine of engines) {
         });
       for (let n = 0; n < 6; n++) await at('crowd', n);
       for (const server of ['quiet', 'still']) await at(server, 0);
-      await endLargeGrants(db, 460_000, now);
+      await endLargeGrants(db, 460_000, ending);
       assert.deepEqual(await live(), ['crowd-3', 'crowd-4', 'crowd-5', 'quiet-0', 'still-0']);
+    });
+
+    it('[find A5] are ended with a word to the operator, and one in the audit of the workspace', async () => {
+      for (let n = 0; n < 6; n++) await insertGrant(db, { ...grant, id: `grt_${n}`, created_at: n });
+      await endLargeGrants(db, 280_000, ending);
+      await endCrowdedGrants(db, 2, ending);
+      await endLargeGrants(db, 280_000, ending);
+      await endCrowdedGrants(db, 2, ending);
+      assert.deepEqual(
+        told.map(({ workspaceId, slug, logins }) => [workspaceId, slug, logins]),
+        [
+          [grant.workspace_id, grant.slug, 3],
+          [grant.workspace_id, grant.slug, 1],
+        ],
+      );
+      const { rows } = await findAuditEvents(db, grant.workspace_id, { limit: 10, after: undefined });
+      const details = rows.map(({ detail }) => JSON.parse(detail) as { logins: number; reason: string });
+      assert.deepEqual(
+        details.toSorted((a, b) => a.logins - b.logins),
+        [
+          { logins: 1, reason: 'there were more than 2 at the server; those used longest ago ended' },
+          {
+            logins: 3,
+            reason:
+              'the logins of the workspace took more than 280000 bytes; those used longest ago at this server ended',
+          },
+        ],
+      );
+      assert.ok(rows.every((row) => row.operation === 'loginsEnded' && row.target === grant.slug && row.at === now));
     });
 
     it('[find A5] are ended in statements of 10 MB, so that other writes do not wait', async () => {
       for (let n = 0; n < 300; n++) await insertGrant(db, { ...grant, id: `grt_${String(n).padStart(3, '0')}` });
       const left: number[] = [];
-      await endLargeGrants(db, 1_000_000, now, async () => {
+      const pause = async () => {
         left.push((await live()).length);
-      });
+      };
+      await endLargeGrants(db, 1_000_000, { ...ending, pause });
       assert.deepEqual(left, [190, 80, 11]);
     });
 
@@ -153,7 +193,7 @@ for (const engine of engines) {
           sealed_tokens, tokens_version, generation, rotated_at, created_at)
         select 'grt_' || n, 'ours', 'srv_1', 'sample', ${'c'.repeat(300)}, 'Agent', 'read', 'a', ${long}, 1, 0, 1, n
         from ${numbers}`.execute(db);
-      await endLargeGrants(db, mostBytesOfWorkspace, now);
+      await endLargeGrants(db, mostBytesOfWorkspace, { now, onEnded: () => undefined });
       assert.equal((await live()).length, 100_000);
       if (engine === 'postgres') return;
       const plan = sql<{ detail: string }>`explain query plan ${workspacesAbove(isOfLiveLogin, 5)}`;

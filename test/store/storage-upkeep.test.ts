@@ -40,7 +40,8 @@ for (const engine of engines) {
       const options: DatabaseOptions = await stores.newOptions();
       const databases: Database[] = [await openDatabase(options), await openDatabase(options)];
       let now = start;
-      const log = pino({ level: 'silent' });
+      const logged: string[] = [];
+      const log = pino({ level: 'warn' }, { write: (line) => logged.push(line) });
       const [one, two] = databases.map((database) => startUpkeep(config, database, log, () => now, day)) as [
         ElectedWork,
         ElectedWork,
@@ -55,6 +56,7 @@ for (const engine of engines) {
           now += ms;
         },
         now: () => now,
+        logged,
         insert: (table: keyof Tables, ...rows: object[]) =>
           db
             .insertInto(table)
@@ -389,8 +391,25 @@ for (const engine of engines) {
         };
         await insert('tokens', token);
       }
-      await endCrowdedGrants(db, 2, start);
+      await endCrowdedGrants(db, 2, { now: start, onEnded: () => undefined });
       assert.deepEqual(await ids('tokens', 'hash'), ['b', 'c']);
+      await world.stop();
+    });
+
+    it('[find A5] includes logins beyond the most of a server, which is told in the log', async () => {
+      const world = await open();
+      const { db, one, logged } = world;
+      await sql`insert into grants (id, workspace_id, server_id, slug, client_id, client_name, scope, agreement,
+          sealed_tokens, tokens_version, generation, rotated_at, created_at)
+        select 'grt_' || n, 'ours', 'srv_1', 'crowd', 'c', 'Agent', 'read', 'a', 'x', 1, 0, 1, cast(${start} as bigint) + n
+        from (with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n <= ${mostOfServer})
+          select n from numbers) as numbers`.execute(db);
+      await round(one);
+      const told = logged.map((line) => JSON.parse(line) as { [key: string]: unknown });
+      assert.deepEqual(
+        told.map(({ level, msg, workspaceId, slug, logins }) => ({ level, msg, workspaceId, slug, logins })),
+        [{ level: 40, msg: 'upkeep ended logins beyond a limit', workspaceId: 'ours', slug: 'crowd', logins: 1 }],
+      );
       await world.stop();
     });
 
@@ -430,7 +449,7 @@ for (const engine of engines) {
         const token = { hash: id, grant_id: id, kind: 'access', generation: 1, wrapped_key: 'x' };
         await insert('tokens', { ...token, expires_at: start + day });
       }
-      await endCrowdedGrants(db, 2, start);
+      await endCrowdedGrants(db, 2, { now: start, onEnded: () => undefined });
       assert.deepEqual(await ids('tokens', 'hash'), ['evil2', 'evil3', 'honest']);
       await world.stop();
     });

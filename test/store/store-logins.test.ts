@@ -323,10 +323,10 @@ for (const engine of engines) {
         await insertCode(db, { ...code, hash: name, expires_at });
         await insertTokens(db, [{ ...token, hash: name, expires_at }]);
       }
-      await pruneOAuth(db, 50, 45);
+      await pruneOAuth(db, 45, { now: 50, onEnded: () => undefined });
       assert.equal(await takeAuthorization(db, { ...taking, id: 'old', now: 5 }), undefined);
       assert.ok(await findCode(db, 'old'));
-      await pruneOAuth(db, 56, 45);
+      await pruneOAuth(db, 45, { now: 56, onEnded: () => undefined });
       for (const find of [findCode, findToken]) {
         assert.equal(await find(db, 'old'), undefined);
         assert.ok(await find(db, 'new'));

@@ -3,6 +3,7 @@ import type { Config } from '../../config.ts';
 import type { Log } from '../../log.ts';
 import type { Database } from '../../store/database.ts';
 import { rowsAtOnce } from '../../store/delete-in-steps.ts';
+import type { EndedLogins } from '../../store/logins/login-events.ts';
 import { prunings, roundMs } from '../../store/pruning/prunings.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
 
@@ -28,7 +29,7 @@ export function startUpkeep(
     againMs,
     lookMs,
     failure: 'could not prune old rows',
-    round: (round) => prune(config, database, now(), round),
+    round: (running) => prune(config, database, log, { now: now(), running }),
   });
 }
 
@@ -43,7 +44,12 @@ function pacing({ signal, mayGoOn }: RunningRound): () => Promise<void> {
   };
 }
 
-async function prune(config: Config, database: Database, now: number, running: RunningRound): Promise<void> {
+async function prune(
+  config: Config,
+  database: Database,
+  log: Log,
+  { now, running }: { now: number; running: RunningRound },
+): Promise<void> {
   const { db, records, calls } = database;
   const pause = pacing(running);
   // Calls recorded by an older version, which did not count them, must be counted before they are deleted.
@@ -56,6 +62,7 @@ async function prune(config: Config, database: Database, now: number, running: R
     auditFrom: now - config.auditRetentionDays * dayMs,
     mostVersions: config.quotas.versions,
     pause,
+    onEnded: (ended: EndedLogins) => log.warn(ended, 'upkeep ended logins beyond a limit'),
   };
   const failures: unknown[] = [];
   for (const { prune: pruneTables } of prunings) {

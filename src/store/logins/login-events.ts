@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { newId } from '../../domain/ids.ts';
 import { type AuditEvent, insertAuditEvent } from '../audit-events.ts';
 import { dayMs, startOf } from '../calls/call-counts.ts';
 import { takeOfQuotas } from '../calls/call-quota-use.ts';
@@ -38,4 +40,22 @@ async function countFurther(db: Db, event: AuditEvent): Promise<void> {
     .values({ ...event, detail })
     .onConflict((c) => c.column('id').doUpdateSet({ detail }))
     .execute();
+}
+
+/** Logins at a server that upkeep has ended, and why. The one for managing may have many workspaces. */
+export type EndedLogins = { workspaceId: string; slug: string; logins: number; reason: string };
+
+/** Tells a workspace that upkeep has ended logins at a server. */
+export function insertEndedLogins(db: Db, { workspaceId, slug, ...detail }: EndedLogins, at: number): Promise<void> {
+  return insertAuditEvent(db, {
+    id: newId(randomBytes, 'aud'),
+    workspace_id: workspaceId,
+    at,
+    actor_kind: 'service',
+    actor_id: 'upkeep',
+    operation: 'loginsEnded',
+    target: slug,
+    detail: JSON.stringify(detail),
+    request_id: 'upkeep',
+  });
 }

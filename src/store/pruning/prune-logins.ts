@@ -4,6 +4,7 @@ import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { endGrants, endServerGrants, isOfDeletedServer } from '../logins/grants.ts';
 import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
 import { grantBytes, isOfLiveLogin, workspacesAbove } from '../logins/login-bytes.ts';
+import { type EndedLogins, insertEndedLogins } from '../logins/login-events.ts';
 
 // No query here names a workspace: expiry is the same in all of them.
 
@@ -18,11 +19,15 @@ export const mostBytesOfWorkspace = 500_000_000;
 /** Most bytes of logins that one statement ends. */
 const bytesAtOnce = 10_000_000;
 
+/** How logins beyond a limit are ended. Their workspace finds in its audit that they were; `onEnded` is for the operator. */
+export type Ending = { now: number; pause?: Pause | undefined; onEnded(ended: EndedLogins): void };
+
 /**
  * Deletes expired rows: unfinished logins, codes and tokens. Used codes stay for `keptMs`, to notice a second use.
  * A grant without any code or token has ended, and keeps no sealed value. So has one of a deleted server.
  */
-export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pause): Promise<void> {
+export async function pruneOAuth(db: Db, keptMs: number, ending: Ending): Promise<void> {
+  const { now, pause } = ending;
   const expiredBefore = (at: number) => sql`expires_at < ${at}`;
   await deleteInSteps(db, { table: 'authorizations', key: ['id'], where: expiredBefore(now) }, pause);
   await deleteInSteps(db, { table: 'codes', key: ['hash'], where: expiredBefore(now - keptMs) }, pause);
@@ -33,8 +38,8 @@ export async function pruneOAuth(db: Db, now: number, keptMs: number, pause?: Pa
     and not exists (select 1 from codes where grant_id = grants.id)`;
   await endInSteps(db, isLeft, now, pause);
   await endGrantsOfDeleted(db, now, pause);
-  await endCrowdedGrants(db, mostOfServer, now, pause);
-  await endLargeGrants(db, mostBytesOfWorkspace, now, pause);
+  await endCrowdedGrants(db, mostOfServer, ending);
+  await endLargeGrants(db, mostBytesOfWorkspace, ending);
 }
 
 /** Ends the grants for which a condition holds. They are found before they are changed: other writes would wait for a search. */
@@ -70,7 +75,8 @@ async function endGrantsOfDeleted(db: Db, now: number, pause?: Pause): Promise<v
 const lastUse = sql`coalesce(last_used_at, created_at)`;
 
 /** Ends the grants of a server beyond the `most` that were used last. */
-export async function endCrowdedGrants(db: Db, most: number, now: number, pause?: Pause): Promise<void> {
+export async function endCrowdedGrants(db: Db, most: number, ending: Ending): Promise<void> {
+  const reason = `there were more than ${most} at the server; those used longest ago ended`;
   for (const server of await crowdedServers(db, 'is', most)) {
     const isLive = sql`${isOfServer(server)} and revoked_at is null`;
     const { rows } = await sql<{ at: number; id: string }>`
@@ -79,7 +85,7 @@ export async function endCrowdedGrants(db: Db, most: number, now: number, pause?
     );
     // Compared with the first one that is too many: PostgreSQL would search a list of those to keep for each row anew.
     const [first] = rows;
-    if (first) await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
+    if (first) await endUpTo(db, { server, isLive, first, reason }, ending);
   }
 }
 
@@ -88,19 +94,36 @@ export async function endCrowdedGrants(db: Db, most: number, now: number, pause?
  * used longest ago, so that a crowd at one server ends no login at another. Not those for managing: they hold no token of
  * a provider, and people have a bound of their own.
  */
-export async function endLargeGrants(db: Db, most: number, now: number, pause?: Pause): Promise<void> {
+export async function endLargeGrants(db: Db, most: number, ending: Ending): Promise<void> {
+  const reason = `the logins of the workspace took more than ${most} bytes; those used longest ago at this server ended`;
   for (const { id } of (await workspacesAbove(isOfLiveLogin, most).execute(db)).rows) {
     const { rows } = await sql<{ id: string; bytes: number }>`
       select server_id as id, sum(${grantBytes}) as bytes from grants
       where workspace_id = ${id} and ${isOfLiveLogin} group by server_id`.execute(db);
     const sums = rows.map(({ bytes }) => Number(bytes));
     const share = shareOf(sums, most);
-    for (const server of rows.filter(({ bytes }) => Number(bytes) > share)) {
-      const isLive = sql`${isOfServer({ workspace_id: id, server_id: server.id })} and ${isOfLiveLogin}`;
+    for (const row of rows.filter(({ bytes }) => Number(bytes) > share)) {
+      const server = { workspace_id: id, server_id: row.id };
+      const isLive = sql`${isOfServer(server)} and ${isOfLiveLogin}`;
       const first = await firstBeyond(db, isLive, lastUse, share);
-      if (first) await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
+      if (first) await endUpTo(db, { server, isLive, first, reason }, ending);
     }
   }
+}
+
+type Beyond = { server: ServerOfGrants; isLive: RawBuilder<unknown>; first: First; reason: string };
+
+/** Ends the grants of a server that were used as long ago as the first that is too many, and tells that they ended. */
+async function endUpTo(
+  db: Db,
+  { server, isLive, first, reason }: Beyond,
+  { now, pause, onEnded }: Ending,
+): Promise<void> {
+  const { slug } = await db.selectFrom('grants').select('slug').where('id', '=', first.id).executeTakeFirstOrThrow();
+  const logins = await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
+  const ended = { workspaceId: server.workspace_id, slug, logins, reason };
+  await insertEndedLogins(db, ended, now);
+  onEnded(ended);
 }
 
 /** The most that each may have, so that all have no more than `most` together. */

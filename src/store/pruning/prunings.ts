@@ -16,7 +16,7 @@ import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
 import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
 import { pruneCalls, pruneCounts } from './prune-calls.ts';
-import { mostBytesOfWorkspace, mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
+import { type Ending, mostBytesOfWorkspace, mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
 import { measureServers } from './prune-servers.ts';
 
@@ -35,6 +35,7 @@ export type Round = {
   /** Number of versions kept of a server whose workspace has no quota of its own. */
   mostVersions: number;
   pause: Pause;
+  onEnded: Ending['onEnded'];
 };
 
 type Pruning = { tables: readonly (keyof Tables)[]; prune(round: Round): Promise<unknown> };
@@ -64,7 +65,7 @@ export const prunings: readonly Pruning[] = [
   { tables: ['processes'], prune: ({ records, now }) => pruneProcesses(records, now - processesKeptMs) },
   {
     tables: ['authorizations', 'codes', 'tokens', 'handed_out_tokens'],
-    prune: ({ records, now, pause }) => pruneOAuth(records, now, dayMs, pause),
+    prune: ({ records, now, pause, onEnded }) => pruneOAuth(records, dayMs, { now, pause, onEnded }),
   },
   {
     tables: ['grants'],

@@ -34,6 +34,7 @@ const columns: Column<AuditEvent>[] = [
 
 function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEvent }) {
   if (actor_kind === 'operator') return <>the operator</>;
+  if (actor_kind === 'service') return <>Toolhost</>;
   if (actor_name !== undefined) return <span title={actor_id}>{visible(actor_name)}</span>;
   if (actor_kind === 'api_key') return <Text className="th-mono">{actor_id}</Text>;
   return <PersonName id={actor_id} />;
