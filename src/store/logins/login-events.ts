@@ -42,7 +42,7 @@ async function countFurther(db: Db, event: AuditEvent): Promise<void> {
     .execute();
 }
 
-/** Logins at a server that upkeep has ended, and why. The one for managing may have many workspaces. */
+/** How many logins of a workspace at one server upkeep has ended, and why. */
 export type EndedLogins = { workspaceId: string; slug: string; logins: number; reason: string };
 
 /** Tells a workspace that upkeep has ended logins at a server. */

@@ -20,13 +20,13 @@ export const mostBytesOfWorkspace = 500_000_000;
 const bytesAtOnce = 10_000_000;
 
 /** How logins beyond a limit are ended. Their workspace finds in its audit that they were; `onEnded` is for the operator. */
-export type Ending = { now: number; pause?: Pause | undefined; onEnded(ended: EndedLogins): void };
+export type LoginEnding = { now: number; pause?: Pause | undefined; onEnded(ended: EndedLogins): void };
 
 /**
  * Deletes expired rows: unfinished logins, codes and tokens. Used codes stay for `keptMs`, to notice a second use.
  * A grant without any code or token has ended, and keeps no sealed value. So has one of a deleted server.
  */
-export async function pruneOAuth(db: Db, keptMs: number, ending: Ending): Promise<void> {
+export async function pruneOAuth(db: Db, keptMs: number, ending: LoginEnding): Promise<void> {
   const { now, pause } = ending;
   const expiredBefore = (at: number) => sql`expires_at < ${at}`;
   await deleteInSteps(db, { table: 'authorizations', key: ['id'], where: expiredBefore(now) }, pause);
@@ -75,7 +75,7 @@ async function endGrantsOfDeleted(db: Db, now: number, pause?: Pause): Promise<v
 const lastUse = sql`coalesce(last_used_at, created_at)`;
 
 /** Ends the grants of a server beyond the `most` that were used last. */
-export async function endCrowdedGrants(db: Db, most: number, ending: Ending): Promise<void> {
+export async function endCrowdedGrants(db: Db, most: number, ending: LoginEnding): Promise<void> {
   const reason = `there were more than ${most} at the server; those used longest ago ended`;
   for (const server of await crowdedServers(db, 'is', most)) {
     const isLive = sql`${isOfServer(server)} and revoked_at is null`;
@@ -94,7 +94,7 @@ export async function endCrowdedGrants(db: Db, most: number, ending: Ending): Pr
  * used longest ago, so that a crowd at one server ends no login at another. Not those for managing: they hold no token of
  * a provider, and people have a bound of their own.
  */
-export async function endLargeGrants(db: Db, most: number, ending: Ending): Promise<void> {
+export async function endLargeGrants(db: Db, most: number, ending: LoginEnding): Promise<void> {
   const reason = `the logins of the workspace took more than ${most} bytes; those used longest ago at this server ended`;
   for (const { id } of (await workspacesAbove(isOfLiveLogin, most).execute(db)).rows) {
     const { rows } = await sql<{ id: string; bytes: number }>`
@@ -117,11 +117,11 @@ type Beyond = { server: ServerOfGrants; isLive: RawBuilder<unknown>; first: Firs
 async function endUpTo(
   db: Db,
   { server, isLive, first, reason }: Beyond,
-  { now, pause, onEnded }: Ending,
+  { now, pause, onEnded }: LoginEnding,
 ): Promise<void> {
-  const { slug } = await db.selectFrom('grants').select('slug').where('id', '=', first.id).executeTakeFirstOrThrow();
+  const known = await db.selectFrom('grants').select('slug').where('id', '=', first.id).executeTakeFirst();
   const logins = await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
-  const ended = { workspaceId: server.workspace_id, slug, logins, reason };
+  const ended = { workspaceId: server.workspace_id, slug: known?.slug ?? server.server_id, logins, reason };
   await insertEndedLogins(db, ended, now);
   onEnded(ended);
 }

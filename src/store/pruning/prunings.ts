@@ -16,7 +16,7 @@ import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
 import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
 import { pruneCalls, pruneCounts } from './prune-calls.ts';
-import { type Ending, mostBytesOfWorkspace, mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
+import { type LoginEnding, mostBytesOfWorkspace, mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
 import { measureServers } from './prune-servers.ts';
 
@@ -35,7 +35,7 @@ export type Round = {
   /** Number of versions kept of a server whose workspace has no quota of its own. */
   mostVersions: number;
   pause: Pause;
-  onEnded: Ending['onEnded'];
+  onEnded: LoginEnding['onEnded'];
 };
 
 type Pruning = { tables: readonly (keyof Tables)[]; prune(round: Round): Promise<unknown> };
