@@ -24,6 +24,18 @@ const unseenFocus = `(() => {
   return focused === plain ? element.outerHTML.slice(0, 300) : '';
 })()`;
 
+/** What has the focus, when the bar with Save covers a part of it that could be seen. */
+const behindSaveBar = `(() => {
+  const element = document.activeElement;
+  const bar = document.querySelector('.th-save-bar');
+  if (!element || element === document.body) return 'nothing';
+  if (bar.contains(element)) return '';
+  const { top, bottom, left, right } = element.getBoundingClientRect();
+  const covering = bar.getBoundingClientRect();
+  const isBehind = bottom > covering.top && right > covering.left && left < covering.right;
+  return isBehind && bottom - top < covering.top / 2 ? element.outerHTML.slice(0, 300) : '';
+})()`;
+
 describe('the dashboard without a mouse', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
   before(async () => {
@@ -152,5 +164,23 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
       }
     };
     await dashboard.at('/servers', use, { options });
+  });
+
+  it('has no stop behind the bar with Save', async () => {
+    for (const viewport of [options.viewport, { width: 400, height: 700 }]) {
+      const use = async (page: Page) => {
+        await button(page, 'Save').waitFor();
+        await page.waitForLoadState('networkidle');
+        let stops = 0;
+        for (; stops < mostStops; stops++) {
+          await page.keyboard.press('Tab');
+          const hidden = await page.evaluate(behindSaveBar);
+          if (hidden === 'nothing') break;
+          assert.equal(hidden, '', `${viewport.width} px`);
+        }
+        assert.ok(stops > 15, `${stops} stops`);
+      };
+      await dashboard.at('/servers/keyed', use, { options: { ...options, viewport } });
+    }
   });
 });
