@@ -12,6 +12,7 @@ import { version } from '../../src/version.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { fromNoon } from '../support/from-noon.ts';
+import { patientLimits, patientUrl } from '../support/store/patient-limits.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
 import { ignored, migrationsFolder } from '../support/store/stores.ts';
@@ -202,9 +203,17 @@ describe('shares of limits', () => {
   it('[find C6] of a quota: calls are given back once, even when the answer to it was lost', async () => {
     const postgres = await startPostgres();
     const proxy = await startPostgresProxy(await postgres.createDatabase());
-    const location = { url: proxy.url, connections: 2, authorities: undefined };
-    const options = { file: '', migrations: migrationsFolder, version, exclusive: false, now: Date.now, ...ignored };
-    const database = await openDatabase({ ...options, postgres: location });
+    const location = { url: patientUrl(proxy.url), connections: 2, authorities: undefined };
+    const database = await openDatabase({
+      postgres: location,
+      postgresLimits: patientLimits,
+      file: '',
+      migrations: migrationsFolder,
+      version,
+      exclusive: false,
+      now: Date.now,
+      ...ignored,
+    });
     const { db } = database;
     try {
       const reserves = createQuotaReserves({

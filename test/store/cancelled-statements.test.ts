@@ -28,10 +28,12 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     const options = await stores.newOptions();
     const url = options.postgres?.url ?? assert.fail();
     proxy = await startPostgresProxy(url);
+    const slowUrl = new URL(proxy.url);
+    slowUrl.searchParams.set('connect_timeout', String(connectMs / 1000));
     open = (cancel, reports = reportMs) =>
       openDatabase({
         ...options,
-        postgres: { url: `${proxy.url}?connect_timeout=${connectMs / 1000}`, connections: 1, authorities: undefined },
+        postgres: { url: slowUrl.href, connections: 1, authorities: undefined },
         postgresLimits: { ...patientLimits, statements: { ...patientLimits.statements, reports }, cancel },
         onError: (error) => lost.push(error.message),
       });

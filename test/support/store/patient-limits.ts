@@ -7,3 +7,8 @@ export const patientLimits: PostgresLimits = {
   idleInTransaction: 60_000,
   cancel: 60_000,
 };
+
+/** A URL of the database with which a connection may take as long, where the URL does not say how long. */
+export function patientUrl(url: string): string {
+  return /[?&]connect_timeout=/.test(url) ? url : `${url}${url.includes('?') ? '&' : '?'}connect_timeout=60`;
+}

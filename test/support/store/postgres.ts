@@ -30,6 +30,7 @@ interface Account {
 interface Cluster {
   directory: string;
   data: string;
+  /** Chosen at the first start, because another program may take a free port meanwhile. */
   port: number;
   password: string;
   postgres: string;
@@ -55,7 +56,7 @@ async function unprivilegedAccount(): Promise<Account> {
 }
 
 async function initialise(directory: string, tls: Certificate | undefined): Promise<Cluster> {
-  const [{ postgres, initdb }, account, port] = await Promise.all([findPrograms(), unprivilegedAccount(), freePort()]);
+  const [{ postgres, initdb }, account] = await Promise.all([findPrograms(), unprivilegedAccount()]);
   const { uid, gid } = account;
   const data = path.join(directory, 'data');
   const password = randomUUID();
@@ -68,7 +69,7 @@ async function initialise(directory: string, tls: Certificate | undefined): Prom
   const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
   await run(initdb, [`--pgdata=${data}`, ...flags, ...access], { ...account, cwd: directory, env: environment() });
   const settings = tls ? await prepareTls(directory, tls, account) : [];
-  return { directory, data, port, password, postgres, account, settings };
+  return { directory, data, port: 0, password, postgres, account, settings };
 }
 
 async function prepareTls(directory: string, { cert, key }: Certificate, { uid, gid }: Account): Promise<string[]> {
@@ -130,6 +131,18 @@ async function startServer(cluster: Cluster): Promise<ChildProcess> {
   return guard;
 }
 
+/** Starts it on a port of its own, and once more when another program was faster to take that port. */
+async function startOnFreePort(cluster: Cluster): Promise<ChildProcess> {
+  cluster.port = await freePort();
+  try {
+    return await startServer(cluster);
+  } catch (error) {
+    if (!/Address already in use/.test(String(error))) throw error;
+    cluster.port = await freePort();
+    return startServer(cluster);
+  }
+}
+
 // A test that forgets stop() must not keep the process from ending.
 function keepAlive(guard: ChildProcess, wanted: boolean): void {
   const change = wanted ? 'ref' : 'unref';
@@ -172,7 +185,7 @@ export async function startPostgres(tls?: Certificate): Promise<TestPostgres> {
   const removeFiles = () => rm(directory, { recursive: true, force: true });
   const start = async () => {
     const cluster = await initialise(directory, tls);
-    return { cluster, server: await startServer(cluster) };
+    return { cluster, server: await startOnFreePort(cluster) };
   };
   const { cluster, server } = await start().catch(async (cause: unknown) => {
     await removeFiles();

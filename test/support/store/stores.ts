@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
 import { version } from '../../../src/version.ts';
-import { patientLimits } from './patient-limits.ts';
+import { patientLimits, patientUrl } from './patient-limits.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
 
 export const engines: readonly Engine[] = ['sqlite', 'postgres'];
@@ -31,7 +31,11 @@ export async function startStores(engine: Engine): Promise<Stores> {
   const opened: Database[] = [];
   let count = 0;
   const newOptions = async (): Promise<DatabaseOptions> => ({
-    postgres: postgres && { url: await postgres.createDatabase(), connections: 10, authorities: undefined },
+    postgres: postgres && {
+      url: patientUrl(await postgres.createDatabase()),
+      connections: 10,
+      authorities: undefined,
+    },
     file: join(folder, `${++count}.sqlite`),
     migrations: migrationsFolder,
     version,

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
 import { version } from '../../../src/version.ts';
-import { patientLimits } from '../store/patient-limits.ts';
+import { patientLimits, patientUrl } from '../store/patient-limits.ts';
 import { startPostgres } from '../store/postgres.ts';
 import { ignored, migrationsFolder } from '../store/stores.ts';
 import { type MovableClock, movableClock } from './movable-clock.ts';
@@ -48,7 +48,7 @@ export async function startOn(
     database() {
       const file = join(toolhost.dataDir, 'toolhost.sqlite');
       opened ??= openDatabase({
-        postgres: url === undefined ? undefined : { url, connections: 2, authorities: undefined },
+        postgres: url === undefined ? undefined : { url: patientUrl(url), connections: 2, authorities: undefined },
         file,
         migrations: migrationsFolder,
         version,

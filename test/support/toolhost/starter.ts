@@ -11,12 +11,21 @@ process.stdout.write('ready\n');
 for await (const line of createInterface({ input: process.stdin })) {
   await held?.close();
   held = undefined;
-  try {
-    held = await openDatabase({ ...JSON.parse(line), now: Date.now, ...ignored });
-    await held.db.selectFrom('servers').selectAll().execute();
-    process.stdout.write('opened\n');
-  } catch (error) {
-    process.stdout.write(`${String(error)}\n`);
-  }
+  process.stdout.write(`${await open(line)}\n`);
 }
 await held?.close();
+
+async function open(line: string): Promise<string> {
+  for (;;) {
+    try {
+      held = await openDatabase({ ...JSON.parse(line), now: Date.now, ...ignored });
+      await held.db.selectFrom('servers').selectAll().execute();
+      return 'opened';
+    } catch (error) {
+      // On a busy machine another one takes longer than this one waits; like an operator, this starts again.
+      if (!/is locked by another program/.test(String(error))) return String(error);
+      await held?.close();
+      held = undefined;
+    }
+  }
+}

@@ -8,7 +8,7 @@ import { operations } from '../../../src/operations/index.ts';
 import { runOperation } from '../../../src/operations/run-operation.ts';
 import { type Running, start, usualSurroundings } from '../../../src/process/start.ts';
 import { insertWorkspace } from '../../../src/store/people/workspaces.ts';
-import { patientLimits } from '../store/patient-limits.ts';
+import { patientLimits, patientUrl } from '../store/patient-limits.ts';
 
 export type Json = { [key: string]: unknown };
 
@@ -84,6 +84,7 @@ async function send(url: string, init: RequestInit): Promise<Reply> {
 
 export async function startToolhost(options: StartOptions = {}): Promise<TestToolhost> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'toolhost-test-'));
+  const { DATABASE_URL } = options.env ?? {};
   const running = await start(
     {
       PORT: '0',
@@ -94,6 +95,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
       QUOTAS: 'writes=0',
       EGRESS_ALLOW: (options.egress ?? []).map((port) => `127.0.0.1:${port}`).join(','),
       ...options.env,
+      ...(DATABASE_URL && { DATABASE_URL: patientUrl(DATABASE_URL) }),
     },
     {
       ...usualSurroundings,
@@ -133,7 +135,10 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     }
     return made.key;
   };
-  const manager = await key();
+  const manager = await key().catch(async (error: unknown) => {
+    await running.stop();
+    throw error;
+  });
 
   const rest: TestToolhost['rest'] = (method, path, more = {}) =>
     send(`${url}/api/v1${path}`, {
