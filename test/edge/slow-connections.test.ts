@@ -42,7 +42,7 @@ describe('slow connections', () => {
   it('[sec F4] a thousand are closed on time, whatever they drip, while the calls of others are answered', async () => {
     const upstream = await startRecordingUpstream();
     // Longer than a busy machine keeps the process from reading a request that has come: that one would be closed too.
-    const patience = { headersMs: 2500, requestMs: 4000 };
+    const patience = { headersMs: 6000, requestMs: 9000 };
     const toolhost = await startToolhost({ egress: [upstream.port], surroundings: patience });
     await toolhost.createServer(serverAt('quick', upstream.url));
     const { host } = new URL(toolhost.url);
@@ -58,7 +58,7 @@ describe('slow connections', () => {
     );
     let open = true;
     // Without the two limits it would be Node's own, a minute and more; far longer than a busy machine is late.
-    const allClosed = onTime(20_000, () => Promise.all(clients.flat().map(({ closed }) => closed))).finally(() => {
+    const allClosed = onTime(30_000, () => Promise.all(clients.flat().map(({ closed }) => closed))).finally(() => {
       open = false;
     });
     let answered = 0;

@@ -66,8 +66,13 @@ describe('a process that is stopped for a while and goes on', () => {
     return reply.text;
   };
   const get = async (path: string) => {
-    const reply = await fetch(`${child.url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } });
-    return (await reply.json()) as Json;
+    for (;;) {
+      const reply = await fetch(`${child.url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } });
+      const body = (await reply.json()) as Json;
+      if (reply.status !== 429) return body;
+      // A busy machine makes lists wait longer than they may; like any client, this asks again.
+      await delay(Number(reply.headers.get('retry-after') ?? 1) * 1000);
+    }
   };
   const failures = async (at = 0) => ((await get('/servers/things/limits')).upstreams as Json[])[at] as Json;
   /** Calls that have reached the upstream when the process stops. */

@@ -12,6 +12,7 @@ import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
 import { type HangingJob, hangingJob, hangingJobs } from '../support/hanging-job.ts';
+import { patientUrl } from '../support/store/patient-limits.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
@@ -95,36 +96,62 @@ describe('stopping', () => {
     rmSync(dataDir, { recursive: true });
   });
 
+  /**
+   * What must happen while a service still listens after its first signal, which is five seconds; once more with another
+   * service when a busy machine took most of them.
+   */
+  const inNotice = async (scenario: (stop: (serving: ChildToolhost) => void) => Promise<void>) => {
+    for (let attempts = 3; ; attempts -= 1) {
+      let signalledAt = Infinity;
+      try {
+        return await scenario((serving) => {
+          serving.signal('SIGTERM');
+          signalledAt = performance.now();
+        });
+      } catch (error) {
+        const sinceSignalMs = performance.now() - signalledAt;
+        if (attempts === 1 || sinceSignalMs < 4000) throw error;
+        await child?.end('SIGKILL');
+        upstream.take();
+      }
+    }
+  };
+
   for (const WORKERS of ['1', '2']) {
-    it(`[sec G4] with ${WORKERS} process(es): is not ready at once, finishes every call and exits with 0`, async () => {
+    const finishesCalls = async (stop: (serving: ChildToolhost) => void) => {
       const PORT = String(await freePort());
       const serving = await startChildToolhost({ ...env, PORT, WORKERS });
       child = serving;
       const url = `http://127.0.0.1:${PORT}`;
       const call = () => freshCall(url, 'things', { key, headers });
       const early = Array.from({ length: 4 }, call);
+      // Without this a failure before they are awaited would be reported as theirs.
+      for (const one of early) one.catch(() => undefined);
       await upstream.waitForRequest(early.length);
-      serving.signal('SIGTERM');
+      stop(serving);
       await eventually(async () => {
         const probes = await Promise.all(Array.from({ length: 4 }, () => freshRequest(`${url}/readyz`)));
         for (const { status } of probes) assert.equal(status, 503);
       });
       const late = call();
-      await upstream.waitForRequest(early.length + 1);
+      await Promise.race([upstream.waitForRequest(early.length + 1), late]);
       for (const request of upstream.requests) request.release(answer);
       for (const reply of await Promise.all([...early, late])) assertAnswered(reply);
       assert.equal((await late).headers.connection, 'close');
       assert.equal(await serving.ended(), 0);
-    });
+    };
+    it(`[sec G4] with ${WORKERS} process(es): is not ready at once, finishes every call and exits with 0`, () =>
+      inNotice(finishesCalls));
   }
 
-  it('a second signal ends it at once, with an exit code of 1', async () => {
-    const serving = await startChildToolhost({ ...env, PORT: String(await freePort()), WORKERS: '2' });
-    child = serving;
-    serving.signal('SIGTERM');
-    await eventually(() => assert.match(serving.output(), /running calls finish first/));
-    assert.equal(await serving.end('SIGTERM'), 1);
-  });
+  it('a second signal ends it at once, with an exit code of 1', () =>
+    inNotice(async (stop) => {
+      const serving = await startChildToolhost({ ...env, PORT: String(await freePort()), WORKERS: '2' });
+      child = serving;
+      stop(serving);
+      await eventually(() => assert.match(serving.output(), /running calls finish first/));
+      assert.equal(await serving.end('SIGTERM'), 1);
+    }));
 
   it('logs a cut-off call when the call takes longer than the remaining time', async () => {
     const toolhost = await startToolhost({ egress: [upstream.port] });
@@ -217,7 +244,7 @@ describe('two replicas that are restarted in turn under load', () => {
   });
 
   it('[sec G4] fail no call', async () => {
-    const env = production(dataDir, upstream, { DATABASE_URL: await postgres.createDatabase() });
+    const env = production(dataDir, upstream, { DATABASE_URL: patientUrl(await postgres.createDatabase()) });
     const key = await prepare(env, dataDir, upstream);
     upstream.on('*', () => ({ ...answer, delayMs: 20 }));
     const proxy = await startRoundRobin();

@@ -14,7 +14,7 @@ import { createHttpClient, type Exchange, type HttpClient } from '../../src/outb
 import { serverAt, toolAt } from '../support/configs.ts';
 import { decodeOnThread } from '../support/decode-here.ts';
 import { eventually } from '../support/eventually.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -22,27 +22,54 @@ describe('connections to upstreams', () => {
   let upstream: RecordingUpstream;
   let hostile: HostileUpstream;
   let toolhost: TestToolhost;
-  beforeEach(async () => {
+  const begin = async () => {
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     toolhost = await startToolhost({ egress: [upstream.port, hostile.port] });
-  });
-  afterEach(() => Promise.all([toolhost.stop(), upstream.close(), hostile.close()]));
+  };
+  const end = () => Promise.all([toolhost.stop(), upstream.close(), hostile.close()]);
+  beforeEach(begin);
+  afterEach(end);
+
+  /**
+   * Work whose calls follow each other while their connection is kept, which is for two seconds at least; all of it once
+   * more when a busy machine has let longer pass between two of them.
+   */
+  const inSequence = async (work: (call: (slug: string) => Promise<ToolReply>) => Promise<void>) => {
+    for (;;) {
+      let longestMs = 0;
+      let endedAt: number | undefined;
+      await work(async (slug) => {
+        const reply = await toolhost.callTool(slug, 'some-token', 'get');
+        const now = performance.now();
+        longestMs = Math.max(longestMs, now - (endedAt ?? now));
+        endedAt = now;
+        return reply;
+      });
+      if (longestMs < 1500) return;
+      await end();
+      await begin();
+    }
+  };
 
   it('are kept: many calls, one connection', async () => {
-    await toolhost.createServer(serverAt('kept', upstream.url));
-    for (let n = 0; n < 20; n += 1)
-      assert.notEqual((await toolhost.callTool('kept', 'some-token', 'get')).isError, true);
+    await inSequence(async (call) => {
+      await toolhost.createServer(serverAt('kept', upstream.url));
+      for (let n = 0; n < 20; n += 1) assert.notEqual((await call('kept')).isError, true);
+    });
     assert.deepEqual([upstream.requests.length, upstream.connections], [20, 1]);
   });
 
   it('[sec M1] are shared by the servers of a workspace and never with another workspace', async () => {
-    const manager = await toolhost.key({ workspace: 'other' });
-    for (const slug of ['ours-one', 'ours-two']) await toolhost.createServer(serverAt(slug, upstream.url));
-    await toolhost.rest('POST', '/servers', { key: manager, body: serverAt('theirs', upstream.url) });
-    for (const slug of ['ours-one', 'ours-two', 'ours-one']) await toolhost.callTool(slug, 'some-token', 'get');
-    assert.equal(upstream.connections, 1);
-    for (let n = 0; n < 3; n += 1) await toolhost.callTool('theirs', 'some-token', 'get');
-    assert.equal(upstream.connections, 2);
+    let ours = 0;
+    await inSequence(async (call) => {
+      const manager = await toolhost.key({ workspace: 'other' });
+      for (const slug of ['ours-one', 'ours-two']) await toolhost.createServer(serverAt(slug, upstream.url));
+      await toolhost.rest('POST', '/servers', { key: manager, body: serverAt('theirs', upstream.url) });
+      for (const slug of ['ours-one', 'ours-two', 'ours-one']) await call(slug);
+      ours = upstream.connections;
+      for (let n = 0; n < 3; n += 1) await call('theirs');
+    });
+    assert.deepEqual([ours, upstream.connections], [1, 2]);
   });
 
   it('[sec M1] carry one request at a time, and discard unasked answers', async () => {

@@ -121,7 +121,9 @@ describe('[find B1] a process whose clock is wrong', () => {
     const make = (more: object) => right.rest('POST', '/keys', { body: { name: 'n', scopes: ['call'], ...more } });
     const at = new Date(Date.now() + hour).toISOString();
     assert.equal((await make({ expires_at: at })).body.expires_at, at);
-    assert.ok(Math.abs(Date.parse(String((await make({ expires_in: 3600 })).body.expires_at)) - Date.parse(at)) < 5000);
+    assert.ok(
+      Math.abs(Date.parse(String((await make({ expires_in: 3600 })).body.expires_at)) - Date.parse(at)) < 60_000,
+    );
     for (const wrong of [
       { expires_at: at, expires_in: 3600 },
       { expires_in: 0 },
