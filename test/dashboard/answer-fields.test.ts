@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('what a tool reads of an answer, in the editor', () => {
@@ -36,7 +37,7 @@ describe('what a tool reads of an answer, in the editor', () => {
       await button(page, 'More about id').click();
       await field(page, 'Pattern').fill('^[a-z]+$');
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
     });
     const { body } = await toolhost.rest('GET', '/servers/answered');
     const [stored] = (body.config as Json).tools as Json[];

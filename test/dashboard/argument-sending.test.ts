@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('how an argument is sent, in the editor', () => {
@@ -35,7 +36,7 @@ describe('how an argument is sent, in the editor', () => {
       await open('version', 2);
       await field(page, 'Constant of version').fill('2026-01');
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
     });
     const { body } = await toolhost.rest('GET', '/servers/sent');
     const [stored] = (body.config as Json).tools as Json[];
@@ -81,7 +82,7 @@ describe('how an argument is sent, in the editor', () => {
         .waitFor();
       await field(page, 'File name of file').fill(':name');
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
     });
     const { body } = await toolhost.rest('GET', '/servers/named');
     const [stored] = (body.config as Json).tools as Json[];

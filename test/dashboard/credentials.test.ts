@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const tool = {
@@ -34,7 +35,7 @@ describe('credentials and what holds for all tools, in the editor', () => {
       await field(page, 'Token endpoint').fill('https://login.example.com/token');
       await field(page, 'Id of the client').fill('my-client');
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
     });
     assert.deepEqual((await configOf('two-keys')).authentication, [
       authentication,
@@ -64,7 +65,7 @@ describe('credentials and what holds for all tools, in the editor', () => {
       await field(page, 'Value of variable 1').fill('staging.example.com');
       await field(page, 'Description of variable 1').fill('The host of the API');
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
     });
     const { base_url, headers, variables } = await configOf('wide');
     assert.deepEqual(

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -25,7 +26,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       await json.fill((await json.inputValue()).replace('From the form', 'From the JSON'));
       await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
       await field(page, 'Description').fill('Another');
       await button(page, 'Discard').click();
       assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
@@ -102,10 +103,10 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       await button(page, 'Copy callback URL').waitFor();
       await choose(page, 'Method', 'POST');
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
       await secret.fill('second-secret-of-the-client');
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 3').waitFor();
+      await toasted(page, 'Saved as version 3');
       await eventually(async () => assert.ok(!(await page.content()).includes('second-secret')));
     });
   });

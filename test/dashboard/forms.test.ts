@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import { eventually } from '../support/eventually.ts';
 
 describe('bad input in the editor of a server', { concurrency: 2 }, () => {
@@ -175,7 +176,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
       await page.getByText('1 problem to solve').waitFor();
       await others.fill('{"minimum": 3}');
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
     });
   });
 

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import { openApi } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -91,7 +92,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
       assert.equal(await descriptionOf('merged', 'get_thing6'), undefined);
       assert.equal(await descriptionOf('merged', 'get_thing7'), 'Get one of the things number 7');
       await button(page, 'Undo: restore version 4').click();
-      await page.getByText('Version 4 is restored as version 6').waitFor();
+      await toasted(page, 'Version 4 is restored as version 6');
       assert.equal(await descriptionOf('merged', 'get_thing1'), 'My own words for thing 1.');
     });
   });
@@ -143,7 +144,7 @@ describe('importing again, in the dashboard', { concurrency: 2 }, () => {
     await toolhost.rest('POST', '/import', { body: { mode: 'create', url, slug: 'drifting', include: ['*'] } });
     await dashboard.at('/servers/drifting/import', async (page) => {
       await page.getByRole('switch', { name: 'Check it every day' }).click();
-      await page.getByText('The description is checked every day').waitFor();
+      await toasted(page, 'The description is checked every day');
       serves(summaries(3));
       await button(page, 'Check now').click();
       await page.getByText('Since the last import: 1 new operation.').waitFor();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import { eventually } from '../support/eventually.ts';
 import { drawn, holdAnswers } from '../support/upstreams/held-answers.ts';
 
@@ -91,12 +92,12 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       const answer = await saves.next();
       await field(page, 'Description').fill('First text, and a second');
       await answer();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
       await page.getByText('Unsaved changes').waitFor();
       assert.equal(await field(page, 'Description').inputValue(), 'First text, and a second');
       await saves.stop();
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 3').waitFor();
+      await toasted(page, 'Saved as version 3');
       await page.getByText('Everything is saved').waitFor();
       const { body } = await dashboard.toolhost.rest('GET', '/servers/typed-on');
       assert.equal((body.config as { description: string }).description, 'First text, and a second');
@@ -113,7 +114,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
       await json.fill('{ "name": "Half');
       await answer();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
       assert.equal(await json.inputValue(), '{ "name": "Half');
     });
   });
@@ -129,7 +130,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       await field(page, 'Secret name').fill('SECOND');
       await value.fill('second value');
       await answer();
-      await page.getByText('Stored the secret FIRST').waitFor();
+      await toasted(page, 'Stored the secret FIRST');
       assert.equal(await field(page, 'Secret name').inputValue(), 'SECOND');
       assert.equal(await value.inputValue(), 'second value');
     });

@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import type { Browser, Page } from 'playwright-core';
 import { launchChromium } from '../support/browser/chromium.ts';
 import { button, contextOf, field, type Person, saysAtField } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import { serverAt } from '../support/configs.ts';
 import { operate } from '../support/toolhost/operate.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -62,14 +63,14 @@ describe('limits in the dashboard', () => {
       await page.keyboard.press('Tab');
       await page.keyboard.type('9000');
       await page.keyboard.press('Enter');
-      await page.getByText('Saved the limits').waitFor();
+      await toasted(page, 'Saved the limits');
       await page.getByText('250 counts, the limit of the whole workspace.').waitFor();
       const { calls_per_second, concurrent_calls } = await limitsOf('limited');
       assert.deepEqual(calls_per_second, { limit: 120, from: 'set', set: 120 });
       assert.deepEqual(concurrent_calls, { limit: 250, from: 'workspace', set: 9000 });
 
       await button(page, 'Use the defaults').click();
-      await page.getByText('The default limits count').waitFor();
+      await toasted(page, 'The default limits count');
       await button(page, 'Use the defaults').waitFor({ state: 'detached' });
       assert.equal(await rate.inputValue(), '');
       assert.deepEqual((await limitsOf('limited')).calls_per_second, { limit: 60, from: 'default' });
@@ -85,7 +86,7 @@ describe('limits in the dashboard', () => {
       assert.equal(await atOnce.inputValue(), '0');
       await atOnce.fill('7');
       await button(page, 'Save limits').click();
-      await page.getByText('Saved the limits').waitFor();
+      await toasted(page, 'Saved the limits');
       assert.deepEqual((await limitsOf('mistyped')).concurrent_calls, { limit: 7, from: 'set', set: 7 });
     });
   });
@@ -100,7 +101,7 @@ describe('limits in the dashboard', () => {
       await saysAtField(day, /Allowed: a whole number from 1 to 1,000,000,000, or nothing for the default/);
       await day.fill('20000');
       await button(page, 'Save limits').click();
-      await page.getByText('Saved the limits').waitFor();
+      await toasted(page, 'Saved the limits');
       assert.deepEqual((await limitsOf('rationed')).calls_per_day, { limit: 20_000, from: 'set', set: 20_000 });
     });
   });

@@ -13,6 +13,7 @@ import {
   startDashboard,
 } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const viewer: Person = { name: 'Vera', role: 'viewer' };
@@ -117,7 +118,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
       async (page, context) => {
         await field(page, 'Workspace name').fill('The garden');
         await button(page, 'Rename').click();
-        await page.getByText('Renamed the workspace').waitFor();
+        await toasted(page, 'Renamed the workspace');
         // The address of local mode's one person.
         await field(page, 'Invite by e-mail address').fill('you@localhost.example');
         await button(page, 'Invite').click();
@@ -190,11 +191,11 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
       '/settings',
       async (page) => {
         await choose(page, 'Role of Ada', 'Viewer');
-        await page.getByText('The role is viewer now; one API key that they made still works').waitFor();
+        await toasted(page, 'The role is viewer now; one API key that they made still works');
         await button(page, 'Remove Ada').click();
         await page.getByRole('dialog').getByText('They made one API key that still works').waitFor();
         await button(page.getByRole('dialog'), 'Remove member').click();
-        await page.getByText('Removed the member', { exact: true }).waitFor();
+        await toasted(page, /^Removed the member$/);
         await button(page, 'Remove Ed').click();
         await page
           .getByRole('dialog')
@@ -203,7 +204,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         await checkPage(page);
         await page.getByRole('checkbox', { name: 'Revoke them too' }).check();
         await button(page.getByRole('dialog'), 'Remove member').click();
-        await page.getByText('Removed the member and revoked 2 API keys').waitFor();
+        await toasted(page, 'Removed the member and revoked 2 API keys');
         await page.goto('/keys');
         await page.getByText('Made by Ada; its maker has left the workspace.').waitFor();
         assert.equal(await page.getByText('its maker has left').count(), 1, 'of a revoked key it does not matter');

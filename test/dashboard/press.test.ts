@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import { drawn, holdAnswers } from '../support/upstreams/held-answers.ts';
 
 /** Presses the pointer's button in the middle of something, and lets go where it was pressed. */
@@ -115,7 +116,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
       await field(page, 'Description').fill('Makes it savable.');
       await page.getByRole('combobox', { name: 'Fields to keep', exact: true }).pressSequentially('id');
       await press(page, button(page, 'Save'));
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
       const { body } = await dashboard.toolhost.rest('GET', '/servers/kept-tags');
       const [tool] = (body.config as { tools: { response_fields: string[] }[] }).tools;
       assert.deepEqual(tool?.response_fields, ['name', 'id']);

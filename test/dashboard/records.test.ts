@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
 import { button, choose, type Dashboard, field, personSession, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -113,7 +114,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
       async (page) => {
         await field(page, 'Workspace name').fill('Audited');
         await button(page, 'Rename').click();
-        await page.getByText('Renamed the workspace').first().waitFor();
+        await toasted(page, 'Renamed the workspace');
         await page.goto('/audit');
         const changes = page.getByRole('table', { name: 'Changes' }).getByRole('row');
         const renamed = changes.filter({ hasText: 'Renamed the workspace' });
@@ -124,7 +125,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
         await personSession(dashboard.toolhost, member);
         await page.goto('/settings');
         await choose(page, 'Role of Promoted', 'Editor');
-        await page.getByText('The role is editor now').waitFor();
+        await toasted(page, 'The role is editor now');
         await page.goto('/audit');
         await changes
           .filter({ hasText: 'Changed the limits of a server' })

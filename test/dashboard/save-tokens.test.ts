@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, type Dashboard, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const item = (id: number) => ({
@@ -65,12 +66,12 @@ describe('saving tokens in the dashboard', () => {
       assert.equal(await box('user.name').isChecked(), false);
       await box('url').check();
       await button(section, 'Save these fields').click();
-      await page.getByText('Saved the fields of read').first().waitFor();
+      await toasted(page, 'Saved the fields of read');
       assert.deepEqual(await stored(), { version: 2, fields: ['id', 'title', 'url', 'html_url', 'user.login'] });
       await section.getByText(/With the fields of now they are \d+ tokens/).waitFor();
       await button(section, 'Keep all').click();
       await button(section, 'Save these fields').click();
-      await page.getByText('Saved the fields of read').nth(1).waitFor();
+      await toasted(page, 'Saved the fields of read');
       assert.deepEqual(await stored(), { version: 3, fields: undefined });
     });
   });

@@ -12,6 +12,7 @@ import { eventually } from '../eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 import { launchChromium } from './chromium.ts';
+import { watchToasts } from './toasts.ts';
 
 export type Person = { name: string; role?: Role; workspace?: string };
 
@@ -42,6 +43,7 @@ export async function stillContext(
 ): Promise<BrowserContext> {
   const context = await browser.newContext({ baseURL: toolhost.url, reducedMotion: 'reduce', ...options });
   context.setDefaultTimeout(patienceMs);
+  await watchToasts(context);
   return context;
 }
 
