@@ -143,9 +143,15 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
     await dashboard.at('/servers', async (page) => {
       for (const [path, source, table] of lists) {
         const held = Promise.withResolvers<void>();
+        const again = Promise.withResolvers<void>();
+        let isRefused = true;
         const mine = (url: URL) => url.pathname === `/api/v1${source}`;
         await page.route(mine, async (route) => {
           await held.promise;
+          if (!isRefused) {
+            await again.promise;
+            return route.fallback();
+          }
           await route.fulfill({
             status: 503,
             contentType: 'application/problem+json',
@@ -157,9 +163,12 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
         held.resolve();
         const alert = page.getByRole('main').getByRole('alert').filter({ hasText: 'A short pause.' });
         await alert.waitFor();
-        await page.unroute(mine);
+        // Some lists ask again by themselves: what they get must not take the button away before it is pressed.
+        isRefused = false;
         await button(alert, 'Try again').click();
+        again.resolve();
         await alert.waitFor({ state: 'hidden' });
+        await page.unroute(mine);
         if (table) await page.getByRole('table', { name: table, exact: true }).waitFor();
         else await page.getByRole('heading', { level: 2 }).first().waitFor();
       }
