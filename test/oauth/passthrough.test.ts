@@ -30,7 +30,7 @@ describe('passthrough, the specification to the letter', () => {
     assert.match(access_token, /^provider-access-\d+$/);
     assert.match(refresh_token, /^thp_/);
     assert.deepEqual(rest, { token_type: 'Bearer' });
-    assert.ok(expires_in > 3590 && expires_in <= 3600);
+    assert.ok(expires_in > 3540 && expires_in <= 3600);
     assert.notEqual((await world.call(slug, access_token)).isError, true);
     assert.equal(world.upstream.take()[0]?.headers.authorization, `Bearer ${access_token}`);
   });

@@ -211,14 +211,15 @@ describe('renewing the provider’s tokens', () => {
 
   it('serves other logins while a provider does not answer for one', async () => {
     const { access_token: other } = await world.tokens(client);
+    const unaffected = await world.serve();
+    const itsClient = await world.client(unaffected);
     world.wait(nearlyOverMs);
     world.provider.onToken(() => 'hold');
     world.provider.takeTokens();
     const calling = [rawCall(), rawCall()];
     const held = await world.provider.waitForToken();
-    const unaffected = await world.serve();
     world.provider.onToken();
-    const tokens = await world.tokens(await world.client(unaffected));
+    const tokens = await world.tokens(itsClient);
     assert.notEqual((await world.call(unaffected, tokens.access_token)).isError, true);
     assert.notEqual((await world.call(slug, other)).isError, true);
     held.release({ status: 500 });
