@@ -58,7 +58,7 @@ describe('toolhost keys', () => {
     assert.deepEqual(made.scopes, ['manage', 'call']);
     assert.equal(await statusWith(made.key), 200);
     assert.deepEqual(await toolhostJson(['keys', 'revoke', made.id], { env }), { revoked: made.id });
-    await eventually(async () => assert.equal(await statusWith(made.key), 401), 2000);
+    await eventually(async () => assert.equal(await statusWith(made.key), 401), 10_000);
     const again = await toolhost(['keys', 'revoke', made.id], { env });
     assert.deepEqual([again.code, again.stdout], [1, '']);
     assert.match(again.stderr, /^error: there is no such key in this workspace, or it is revoked already\n$/);
