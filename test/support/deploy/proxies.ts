@@ -21,7 +21,7 @@ type Kind = {
   paths: readonly [string, ...string[]];
   debianPackage: string;
   args: (file: string, folder: string) => string[];
-  /** The configuration of the page on a loopback port, without TLS and its files. */
+  /** The configuration of the page on a loopback port, without TLS and its files. A replica that is only slow is not taken for a dead one. */
   local: (text: string, port: number, folder: string) => string;
 };
 
@@ -44,13 +44,16 @@ const kinds: Record<string, Kind> = {
     debianPackage: 'caddy',
     args: (file) => ['run', '--adapter', 'caddyfile', '--config', file],
     local: (text, port) =>
-      `{\n  admin off\n}\n${text.replace(/^tools\.example\.com/m, `http://tools.example.com:${port}`)}`,
+      `{\n  admin off\n}\n${text
+        .replace(/^tools\.example\.com/m, `http://tools.example.com:${port}`)
+        .replace('health_timeout 2s', 'health_timeout 60s')}`,
   },
   haproxy: {
     paths: ['/usr/sbin/haproxy', '/opt/homebrew/bin/haproxy'],
     debianPackage: 'haproxy',
     args: (file) => ['-db', '-f', file],
-    local: (text, port) => text.replace(/bind :443 .*/, `bind 127.0.0.1:${port}`),
+    local: (text, port) =>
+      text.replace(/bind :443 .*/, `bind 127.0.0.1:${port}`).replace(/^defaults$/m, '$&\n  timeout check 60s'),
   },
 };
 
