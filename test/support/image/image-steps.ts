@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { root } from '../../files.ts';
 
 const run = promisify(execFile);
-const stepMs = 300_000;
+const stepMs = 900_000;
 
 /** What a container engine would know of the last stage. */
 export type BuiltImage = {

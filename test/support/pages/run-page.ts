@@ -12,7 +12,8 @@ import { freePort } from '../upstreams/listener.ts';
 import type { RecordingUpstream } from '../upstreams/recording-upstream.ts';
 import { type Block, preparation } from './blocks.ts';
 
-const limitMs = 60_000;
+/** For a whole page, in which only a command that hangs comes to its end. */
+const limitMs = 600_000;
 
 /**
  * Runs blocks of one page one after the other in one shell, as a reader does. The service that they use has the worked

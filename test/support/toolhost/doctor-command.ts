@@ -6,12 +6,15 @@ import type { ClientVerdict } from '../../../src/doctor/client-verdicts.ts';
 import { beginToolhost, toolhost } from './toolhost-command.ts';
 
 type Report = { healthy: boolean; checks: Check[]; clients: ClientVerdict[] };
+/** Its default of 10 s is shorter than a busy machine may take. A test that gives its own counts, because the last one does. */
+const patient = ['--timeout', '300'];
+
 export type Examined = Report & { code: number | null; stderr: string };
 
 /** What `toolhost doctor --json` finds. */
 export async function examine(url: string, token?: string, ...more: string[]): Promise<Examined> {
   const env = token === undefined ? {} : { TOOLHOST_TOKEN: token };
-  const { code, stdout, stderr } = await toolhost(['doctor', url, '--json', ...more], { env });
+  const { code, stdout, stderr } = await toolhost(['doctor', url, '--json', ...patient, ...more], { env });
   return { code, stderr, ...(JSON.parse(stdout) as Report) };
 }
 
@@ -21,7 +24,7 @@ export async function examineWithLogin(
   person: (address: string) => Promise<string | URL> = redirectOf,
   ...more: string[]
 ): Promise<Examined> {
-  const child = beginToolhost(['doctor', url, '--json', '--login', ...more], {});
+  const child = beginToolhost(['doctor', url, '--json', '--login', ...patient, ...more], {});
   const ended = once(child, 'close') as Promise<[number | null]>;
   const stdout = text(child.stdout);
   let stderr = '';

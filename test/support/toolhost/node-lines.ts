@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { root } from '../../files.ts';
 
 const run = promisify(execFile);
-const installMs = 300_000;
+const installMs = 900_000;
 
 /** Runs the npm of this machine, with its settings and its cache. @throws Error with what npm wrote */
 export async function npm(args: readonly string[], cwd: string): Promise<string> {

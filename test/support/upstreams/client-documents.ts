@@ -6,7 +6,7 @@ import type { Resolve } from '../../../src/outbound/connector.ts';
 import { type EgressAllow, parseEgressAllow } from '../../../src/outbound/egress.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 import { selfSigned } from './certificate.ts';
-import { startWebPortListener } from './listener.ts';
+import { listenOnWebPort } from './listener.ts';
 import type { Answer } from './recording-upstream.ts';
 
 /** A web site that clients describe themselves on, at a public name that stands for this machine. */
@@ -50,9 +50,7 @@ export async function startClientDocuments(): Promise<ClientDocumentSite> {
   server.on('connection', () => {
     connections += 1;
   });
-  const { port, close } = await startWebPortListener();
-  await close();
-  await once(server.listen(port, '127.0.0.1'), 'listening');
+  const port = await listenOnWebPort(server);
   const origin = `https://${hostname}:${port}`;
 
   const serve: ClientDocumentSite['serve'] = (path, answer) => {

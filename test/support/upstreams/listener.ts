@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Socket } from 'node:net';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
 /** Accepts and counts connections, and never answers: it proves that nothing connected. */
 export type Listener = { readonly port: number; readonly connections: number; close(): Promise<void> };
@@ -30,7 +30,14 @@ export async function startListener(host = '127.0.0.1', port = 0): Promise<Liste
 }
 
 /** A listener on a port that a configuration may name without the operator's leave. */
-export const startWebPortListener = (host = '127.0.0.1') => listenWithin(8100, 8999, host);
+export const startWebPortListener = (host = '127.0.0.1') => onFreePort(8100, 8999, (port) => startListener(host, port));
+
+/** Lets a server of a test's own listen on such a port, and gives it. */
+export const listenOnWebPort = (server: Server) =>
+  onFreePort(8100, 8999, async (port) => {
+    await once(server.listen(port, '127.0.0.1'), 'listening');
+    return port;
+  });
 
 /**
  * A port on which nothing listens, for a program that must be given one or that must find nothing there. It is below the
@@ -43,16 +50,22 @@ export async function freePort(): Promise<number> {
 
 /** Several of them, which differ. */
 export async function freePorts(count: number): Promise<number[]> {
-  const listeners = await Promise.all(Array.from({ length: count }, () => listenWithin(12_000, 32_000, '127.0.0.1')));
+  const listeners = await Promise.all(
+    Array.from({ length: count }, () => onFreePort(12_000, 32_000, (port) => startListener('127.0.0.1', port))),
+  );
   await Promise.all(listeners.map((listener) => listener.close()));
   return listeners.map(({ port }) => port);
 }
 
 /** Listens on any free port from `first` on, and below `end`. */
-async function listenWithin(first: number, end: number, host: string): Promise<Listener> {
+async function onFreePort<Result>(
+  first: number,
+  end: number,
+  listen: (port: number) => Promise<Result>,
+): Promise<Result> {
   for (;;) {
     try {
-      return await startListener(host, randomInt(first, end));
+      return await listen(randomInt(first, end));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
     }
