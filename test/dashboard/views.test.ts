@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
 import { eventually } from '../support/eventually.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -63,7 +64,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await section.getByText(/Once it is saved, agents reach it at .*\/mcp\/edited\/support\./).waitFor();
       assert.equal(await link.count(), 0);
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 2').waitFor();
+      await toasted(page, 'Saved as version 2');
       await button(section, 'support').click();
       await button(section, 'Copy the address of support').waitFor();
       assert.equal(await link.getAttribute('href'), '/servers/edited/connect?view=support');
@@ -77,7 +78,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await button(section, 'Remove the view support').click();
       await section.getByText('No views yet').waitFor();
       await button(page, 'Save').click();
-      await page.getByText('Saved as version 3').waitFor();
+      await toasted(page, 'Saved as version 3');
       assert.equal(await viewsOf('edited'), undefined);
     });
   });

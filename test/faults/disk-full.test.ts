@@ -3,10 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshCall } from '../support/fresh-request.ts';
+import { freshCall, untilServed } from '../support/fresh-request.ts';
 import { type Disk, limitedDisk, smallDisk } from '../support/store/full-disk.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
@@ -50,14 +49,7 @@ for (const [name, make] of kinds) {
       const text = await response.text();
       return { status: response.status, headers: response.headers, text, body: JSON.parse(text) as Json };
     };
-    /** A busy machine makes lists wait longer than they may; like any client, this asks again. */
-    const rest = async (method: string, path: string, body?: Json) => {
-      for (;;) {
-        const reply = await ask(method, `/api/v1${path}`, body);
-        if (reply.status !== 429) return reply;
-        await delay(Number(reply.headers.get('retry-after') ?? 1) * 1000);
-      }
-    };
+    const rest = (method: string, path: string, body?: Json) => untilServed(() => ask(method, `/api/v1${path}`, body));
     const called = async () => ((await rest('GET', '/calls?outcome=ok&limit=200')).body.calls as Json[]).length;
 
     it('[sec G5] writes answer 503, reads and calls go on, and the service recovers with nothing lost', async () => {

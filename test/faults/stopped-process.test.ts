@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { usualSurroundings } from '../../src/process/start.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshCall } from '../support/fresh-request.ts';
+import { freshCall, untilServed } from '../support/fresh-request.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -66,13 +66,11 @@ describe('a process that is stopped for a while and goes on', () => {
     return reply.text;
   };
   const get = async (path: string) => {
-    for (;;) {
+    const { body } = await untilServed(async () => {
       const reply = await fetch(`${child.url}/api/v1${path}`, { headers: { authorization: `Bearer ${key}` } });
-      const body = (await reply.json()) as Json;
-      if (reply.status !== 429) return body;
-      // A busy machine makes lists wait longer than they may; like any client, this asks again.
-      await delay(Number(reply.headers.get('retry-after') ?? 1) * 1000);
-    }
+      return { status: reply.status, headers: reply.headers, body: (await reply.json()) as Json };
+    });
+    return body;
   };
   const failures = async (at = 0) => ((await get('/servers/things/limits')).upstreams as Json[])[at] as Json;
   /** Calls that have reached the upstream when the process stops. */

@@ -125,7 +125,8 @@ describe('[find A4] reports', () => {
       const tooMany = replies.filter(({ text }) => /16 others of this workspace wait already/.test(text));
       assert.equal(tooMany.length, 3);
       for (const { status, headers } of tooMany) assert.deepEqual([status, headers.get('retry-after')], [429, '1']);
-      // On a busy machine the lock may be held for longer than the others may wait.
+      // The one that had begun is answered; on a busy machine the lock may be held for longer than the others may wait.
+      assert.ok(replies.some(({ status }) => status === 200));
       for (const { status, text } of replies.filter((reply) => !tooMany.includes(reply)))
         assert.ok(status === 200 || (status === 429 && /was not begun within 5 s/.test(text)), text);
     } finally {

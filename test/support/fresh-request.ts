@@ -44,19 +44,36 @@ export async function freshRequest(
   };
 }
 
+type Refusable = { status: number; headers: Headers | IncomingHttpHeaders };
+
+const isOverLimit = ({ status }: Refusable) => status === 429;
+
 /**
- * A `tools/call`, of the tool `get` unless said otherwise, on a connection of its own. A busy machine may overload a
- * process, which then refuses calls before they are made; like any client, this one waits and calls again.
+ * Asks until the answer is no refusal. A busy machine overloads a process, and makes lists wait longer than they may; like
+ * any client, this one waits as long as each refusal says and asks again.
  */
+export async function untilServed<Reply extends Refusable>(
+  ask: () => Promise<Reply>,
+  isRefused: (reply: Reply) => boolean = isOverLimit,
+): Promise<Reply> {
+  for (;;) {
+    const reply = await ask();
+    if (!isRefused(reply)) return reply;
+    const { headers } = reply;
+    const seconds = headers instanceof Headers ? headers.get('retry-after') : headers['retry-after'];
+    await delay(Number(seconds ?? 1) * 1000);
+  }
+}
+
+/** A `tools/call`, of the tool `get` unless said otherwise, on a connection of its own, made again while it is refused. */
 export async function freshCall(
   url: string,
   slug: string,
   { tool: name = 'get', ...options }: FreshRequest & { tool?: string } = {},
 ): Promise<FreshReply> {
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, arguments: {} } };
-  for (;;) {
-    const reply = await freshRequest(`${url}/mcp/${slug}`, { ...options, body });
-    if (reply.status !== 503 || !/overloaded for the moment; this call was not made/.test(reply.text)) return reply;
-    await delay(Number(reply.headers['retry-after'] ?? 1) * 1000);
-  }
+  return untilServed(
+    () => freshRequest(`${url}/mcp/${slug}`, { ...options, body }),
+    ({ status, text: said }) => status === 503 && /overloaded for the moment; this call was not made/.test(said),
+  );
 }

@@ -9,7 +9,7 @@ import pg from 'pg';
 import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
+import { freshCall, freshRequest, loadPauseMs, untilServed } from '../support/fresh-request.ts';
 import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
 import { clientWithId, registerClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
@@ -117,13 +117,11 @@ describe('the last released version and this one on one PostgreSQL', () => {
     const session = await signIn(createBrowser());
     const asPerson = async (method: string, path: string, body?: Json): Promise<Json> => {
       const headers = { cookie: `toolhost-session=${session}`, origin: proxy.url, 'sec-fetch-site': 'same-origin' };
-      for (;;) {
-        const reply = await freshRequest(`${proxy.url}/api/v1${path}`, { method, headers, ...(body && { body }) });
-        if (reply.status < 300) return reply.body;
-        // A busy machine makes lists wait longer than they may; nothing was done then, and any client asks again.
-        assert.equal(reply.status, 429, `${method} ${path}: ${reply.status} ${reply.text}`);
-        await delay(Number(reply.headers['retry-after'] ?? 1) * 1000);
-      }
+      const reply = await untilServed(() =>
+        freshRequest(`${proxy.url}/api/v1${path}`, { method, headers, ...(body && { body }) }),
+      );
+      assert.ok(reply.status < 300, `${method} ${path}: ${reply.status} ${reply.text}`);
+      return reply.body;
     };
     await asPerson('POST', '/servers', serverAt('stored', upstream.url, stored));
     await asPerson('PUT', '/servers/stored/secrets/TOKEN', { value: 'secret-0' });

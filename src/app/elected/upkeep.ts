@@ -62,7 +62,7 @@ async function prune(
     auditFrom: now - config.auditRetentionDays * dayMs,
     mostVersions: config.quotas.versions,
     pause,
-    onEnded: (ended: EndedLogins) => log.warn(ended, 'upkeep ended logins beyond a limit'),
+    onLoginsEnded: (ended: EndedLogins) => log.warn(ended, 'upkeep ended logins beyond a limit'),
   };
   const failures: unknown[] = [];
   for (const { prune: pruneTables } of prunings) {

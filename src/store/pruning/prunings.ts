@@ -35,7 +35,7 @@ export type Round = {
   /** Number of versions kept of a server whose workspace has no quota of its own. */
   mostVersions: number;
   pause: Pause;
-  onEnded: LoginEnding['onEnded'];
+  onLoginsEnded: LoginEnding['onEnded'];
 };
 
 type Pruning = { tables: readonly (keyof Tables)[]; prune(round: Round): Promise<unknown> };
@@ -65,7 +65,7 @@ export const prunings: readonly Pruning[] = [
   { tables: ['processes'], prune: ({ records, now }) => pruneProcesses(records, now - processesKeptMs) },
   {
     tables: ['authorizations', 'codes', 'tokens', 'handed_out_tokens'],
-    prune: ({ records, now, pause, onEnded }) => pruneOAuth(records, dayMs, { now, pause, onEnded }),
+    prune: ({ records, now, pause, onLoginsEnded: onEnded }) => pruneOAuth(records, dayMs, { now, pause, onEnded }),
   },
   {
     tables: ['grants'],

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
-import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../configs.ts';
-import { freshRequest } from '../fresh-request.ts';
+import { freshRequest, untilServed } from '../fresh-request.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
 type Entry = { version: number; secrets: Set<string>; deleted: boolean };
@@ -99,17 +98,14 @@ async function send(
   return { status: response.status, body: (await response.json()) as Json };
 }
 
-/**
- * What is stored. A busy machine makes lists slow, and those of one workspace take a part of the time only; like any
- * client, this one waits and asks again when it is refused for that.
- */
+/** What is stored. */
 async function read(url: string, key: string, path: string): Promise<Json> {
-  for (;;) {
-    const { status, headers, text, body } = await freshRequest(`${url}/api/v1${path}`, { key });
-    if (status === 200) return body;
-    assert.ok(status === 429 || status === 503, `GET ${path}: ${status} ${text}`);
-    await delay(Number(headers['retry-after'] ?? 1) * 1000);
-  }
+  const { status, text, body } = await untilServed(
+    () => freshRequest(`${url}/api/v1${path}`, { key }),
+    (reply) => reply.status === 429 || reply.status === 503,
+  );
+  assert.equal(status, 200, `GET ${path}: ${text}`);
+  return body;
 }
 
 async function list(url: string, key: string, path: string, field: string): Promise<Json[]> {

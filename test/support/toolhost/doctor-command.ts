@@ -6,10 +6,10 @@ import type { ClientVerdict } from '../../../src/doctor/client-verdicts.ts';
 import { beginToolhost, toolhost } from './toolhost-command.ts';
 
 type Report = { healthy: boolean; checks: Check[]; clients: ClientVerdict[] };
-/** Its default of 10 s is shorter than a busy machine may take. A test that gives its own counts, because the last one does. */
-const patient = ['--timeout', '300'];
-
 export type Examined = Report & { code: number | null; stderr: string };
+
+/** The usual 10 s are less than a busy machine may take. Where a test gives a time of its own, that comes last and counts. */
+const patient = ['--timeout', '300'];
 
 /** What `toolhost doctor --json` finds. */
 export async function examine(url: string, token?: string, ...more: string[]): Promise<Examined> {
