@@ -12,7 +12,6 @@ import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { freshCall, freshRequest, loadPauseMs } from '../support/fresh-request.ts';
 import { type HangingJob, hangingJob, hangingJobs } from '../support/hanging-job.ts';
-import { patientUrl } from '../support/store/patient-limits.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
@@ -244,7 +243,7 @@ describe('two replicas that are restarted in turn under load', () => {
   });
 
   it('[sec G4] fail no call', async () => {
-    const env = production(dataDir, upstream, { DATABASE_URL: patientUrl(await postgres.createDatabase()) });
+    const env = production(dataDir, upstream, { DATABASE_URL: await postgres.createDatabase() });
     const key = await prepare(env, dataDir, upstream);
     upstream.on('*', () => ({ ...answer, delayMs: 20 }));
     const proxy = await startRoundRobin();

@@ -14,7 +14,6 @@ import { freshCall, freshRequest } from '../support/fresh-request.ts';
 import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
 import { registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
 import { Ledger } from '../support/store/ledger.ts';
-import { patientUrl } from '../support/store/patient-limits.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
@@ -58,7 +57,7 @@ for (const engine of engines) {
         CONCURRENT_CALLS: '0',
         CONCURRENT_CALLS_PER_KEY: '0',
         TRUSTED_PROXIES: '1',
-        ...(postgres && { DATABASE_URL: patientUrl(await postgres.createDatabase()) }),
+        ...(postgres && { DATABASE_URL: await postgres.createDatabase() }),
       };
       const toolhost = await startToolhost({ dataDir, env });
       key = await toolhost.key();
@@ -362,7 +361,7 @@ describe('workers whose database is away', () => {
     const child = await startChildToolhost({
       DATA_DIR: dataDir,
       MASTER_KEY: randomBytes(32).toString('base64'),
-      DATABASE_URL: patientUrl(await postgres.createDatabase()),
+      DATABASE_URL: await postgres.createDatabase(),
       WORKERS: '2',
     });
     try {

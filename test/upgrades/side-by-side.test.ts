@@ -13,7 +13,6 @@ import { freshCall, freshRequest, loadPauseMs, untilServed } from '../support/fr
 import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
 import { clientWithId, registerClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
-import { patientUrl } from '../support/store/patient-limits.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { installPreviousVersion, type PreviousVersion } from '../support/toolhost/previous-version.ts';
@@ -54,7 +53,7 @@ describe('the last released version and this one on one PostgreSQL', () => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-upgrade-'));
     const ports = [upstream.port, ...provider.ports];
     env = {
-      DATABASE_URL: patientUrl(await postgres.createDatabase()),
+      DATABASE_URL: await postgres.createDatabase(),
       MASTER_KEY: randomBytes(32).toString('base64'),
       BASE_URL: proxy.url,
       DATA_DIR: folder,

@@ -8,7 +8,15 @@ export const patientLimits: PostgresLimits = {
   cancel: 60_000,
 };
 
-/** A URL of the database with which a connection may take as long, where the URL does not say how long. */
+/** A URL of the database with which a connection may take as long, where it is a URL that does not say how long. */
 export function patientUrl(url: string): string {
-  return /[?&]connect_timeout=/.test(url) ? url : `${url}${url.includes('?') ? '&' : '?'}connect_timeout=60`;
+  return !URL.canParse(url) || /[?&]connect_timeout=/.test(url)
+    ? url
+    : `${url}${url.includes('?') ? '&' : '?'}connect_timeout=60`;
+}
+
+/** An environment with which the connections to its database, where it names one, may take as long. */
+export function patientEnvironment(env: Record<string, string>): Record<string, string> {
+  const { DATABASE_URL } = env;
+  return DATABASE_URL ? { ...env, DATABASE_URL: patientUrl(DATABASE_URL) } : env;
 }

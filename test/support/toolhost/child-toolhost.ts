@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { patientEnvironment } from '../store/patient-limits.ts';
 
 /** `toolhost serve` in a separate process. */
 export type ChildToolhost = {
@@ -27,7 +28,7 @@ export async function startChildToolhost(
   args: readonly string[] = ['serve'],
 ): Promise<ChildToolhost> {
   const child = spawn(program, args, {
-    env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...env },
+    env: { PATH: process.env.PATH ?? '', PORT: '0', DEMO: '0', QUOTAS: 'writes=0', ...patientEnvironment(env) },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   const chunks: { from: 'stdout' | 'stderr'; chunk: Buffer }[] = [];

@@ -2,6 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { patientEnvironment } from '../store/patient-limits.ts';
 
 export const binary = resolve(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');
 /** Ends what hangs; far longer than any command takes on a busy machine. */
@@ -23,7 +24,7 @@ export function beginToolhost(
   { env = {}, cwd, program = binary }: CommandOptions,
 ): ChildProcessWithoutNullStreams {
   return spawn(program, args, {
-    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...env },
+    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...patientEnvironment(env) },
     ...(cwd !== undefined && { cwd }),
     timeout: limitMs,
     killSignal: 'SIGKILL',
