@@ -110,6 +110,18 @@ for (const engine of engines) {
       assert.ok(rows.every((row) => row.operation === 'loginsEnded' && row.target === grant.slug && row.at === now));
     });
 
+    it('[find A5] that ended before the upkeep was cut off are told too, and the next one tells of the others', async () => {
+      for (let n = 0; n < 300; n++) await insertGrant(db, { ...grant, id: `grt_${String(n).padStart(3, '0')}` });
+      const cutOff = async () => Promise.reject(new Error('another process is elected'));
+      const logins = () => told.map((ended) => ended.logins);
+      await assert.rejects(endLargeGrants(db, 1_000_000, { ...ending, pause: cutOff }), /another process is elected/);
+      assert.deepEqual(logins(), [110]);
+      await endLargeGrants(db, 1_000_000, ending);
+      assert.deepEqual(logins(), [110, 179]);
+      const { rows } = await findAuditEvents(db, grant.workspace_id, { limit: 10, after: undefined });
+      assert.equal(rows.length, 2);
+    });
+
     it('[find A5] are ended in statements of 10 MB, so that other writes do not wait', async () => {
       for (let n = 0; n < 300; n++) await insertGrant(db, { ...grant, id: `grt_${String(n).padStart(3, '0')}` });
       const left: number[] = [];

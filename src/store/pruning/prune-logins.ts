@@ -36,19 +36,24 @@ export async function pruneOAuth(db: Db, keptMs: number, ending: LoginEnding): P
   const isLeft = sql`revoked_at is null and created_at < ${now - keptMs}
     and not exists (select 1 from tokens where grant_id = grants.id)
     and not exists (select 1 from codes where grant_id = grants.id)`;
-  await endInSteps(db, isLeft, now, pause);
+  await endInSteps(db, isLeft, { now, pause });
   await endGrantsOfDeleted(db, now, pause);
   await endCrowdedGrants(db, mostOfServer, ending);
   await endLargeGrants(db, mostBytesOfWorkspace, ending);
 }
 
 /** Ends the grants for which a condition holds. They are found before they are changed: other writes would wait for a search. */
-function endInSteps(db: Db, where: RawBuilder<unknown>, now: number, pause?: Pause): Promise<number> {
-  return inSteps(async (most) => {
+async function endInSteps(
+  db: Db,
+  where: RawBuilder<unknown>,
+  { now, pause, onStep }: Pick<LoginEnding, 'now' | 'pause'> & { onStep?(ended: number): void },
+): Promise<void> {
+  await inSteps(async (most) => {
     const { rows } = await sql<{ id: string; bytes: number }>`
       select id, ${grantBytes} as bytes from grants where ${where} limit ${most}`.execute(db);
     const ids = firstOfBytes(rows, bytesAtOnce);
     const ended = await endGrants(db, ids, now, most);
+    onStep?.(ended);
     return ids.length < rows.length ? most : ended;
   }, pause);
 }
@@ -113,17 +118,29 @@ export async function endLargeGrants(db: Db, most: number, ending: LoginEnding):
 
 type Beyond = { server: ServerOfGrants; isLive: RawBuilder<unknown>; first: First; reason: string };
 
-/** Ends the grants of a server that were used as long ago as the first that is too many, and tells that they ended. */
+/**
+ * Ends the grants of a server that were used as long ago as the first that is too many, and tells that they ended. Also of
+ * those that had ended when it is cut off: the next round finds only the others.
+ */
 async function endUpTo(
   db: Db,
   { server, isLive, first, reason }: Beyond,
   { now, pause, onEnded }: LoginEnding,
 ): Promise<void> {
   const known = await db.selectFrom('grants').select('slug').where('id', '=', first.id).executeTakeFirst();
-  const logins = await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, now, pause);
-  const ended = { workspaceId: server.workspace_id, slug: known?.slug ?? server.server_id, logins, reason };
-  await insertEndedLogins(db, ended, now);
-  onEnded(ended);
+  let logins = 0;
+  const onStep = (ended: number) => {
+    logins += ended;
+  };
+  try {
+    await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, { now, pause, onStep });
+  } finally {
+    const ended = { workspaceId: server.workspace_id, slug: known?.slug ?? server.server_id, logins, reason };
+    if (logins > 0) {
+      onEnded(ended);
+      await insertEndedLogins(db, ended, now);
+    }
+  }
 }
 
 /** The most that each may have, so that all have no more than `most` together. */
