@@ -249,4 +249,37 @@ describe('[sec A10] [sec M8] a credential that an upstream has encoded', () => {
       assert.match(textOf(await one.toolhost.callTool(basic, token, 'run', {})), /no \[redacted\] here/);
     }
   });
+
+  it('is found with characters of any language and pictures, in any usual escape of them', async () => {
+    const basic = await one.serve({ method: 'GET' }, { authentication: { type: 'Basic' } });
+    const units: (spell: (unit: number) => string) => Spell = (spell) => (text) =>
+      Array.from({ length: text.length }, (_, at) => spell(text.charCodeAt(at))).join('');
+    const points: (spell: (point: number) => string) => Spell = (spell) => (text) =>
+      Array.from(text, (character) => spell(character.codePointAt(0) ?? 0)).join('');
+    const spells: Record<string, Spell> = {
+      JSON: units((unit) => `\\u${hexOf(unit, 4)}`),
+      'JSON, all but ASCII': units((unit) => (unit < 0x80 ? String.fromCharCode(unit) : `\\u${hexOf(unit, 4)}`)),
+      'JSON inside JSON': units((unit) => `\\\\u${hexOf(unit, 4)}`),
+      'the script escape': units((unit) => `%u${hexOf(unit, 4)}`),
+      'a part of a URL': encodeURIComponent,
+      'escapes of Ruby': points((point) => `\\u{${hexOf(point)}}`),
+      'escapes of Python': points((point) => `\\U${hexOf(point, 8)}`),
+      'HTML by numbers': points((point) => `&#${point};`),
+      'HTML by halves': units((unit) => `&#x${hexOf(unit)};`),
+    };
+    const unit = fc.constantFrom(...'abcXYZ789', 'ü', 'Ж', '漢', '€', '😀', '🔑', '𝒳', '🏁');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ unit, minLength: 8, maxLength: 20 }),
+        fc.constantFrom(...Object.keys(spells)),
+        async (secret, name) => {
+          const spelt = spells[name]?.(secret) ?? '';
+          one.upstream.on('*', () => ({ status, headers: { 'content-type': 'text/plain' }, body: `no ${spelt} here` }));
+          const shown = textOf(await one.toolhost.callTool(basic, base64(`somebody:${secret}`), 'run', {}));
+          assert.match(shown, /no \[redacted\] here/, `${name}: ${shown}`);
+        },
+      ),
+      { numRuns: 150, examples: Object.keys(spells).map((name): [string, string] => ['a😀b🔑cdefgh', name]) },
+    );
+  });
 });

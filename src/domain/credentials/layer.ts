@@ -32,6 +32,8 @@ export class Below {
   readonly #ends: Uint32Array;
   readonly #above: Layer['spans'];
   #length = 0;
+  /** The first half of a surrogate pair that was added last. */
+  #half: { point: number; from: number; end: number; length: number } | undefined;
 
   /** It gets at most so many bytes. */
   constructor(most: number, above: Layer['spans']) {
@@ -45,9 +47,16 @@ export class Below {
     return this.#length;
   }
 
-  /** Adds a code point as UTF-8. */
+  /** Adds a code point as UTF-8. Two escapes may be the halves of one, as in `\ud83d\ude00`. */
   put(point: number, from: number, end: number): number {
     if (point < 0x80) return this.add(point, from, end);
+    const half = this.#half;
+    if (half?.end === from && point >= 0xdc00 && point <= 0xdfff) {
+      this.#length = half.length;
+      const pair = String.fromCharCode(half.point, point);
+      return this.addAll(Buffer.from(pair), half.from, end);
+    }
+    if (point >= 0xd800 && point <= 0xdbff) this.#half = { point, from, end, length: this.#length };
     const isPoint = point <= 0x10ffff;
     return this.addAll(Buffer.from(isPoint ? String.fromCodePoint(point) : '?'), from, end);
   }
