@@ -19,7 +19,7 @@ import { type Reply, startToolhost, type TestToolhost } from '../support/toolhos
 /** Two seconds are promised, and a busy database takes longer; what nobody noticed would be trusted for a minute. */
 const noticedMs = 10_000;
 /** After this, another replica may take over what a dead one had begun. */
-const claimMs = 3000;
+const claimMs = 5000;
 
 describe('two replicas on one database', () => {
   let postgres: TestPostgres;
@@ -268,7 +268,7 @@ describe('two replicas on one database', () => {
         .refreshing_until ?? 0;
     let until = await claimedUntil();
     // More than a claim lasts in all, because a round takes a second.
-    for (let round = 0; round < 4; round++) {
+    for (let round = 0; round < 6; round++) {
       until = await eventually(async () => {
         const prolonged = await claimedUntil();
         assert.ok(prolonged > until);

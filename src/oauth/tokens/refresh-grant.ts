@@ -25,8 +25,11 @@ export type OpenGrant = {
   accessExpiresAt: number;
 };
 
-/** How long a claim to refresh lasts. The working replica prolongs it; a dead one blocks a login only for seconds. */
-const claimMs = 3000;
+/**
+ * How long a claim to refresh lasts. The working replica prolongs it, and keeps it when it or the database stops for most
+ * of this time; a dead one blocks a login only for seconds.
+ */
+const claimMs = 5000;
 const prolongMs = 1000;
 /** How long to wait for another replica, whose provider may be slow. */
 const waitMs = 15_000;
