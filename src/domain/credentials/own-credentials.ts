@@ -26,9 +26,16 @@ const mostCharacters = 256 * 1024;
 /** A text of at most this many characters is also searched backwards, and as one run of Base64. */
 const mostOfSuspicious = 2048;
 
-/** Whether a credential begins like one of ours (API keys, and the tokens of the OAuth proxy), valid or not. */
+/**
+ * Keys, access and refresh tokens, wrapped refresh tokens and clients; also as a keyboard writes them with a capital, or in
+ * capitals. Of the random tokens of other issuers one in a million begins so; with any letter in any case it would be one in
+ * 80,000.
+ */
+const ourBeginning = /^(?:[Tt]h[akrpc]|TH[AKRPC])_/;
+
+/** Whether a credential begins like one of ours, valid or not. */
 export function looksLikeOurs(credential: string): boolean {
-  return /^th[a-z]_/i.test(credential);
+  return ourBeginning.test(credential);
 }
 
 /** Characters that may still be searched, decoded forms included. */
