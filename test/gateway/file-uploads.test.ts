@@ -80,7 +80,10 @@ describe('uploads by the address of a file', () => {
     const foreign = await one.toolhost.key({ workspace: 'elsewhere' });
     const unknown = /^file: no file is at this address for you; an address works for ten minutes/;
     assert.match(await refused(whole, { file: address }, other), unknown);
-    assert.match(await refused(whole, { file: `${address.slice(0, -3)}abc` }), unknown);
+    assert.match(
+      await refused(whole, { file: address.slice(0, -3) + (address.endsWith('abc') ? 'xyz' : 'abc') }),
+      unknown,
+    );
     const config = { name: 'Foreign', slug: 'foreign', authentication: { type: 'Bearer', token: '{{KEY}}' } };
     const tool = { name: 'run', description: 'Takes a file of another workspace.', method: 'POST', body: 'file' };
     const tools = [{ ...tool, url: `${one.upstream.url}/up`, input_schema: { file } }];

@@ -73,6 +73,12 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
     read(item: string): Promise<Presented[]>;
   };
 
+  /** The provider's own tokens are random, and may hold by chance what ours begin with. */
+  const assertNoneOfOurs = ({ issued }: HonestProvider, { requests }: ProtectedUpstream) => {
+    const shown = issued.reduce((text, token) => text.replaceAll(token, ''), JSON.stringify(requests));
+    assert.doesNotMatch(shown, /\bth[acpr]_\w/, 'a token of ours reached the upstream');
+  };
+
   /** A provider, an upstream, a service and a client that a person has just let in. */
   async function loggedIn(kind: LoginClientKind, config: Config, use: (scene: Scene) => Promise<void>): Promise<void> {
     const provider = await startHonestProvider({ accessTokenSeconds: providerTokenSeconds });
@@ -131,7 +137,7 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
         assert.deepEqual([last?.location, last?.live, none], [location, true, []]);
 
         assert.equal(provider.logins, 1, 'a person was asked again');
-        assert.doesNotMatch(JSON.stringify(upstream.requests), /\bth[acpr]_\w/, 'a token of ours reached the upstream');
+        assertNoneOfOurs(provider, upstream);
       });
     });
   }
@@ -150,7 +156,7 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
         assert.deepEqual([renewed?.token, renewed?.live, more], [client.token?.(), true, []]);
 
         assert.equal(provider.logins, 1, 'a person was asked again');
-        assert.doesNotMatch(JSON.stringify(upstream.requests), /\bth[acpr]_\w/, 'a token of ours reached the upstream');
+        assertNoneOfOurs(provider, upstream);
       });
     });
 

@@ -193,7 +193,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
     const steps = [begin, press, provider, callback, redeem, use, use, refresh, refresh, revoke];
     await fc.assert(
       fc.asyncProperty(fc.commands(steps, { maxCommands: 100, size: 'max' }), async (commands) => {
-        const address = `2001:db8::${Math.floor(Math.random() * 65_536).toString(16)}`;
+        const address = `2001:db8:0:${Math.floor(Math.random() * 65_536).toString(16)}::1`;
         const clients = ids.map((id, client) =>
           clientWithId(id, { issuer: world.issuer(at(slugs, serverOf(client))), address }),
         );

@@ -71,7 +71,8 @@ export function readableId(value: unknown): RequestId | undefined {
 
 export function isRequestId(id: unknown): id is RequestId {
   if (isRawNumber(id)) return /^-?\d{1,100}$/.test(id.rawJSON);
-  return typeof id === 'string' || Number.isSafeInteger(id);
+  // JavaScript writes larger numbers with an exponent.
+  return typeof id === 'string' || (typeof id === 'number' && Number.isInteger(id) && Math.abs(id) < 1e21);
 }
 
 /** Whether a body is the answer to a request, which no client has reason to post. */

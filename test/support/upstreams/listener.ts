@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 
@@ -50,11 +51,25 @@ export async function freePort(): Promise<number> {
 
 /** Several of them, which differ. */
 export async function freePorts(count: number): Promise<number[]> {
-  const listeners = await Promise.all(
-    Array.from({ length: count }, () => onFreePort(12_000, 32_000, (port) => startListener('127.0.0.1', port))),
-  );
-  await Promise.all(listeners.map((listener) => listener.close()));
-  return listeners.map(({ port }) => port);
+  const find = () =>
+    onFreePort(12_000, 32_000, async (port) => {
+      await reserve(port);
+      const listener = await startListener('127.0.0.1', port);
+      await listener.close();
+      return port;
+    });
+  return Promise.all(Array.from({ length: count }, find));
+}
+
+/**
+ * Keeps a free port from the other processes of the tests until this one ends: what will listen there may start late or
+ * never. The UDP port of the same number stands for it, because TCP does not use that. @throws EADDRINUSE
+ */
+async function reserve(port: number): Promise<void> {
+  const socket = createSocket('udp4');
+  socket.bind({ port, address: '127.0.0.1', exclusive: true });
+  await once(socket, 'listening');
+  socket.unref();
 }
 
 /** Listens on any free port from `first` on, and below `end`. */
