@@ -223,6 +223,27 @@ describe('toolhost export', () => {
     assert.equal(code, 0, `${stdout}\n${readFileSync(yaml, 'utf8')}`);
   });
 
+  it('[imp 6] writes a text in the place of a longer one, whatever blanks and line breaks it has', async () => {
+    const texts = [' ', '\n', ' \n ', '\t', '  x', '\n\nx', 'x\n \n', 'x\n\n\n', '  x\ny', 'x ', '\u00a0', '# x', ''];
+    const slugs = texts.map((_, index) => `blank-${index}`);
+    const described = (description: (index: number) => string) =>
+      slugs.map((slug, index) => ({ ...serverAt(slug, upstream), description: description(index) }));
+    for (const block of ['a\nb\n', 'a\n\n  b\n\n', '\n  a\n b']) {
+      write(
+        'blanks.yaml',
+        described(() => block)
+          .map((one) => stringify(one, { lineWidth: 0 }))
+          .join('---\n'),
+      );
+      await succeed('apply', folder, '--overwrite');
+      for (const [index, slug] of slugs.entries())
+        await running.rest('PATCH', `/servers/${slug}`, { body: { description: texts[index] } });
+      await succeed('export', ...slugs, '--out', folder);
+      const { code, stdout } = await run('diff', folder);
+      assert.equal(code, 0, `${stdout}\n${readFileSync(join(folder, 'blanks.yaml'), 'utf8')}`);
+    }
+  });
+
   it('[imp 6] refuses a folder with files that it cannot read, before anything is written', async () => {
     await running.createServer(serverAt('refused', upstream));
     write('broken.yaml', 'name: [');

@@ -42,6 +42,17 @@ const commands: readonly string[][] = [
   ['complete', '--', 'call', 'one', ''],
 ];
 
+/** Names and definitions of the one tool and its one argument, which once ended in a fault of the program. */
+const known: [command: readonly string[], at: number, by: unknown][] = ['call', 'preview'].flatMap((command) =>
+  (
+    [
+      [21, 'a\nb'],
+      [25, { a: null }],
+      [26, null],
+    ] as const
+  ).map(([at, by]): [readonly string[], number, unknown] => [[command, 'one', 'get', '--arg', 'id=1'], at, by]),
+);
+
 const odd: unknown[] = [null, 7, '', '../../x', 'a\nb', [], [null], ['a'], {}, { a: null }, true, { length: 1 }];
 
 /** The value with one of its parts replaced; `at` chooses the part. */
@@ -184,7 +195,7 @@ describe('commands and the texts of a hostile service', () => {
         if (code === 1 && args[0] !== 'call') assert.match(stderr, sentence, what);
         assert.doesNotMatch(stderr, /fault of toolhost|^\s+at /m, what);
       }),
-      { numRuns: 40 },
+      { numRuns: 40, examples: known },
     );
     for (const problems of [[null], 'text', [7], { length: 3 }, [{ path: 1, message: [] }]]) {
       hostile.answers(

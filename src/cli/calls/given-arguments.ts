@@ -3,6 +3,7 @@ import { AppError, messageOf } from '../../errors.ts';
 import { type OneServer, oneServer } from '../connection/one-server.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { jsonArguments, type NamedText, namedText, typedArguments } from '../input/tool-arguments.ts';
+import { oneLine } from '../print/print.ts';
 
 export type ArgumentOptions = { arg?: NamedText[]; args?: { [name: string]: unknown }; view?: string };
 
@@ -51,7 +52,7 @@ async function propertiesOf(client: RestClient, slug: string, tool: string): Pro
     config.tools.map(({ name }) => name),
     newGuesses(),
   );
-  throw new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${advice}`);
+  throw new AppError('notFound', `the server ${slug} has no tool ${JSON.stringify(tool)}${oneLine(advice)}`);
 }
 
 async function readConfig(client: RestClient, slug: string): Promise<OneServer['config'] | undefined> {

@@ -26,7 +26,12 @@ const usedFields = z.looseObject({
       url: z.string(),
       description: z.string().optional(),
       disabled: z.boolean().optional(),
-      input_schema: z.record(z.string(), z.unknown()).optional(),
+      input_schema: z
+        .record(
+          z.string(),
+          z.unknown().refine((value) => value !== null),
+        )
+        .optional(),
     }),
   ),
 });

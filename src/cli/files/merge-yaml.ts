@@ -47,7 +47,9 @@ function merged(document: Document, node: unknown, { before, after }: Change): u
   if (isSeq(node) && Array.isArray(before) && Array.isArray(after))
     return mergedList(document, node, { before, after });
   if (isScalar(node) && !isCollection(document.createNode(after))) {
-    if (typeof node.value !== typeof after) delete node.type;
+    // Blanks in the style of a block would be read as nothing.
+    const isBlank = typeof after === 'string' && after.trim() === '';
+    if (typeof node.value !== typeof after || isBlank) delete node.type;
     node.value = after;
     return node;
   }
