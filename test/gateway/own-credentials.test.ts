@@ -101,6 +101,13 @@ const encodings: ((text: string) => string)[] = [
   (text) => `x.${base64(JSON.stringify({ text }))}.y`,
 ];
 
+/** What is taken for a credential of ours by its shape alone. */
+const resemblesOurs = [
+  /^(?:[Tt]h[akrpc]|TH[AKRPC])_/,
+  /(?:th[a-z]|.ha|.hr|t.a|t.r)_[0-9a-z]{43}(?![0-9a-z])/i,
+  /(?:hk|t.?k|th.?|tk|th.k|thk.)_[0-9a-z]{12}_[0-9a-z]{43}/i,
+];
+
 const anyWrapping = fc.array(fc.constantFrom(...wrappings), { maxLength: 3 });
 
 describe('our own credentials, in any disguise', () => {
@@ -229,11 +236,11 @@ describe('our own credentials, in any disguise', () => {
       )
       .map(([bytes, form, encode]) => {
         let text = Buffer.from(bytes).toString(form);
+        // One in a million, and refused in any encoding.
+        if (resemblesOurs.some((pattern) => pattern.test(text))) text = `x${text.replaceAll('_', '-')}`;
         for (const next of encode) if (next(text).length < 6000) text = next(text);
         return text;
-      })
-      // One in a million, and refused, see below.
-      .filter((token) => !/^(?:[Tt]h[akrpc]|TH[AKRPC])_/.test(token));
+      });
     await fc.assert(
       fc.asyncProperty(tokens, async (token) => {
         const { status, text } = await toolhost.post('own-0', call, { token });
@@ -244,7 +251,7 @@ describe('our own credentials, in any disguise', () => {
     );
   });
 
-  it('[sec M4] whatever begins like one of ours is sent to no upstream, valid or not', async () => {
+  it('[sec A1] whatever begins like one of ours is sent to no upstream, valid or not', async () => {
     for (const prefix of ['thk', 'tha', 'thr', 'thp', 'thc'])
       for (const written of [prefix, prefix.toUpperCase(), `T${prefix.slice(1)}`])
         for (const rest of ['', 'x', 'A'.repeat(40)]) await refusedEverywhere(`${written}_${rest}`);

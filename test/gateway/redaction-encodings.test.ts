@@ -122,6 +122,7 @@ const encodings: Record<string, Spell> = {
 };
 
 const inLines = new Set([
+  'Base64 in lines',
   'lines that are indented',
   'lines of YAML',
   'tabs',
@@ -151,9 +152,13 @@ const other: Spell = (text) => {
  * What of a text is there because of the credential: from the first to the last character that another one changes. Nothing
  * where that moves what is behind it.
  */
-function partOf(token: string, spell: Spell): string {
-  const [text, changed] = [spell(token), spell(other(token))];
-  if (text.length !== changed.length) return '';
+function partOf(token: string, spells: readonly Spell[]): string {
+  let [text, changed] = [token, other(token)];
+  for (const spell of spells) {
+    [text, changed] = [spell(text), spell(changed)];
+    // Base64 around them may make them as long again.
+    if (text.length !== changed.length) return '';
+  }
   const places = Array.from(text, (_, at) => at).filter((at) => text[at] !== changed[at]);
   return text.slice(places[0], (places.at(-1) ?? 0) + 1);
 }
@@ -172,14 +177,17 @@ describe('[sec A10] [sec M8] a credential that an upstream has encoded', () => {
     one.upstream.on('*', () => ({ status, headers: { 'content-type': 'text/plain' }, body }));
     return textOf(await one.toolhost.callTool(slug, token, 'run', {}));
   };
-  const assertNoneLeft = async (token: string, spell: Spell, around: (text: string) => string, what: string) => {
-    const shown = await said(token, around(spell(token)));
+  const spelt = (text: string, spells: readonly Spell[]) => spells.reduce((inner, spell) => spell(inner), text);
+  const assertNoneLeft = async (token: string, spells: Spell[], around: (text: string) => string, what: string) => {
+    const shown = await said(token, around(spelt(token, spells)));
     assert.match(shown, /\[redacted\]/, what);
-    const part = partOf(token, spell);
+    const part = partOf(token, spells);
     // Eight characters of a credential, in whatever length they are written, and a line break by its name beside them.
     const length = Math.max(8, Math.ceil((8 * part.length) / token.length)) + (part.includes('&') ? 17 : 0);
     for (let at = 0; at + length <= part.length; at++) {
       const piece = part.slice(at, at + length);
+      // What fills the columns of a dump, as an address has it.
+      if (/^[ %027C|]+$/.test(piece)) continue;
       assert.ok(!shown.includes(piece), `${what}: ${piece} of ${token} in ${shown}`);
     }
   };
@@ -190,32 +198,40 @@ describe('[sec A10] [sec M8] a credential that an upstream has encoded', () => {
         'sk_live_4eC39HqLyjWDarjtT1zdp7dc',
         'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.abc_DEF-ghi123',
       ]) {
-        await assertNoneLeft(token, spell, (text) => `No such key:\n${text}\nTry again.`, name);
-        await assertNoneLeft(token, spell, (text) => `{"error":${JSON.stringify(`for "${text}"`)}}`, name);
+        await assertNoneLeft(token, [spell], (text) => `No such key:\n${text}\nTry again.`, name);
+        await assertNoneLeft(token, [spell], (text) => `{"error":${JSON.stringify(`for "${text}"`)}}`, name);
       }
     });
   }
 
   it('is found in up to three of them within each other', async () => {
     const some = fc.array(fc.constantFrom(...Object.keys(encodings)), { minLength: 1, maxLength: 3 });
-    const around = fc.constantFrom(
-      (text: string) => `no ${text} here`,
-      (text: string) => `<p>${text}</p>`,
-      (text: string) => `id="${text}"`,
-      (text: string) => `[${text}]\n`,
-    );
+    const places = {
+      words: (text: string) => `no ${text} here`,
+      element: (text: string) => `<p>${text}</p>`,
+      attribute: (text: string) => `id="${text}"`,
+      list: (text: string) => `[${text}]\n`,
+    };
+    const around = fc.constantFrom(...Object.values(places));
     await fc.assert(
       fc.asyncProperty(credential, some, around, async (token, chosen, place) => {
-        const spell: Spell = (text) => chosen.reduce((spelt, name) => (encodings[name] as Spell)(spelt), text);
+        const spells = chosen.map((name) => encodings[name] as Spell);
         // Nobody cuts the lines of a hex dump, or lines that were cut already.
         fc.pre(chosen.filter((name) => inLines.has(name)).length <= 1);
         // The equals signs of an address are not quoted then, and may be read with what follows.
         fc.pre(!(chosen.includes('quoted-printable') && chosen.includes('base64 of an address')));
         // One that is longer is cut.
-        fc.pre(spell(token).length < 36 * token.length);
-        await assertNoneLeft(token, spell, place, chosen.join(', then '));
+        fc.pre(spelt(token, spells).length < 36 * token.length);
+        await assertNoneLeft(token, spells, place, chosen.join(', then '));
       }),
-      { numRuns: 400 },
+      {
+        numRuns: 400,
+        examples: [
+          ['|9F2-irMM-4dPhH6BBqqDHabcdef', ['a hex dump in groups'], places.words],
+          ['|9F2-ir^M-4dPhH6B]q!DH', ['a hex dump in groups', 'a part of a URL'], places.words],
+          ['eMh5nP}DJ9f$dBGbjSLqP{cr/pDMc_rhbs4', ['a token of three parts', 'a list of bytes', 'base64'], places.list],
+        ],
+      },
     );
   });
 

@@ -110,10 +110,11 @@ function dumpLines(text: string, [from, end]: Run): DumpLine[] {
   if (!/[ \t]/.test(part)) return [];
   return Array.from(part.matchAll(dumpLine), ({ 0: line, 1: column = '', index }) => {
     const until = from + index + line.length;
-    const [, blanks = '', shown = ''] = /^([ \t]*\|?)(.*)/.exec(text.slice(until, until + longestGutter)) ?? [];
-    const gutter =
-      blanks.endsWith('|') && shown.includes('|') ? shown.slice(0, shown.lastIndexOf('|')) : shown.trimEnd();
-    const at = until + blanks.length;
+    const [, blanks = '', shown = ''] = /^([ \t]*)(.*)/.exec(text.slice(until, until + longestGutter)) ?? [];
+    // Without a second bar the first one is a character of the text.
+    const framed = /^\|(.*)\|/.exec(shown)?.[1];
+    const gutter = framed ?? shown.trimEnd();
+    const at = until + blanks.length + (framed === undefined ? 0 : 1);
     return { column: [until - column.length, until], gutter: [at, at + gutter.length] };
   });
 }

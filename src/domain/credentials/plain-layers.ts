@@ -22,21 +22,27 @@ export function escapeLayers(text: string): Layer[] {
   return layers.all;
 }
 
+/** The budget suffices for nearly all layers of a text of at most so many characters. */
+const longestShort = Math.floor(mostDecoded / most.layers) - perLayer;
+
 /**
  * The same, and what each of these layers is if it is a transcription of a text of at least `least` characters. Takes what
- * it decodes from `budget`.
+ * it decodes from `budget`, and says there whether the texts before this one have left too little: for its escapes, or for
+ * anything that a short text may be.
  */
 export function plainLayers(text: string, least: number, budget: DecodingWork): Layer[] {
   const before = Math.min(mostDecoded, budget.left);
   const layers = new Layers(before);
-  addPlainLayers(layers, text, least);
+  layers.add({ layer: firstLayer(text), depth: 1 });
+  const hasEscapes = !layers.work.isShort;
+  if (text.length <= mostDecoded) addTranscriptions(layers, least);
+  const isDecoded = !layers.work.isShort && layers.work.left > 0;
   budget.left -= before - layers.work.left;
+  budget.isShort = before < mostDecoded && !(text.length <= longestShort ? isDecoded : hasEscapes);
   return layers.all;
 }
 
-function addPlainLayers(layers: Layers, text: string, least: number): void {
-  layers.add({ layer: firstLayer(text), depth: 1 });
-  if (text.length > mostDecoded) return;
+function addTranscriptions(layers: Layers, least: number): void {
   for (let next = layers.next(); next && layers.work.left > 0; next = layers.next()) {
     for (const transcribed of transcriptions) {
       for (const layer of transcribed(next.layer, least, layers.work)) layers.add({ layer, depth: next.depth + 1 });
@@ -66,7 +72,11 @@ class Layers {
       this.work.left -= perLayer;
       if (depth === most.depth) return;
       this.#waiting.push({ layer, depth });
-      const next = layer.raw.length <= this.work.left ? withoutEscapes(layer) : undefined;
+      if (layer.raw.length > this.work.left) {
+        this.work.isShort = true;
+        return;
+      }
+      const next = withoutEscapes(layer);
       if (!next) return;
       this.work.left -= layer.raw.length;
       layer = next;

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { folded, type Layer } from './layer.ts';
 import { escapeLayers, mostDecoded, plainLayers } from './plain-layers.ts';
+import type { DecodingWork } from './text-runs.ts';
 
 /** Removes credentials from texts. */
 export type Redactor = {
@@ -47,7 +48,7 @@ class PreparedRedactor implements Redactor {
   readonly #credentials: readonly string[];
   isSpent = false;
   #workLeft: number;
-  readonly #decoding: { left: number };
+  readonly #decoding: DecodingWork;
   /** A request may send a credential many times, which is no more work. */
   #distinct: readonly string[] | undefined;
   #forms: Map<string, string[]> | undefined;
@@ -76,7 +77,12 @@ class PreparedRedactor implements Redactor {
       shortestPart,
       wanted.reduce((length, form) => Math.min(length, form.length), text.length),
     );
-    const found = plainLayers(text, least, this.#decoding).flatMap((layer) =>
+    const layers = plainLayers(text, least, this.#decoding);
+    if (this.#decoding.isShort) {
+      this.isSpent = true;
+      return mark;
+    }
+    const found = layers.flatMap((layer) =>
       wanted.flatMap((form) => [...findAll(layer, form, work), ...findLostEnd(layer, form, work)]),
     );
     if (work.left < 0) return mark;
@@ -125,7 +131,9 @@ function formsOf(value: string): string[] {
   const forms = [value, ...pairIn(value), bytes.toString('hex'), bytes.toString('base64')];
   const parts = [0, 1, 2].flatMap((shift) => partOf(bytes, shift));
   // A credential may itself have what looks like an escape, and then loses it in the same layer as the text around it.
-  const plain = forms.flatMap((form) => escapeLayers(form).map(({ text }) => text));
+  // In JSON, whose escapes stand around those, it loses them in another order.
+  const written = forms.flatMap((form) => (/["\\]/.test(form) ? [form, JSON.stringify(form).slice(1, -1)] : [form]));
+  const plain = new Set(written.flatMap((form) => escapeLayers(form).map(({ text }) => text)));
   return [...plain, ...parts.map(folded)].filter(isLong);
 }
 
@@ -192,9 +200,13 @@ function findLostEnd({ text, spans }: Layer, form: string, work: Work): Range[] 
   for (const at of occurrences(text, head, work)) {
     let length = head.length;
     while (length < form.length && text[at + length] === form[length]) length++;
-    const [from = 0, end = 0] = [spans.starts[at + length], spans.ends[at + length]];
+    // Behind the end of the layer there may be an escape that means nothing.
+    const [from = Number.POSITIVE_INFINITY, end = 0] = [spans.starts[at + length], spans.ends[at + length]];
     const isEscape = end - from > 1;
-    if (isEscape && opening.test(form[length] ?? '')) found.push([spans.starts[at] as number, end]);
+    // Between two characters that leaves a gap, as a line break does.
+    const isGap = from > (spans.ends[at + length - 1] as number);
+    if ((isEscape || isGap) && opening.test(form[length] ?? ''))
+      found.push([spans.starts[at] as number, isEscape ? end : from]);
   }
   return found;
 }

@@ -2,8 +2,8 @@
 
 import { Below, type Layer } from './layer.ts';
 
-/** Characters that may still be decoded for a text. */
-export type DecodingWork = { left: number };
+/** Characters that may still be decoded for a text. `isShort`: something was not decoded, because fewer are left. */
+export type DecodingWork = { left: number; isShort?: boolean };
 
 /** What a layer may be transcriptions of. A text shorter than `least` is of no use. */
 export type Transcription = (layer: Layer, least: number, work: DecodingWork) => Layer[];

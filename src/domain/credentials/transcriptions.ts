@@ -52,7 +52,11 @@ const quotedPrintable: Transcription = ({ raw, spans }, _least, work) => {
 
 /** Lines that were made of a text with escapes. */
 const inLines: Transcription = (layer, _least, work) => {
-  const found = 2 * layer.raw.length <= work.left ? withoutCuts(layer) : [];
+  if (2 * layer.raw.length > work.left) {
+    work.isShort = true;
+    return [];
+  }
+  const found = withoutCuts(layer);
   work.left -= found.length * layer.raw.length;
   return found;
 };
