@@ -43,7 +43,7 @@ const commands: readonly string[][] = [
 ];
 
 /** Names and definitions of the one tool and its one argument, which once ended in a fault of the program. */
-const known: [command: readonly string[], at: number, by: unknown][] = ['call', 'preview'].flatMap((command) =>
+const pastFaults: [command: readonly string[], at: number, by: unknown][] = ['call', 'preview'].flatMap((command) =>
   (
     [
       [21, 'a\nb'],
@@ -195,7 +195,7 @@ describe('commands and the texts of a hostile service', () => {
         if (code === 1 && args[0] !== 'call') assert.match(stderr, sentence, what);
         assert.doesNotMatch(stderr, /fault of toolhost|^\s+at /m, what);
       }),
-      { numRuns: 40, examples: known },
+      { numRuns: 40, examples: pastFaults },
     );
     for (const problems of [[null], 'text', [7], { length: 3 }, [{ path: 1, message: [] }]]) {
       hostile.answers(

@@ -23,7 +23,7 @@ export function escapeLayers(text: string): Layer[] {
 }
 
 /** The budget suffices for nearly all layers of a text of at most so many characters. */
-const longestShort = Math.floor(mostDecoded / most.layers) - perLayer;
+const longestShortText = Math.floor(mostDecoded / most.layers) - perLayer;
 
 /**
  * The same, and what each of these layers is if it is a transcription of a text of at least `least` characters. Takes what
@@ -38,7 +38,7 @@ export function plainLayers(text: string, least: number, budget: DecodingWork): 
   if (text.length <= mostDecoded) addTranscriptions(layers, least);
   const isDecoded = !layers.work.isShort && layers.work.left > 0;
   budget.left -= before - layers.work.left;
-  budget.isShort = before < mostDecoded && !(text.length <= longestShort ? isDecoded : hasEscapes);
+  budget.isShort = before < mostDecoded && !(text.length <= longestShortText ? isDecoded : hasEscapes);
   return layers.all;
 }
 
