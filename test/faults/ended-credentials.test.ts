@@ -40,7 +40,8 @@ for (const engine of engines) {
       toolhost = await startToolhost({
         env: { ...(url !== undefined && { DATABASE_URL: url }) },
         egress: [upstream.port],
-        surroundings: { clock: () => performance.now() + at },
+        // It moves only when a test says so: a request whose body took long is admitted again.
+        surroundings: { clock: () => at },
       });
       owner = await personSession(toolhost, { name: 'Olga' });
       await toolhost.createServer(serverAt('called', upstream.url));
