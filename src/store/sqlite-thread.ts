@@ -1,5 +1,4 @@
 /** Code of the thread that `threaded-sqlite.ts` starts: it has a connection of its own and runs one statement after the other. */
-import { statSync } from 'node:fs';
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { yieldToCalls } from '../thread-priority.ts';
 import type { RecordValue } from './calls/call-writer.ts';
@@ -7,17 +6,12 @@ import { createSqliteCallWriter } from './calls/sqlite-call-writer.ts';
 import { openSqlite } from './engine/sqlite-file.ts';
 import type { Procedure, ThreadAnswer, ThreadData, ThreadQuestion } from './thread-messages.ts';
 
-/** SQLITE_CANTOPEN. */
-const cannotOpen = 14;
-
 const port = parentPort as MessagePort;
-const { file, inode, access } = workerData as ThreadData;
+const { file, access } = workerData as ThreadData;
 /** Waiting in this thread delays no call. A checkpoint follows every 16 MB. */
 const options = { busyMs: 5000, checkpointPages: 4000 };
 // Nobody waits for call records, but a change that was acknowledged must survive a power cut.
 const database = await openSqlite(file, { ...options, synchronous: access === 'transactions' ? 'FULL' : 'NORMAL' });
-// A statement for the file that the process has open must not reach another one.
-if (statSync(file).ino !== inode) throw Object.assign(new Error('the file was replaced'), { errcode: cannotOpen });
 if (access === 'read') {
   database.prepare('pragma query_only = on').run([]);
   yieldToCalls();

@@ -1,8 +1,9 @@
+import type { SqliteFile } from './engine/sqlite-file.ts';
+
 /** The purpose of a thread's connection: reports, which cannot write, call records, or transactions of operations. */
 export type ThreadAccess = 'read' | 'records' | 'transactions';
 
-/** `inode` is that of the file which the process has open. */
-export type ThreadData = { file: string; inode: number; access: ThreadAccess };
+export type ThreadData = { file: SqliteFile; access: ThreadAccess };
 
 /**
  * `sql` may also name a procedure. `parameters` as the JSON text of an array are copied in half the time when they are many

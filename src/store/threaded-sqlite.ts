@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
 import { Worker } from 'node:worker_threads';
 import {
   CompiledQuery,
@@ -14,6 +13,7 @@ import {
 } from 'kysely';
 import { whenCalm } from '../domain/work/when-calm.ts';
 import { type CallWriter, recordValues } from './calls/call-writer.ts';
+import type { SqliteFile } from './engine/sqlite-file.ts';
 import type { WriteLock } from './engine/write-lock.ts';
 import type { Tables } from './schema.ts';
 import type { Procedure, ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion } from './thread-messages.ts';
@@ -24,10 +24,10 @@ import type { Procedure, ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion 
  * operations, which may write megabytes; one reads for reports. A thread starts with its first statement, and accepts
  * text, numbers and nulls as parameters. The lock is for transactions.
  */
-export function threadedSqliteDialect(file: string, access: ThreadAccess, lock?: WriteLock): Dialect {
+export function threadedSqliteDialect(file: SqliteFile, access: ThreadAccess, lock?: WriteLock): Dialect {
   return {
     createAdapter: () => new SqliteAdapter(),
-    createDriver: () => new ThreadDriver({ file, inode: statSync(file).ino, access }, lock),
+    createDriver: () => new ThreadDriver({ file, access }, lock),
     createIntrospector: (db) => new SqliteIntrospector(db),
     createQueryCompiler: () => new SqliteQueryCompiler(),
   };

@@ -26,6 +26,13 @@ describe('the files of SQLite under a service', () => {
   const makeKey = () => toolhostJson(['keys', 'create', '--name', 'kept', '--scopes', 'call'], { env });
   const names = async () => (await toolhost(['keys', 'list', '--json'], { env })).stdout;
 
+  /** A start that should be refused. It is ended when it can serve, so that the test fails at once. */
+  const startAgain = () => {
+    const begun = beginToolhost(['serve'], { env: { ...env, PORT: '0' } });
+    begun.stdout.on('data', (said) => /toolhost ready/.test(String(said)) && begun.kill());
+    return endOf(begun);
+  };
+
   /**
    * A service whose lock file was deleted, and a second start. On a busy machine the first one may notice too late, and the
    * second one serves: it is ended, and both start again.
@@ -35,9 +42,7 @@ describe('the files of SQLite under a service', () => {
       const serving = await startChildToolhost({ ...env, WORKERS });
       child = serving;
       rmSync(`${file}.lock`);
-      const begun = beginToolhost(['serve'], { env: { ...env, PORT: '0' } });
-      begun.stdout.on('data', (said) => /toolhost ready/.test(String(said)) && begun.kill());
-      const second = await endOf(begun);
+      const second = await startAgain();
       if (attempts === 1 || !/toolhost ready/.test(second.stdout)) return { serving, second };
       await serving.end('SIGKILL');
     }
@@ -76,7 +81,7 @@ describe('the files of SQLite under a service', () => {
         const copy = /had open is in (\S+\.rescued-\d+)/.exec(child.output())?.[1] ?? assert.fail(child.output());
         assert.equal(statSync(copy).mode & 0o777, 0o600);
         if (how === 'deleted') {
-          const again = await toolhost(['serve'], { env: { ...env, PORT: '0' } });
+          const again = await startAgain();
           assert.deepEqual(
             [again.code, /holds what a service had open|is missing or empty/.test(again.stderr)],
             [1, true],

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { copyFileSync, renameSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import type { Worker } from 'node:worker_threads';
@@ -160,18 +159,6 @@ describe('the thread that runs the transactions of operations', () => {
       kept.filter((id) => !id.startsWith('behind')).sort(),
       ['after', 'after again', 'before', 'before again', 'of the event loop'].sort(),
     );
-    await opened.close();
-  });
-
-  it('writes nothing into a file that took the place of the one that is open', async () => {
-    const other = await stores.newOptions();
-    const opened = await openDatabase(other);
-    const copy = `${other.file}.copy`;
-    copyFileSync(other.file, copy);
-    renameSync(other.file, `${other.file}.moved`);
-    renameSync(copy, other.file);
-    const changing = opened.transactions.transaction().execute((db) => insertWorkspace(db, 'lost'));
-    await assert.rejects(changing, (error) => error instanceof StoreFault && error.fault === 'unavailable');
     await opened.close();
   });
 });

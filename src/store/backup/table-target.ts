@@ -7,6 +7,7 @@ import { openingFailure } from '../engine/opening-failure.ts';
 import type { PostgresLocation } from '../engine/postgres-location.ts';
 import { makeDataFolderPrivate } from '../engine/private-files.ts';
 import { lockSqlite, sqliteDialect } from '../engine/sqlite.ts';
+import { findOrMakeFile } from '../engine/sqlite-file.ts';
 import { watchedDialect } from '../engine/watched-dialect.ts';
 import { createWriteLock } from '../engine/write-lock.ts';
 import type { Tables } from '../schema.ts';
@@ -42,7 +43,9 @@ export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
     // No service can begin a database of its own meanwhile, and no other restore the same one.
     const lock = lockSqlite(file);
     for (const path of names(restoring)) rmSync(path, { force: true });
-    const db = new Kysely<Tables>({ dialect: watchedDialect(sqliteDialect(restoring, createWriteLock()), ignore) });
+    const db = new Kysely<Tables>({
+      dialect: watchedDialect(sqliteDialect(findOrMakeFile(restoring), createWriteLock()), ignore),
+    });
     return {
       engine: 'sqlite',
       db,

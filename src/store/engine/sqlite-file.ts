@@ -1,5 +1,7 @@
+import { statSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import type { SqliteDatabase, SqliteStatement } from 'kysely';
 import { LRUCache } from 'lru-cache';
 import { makePrivateFile } from './private-files.ts';
@@ -9,6 +11,9 @@ import { makePrivateFile } from './private-files.ts';
  * commits survive the death of the process, but a power cut can lose the last ones of this connection.
  */
 export type Synchronous = 'FULL' | 'NORMAL';
+
+/** A file as this process found it at the start. A file with another inode took its place. */
+export type SqliteFile = { path: string; inode: number };
 
 export type SqliteOptions = {
   synchronous: Synchronous;
@@ -24,10 +29,20 @@ const openBusyMs = 5000;
 const openAttempts = 100;
 const pauseMs = 20;
 const maxPrepared = 200;
+/** SQLITE_CANTOPEN. */
+const cannotOpen = 14;
 
-/** Opens a connection in the form that Kysely uses. Prepared statements are kept while they are in use. */
-export async function openSqlite(file: string, options: SqliteOptions): Promise<SqliteDatabase> {
-  makePrivateFile(file);
+/** Finds the file, or makes an empty one that only its owner reads. */
+export function findOrMakeFile(path: string): SqliteFile {
+  makePrivateFile(path);
+  return { path, inode: statSync(path).ino };
+}
+
+/**
+ * Opens a connection in the form that Kysely uses. Prepared statements are kept while they are in use.
+ * @throws an error with `errcode` SQLITE_CANTOPEN when the file was deleted or replaced; nothing is made or changed then
+ */
+export async function openSqlite(file: SqliteFile, options: SqliteOptions): Promise<SqliteDatabase> {
   const database = await openFile(file, options);
   const prepared = new LRUCache<string, SqliteStatement>({ max: maxPrepared });
   return {
@@ -53,8 +68,8 @@ function prepare(database: DatabaseSync, sql: string): SqliteStatement {
 }
 
 /** Retries a switch to WAL: when several processes switch a new file at once, SQLite fails all but one of those that wait. */
-async function openFile(file: string, options: SqliteOptions): Promise<DatabaseSync> {
-  const database = new DatabaseSync(file);
+async function openFile(file: SqliteFile, options: SqliteOptions): Promise<DatabaseSync> {
+  const database = connect(file);
   const pragmas = [
     `busy_timeout = ${openBusyMs}`,
     'journal_mode = WAL',
@@ -76,6 +91,18 @@ async function openFile(file: string, options: SqliteOptions): Promise<DatabaseS
     }
     await delay(pauseMs);
   }
+}
+
+/**
+ * Connects without reading or writing yet. A file that was deleted must not begin again empty: the next start would take
+ * it for the database. One that took its place must not be changed.
+ */
+function connect({ path, inode }: SqliteFile): DatabaseSync {
+  // SQLite makes no file in this mode (https://sqlite.org/uri.html, 3.3).
+  const database = new DatabaseSync(`${pathToFileURL(path)}?mode=rw`);
+  if (statSync(path, { throwIfNoEntry: false })?.ino === inode) return database;
+  database.close();
+  throw Object.assign(new Error('the file was deleted or replaced'), { errcode: cannotOpen });
 }
 
 export function isBusy(error: unknown): boolean {

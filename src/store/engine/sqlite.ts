@@ -14,7 +14,7 @@ import {
 import { runningNow } from '../../domain/work/running-time.ts';
 import { AppError } from '../../errors.ts';
 import { makePrivateFile } from './private-files.ts';
-import { isBusy, openSqlite } from './sqlite-file.ts';
+import { isBusy, openSqlite, type SqliteFile } from './sqlite-file.ts';
 import { createWriteLock, type WriteLock } from './write-lock.ts';
 
 /** A checkpoint blocks the process while the disk syncs; the thread that writes records runs them much earlier. */
@@ -24,7 +24,7 @@ const patienceMs = 5000;
 const longestPauseMs = 16;
 
 /** Kysely on Node's own SQLite. Other connections of the process that write share the lock. */
-export function sqliteDialect(file: string, lock: WriteLock): Dialect {
+export function sqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
   const config = { database: () => openSqlite(file, options) };
   return Object.assign(new SqliteDialect(config), {
     createAdapter: () => new PatientAdapter(),
