@@ -174,6 +174,33 @@ describe('an answer that comes after its question has changed', { concurrency: 2
     });
   });
 
+  it('[find D1] a list that was asked for before a change is asked for again', async () => {
+    await dashboard.at('/servers', async (page) => {
+      const lists = await holdAnswers(page, 'GET', '/api/v1/keys');
+      await page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: 'API keys' }).click();
+      const old = await lists.next();
+      await button(page, 'New API key').click();
+      const dialog = page.getByRole('dialog');
+      await field(dialog, 'Name').fill('made while the list came');
+      await button(dialog, 'Create key').click();
+      await button(dialog, 'I have copied it').click();
+      const now = await lists.next();
+      await Promise.all([old(), now()]);
+      await page.getByRole('row').filter({ hasText: 'made while the list came' }).waitFor();
+    });
+    await dashboard.at('/servers/late', async (page) => {
+      const lists = await holdAnswers(page, 'GET', '/api/v1/servers/late/secrets');
+      await page.getByRole('link', { name: 'Secrets' }).click();
+      const old = await lists.next();
+      await field(page, 'Secret name').fill('MADE_MEANWHILE');
+      await page.locator('input[type=password]').fill('a value');
+      await button(page, 'Store secret').click();
+      const now = await lists.next();
+      await Promise.all([old(), now()]);
+      await page.getByRole('row').filter({ hasText: 'MADE_MEANWHILE' }).waitFor();
+    });
+  });
+
   it('[find D1] calls and charts of another filter are not shown', async () => {
     await dashboard.at('/calls', async (page) => {
       const rows = page.getByRole('table', { name: 'Calls' });

@@ -1,4 +1,4 @@
-import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { MutationCache, QueryCache, QueryClient, type QueryFilters } from '@tanstack/react-query';
 import { ApiProblem } from './api.ts';
 import { queryKeys } from './query-keys.ts';
 
@@ -37,4 +37,15 @@ export function createQueryClient(): QueryClient {
     },
   });
   return client;
+}
+
+/**
+ * Reads answers again after a change. Requests that were sent before it are given up: their answers may be older than the
+ * change, and TanStack Query would take such an answer for the new one where it is the first of its query.
+ */
+export async function readAgain(client: QueryClient, filters: QueryFilters = {}): Promise<void> {
+  // What waits for a request on this page gets the answer of the next one.
+  void client.cancelQueries({ ...filters, type: 'active' }, { silent: true, revert: false });
+  void client.cancelQueries({ ...filters, type: 'inactive' });
+  await client.invalidateQueries(filters);
 }

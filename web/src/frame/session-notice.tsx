@@ -1,6 +1,7 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { IconLock } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
+import { readAgain } from '../query-client.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useFlag } from './use-flag.ts';
 
@@ -9,7 +10,7 @@ export function SessionNotice() {
   const client = useQueryClient();
   const isEnded = useFlag(queryKeys.sessionEnded);
   if (!isEnded) return null;
-  const resume = () => client.invalidateQueries();
+  const resume = () => readAgain(client);
   return (
     <Alert
       color="yellow"

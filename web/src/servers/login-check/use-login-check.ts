@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { api } from '../../api.ts';
+import { readAgain } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { messageOf } from '../../ui/states/problem-alert.tsx';
 import { type Attempt, beginLogin } from './begin-login.ts';
@@ -30,7 +31,7 @@ export function useLoginCheck(slug: string, issuer: string) {
     }
     attempt.current = undefined;
     setCheck(next);
-    void client.invalidateQueries({ queryKey: queryKeys.grants(slug) });
+    void readAgain(client, { queryKey: queryKeys.grants(slug) });
   };
 
   const finish = async (answer: Answer, begun: Attempt) => {

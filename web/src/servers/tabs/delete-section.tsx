@@ -3,6 +3,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from 'react-router';
 import { api } from '../../api.ts';
+import { readAgain } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { Confirm } from '../../ui/actions/confirm.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
@@ -21,7 +22,7 @@ export function DeleteSection() {
     onDone: async () => {
       await navigate('/servers');
       client.removeQueries({ queryKey: queryKeys.server(server.slug) });
-      await client.invalidateQueries({ queryKey: queryKeys.servers });
+      await readAgain(client, { queryKey: queryKeys.servers });
     },
   });
   return (

@@ -1,6 +1,7 @@
 import { notifications } from '@mantine/notifications';
 import { type QueryKey, type UseMutationResult, useMutation, useQueryClient } from '@tanstack/react-query';
 import { ApiProblem } from '../../api.ts';
+import { readAgain } from '../../query-client.ts';
 import { messageOf } from '../states/problem-alert.tsx';
 import { visible } from '../text/visible.ts';
 import { usePress } from './press.ts';
@@ -26,7 +27,7 @@ export function useAction<Input = void, Output = unknown>(
     mutationFn: action.run,
     onSuccess: (output, input) =>
       afterClick(() => {
-        for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
+        for (const queryKey of action.refresh ?? []) void readAgain(client, { queryKey });
         if (action.done) notifications.show({ message: visible(action.done(output, input)), color: 'green' });
         action.onDone?.(output, input);
       }),
@@ -34,7 +35,7 @@ export function useAction<Input = void, Output = unknown>(
       afterClick(() => {
         // Another person was first: the data on this page is old, and a second try must not fail for that.
         if (error instanceof ApiProblem && error.status === 409)
-          for (const queryKey of action.refresh ?? []) void client.invalidateQueries({ queryKey });
+          for (const queryKey of action.refresh ?? []) void readAgain(client, { queryKey });
         if (action.toastFailure)
           notifications.show({
             title: 'This did not work',
