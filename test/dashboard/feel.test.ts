@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
+import { drawn } from '../support/upstreams/held-answers.ts';
 
 /** How much a page may jump while it loads, by the measure of browsers. */
 const mostShift = 0.1;
@@ -29,12 +30,23 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
     await eventually(async () => assert.equal(await page.getByRole('status', { name: 'Loading' }).count(), 0));
   }
 
+  /** Lets an answer through when the page has been drawn without it, so that it moves what is below. */
+  const afterDrawing = (page: Page) => async (route: Route) => {
+    const response = await route.fetch();
+    if (!route.request().url().endsWith('/session')) {
+      await page.locator('h1, [role=status]').first().waitFor();
+      await drawn(page);
+    }
+    await route.fulfill({ response });
+  };
+
   for (const width of [400, 1440]) {
-    it(`does not jump while a page loads: ${width} px`, async () => {
+    it(`does not jump while a page loads, however late its answers come: ${width} px`, async () => {
       await dashboard.at(
         '/servers',
         async (page) => {
           await page.addInitScript(measureShifts);
+          await page.route((url) => url.pathname.startsWith('/api/v1/'), afterDrawing(page));
           for (const path of [
             '/servers',
             '/servers/felt',

@@ -14,7 +14,7 @@ import { roleChoices } from './roles.ts';
 
 type Invited = { email: string; role: Role };
 
-/** Open invitations, and a form for a new one. */
+/** Open invitations. */
 export function Invitations({ invitations }: { invitations: readonly Invitation[] }) {
   const isOwner = useIsOwner();
   const withdraw = useAction({
@@ -46,15 +46,12 @@ export function Invitations({ invitations }: { invitations: readonly Invitation[
   ];
   return (
     <Box style={{ borderTop: '1px solid var(--th-line)' }}>
-      {invitations.length > 0 && (
-        <Rows label="Invitations" columns={columns} rows={invitations} keyOf={({ email }) => email} />
-      )}
-      {isOwner && <InviteForm />}
+      <Rows label="Invitations" columns={columns} rows={invitations} keyOf={({ email }) => email} />
     </Box>
   );
 }
 
-function InviteForm() {
+export function InviteForm() {
   const form = useForm<Invited>({ initialValues: { email: '', role: 'editor' } });
   const invite = useAction({
     run: (invited: Invited) => api('inviteMember', invited),
@@ -65,7 +62,11 @@ function InviteForm() {
   const { problems, failure } = refusalOf(invite, form.values);
   const error = problems[0] ? sentence(problems[0].message) : failure && messageOf(failure);
   return (
-    <form onSubmit={form.onSubmit((values) => invite.mutate(values))} noValidate>
+    <form
+      onSubmit={form.onSubmit((values) => invite.mutate(values))}
+      noValidate
+      style={{ borderTop: '1px solid var(--th-line)' }}
+    >
       <Group gap="sm" p="md" align="flex-start">
         <TextInput
           label="Invite by e-mail address"

@@ -12,7 +12,7 @@ import { messageOf } from '../ui/states/problem-alert.tsx';
 import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { Invitations } from './invitations.tsx';
+import { Invitations, InviteForm } from './invitations.tsx';
 import { LeaveDialog } from './leave-dialog.tsx';
 import { keysText, RemoveDialog } from './remove-dialog.tsx';
 import { roleChoices } from './roles.ts';
@@ -58,10 +58,11 @@ export function MembersSection() {
               rows={members}
               keyOf={({ id }) => id}
             />
-            <Invitations invitations={invitations} />
+            {invitations.length > 0 && <Invitations invitations={invitations} />}
           </>
         )}
       </Loaded>
+      {isOwner && <InviteForm />}
       <LeaveDialog opened={isLeaving} onClose={() => setLeaving(false)} />
       <RemoveDialog member={removed} onClose={() => setRemoved(undefined)} />
     </Section>
