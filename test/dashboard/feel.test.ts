@@ -46,7 +46,6 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
         '/servers',
         async (page) => {
           await page.addInitScript(measureShifts);
-          await page.route((url) => url.pathname.startsWith('/api/v1/'), afterDrawing(page));
           for (const path of [
             '/servers',
             '/servers/felt',
@@ -57,10 +56,13 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
             '/audit',
             '/settings',
           ]) {
+            await page.route((url) => url.pathname.startsWith('/api/v1/'), afterDrawing(page));
             await page.goto(path);
             await loaded(page);
             const shifted = Number(await page.evaluate('window.shifted'));
             assert.ok(shifted < mostShift, `${path}: ${shifted}`);
+            // Pages that ask again by themselves may wait for an answer when they are left.
+            await page.unrouteAll({ behavior: 'ignoreErrors' });
           }
         },
         { options: { viewport: { width, height: 900 } } },

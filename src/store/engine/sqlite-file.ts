@@ -12,7 +12,7 @@ import { makePrivateFile } from './private-files.ts';
  */
 export type Synchronous = 'FULL' | 'NORMAL';
 
-/** A file as this process found it at the start. A file with another inode took its place. */
+/** The file that this process found or made at its start. With another inode at its path, it was replaced. */
 export type SqliteFile = { path: string; inode: number };
 
 export type SqliteOptions = {
