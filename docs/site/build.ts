@@ -1,4 +1,4 @@
-import { copyFileSync, cpSync, mkdirSync, rmSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { relative } from 'node:path/posix';
 import { Eleventy, type Markdown } from '@11ty/eleventy';
@@ -70,15 +70,24 @@ function copyTo(from: string, to: string): void {
   copyFileSync(from, to);
 }
 
+function writeTo(path: string, content: Uint8Array): void {
+  mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(path, content);
+}
+
+/** Pagefind's own `writeFiles` answers before it has written all bytes, and `close` then leaves files that are cut off. */
 async function indexSearch(folder: string): Promise<void> {
-  const { index, errors } = await createIndex({});
-  if (!index) throw new Error(errors.join('\n'));
-  const failed = [
-    ...(await index.addDirectory({ path: folder })).errors,
-    ...(await index.writeFiles({ outputPath: join(folder, 'pagefind') })).errors,
-  ];
-  await endSearch();
-  if (failed.length > 0) throw new Error(failed.join('\n'));
+  try {
+    const { index, errors } = await createIndex({});
+    if (!index) throw new Error(errors.join('\n'));
+    const read = await index.addDirectory({ path: folder });
+    const { files, errors: unmade } = await index.getFiles();
+    const failed = [...read.errors, ...unmade];
+    if (!files || failed.length > 0) throw new Error(failed.join('\n'));
+    for (const { path, content } of files) writeTo(join(folder, 'pagefind', path), content);
+  } finally {
+    await endSearch();
+  }
 }
 
 if (import.meta.main) {

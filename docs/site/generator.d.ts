@@ -34,7 +34,7 @@ declare module 'pagefind' {
   type Done = { errors: string[] };
   export type SearchIndex = {
     addDirectory(options: { path: string }): Promise<Done>;
-    writeFiles(options: { outputPath: string }): Promise<Done>;
+    getFiles(): Promise<Done & { files?: { path: string; content: Uint8Array }[] }>;
   };
   export function createIndex(options: object): Promise<{ index?: SearchIndex; errors: string[] }>;
   export function close(): Promise<unknown>;

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -86,6 +86,28 @@ describe('the documentation site', () => {
       'docs/operations/backup.md: gone.md: there is no such file',
       'docs/operations/backup.md: sizing.md#gone: docs/operations/sizing.md has no such heading',
     ]);
+  });
+
+  it('[ship 8] is whole when it is built: Pagefind itself, which can end too early, writes nothing', {
+    timeout: 120_000,
+  }, async () => {
+    const program = globSync('node_modules/@pagefind/*/bin/pagefind_extended', { cwd: root })[0] ?? assert.fail();
+    const other = join(folder, 'other');
+    const wrapper = join(folder, 'pagefind-that-cannot-write');
+    writeFileSync(wrapper, `#!/bin/sh\nulimit -f 0\nexec '${join(root, program)}' "$@"\n`, { mode: 0o755 });
+    process.env['PAGEFIND_EXTENDED_BINARY_PATH'] = wrapper;
+    try {
+      await buildSite(other);
+    } finally {
+      delete process.env['PAGEFIND_EXTENDED_BINARY_PATH'];
+    }
+    const filesOf = (site: string) =>
+      globSync('pagefind/**/*', { cwd: site })
+        .filter((path) => statSync(join(site, path)).isFile())
+        .map((path) => [path, statSync(join(site, path)).size])
+        .toSorted();
+    assert.deepEqual(filesOf(other), filesOf(folder));
+    assert.ok(filesOf(other).length > 50);
   });
 
   it('[ship 8] finds pages by their words', async () => {
