@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
-import { freshCall } from '../support/fresh-request.ts';
+import { freshCall, untilServed } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { needNode } from '../support/toolhost/node-lines.ts';
@@ -45,11 +45,20 @@ async function msOf(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - since;
 }
 
-/** Calls the first tool of the worked example, and returns the text of the result. */
-async function callExample(url: string): Promise<string> {
-  const { body, text } = await freshCall(url, 'projects', { tool: 'list_projects', key: 'local-example-key' });
+/** The reason in the log for a database that said nothing for as long as production waits. */
+const silence = /"reason":"(Connection terminated|canceling statement)/;
+
+/**
+ * Calls the first tool of the worked example, and returns the text of the result. On a busy machine the database may be
+ * silent for too long; then it calls again, as clients do. No other refusal is right.
+ */
+async function callExample({ url, output }: ChildToolhost): Promise<string> {
+  const { body, text } = await untilServed(
+    () => freshCall(url, 'projects', { tool: 'list_projects', key: 'local-example-key' }),
+    ({ status }) => status === 503 && silence.test(output()),
+  );
   const { result } = body as { result?: { content: { text: string }[] } };
-  assert.ok(result, text);
+  assert.ok(result, `${text}\n${output()}`);
   return result.content[0]?.text ?? '';
 }
 
@@ -110,12 +119,11 @@ describe('the package', () => {
         serving = await startChildToolhost({ ...env, DEMO: '1' }, packed.program);
       });
       assert.ok(serving);
-      const { url } = serving;
       try {
         const unit = await msOf(() => run('node', ['-e', '0'], { env }));
         t.diagnostic(`Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program ${unit.toFixed(0)} ms`);
         assert.ok(startMs < mostStarts * unit, `${startMs} ms, and an empty program takes ${unit} ms`);
-        assert.match(await callExample(url), /Website relaunch/);
+        assert.match(await callExample(serving), /Website relaunch/);
         const page = await (await fetch(serving.url)).text();
         const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
         assert.equal((await fetch(new URL(script, serving.url))).status, 200);
@@ -132,9 +140,8 @@ describe('the package', () => {
       const env = await environmentWith(version);
       const database = { DATABASE_URL: await postgres.createDatabase(), WORKERS: '2', DEMO: '1', PORT: '0' };
       const serving = await startChildToolhost({ ...env, ...database }, packed.program);
-      const { url } = serving;
       try {
-        assert.match(await callExample(url), /Website relaunch/);
+        assert.match(await callExample(serving), /Website relaunch/);
         assert.equal(await serving.end(), 0, serving.output());
       } finally {
         await serving.end('SIGKILL');
