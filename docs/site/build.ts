@@ -75,7 +75,10 @@ function writeTo(path: string, content: Uint8Array): void {
   writeFileSync(path, content);
 }
 
-/** Pagefind's own `writeFiles` answers before it has written all bytes, and `close` then leaves files that are cut off. */
+/**
+ * Makes the search of the pages in a folder. Pagefind's own `writeFiles` answers before it has written all bytes, and `close`
+ * then leaves files that are cut off (Pagefind, issue 1271).
+ */
 async function indexSearch(folder: string): Promise<void> {
   try {
     const { index, errors } = await createIndex({});

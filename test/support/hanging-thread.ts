@@ -15,8 +15,8 @@ if (!isMainThread && parentPort) {
       const body = event === 'message' ? value?.input?.body : undefined;
       const pipe =
         body instanceof Uint8Array && /"hang at":"([^"]+)"/.exec(Buffer.from(body.subarray(0, 1000)).toString());
-      // A job that was let go before has no pipe any more. With an encoding, Node opens and reads in one native function: a
-      // thread that had opened the pipe and not begun to read could still be ended.
+      // A job that was let go before has no pipe any more. With `utf8` Node opens and reads in one native function; without
+      // it, a thread could be ended between the two.
       if (pipe && existsSync(pipe[1] as string)) readFileSync(pipe[1] as string, 'utf8');
       listener(value as never);
     });
