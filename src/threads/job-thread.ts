@@ -40,6 +40,7 @@ const mostProlonged = 5;
  * nothing.
  */
 const answerMs = 2000;
+const tooBusy = 'the machine is busy with other programs, and it got too little processor time';
 
 /** One thread. It ends with its process, after some idle time, or when a job exceeds its limit. */
 export class JobThread {
@@ -86,7 +87,7 @@ export class JobThread {
     return this.#ended.promise;
   }
 
-  /** @throws JobError timeout, memory, cancelled */
+  /** @throws JobError timeout, memory, cancelled, refused */
   run(job: ThreadJob): Promise<unknown> {
     return new Promise((resolve, reject) => {
       const rest = {
@@ -139,15 +140,18 @@ export class JobThread {
     else this.end();
   }
 
-  /** Ends a job that has used its limit of processor time. One that had to wait for a processor gets the rest of it. */
+  /**
+   * Ends a job that has used its limit of processor time. One that had to wait for a processor gets the rest of it. If it
+   * waits again and again, it is refused: it may be small enough for another time.
+   */
   async #endIfSpent(): Promise<void> {
     const running = this.#running;
     if (!running) return;
     const { limitMs } = running.job;
     const left = limitMs - (await this.#spentBy(running));
     if (this.#running !== running || running.isCancelled) return;
-    if (left < 1 || ++running.prolonged > mostProlonged)
-      return this.#giveUp(new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
+    if (left < 1) return this.#giveUp(new JobError('timeout', `it took longer than ${limitMs / 1000} s`));
+    if (++running.prolonged > mostProlonged) return this.#giveUp(new JobError('refused', tooBusy));
     running.timer = setTimeout(() => void this.#endIfSpent(), left).unref();
   }
 

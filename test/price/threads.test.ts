@@ -252,6 +252,7 @@ describe('jobs on threads', () => {
       await job.begun();
       return {
         bytes: body.length + coding.length,
+        reason,
         async giveUp() {
           cancel();
           assert.equal(await reason, 'cancelled');
@@ -329,6 +330,14 @@ describe('jobs on threads', () => {
       await eventually(() => assert.equal(memory.bytes, own.bytes + others.bytes));
       await release();
       await eventually(() => assert.equal(memory.bytes, 0));
+    });
+
+    it('[find A2] a job that gets no processor time is refused: it was not too large', async () => {
+      const threads = start({ threads: 1 });
+      // The thread starts, which takes processor time.
+      await threads.run(check(short));
+      const running = await hang(threads, 'a', { limitMs: 500 });
+      assert.equal(await running.reason, 'refused');
     });
 
     it('[find A2] closing a pool does not wait for it', async () => {
