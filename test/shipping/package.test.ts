@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
-import { freshCall, untilServed } from '../support/fresh-request.ts';
+import { freshCall, isSilentDatabase, untilServed } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { needNode } from '../support/toolhost/node-lines.ts';
@@ -45,9 +45,6 @@ async function msOf(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - since;
 }
 
-/** The reason in the log for a database that said nothing for as long as production waits. */
-const silence = /"reason":"(Connection terminated|canceling statement)/;
-
 /**
  * Calls the first tool of the worked example, and returns the text of the result. On a busy machine the database may be
  * silent for too long; then it calls again, as clients do. No other refusal is right.
@@ -55,7 +52,7 @@ const silence = /"reason":"(Connection terminated|canceling statement)/;
 async function callExample({ url, output }: ChildToolhost): Promise<string> {
   const { body, text } = await untilServed(
     () => freshCall(url, 'projects', { tool: 'list_projects', key: 'local-example-key' }),
-    ({ status }) => status === 503 && silence.test(output()),
+    (reply) => isSilentDatabase(reply, output()),
   );
   const { result } = body as { result?: { content: { text: string }[] } };
   assert.ok(result, `${text}\n${output()}`);

@@ -65,6 +65,14 @@ export async function untilServed<Reply extends Refusable>(
   }
 }
 
+/**
+ * Whether a process refused because its database said nothing for as long as production waits, which a busy machine may
+ * cause. `output` is what the process printed: other faults are answered with the same status, but are logged differently.
+ */
+export function isSilentDatabase({ status }: Refusable, output: string): boolean {
+  return status === 503 && /"reason":"(Connection terminated|canceling statement)/.test(output);
+}
+
 /** A `tools/call`, of the tool `get` unless said otherwise, on a connection of its own, made again while it is refused. */
 export async function freshCall(
   url: string,

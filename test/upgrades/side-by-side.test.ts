@@ -9,7 +9,14 @@ import pg from 'pg';
 import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshCall, freshRequest, loadPauseMs, untilServed } from '../support/fresh-request.ts';
+import {
+  type FreshReply,
+  freshCall,
+  freshRequest,
+  isSilentDatabase,
+  loadPauseMs,
+  untilServed,
+} from '../support/fresh-request.ts';
 import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
 import { clientWithId, registerClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
@@ -73,10 +80,17 @@ describe('the last released version and this one on one PostgreSQL', () => {
   });
 
   type Replica = { child: ChildToolhost; url: string };
+  /** All that were started. */
+  const replicas: Replica[] = [];
+  const logs = () => replicas.map(({ child }) => child.output()).join('\n');
+  /** Asks again only when a workspace asked too much at once, or the database was silent for too long. */
+  const served = (ask: () => Promise<FreshReply>) =>
+    untilServed(ask, (reply) => reply.status === 429 || isSilentDatabase(reply, logs()));
   async function startReplica(program?: string): Promise<Replica> {
     const PORT = String(await freePort());
     const child = await startChildToolhost({ ...env, PORT }, program);
     const url = `http://127.0.0.1:${PORT}`;
+    replicas.push({ child, url });
     proxy.add(url);
     await proxy.seen(url, true);
     return { child, url };
@@ -116,10 +130,10 @@ describe('the last released version and this one on one PostgreSQL', () => {
     const session = await signIn(createBrowser());
     const asPerson = async (method: string, path: string, body?: Json): Promise<Json> => {
       const headers = { cookie: `toolhost-session=${session}`, origin: proxy.url, 'sec-fetch-site': 'same-origin' };
-      const reply = await untilServed(() =>
+      const reply = await served(() =>
         freshRequest(`${proxy.url}/api/v1${path}`, { method, headers, ...(body && { body }) }),
       );
-      assert.ok(reply.status < 300, `${method} ${path}: ${reply.status} ${reply.text}`);
+      assert.ok(reply.status < 300, `${method} ${path}: ${reply.status} ${reply.text}\n${logs()}`);
       return reply.body;
     };
     await asPerson('POST', '/servers', serverAt('stored', upstream.url, stored));
@@ -134,8 +148,8 @@ describe('the last released version and this one on one PostgreSQL', () => {
     const callsOf: Record<string, number> = {};
     /** One call, which must succeed. */
     const call = async (slug: string, token: string) => {
-      const reply = await freshCall(proxy.url, slug, { key: token });
-      assert.equal(reply.status, 200, reply.text);
+      const reply = await served(() => freshCall(proxy.url, slug, { key: token }));
+      assert.equal(reply.status, 200, `${reply.text}\n${logs()}`);
       assert.match(reply.text, /something/);
       callsOf[slug] = (callsOf[slug] ?? 0) + 1;
     };
@@ -168,8 +182,8 @@ describe('the last released version and this one on one PostgreSQL', () => {
       keep('changes', async (n) => {
         const [value, description] = [`secret-${n + 1}`, `Change ${n}`];
         const path = `${proxy.url}/api/v1/servers/changed`;
-        const patched = await freshRequest(path, { ...agent, method: 'PATCH', body: { description } });
-        assert.equal(patched.status, 200, patched.text);
+        const patched = await served(() => freshRequest(path, { ...agent, method: 'PATCH', body: { description } }));
+        assert.equal(patched.status, 200, `${patched.text}\n${logs()}`);
         await asPerson('PUT', '/servers/changed/secrets/TOKEN', { value });
         last = { secret: value, description };
       }),
