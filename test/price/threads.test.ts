@@ -10,7 +10,7 @@ import { whenCalm } from '../../src/domain/work/when-calm.ts';
 import { JobError } from '../../src/errors.ts';
 import { type JobRequest, ThreadPool, type ThreadPoolOptions } from '../../src/threads/thread-pool.ts';
 import { eventually } from '../support/eventually.ts';
-import { type HangingJob, hangingJob, hangingJobs } from '../support/hanging-job.ts';
+import { type HangingJob, hangingJob, hangingJobs, neverBegun } from '../support/hanging-job.ts';
 
 const megabyte = 1024 * 1024;
 
@@ -252,7 +252,6 @@ describe('jobs on threads', () => {
       await job.begun();
       return {
         bytes: body.length + coding.length,
-        reason,
         async giveUp() {
           cancel();
           assert.equal(await reason, 'cancelled');
@@ -334,10 +333,12 @@ describe('jobs on threads', () => {
 
     it('[find A2] a job that gets no processor time is refused: it was not too large', async () => {
       const threads = start({ threads: 1 });
-      // The thread starts, which takes processor time.
+      // The start of the thread takes processor time.
       await threads.run(check(short));
-      const running = await hang(threads, 'a', { limitMs: 500 });
-      assert.equal(await running.reason, 'refused');
+      const input = { body: Buffer.from(neverBegun), coding: 'gzip' as const, limitBytes: megabyte };
+      const running = threads.run({ kind: 'decode-body', input, workspaceId: 'a', limitMs: 2000 });
+      assert.equal(await reasonOf(running), 'refused');
+      assert.equal((await threads.run(check(short))).failure, undefined, 'another thread takes its place');
     });
 
     it('[find A2] closing a pool does not wait for it', async () => {

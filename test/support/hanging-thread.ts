@@ -1,6 +1,7 @@
 /**
  * Loaded by each thread of a process with `hangingJobs`. A job whose input says `hang at` waits in a native function that
- * cannot be interrupted, as some of V8 are: it reads a pipe until that is closed.
+ * cannot be interrupted, as some of V8 are: it reads a pipe until that is closed. One that says `never begun` is not begun, as
+ * if other programs had the processor for ever.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { isMainThread, parentPort } from 'node:worker_threads';
@@ -13,8 +14,9 @@ if (!isMainThread && parentPort) {
   port.on = (event: string, listener: (value: never) => void) =>
     on(event, (value: Question) => {
       const body = event === 'message' ? value?.input?.body : undefined;
-      const pipe =
-        body instanceof Uint8Array && /"hang at":"([^"]+)"/.exec(Buffer.from(body.subarray(0, 1000)).toString());
+      const text = body instanceof Uint8Array ? Buffer.from(body.subarray(0, 1000)).toString() : '';
+      if (text.includes('"never begun"')) return;
+      const pipe = /"hang at":"([^"]+)"/.exec(text);
       // A job that was let go before has no pipe any more. With `utf8` Node opens and reads in one native function; without
       // it, a thread could be ended between the two.
       if (pipe && existsSync(pipe[1] as string)) readFileSync(pipe[1] as string, 'utf8');
