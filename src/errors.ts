@@ -247,7 +247,7 @@ export function plainFailure(outcome: Outcome, message: string, problems: readon
   return new ToolFailure(outcome, message, problems, message);
 }
 
-/** Why a job on a thread gave no result. A `refused` job got no thread, or too little time of a busy machine; later it may succeed. */
+/** Why a job gave no result. A `refused` one got no thread, or a busy machine kept it from running; it may succeed later. */
 export type JobReason = 'refused' | 'timeout' | 'memory' | 'cancelled' | 'failed';
 
 /** Thrown by the thread pool. `message` gives the reason, for use inside a longer sentence. */

@@ -40,7 +40,7 @@ const mostProlonged = 5;
  * nothing.
  */
 const answerMs = 2000;
-const tooBusy = 'the machine is busy with other programs, and it got too little processor time';
+const tooBusy = 'the machine was too busy to give it enough processor time';
 
 /** One thread. It ends with its process, after some idle time, or when a job exceeds its limit. */
 export class JobThread {
@@ -142,7 +142,7 @@ export class JobThread {
 
   /**
    * Ends a job that has used its limit of processor time. One that had to wait for a processor gets the rest of it. If it
-   * waits again and again, it is refused: it may be small enough for another time.
+   * waits again and again, it is refused, not called too large.
    */
   async #endIfSpent(): Promise<void> {
     const running = this.#running;

@@ -52,7 +52,7 @@ async function msOf(work: () => Promise<unknown>): Promise<number> {
 async function callExample({ url, output }: ChildToolhost): Promise<string> {
   const { body, text } = await untilServed(
     () => freshCall(url, 'projects', { tool: 'list_projects', key: 'local-example-key' }),
-    (reply) => isSilentDatabase(reply, output()),
+    (reply) => isSilentDatabase(reply, output),
   );
   const { result } = body as { result?: { content: { text: string }[] } };
   assert.ok(result, `${text}\n${output()}`);

@@ -1,7 +1,7 @@
 /**
  * Loaded by each thread of a process with `hangingJobs`. A job whose input says `hang at` waits in a native function that
- * cannot be interrupted, as some of V8 are: it reads a pipe until that is closed. One that says `never begun` is not begun, as
- * if other programs had the processor for ever.
+ * cannot be interrupted, as some of V8 are: it reads a pipe until that is closed. A job whose input says
+ * `never begun` is not begun, as on a machine that gives its thread no processor time.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { isMainThread, parentPort } from 'node:worker_threads';

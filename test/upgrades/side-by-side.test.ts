@@ -80,17 +80,17 @@ describe('the last released version and this one on one PostgreSQL', () => {
   });
 
   type Replica = { child: ChildToolhost; url: string };
-  /** All that were started. */
-  const replicas: Replica[] = [];
-  const logs = () => replicas.map(({ child }) => child.output()).join('\n');
-  /** Asks again only when a workspace asked too much at once, or the database was silent for too long. */
+  /** Every process that was started, also those that have ended. */
+  const started: ChildToolhost[] = [];
+  const logs = () => started.map((child) => child.output()).join('\n');
+  /** Asks again only when the workspace asked for too much at once, or the database was silent for too long. */
   const served = (ask: () => Promise<FreshReply>) =>
-    untilServed(ask, (reply) => reply.status === 429 || isSilentDatabase(reply, logs()));
+    untilServed(ask, (reply) => reply.status === 429 || isSilentDatabase(reply, logs));
   async function startReplica(program?: string): Promise<Replica> {
     const PORT = String(await freePort());
     const child = await startChildToolhost({ ...env, PORT }, program);
     const url = `http://127.0.0.1:${PORT}`;
-    replicas.push({ child, url });
+    started.push(child);
     proxy.add(url);
     await proxy.seen(url, true);
     return { child, url };
