@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
-import { freshCall, isSilentDatabase, untilServed } from '../support/fresh-request.ts';
+import { freshCall } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { needNode } from '../support/toolhost/node-lines.ts';
@@ -45,15 +45,9 @@ async function msOf(work: () => Promise<unknown>): Promise<number> {
   return performance.now() - since;
 }
 
-/**
- * Calls the first tool of the worked example, and returns the text of the result. On a busy machine the database may be
- * silent for too long; then it calls again, as clients do. No other refusal is right.
- */
+/** Calls the first tool of the worked example, and returns the text of the result. */
 async function callExample({ url, output }: ChildToolhost): Promise<string> {
-  const { body, text } = await untilServed(
-    () => freshCall(url, 'projects', { tool: 'list_projects', key: 'local-example-key' }),
-    (reply) => isSilentDatabase(reply, output),
-  );
+  const { body, text } = await freshCall(url, 'projects', { tool: 'list_projects', key: 'local-example-key' });
   const { result } = body as { result?: { content: { text: string }[] } };
   assert.ok(result, `${text}\n${output()}`);
   return result.content[0]?.text ?? '';

@@ -7,14 +7,18 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { sql } from 'kysely';
 import pg from 'pg';
 import type { Surroundings } from '../../src/app/surroundings.ts';
+import { openDatabase } from '../../src/store/database.ts';
 import { postgresConfig, postgresUrlProblems } from '../../src/store/engine/postgres-url.ts';
+import { version } from '../../src/version.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { untilServed } from '../support/fresh-request.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { ignored, migrationsFolder } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 import { selfSigned } from '../support/upstreams/certificate.ts';
@@ -139,7 +143,60 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
       };
       await withToolhost({ DATABASE_URL: urlOf() }, work, { postgresLimits: undefined });
     });
+
+    it(`[find C3] statements take and wait as long as DATABASE_URL says, ${name}`, async () => {
+      const work = async (toolhost: TestToolhost) => {
+        const blocker = new pg.Client({ connectionString: directUrl });
+        await blocker.connect();
+        await blocker.query('begin; lock table servers in access exclusive mode');
+        const reply = toolhost.rest('GET', '/servers');
+        const written = toolhost.rest('POST', '/servers', {
+          body: serverAt(`slow-${name.length}`, 'https://api.example'),
+        });
+        // Longer than the usual limits, of which the longest is 5 s.
+        await eventually(async () => {
+          const waiting = await query(
+            directUrl,
+            "select 1 from pg_stat_activity where wait_event_type = 'Lock' and now() - query_start > '7 s'",
+          );
+          assert.ok(waiting.length >= 2);
+        }, 30_000);
+        await blocker.end();
+        assert.equal((await reply).status, 200);
+        assert.equal((await written).status, 201);
+      };
+      const url = `${urlOf()}?statement_timeout=60000&lock_timeout=60000`;
+      await withToolhost({ DATABASE_URL: url }, work, { postgresLimits: undefined });
+    });
   }
+
+  it('[find C3] the time limits of DATABASE_URL hold in a transaction, and all others stay', async () => {
+    const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'] as const;
+    const usual = { statement_timeout: '5s', lock_timeout: '2s', idle_in_transaction_session_timeout: '5s' };
+    for (const set of [[], ...limits.map((name) => [name]), limits]) {
+      const url = `${bouncer.url}?${set.map((name) => `${name}=7000`).join('&')}`;
+      const database = await openDatabase({
+        postgres: { url, connections: 1, authorities: undefined },
+        file: '',
+        migrations: migrationsFolder,
+        version,
+        exclusive: false,
+        now: Date.now,
+        ...ignored,
+      });
+      const { rows } = await database.db
+        .transaction()
+        .execute((transaction) =>
+          sql<{
+            name: string;
+            value: string;
+          }>`select name, current_setting(name) as value from unnest(${limits}::text[]) as name`.execute(transaction),
+        )
+        .finally(() => database.close());
+      const expected = { ...usual, ...Object.fromEntries(set.map((name) => [name, '7s'])) };
+      assert.deepEqual(Object.fromEntries(rows.map(({ name, value }) => [name, value])), expected, url);
+    }
+  });
 });
 
 describe('the connections of a process', () => {
@@ -218,6 +275,14 @@ describe('the connections of a process', () => {
       [`postgres://u:hidden@${host}${pathname}?sslmode=allow`, /found sslmode=allow; allowed: disable/],
       [`postgres://u:hidden@${host}${pathname}?connect_timeout=0`, /found connect_timeout=0; allowed: 1 to 300, the/],
       [`postgres://u:hidden@${host}${pathname}?a=b&connect_timeout=1s`, /found connect_timeout=1s; allowed: 1 to 300/],
+      [`postgres://u:hidden@${host}/x?statement_timeout=5s`, /found statement_timeout=5s; allowed: 1000 to 60000, the/],
+      [`postgres://u:hidden@${host}/x?statement_timeout=0`, /found statement_timeout=0; allowed: 1000 to 60000, the/],
+      [`postgres://u:hidden@${host}/x?lock_timeout=60001`, /found lock_timeout=60001; allowed: 1000 to 60000, the/],
+      [
+        `postgres://u:hidden@${host}/x?lock_timeout=9000&idle_in_transaction_session_timeout=`,
+        /found idle_in_transaction_session_timeout=; allowed: 1000 to 60000, the/,
+      ],
+      [`postgres://u:hidden@${host}/x?query_timeout=5000`, /found query_timeout; use statement_timeout/],
       [`postgres://postgres:hidden@${host}${pathname}`, /refuses the user or password of DATABASE_URL/],
       [`${url}-missing`, /has no such database; create it/],
       [`postgres://u:hidden@127.0.0.1:1${pathname}`, /the database does not answer: /],

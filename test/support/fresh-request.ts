@@ -1,9 +1,7 @@
-import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
-import { eventually } from './eventually.ts';
 import type { Json } from './toolhost/toolhost.ts';
 
 /** Between two requests of a load, in ms: processes that start and stop meanwhile need the processor, too. */
@@ -65,18 +63,6 @@ export async function untilServed<Reply extends Refusable>(
     const seconds = headers instanceof Headers ? headers.get('retry-after') : headers['retry-after'];
     await delay(Number(seconds ?? 1) * 1000);
   }
-}
-
-/**
- * Whether a process refused because its database said nothing for as long as production waits, which a busy machine may
- * cause. Other faults have the same answer, and only the log tells them apart. `output` gives what the process printed. Its
- * log has one line a minute for such faults, so after a silence the other faults of that minute look like it.
- */
-export async function isSilentDatabase({ status, text: said }: FreshReply, output: () => string): Promise<boolean> {
-  if (status !== 503 || !said.includes('the database does not answer')) return false;
-  // The line of the log may arrive after the answer.
-  await eventually(() => assert.match(output(), /"fault":"unavailable"/));
-  return /"reason":"(Connection terminated|canceling statement)/.test(output());
 }
 
 /** A `tools/call`, of the tool `get` unless said otherwise, on a connection of its own, made again while it is refused. */

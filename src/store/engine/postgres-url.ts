@@ -3,18 +3,40 @@ import type { PoolConfig } from 'pg';
 /** Values of `sslmode` that do not check the server; all others check its certificate and its name. */
 const sslModes = ['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'];
 
-/** How long a request waits for a connection, in seconds, as `connect_timeout` of the URL says. */
-const connectTimeouts = { least: 1, usual: 2, most: 300 };
+/** How long a request waits for a connection, in seconds, unless the URL says it. */
+const usualConnectSeconds = 2;
+
+const milliseconds = { least: 1000, most: 60_000 };
+/** Time limits that the URL may set, by the name and in the unit that libpq or PostgreSQL gives them. */
+const timeouts = {
+  connect_timeout: { least: 1, most: 300, says: 'the seconds that a request waits for a connection' },
+  statement_timeout: { ...milliseconds, says: 'the milliseconds that a statement may take' },
+  lock_timeout: { ...milliseconds, says: 'the milliseconds that a statement in a transaction waits for a lock' },
+  idle_in_transaction_session_timeout: {
+    ...milliseconds,
+    says: 'the milliseconds that this program may be silent within a transaction',
+  },
+};
+
+/** What the URL says to this program and not to the server. */
+const ownParameters = new RegExp(`(?<=[?&])(${['sslmode', ...Object.keys(timeouts)].join('|')})=[^&]*&?`, 'g');
 
 /**
  * pg's options for a URL. Without `sslmode` the connection is plain, unless there are `authorities` (PEM) to check the
  * server's certificate with.
  */
 export function postgresConfig(url: string, authorities: string | undefined): PoolConfig {
-  // pg would print warnings about some of the modes, and let the URL's settings replace ours.
-  const connectionString = url.replace(/(?<=[?&])sslmode=[^&]*&?/, '');
-  const connectionTimeoutMillis = Number(parameterOf(url, 'connect_timeout') ?? connectTimeouts.usual) * 1000;
+  // pg would print warnings about some modes of TLS, let the URL's settings replace ours, and send time limits as startup
+  // parameters, which poolers refuse.
+  const connectionString = url.replaceAll(ownParameters, '');
+  const connectionTimeoutMillis = (timeoutOf(url, 'connect_timeout') ?? usualConnectSeconds) * 1000;
   return { connectionString, connectionTimeoutMillis, ...tlsConfig(sslModeOf(url), authorities) };
+}
+
+/** A time limit that the URL sets, in the unit of its name; undefined when it sets none. */
+export function timeoutOf(url: string, name: keyof typeof timeouts): number | undefined {
+  const value = parameterOf(url, name);
+  return value === undefined ? undefined : Number(value);
 }
 
 function tlsConfig(mode: string | undefined, authorities: string | undefined): Pick<PoolConfig, 'ssl'> {
@@ -31,12 +53,8 @@ export function postgresUrlProblems(url: string, hasAuthorities: boolean): strin
   const mode = sslModeOf(url);
   if (mode !== undefined && !sslModes.includes(mode))
     return [`DATABASE_URL: found sslmode=${mode}; allowed: ${sslModes.join(', ')}`];
-  const { least, most } = connectTimeouts;
-  const timeout = parameterOf(url, 'connect_timeout');
-  if (timeout !== undefined && !(/^\d{1,3}$/.test(timeout) && Number(timeout) >= least && Number(timeout) <= most))
-    return [
-      `DATABASE_URL: found connect_timeout=${timeout.slice(0, 20)}; allowed: ${least} to ${most}, the seconds that a request waits for a connection`,
-    ];
+  const timeout = timeoutProblem(url);
+  if (timeout !== undefined) return [`DATABASE_URL: ${timeout}`];
   if (hasAuthorities && (mode === 'disable' || mode === 'no-verify'))
     return [
       `DATABASE_CA_FILE: DATABASE_URL says sslmode=${mode}, with which no certificate is checked; leave one of the two out`,
@@ -52,6 +70,18 @@ function urlProblem(url: string): string | undefined {
   const parsed = URL.parse(url.replace('@/', '@localhost/'));
   if (parsed?.hash !== '' || /\s/.test(url) || !isDecodable(url))
     return 'is not a URL; write spaces and characters such as / @ # ? % in the password as %20 %2F %40 %23 %3F %25';
+  return undefined;
+}
+
+function timeoutProblem(url: string): string | undefined {
+  for (const [name, { least, most, says }] of Object.entries(timeouts)) {
+    const value = parameterOf(url, name);
+    if (value !== undefined && !(/^\d{1,5}$/.test(value) && Number(value) >= least && Number(value) <= most))
+      return `found ${name}=${value.slice(0, 20)}; allowed: ${least} to ${most}, ${says}`;
+  }
+  // pg would give the connection of a statement that still runs to the next request.
+  if (parameterOf(url, 'query_timeout') !== undefined)
+    return 'found query_timeout; use statement_timeout, which ends the statement at the server, too';
   return undefined;
 }
 

@@ -11,7 +11,7 @@ import pg from 'pg';
 import { noticeStops, runningNow, stoppedWithin } from '../../domain/work/running-time.ts';
 import { LimitedClient } from './limited-client.ts';
 import type { PostgresLocation } from './postgres-location.ts';
-import { postgresConfig } from './postgres-url.ts';
+import { postgresConfig, timeoutOf } from './postgres-url.ts';
 import { Renewal } from './renewal.ts';
 
 /** The purposes of connection pools. */
@@ -29,12 +29,16 @@ export type PostgresLimits = {
   cancel: number;
 };
 
-const usualLimits: PostgresLimits = {
-  statements: { requests: 5000, reports: 3000, changes: 5000 },
-  lock: 2000,
-  idleInTransaction: 5000,
-  cancel: 1000,
-};
+/** The limits of a process, the usual ones unless its URL sets others. */
+function limitsFor(url: string): PostgresLimits {
+  const statement = timeoutOf(url, 'statement_timeout');
+  return {
+    statements: { requests: statement ?? 5000, reports: statement ?? 3000, changes: statement ?? 5000 },
+    lock: timeoutOf(url, 'lock_timeout') ?? 2000,
+    idleInTransaction: timeoutOf(url, 'idle_in_transaction_session_timeout') ?? 5000,
+    cancel: 1000,
+  };
+}
 
 /** Connections of a pool at once; undefined: as many as the operator configures. */
 const mostConnections: { readonly [use in PoolUse]: number | undefined } = {
@@ -64,7 +68,7 @@ export function postgresDialect(
   onLost: (error: Error) => void,
   use: PoolUse,
   renewal = new Renewal(),
-  limits = usualLimits,
+  limits = limitsFor(location.url),
 ): Dialect {
   noticeStops();
   const max = mostConnections[use] ?? location.connections;
