@@ -11,11 +11,10 @@ import { promisify } from 'node:util';
 import { sql } from 'kysely';
 import { openDatabase } from '../../src/store/database.ts';
 import type { Db } from '../../src/store/db.ts';
-import { version } from '../../src/version.ts';
 import { eventually } from '../support/eventually.ts';
 import { Ledger } from '../support/store/ledger.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { ignored, migrationsFolder } from '../support/store/stores.ts';
+import { usualOptions } from '../support/store/stores.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
@@ -53,16 +52,7 @@ describe('durability on SQLite', () => {
     rmSync(dataDir, { recursive: true });
   });
 
-  const openApart = () =>
-    openDatabase({
-      postgres: undefined,
-      file: join(dataDir, 'apart.sqlite'),
-      migrations: migrationsFolder,
-      version,
-      exclusive: false,
-      now: Date.now,
-      ...ignored,
-    });
+  const openApart = () => openDatabase({ ...usualOptions, postgres: undefined, file: join(dataDir, 'apart.sqlite') });
 
   it(`[sec G5] kill -9 at ${rounds} moments under writes: everything acknowledged is there`, async () => {
     const ledger = new Ledger();

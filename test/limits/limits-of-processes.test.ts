@@ -8,14 +8,13 @@ import { createLimits, type Limits } from '../../src/gateway/limits/limits.ts';
 import { createQuotaReserves } from '../../src/gateway/limits/quota-reserves.ts';
 import { type QuotaWish, settleQuotas, takeOfQuotas } from '../../src/store/calls/call-quota-use.ts';
 import { openDatabase } from '../../src/store/database.ts';
-import { version } from '../../src/version.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { fromNoon } from '../support/from-noon.ts';
 import { patientLimits, patientUrl } from '../support/store/patient-limits.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
-import { ignored, migrationsFolder } from '../support/store/stores.ts';
+import { usualOptions } from '../support/store/stores.ts';
 import { movableClock } from '../support/toolhost/movable-clock.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -206,14 +205,9 @@ describe('shares of limits', () => {
     const proxy = await startPostgresProxy(await postgres.createDatabase());
     const location = { url: patientUrl(proxy.url), connections: 2, authorities: undefined };
     const database = await openDatabase({
+      ...usualOptions,
       postgres: location,
       postgresLimits: patientLimits,
-      file: '',
-      migrations: migrationsFolder,
-      version,
-      exclusive: false,
-      now: Date.now,
-      ...ignored,
     });
     const { db } = database;
     try {

@@ -6,13 +6,12 @@ import { after, before, describe, it } from 'node:test';
 import type { ReadBackup } from '../../src/app/backups/backups.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { Engine } from '../../src/store/db.ts';
-import { version } from '../../src/version.ts';
 import { root } from '../files.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { backupLines, backupRows, writeBackup } from '../support/store/backup-text.ts';
 import { startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines, ignored, migrationsFolder } from '../support/store/stores.ts';
+import { engines, migrationsFolder, usualOptions } from '../support/store/stores.ts';
 import { runScript } from '../support/toolhost/run-script.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
@@ -226,15 +225,11 @@ describe('backups', () => {
       for (const name of oldNames) cpSync(join(migrationsFolder, name), join(old, name));
       const { DATA_DIR = '', DATABASE_URL: url } = env;
       const database = await openDatabase({
+        ...usualOptions,
         postgres: url === undefined ? undefined : { url, connections: 2, authorities: undefined },
-        ...{
-          file: join(DATA_DIR, 'toolhost.sqlite'),
-          migrations: old,
-          version,
-          exclusive: false,
-          now: () => 5,
-          ...ignored,
-        },
+        file: join(DATA_DIR, 'toolhost.sqlite'),
+        migrations: old,
+        now: () => 5,
       });
       const row = { id: 'old', name: 'Old', created_at: 1 };
       await database.db.insertInto('workspaces').values(row).execute();

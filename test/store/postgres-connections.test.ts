@@ -12,13 +12,12 @@ import pg from 'pg';
 import type { Surroundings } from '../../src/app/surroundings.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { postgresConfig, postgresUrlProblems } from '../../src/store/engine/postgres-url.ts';
-import { version } from '../../src/version.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { untilServed } from '../support/fresh-request.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { ignored, migrationsFolder } from '../support/store/stores.ts';
+import { usualOptions } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 import { selfSigned } from '../support/upstreams/certificate.ts';
@@ -151,7 +150,7 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
         await blocker.query('begin; lock table servers in access exclusive mode');
         const reply = toolhost.rest('GET', '/servers');
         const written = toolhost.rest('POST', '/servers', {
-          body: serverAt(`slow-${name.length}`, 'https://api.example'),
+          body: serverAt(`slow-${name.split(' ')[0]}`, 'https://api.example'),
         });
         // Longer than the usual limits, of which the longest is 5 s.
         await eventually(async () => {
@@ -170,31 +169,30 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
     });
   }
 
-  it('[find C3] the time limits of DATABASE_URL hold in a transaction, and all others stay', async () => {
+  it('[find C3] the time limits of DATABASE_URL hold in the transactions of every pool, and all others stay', async () => {
     const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'] as const;
     const usual = { statement_timeout: '5s', lock_timeout: '2s', idle_in_transaction_session_timeout: '5s' };
+    const values = sql<{ name: string; value: string }>`
+      select name, current_setting(name) as value from unnest(${limits}::text[]) as name`;
     for (const set of [[], ...limits.map((name) => [name]), limits]) {
       const url = `${bouncer.url}?${set.map((name) => `${name}=7000`).join('&')}`;
       const database = await openDatabase({
+        ...usualOptions,
         postgres: { url, connections: 1, authorities: undefined },
-        file: '',
-        migrations: migrationsFolder,
-        version,
-        exclusive: false,
-        now: Date.now,
-        ...ignored,
       });
-      const { rows } = await database.db
-        .transaction()
-        .execute((transaction) =>
-          sql<{
-            name: string;
-            value: string;
-          }>`select name, current_setting(name) as value from unnest(${limits}::text[]) as name`.execute(transaction),
-        )
-        .finally(() => database.close());
-      const expected = { ...usual, ...Object.fromEntries(set.map((name) => [name, '7s'])) };
-      assert.deepEqual(Object.fromEntries(rows.map(({ name, value }) => [name, value])), expected, url);
+      const valuesIn = async (pool: 'db' | 'reports' | 'changes') => {
+        const { rows } = await database[pool].transaction().execute((transaction) => values.execute(transaction));
+        return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+      };
+      try {
+        const changed = Object.fromEntries(set.map((name) => [name, '7s']));
+        for (const pool of ['db', 'changes'] as const)
+          assert.deepEqual(await valuesIn(pool), { ...usual, ...changed }, `${pool} ${set}`);
+        const reports = { ...usual, statement_timeout: '3s', ...changed };
+        assert.deepEqual(await valuesIn('reports'), reports, `reports ${set}`);
+      } finally {
+        await database.close();
+      }
     }
   });
 });

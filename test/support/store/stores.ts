@@ -25,6 +25,16 @@ export const ignored = { onError: () => undefined, onFault: () => undefined, onW
 
 export const migrationsFolder = join(import.meta.dirname, '..', '..', '..', 'migrations');
 
+/** Options of a database of this version that a test opens itself; those that name one are added. */
+export const usualOptions: Omit<DatabaseOptions, 'postgres'> = {
+  file: '',
+  migrations: migrationsFolder,
+  version,
+  exclusive: false,
+  now: Date.now,
+  ...ignored,
+};
+
 export async function startStores(engine: Engine): Promise<Stores> {
   const postgres = engine === 'postgres' ? await startPostgres() : undefined;
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-store-'));
@@ -36,13 +46,9 @@ export async function startStores(engine: Engine): Promise<Stores> {
       connections: 10,
       authorities: undefined,
     },
+    ...usualOptions,
     file: join(folder, `${++count}.sqlite`),
-    migrations: migrationsFolder,
-    version,
-    exclusive: false,
     postgresLimits: patientLimits,
-    now: Date.now,
-    ...ignored,
   });
   return {
     postgres,

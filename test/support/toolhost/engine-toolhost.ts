@@ -1,10 +1,9 @@
 import { join } from 'node:path';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
-import { version } from '../../../src/version.ts';
 import { patientLimits, patientUrl } from '../store/patient-limits.ts';
 import { startPostgres } from '../store/postgres.ts';
-import { ignored, migrationsFolder } from '../store/stores.ts';
+import { usualOptions } from '../store/stores.ts';
 import { type MovableClock, movableClock } from './movable-clock.ts';
 import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
 
@@ -48,14 +47,11 @@ export async function startOn(
     database() {
       const file = join(toolhost.dataDir, 'toolhost.sqlite');
       opened ??= openDatabase({
+        ...usualOptions,
         postgres: url === undefined ? undefined : { url: patientUrl(url), connections: 2, authorities: undefined },
         file,
-        migrations: migrationsFolder,
-        version,
-        exclusive: false,
         postgresLimits: patientLimits,
         now: () => now,
-        ...ignored,
       });
       return opened;
     },
