@@ -25,7 +25,7 @@ export const ignored = { onError: () => undefined, onFault: () => undefined, onW
 
 export const migrationsFolder = join(import.meta.dirname, '..', '..', '..', 'migrations');
 
-/** Options of a database of this version that a test opens itself; those that name one are added. */
+/** Options for tests that open a database themselves. A test adds which one: `postgres`, or `file` for SQLite. */
 export const usualOptions: Omit<DatabaseOptions, 'postgres'> = {
   file: '',
   migrations: migrationsFolder,
@@ -41,12 +41,12 @@ export async function startStores(engine: Engine): Promise<Stores> {
   const opened: Database[] = [];
   let count = 0;
   const newOptions = async (): Promise<DatabaseOptions> => ({
+    ...usualOptions,
     postgres: postgres && {
       url: patientUrl(await postgres.createDatabase()),
       connections: 10,
       authorities: undefined,
     },
-    ...usualOptions,
     file: join(folder, `${++count}.sqlite`),
     postgresLimits: patientLimits,
   });
