@@ -8,7 +8,8 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { statements } from '../../src/store/engine/migration-files.ts';
 import { eventually } from '../support/eventually.ts';
-import { engines, migrationsFolder, type Stores, startStores } from '../support/store/stores.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { migrationsFolder } from '../support/store/usual-options.ts';
 import { startStarters } from '../support/toolhost/starters.ts';
 
 const names = readdirSync(migrationsFolder).sort();

@@ -7,7 +7,8 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
 import { readOnlyFolder } from '../support/store/full-disk.ts';
-import { engines, migrationsFolder, type Stores, startStores } from '../support/store/stores.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { migrationsFolder } from '../support/store/usual-options.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
