@@ -90,6 +90,23 @@ for (const engine of engines) {
       await (await openDatabase(options)).close();
     });
 
+    it('[find C1] of a build from before the first release are refused, and nothing is changed', async () => {
+      const options = await stores.newOptions();
+      const early = mkdtempSync(join(folder, 'early-'));
+      writeFileSync(join(early, '0001-initial.sql'), 'create table workspaces (id text primary key);\n');
+      const made = await openDatabase({ ...options, migrations: early });
+      await sql`insert into workspaces values ('kept')`.execute(made.db);
+      await made.close();
+      await assert.rejects(
+        openDatabase(options),
+        /made by a build of toolhost from before its first release.*give toolhost an empty database, with another DATA_DIR or DATABASE_URL/,
+      );
+      const again = await openDatabase({ ...options, migrations: early });
+      assert.deepEqual(await applied(again), ['0001-initial.sql']);
+      assert.equal((await sql`select id from workspaces`.execute(again.db)).rows.length, 1);
+      await again.close();
+    });
+
     it('leave nothing behind when one of them fails', async () => {
       const options = await stores.newOptions();
       writeFileSync(join(folder, '9999-later.sql'), 'create table half (id text);\ncreate tabel typo (id text);\n');
