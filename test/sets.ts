@@ -8,7 +8,7 @@ import type { Engine } from '../src/store/db.ts';
 export const isWhole = process.env.TEST_SET === 'all';
 
 /** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
-const onlyInWhole: readonly string[] = ['price/', 'faults/', 'replicas/', 'upgrades/', 'shipping/'];
+const onlyInWhole: readonly string[] = ['price/', 'faults/', 'replicas/', 'shipping/'];
 
 /** Whether a test file, a path below `test/`, runs with every change. */
 export function runsWithEveryChange(file: string): boolean {
