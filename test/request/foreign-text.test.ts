@@ -36,14 +36,6 @@ describe('normalised texts', () => {
         for (const piece of row.split('\u034f')) assert.ok(piece.length <= 2 * 4 * 30, String(one.codePointAt(0)));
     }
   });
-
-  it('[find A2] are at most seven times as long', () => {
-    for (const one of characters)
-      for (const form of forms) {
-        const { length } = normalised(one, form);
-        assert.ok(length <= 7 * one.length, String(one.codePointAt(0)));
-      }
-  });
 });
 
 describe('URLs that others wrote', () => {
