@@ -11,6 +11,9 @@ export const isWhole = process.env.TEST_SET === 'all';
 const onlyInWhole: readonly string[] = ['faults/', 'price/', 'replicas/', 'shipping/'];
 const onlyInWhole: readonly string[] = [
   'faults/',
+  'import/corpus.test.ts',
+  'import/import-bounds.test.ts',
+  'import/wire.test.ts',
   'price/',
   'replicas/',
   'request/foreign-text.test.ts',

@@ -5,9 +5,9 @@ import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
 import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
 import { startWatchingImports } from '../../src/app/elected/watch-imports.ts';
+import { engines } from '../sets.ts';
 import { eventually } from '../support/eventually.ts';
 import { openApi } from '../support/import/plan-of.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 
