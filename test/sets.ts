@@ -8,7 +8,6 @@ import type { Engine } from '../src/store/db.ts';
 export const isWhole = process.env.TEST_SET === 'all';
 
 /** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
-const onlyInWhole: readonly string[] = ['faults/', 'price/', 'replicas/', 'shipping/'];
 const onlyInWhole: readonly string[] = [
   'faults/',
   'import/corpus.test.ts',
@@ -17,9 +16,7 @@ const onlyInWhole: readonly string[] = [
   'price/',
   'replicas/',
   'request/foreign-text.test.ts',
-  'request/literal-properties.test.ts',
   'shipping/',
-  'upgrades/',
 ];
 
 /** Whether a test file, a path below `test/`, runs with every change. */
