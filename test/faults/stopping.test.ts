@@ -151,16 +151,6 @@ describe('stopping', () => {
       await eventually(() => assert.match(serving.output(), /running calls finish first/));
       assert.equal(await serving.end('SIGTERM'), 1);
     }));
-
-  it('logs a cut-off call when the call takes longer than the remaining time', async () => {
-    const toolhost = await startToolhost({ egress: [upstream.port] });
-    await toolhost.createServer(serverAt('slow', upstream.url));
-    const cut = assert.rejects(toolhost.callTool('slow', await toolhost.key(), 'get'));
-    await upstream.waitForRequest();
-    assert.equal(await toolhost.running.stop(1), false);
-    await cut;
-    rmSync(toolhost.dataDir, { recursive: true });
-  });
 });
 
 describe('stopping while a thread is in native code that cannot be interrupted', () => {
@@ -208,25 +198,7 @@ describe('stopping while a thread is in native code that cannot be interrupted',
       assert.equal(await serving.end(), 0);
       assert.match(serving.output(), /without waiting for threads/);
     });
-
-    it(`with ${WORKERS} process(es): a second signal ends it, with an exit code of 1`, async () => {
-      const { serving, call } = await startHanging(WORKERS);
-      const cut = assert.rejects(call);
-      serving.signal('SIGTERM');
-      await eventually(() => assert.match(serving.output(), /running calls finish first/));
-      assert.equal(await serving.end('SIGTERM'), 1);
-      await cut;
-    });
   }
-
-  it('a worker ends with its first process', async () => {
-    const { serving, call } = await startHanging('2');
-    const cut = assert.rejects(call);
-    // Its output ends with the last of its workers.
-    await serving.end('SIGKILL');
-    await cut;
-    assert.match(serving.output(), /without waiting for threads/);
-  });
 });
 
 describe('two replicas that are restarted in turn under load', () => {

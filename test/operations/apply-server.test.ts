@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-for (const engine of ['sqlite', 'postgres'] as const) {
+for (const engine of engines) {
   describe(`applying a server, on ${engine}`, () => {
     let upstream: RecordingUpstream;
     let service: EngineToolhost;

@@ -1,11 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { z } from 'zod';
-import { shortLimits } from '../../src/domain/json/body-limits.ts';
-import { inputSchemaOf } from '../../src/operations/describe.ts';
 import { operationList } from '../../src/operations/index.ts';
-import { takesShortInput } from '../../src/operations/run-operation.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
 
 type Def = { type: string; [field: string]: unknown };
 
@@ -77,38 +73,4 @@ describe('the inputs of the operations', () => {
       [],
     );
   });
-
-  it('[find A1] the longest input of an operation that takes only a short one is within its limits', () => {
-    const short = operationList.filter(takesShortInput);
-    assert.ok(short.length > 20);
-    for (const op of short) {
-      const { bytes, values } = mostOf(inputSchemaOf(op));
-      assert.ok(
-        bytes < shortLimits.bytes && values < shortLimits.elements,
-        `${op.name}: ${bytes} bytes, ${values} values`,
-      );
-    }
-  });
 });
-
-/** The length and the number of values of the longest JSON text that a schema allows. */
-function mostOf(schema: Json): { bytes: number; values: number } {
-  const {
-    type,
-    properties,
-    items,
-    maxItems = 0,
-    maxLength = 0,
-    anyOf,
-  } = schema as {
-    [keyword: string]: never;
-  } & { properties?: { [name: string]: Json }; maxItems?: number; maxLength?: number; items?: Json; anyOf?: Json[] };
-  const parts =
-    type === 'object'
-      ? Object.entries(properties ?? {}).map(([name, inner]) => ({ ...mostOf(inner), name: name.length + 4 }))
-      : type === 'array'
-        ? Array.from({ length: maxItems }, () => ({ ...mostOf(items ?? {}), name: 1 }))
-        : (anyOf ?? []).map((inner) => ({ ...mostOf(inner), name: 0 }));
-  const bytes = parts.reduce((sum, part) => sum + part.bytes + part.name, maxLength + 20);
-  return { bytes, values: parts.reduce((sum, part) => sum + part.values, 1) };
-}

@@ -1,17 +1,13 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type RootOperationNode, sql } from 'kysely';
-import { operations } from '../../src/operations/index.ts';
-import type { Actor, Operation } from '../../src/operations/operation.ts';
-import { runOperation } from '../../src/operations/run-operation.ts';
+import { sql } from 'kysely';
 import { insertCaptures, pruneCaptures } from '../../src/store/calls/captures.ts';
 import { rowsAtOnce } from '../../src/store/delete-in-steps.ts';
 import { pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { aCall } from '../support/store/rows.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
-import { operate } from '../support/toolhost/operate.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 const day = 24 * 60 * 60_000;
@@ -107,88 +103,6 @@ for (const engine of engines) {
         [2 * grants, captures, 'active'],
         'another server has all',
       );
-    });
-
-    describe('a change that deletes or ends many rows', () => {
-      const rows = (count: number) =>
-        sql.raw(
-          `(with recursive n(i) as (select 1 union all select i + 1 from n where i < ${count}) select i from n) as n`,
-        );
-      const owner: Actor = {
-        kind: 'user',
-        id: 'usr_owner',
-        workspaceId: 'local',
-        scopes: ['manage'],
-        servers: undefined,
-        role: 'owner',
-        sessionHash: 'session',
-      };
-
-      /** Runs an operation, and gives the number of its statements. */
-      const statementsOf = async (op: Operation, input: object): Promise<number> => {
-        const { runner } = world.toolhost.running.app;
-        let statements = 0;
-        const transactions = runner.transactions.withPlugin({
-          transformQuery({ node }): RootOperationNode {
-            statements += 1;
-            return node;
-          },
-          transformResult: async ({ result }) => result,
-        });
-        await runOperation({ ...runner, transactions }, op, { actor: owner, input, requestId: 'test' });
-        return statements;
-      };
-
-      it('takes as few statements for the keys of a member as for one', async () => {
-        const { db } = await world.database();
-        const member = async (id: string, keys: number) => {
-          await db.insertInto('users').values({ id, issuer: 'x', subject: id, created_at: 1 }).execute();
-          const role = id === owner.id ? 'owner' : 'viewer';
-          await db.insertInto('members').values({ workspace_id: 'local', user_id: id, role, created_at: 1 }).execute();
-          await sql`insert into api_keys (id, workspace_id, name, secret_hash, scopes, created_by, created_at)
-            select ${sql.lit(`key_${id}`)} || i, 'local', 'k', 'x', '["call"]', ${sql.lit(id)}, 1 from ${rows(keys)}`.execute(
-            db,
-          );
-        };
-        await member(owner.id, 1);
-        const session = { user_id: owner.id, workspace_id: 'local', created_at: 1, expires_at: world.now() + day };
-        await db
-          .insertInto('sessions')
-          .values({ hash: 'session', ...session })
-          .execute();
-        await member('usr_one', 1);
-        await member('usr_many', 300);
-        const removed = (id: string) => statementsOf(operations.removeMember, { id, revoke_keys: true });
-        const [one, many] = [await removed('usr_one'), await removed('usr_many')];
-        // One more counts the long list of keys in the audit.
-        assert.equal(many, one + 1);
-        assert.equal(await count(`api_keys where created_by = 'usr_many' and revoked_at is null`), 0);
-        assert.equal(await count(`changes where kind = 'key' and ref like 'key_usr_many%'`), 300);
-      });
-
-      it('takes as few statements for many old versions as for some, when a workspace is full', async () => {
-        await operate(world.toolhost, 'setWorkspaceQuotas', 'local', { megabytes: 1 });
-        const { db } = await world.database();
-        const { body } = await world.toolhost.createServer(serverAt('crowded', 'https://api.example.com'));
-        const { id } = body.server as { id: string };
-        await db.updateTable('servers').set({ version: 1000 }).where('id', '=', id).execute();
-        const text = 'x'.repeat(1000);
-        await sql`insert into server_versions (server_id, workspace_id, version, config, created_by, created_at)
-          select ${sql.lit(id)}, 'local', i + 1, ${sql.lit(text)}, 'x', 1 from ${rows(500)}`.execute(db);
-        const create = async (slug: string, stored_bytes: number) => {
-          await db.updateTable('servers').set({ stored_bytes }).where('id', '=', id).execute();
-          const versions = await count(`server_versions where server_id = '${id}'`);
-          const statements = await statementsOf(operations.createMcpServer, serverAt(slug, 'https://api.example.com'));
-          const deleted = versions - (await count(`server_versions where server_id = '${id}'`));
-          const left = await db.selectFrom('servers').select('stored_bytes').where('id', '=', id).executeTakeFirst();
-          return { statements, deleted, freed: stored_bytes - Number(left?.stored_bytes) };
-        };
-        const some = await create('some', 1_000_000);
-        const many = await create('many', 1_300_000);
-        assert.ok(some.deleted < 20 && many.deleted > 300, `${some.deleted} and ${many.deleted} versions`);
-        assert.equal(many.statements, some.statements);
-        assert.ok(many.freed > 299_000 && many.freed <= 1000 * many.deleted, `${many.freed} bytes are free`);
-      });
     });
   });
 }

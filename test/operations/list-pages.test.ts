@@ -4,10 +4,10 @@ import { insertAuditEvent } from '../../src/store/audit-events.ts';
 import { saveInvitation } from '../../src/store/people/members.ts';
 import { saveMember, saveUser } from '../../src/store/people/users.ts';
 import { deleteServer, insertServer } from '../../src/store/servers/servers.ts';
+import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { aServer } from '../support/store/rows.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -53,15 +53,6 @@ for (const engine of engines) {
       const rest = (await world.toolhost.rest('GET', `/servers?cursor=${first.next_cursor}`, { key })).body;
       assert.deepEqual([slugsOf(first).length, slugsOf(rest)], [usualQuota, ['full-0']]);
       await deleteServer(db, more, 11_000);
-    });
-
-    it('[find E2] of servers agree with their configurations, whichever version of the service stored them', async () => {
-      const { db } = world.toolhost.running.app.runner;
-      const config = { name: 'Older', slug: 'full-7', description: 'Stored by an older version', tools: [] };
-      const row = db.updateTable('servers').where('slug', '=', 'full-7');
-      await row.set({ config: JSON.stringify(config), summary: '{"format":0}' }).execute();
-      const { body } = await world.toolhost.rest('GET', '/servers?slug=full-7', { key });
-      assert.equal((body.servers as Json[])[0]?.description, 'Stored by an older version');
     });
 
     it('[find A4] of versions end early where their configurations are large', async () => {
@@ -120,7 +111,10 @@ for (const engine of engines) {
       }
       const own = found.filter(({ request_id }) => request_id === 'of-this-test');
       assert.equal(own.length, 41);
-      assert.deepEqual(own[0]?.detail, { left_out: true });
+      assert.deepEqual(
+        own.slice(0, 1).map(({ detail }) => detail),
+        [{ left_out: true }],
+      );
     });
 
     it('[find A4] of people have members first, then invitations, in pages of any size', async () => {

@@ -3,8 +3,9 @@ import { after, before, describe, it } from 'node:test';
 import { hourMs, minuteMs } from '../../src/store/calls/call-counts.ts';
 import { countByInterval, countedFrom, mostCalled } from '../../src/store/calls/call-statistics.ts';
 import type { Database } from '../../src/store/database.ts';
+import { engines } from '../sets.ts';
 import { aCall } from '../support/store/rows.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
 
 const begin = Date.parse('2026-11-18T00:00:00Z');
 const scope = { workspaceId: 'ours', from: begin, until: begin + 6 * hourMs };
@@ -41,23 +42,6 @@ for (const engine of engines) {
         ['always', 's5', 's4'],
       );
       assert.equal(rankedFrom, undefined);
-    });
-
-    it('are ordered and limited by the database, so that the event loop gets few rows', async () => {
-      const received: number[] = [];
-      const counted = database.reports.withPlugin({
-        transformQuery: ({ node }) => node,
-        transformResult: async ({ result }) => {
-          received.push(result.rows.length);
-          return result;
-        },
-      });
-      const { servers, tools } = await mostCalled(counted, scope, 1);
-      assert.deepEqual(
-        [...servers, ...tools].map(({ slug }) => slug),
-        ['always', 'always'],
-      );
-      assert.ok(received.length > 0 && Math.max(...received) <= 2, String(received));
     });
 
     it('begin later where a tool is asked for in all servers, and count every call since then', async () => {

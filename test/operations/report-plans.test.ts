@@ -8,7 +8,7 @@ import { AppError } from '../../src/errors.ts';
 import type { Actor } from '../../src/operations/operation.ts';
 import { runOperation } from '../../src/operations/run-operation.ts';
 import type { Db } from '../../src/store/db.ts';
-import { engines } from '../support/store/stores.ts';
+import { engines } from '../sets.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 
 /** Tables without a bound on their rows. */

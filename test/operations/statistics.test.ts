@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CallRecord } from '../../src/store/calls/call-writer.ts';
+import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { aCall } from '../support/store/rows.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';

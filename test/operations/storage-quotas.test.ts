@@ -1,17 +1,15 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { readConfig } from '../../src/config.ts';
 import { builtInQuotas, type QuotaName } from '../../src/domain/quotas.ts';
+import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt } from '../support/configs.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import { operate } from '../support/toolhost/operate.ts';
-import { type Json, type Reply, startToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost as runToolhost } from '../support/toolhost/toolhost-command.ts';
 
 const api = 'https://api.example.com';
 const minute = 60_000;
@@ -104,8 +102,11 @@ for (const engine of engines) {
     it('[find A5] of one server has no more than 200 secrets', async () => {
       const { workspace, create, ask } = await open({ secrets: 0 });
       await create('one');
-      const set = (n: number, value = 'x') => ask('PUT', `/servers/${workspace}-one/secrets/S${n}`, { value });
-      for (let n = 0; n < 200; n += 1) assert.equal((await set(n)).status, 200);
+      const path = `/servers/${workspace}-one`;
+      const set = (n: number, value = 'x') => ask('PUT', `${path}/secrets/S${n}`, { value });
+      const secrets = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`S${n}`, 'x']));
+      const applied = await ask('POST', `${path}/apply`, { config: serverAt(`${workspace}-one`, api), secrets });
+      assert.equal(applied.status, 200, applied.text);
       const { status, body } = await set(200);
       assert.equal(status, 403);
       assert.match(String(body.detail), /has 200 secrets; allowed: 200 of one server/);
@@ -242,27 +243,43 @@ describe('quotas set by an operator', () => {
   });
 });
 
-describe('a server that is changed again and again', () => {
-  it('[find A5] does not fill the disk', async () => {
-    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-quotas-'));
-    const toolhost = await startToolhost({ dataDir });
-    try {
-      const size = () =>
-        readdirSync(dataDir)
-          .map((name) => statSync(join(dataDir, name)).size)
-          .reduce((sum, bytes) => sum + bytes, 0);
-      await toolhost.createServer({ name: 'Large', slug: 'large', tools: longTools(200, 'x') });
-      const before = size();
-      for (let n = 1; n <= 60; n += 1) {
-        const tools = longTools(200, String(n % 10));
-        assert.equal((await toolhost.rest('PATCH', '/servers/large', { body: { tools } })).status, 200);
-      }
-      await toolhost.stop();
-      const grown = size() - before;
-      // Versions of 20 MB, and what SQLite adds.
-      assert.ok(grown < 24_000_000, `${grown} bytes`);
-    } finally {
-      rmSync(dataDir, { recursive: true, force: true });
+describe('toolhost quotas', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost?.stop());
+  const quotas = (...args: string[]) =>
+    runToolhost(['quotas', ...args], { env: { DATA_DIR: toolhost.dataDir, QUOTAS: 'keys=30' } });
+
+  it('[find A5] shows, sets and resets the quotas of a workspace, which a running service applies at once', async () => {
+    const set = await quotas('set', '--servers', '1', '--keys', '0', '--json');
+    assert.equal(set.code, 0, set.stderr);
+    const body = JSON.parse(set.stdout) as Record<string, Json>;
+    assert.deepEqual(
+      [body.servers, body.keys],
+      [
+        { limit: 1, from: 'set', used: 0 },
+        { from: 'set', used: 1 },
+      ],
+    );
+    const create = (slug: string) => toolhost.rest('POST', '/servers', { body: serverAt(slug, api) });
+    assert.deepEqual([(await create('first')).status, (await create('second')).status], [201, 403]);
+    const shown = await quotas('show');
+    assert.match(shown.stdout, /^servers +1 +1 +set +hosted servers$/m);
+    assert.match(shown.stdout, /^keys +none +1 +set /m);
+    const reset = await quotas('reset');
+    assert.match(reset.stdout, /^keys +30 +1 +default of the environment /m);
+    assert.equal((await create('second')).status, 201);
+  });
+
+  it('[find A5] says what is allowed', async () => {
+    const none = await quotas('set');
+    assert.deepEqual([none.code, /give one or more of --servers, --slugs/.test(none.stderr)], [2, true], none.stderr);
+    for (const wrong of ['-1', '1.5', 'many', '99999999']) {
+      const { code, stderr } = await quotas('set', `--servers=${wrong}`);
+      assert.equal(code, 2, stderr);
+      assert.match(stderr, /allowed: a whole number from 0 \(no limit\) to 10000000/);
     }
   });
 });

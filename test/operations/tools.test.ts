@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import { operate } from '../support/toolhost/operate.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';

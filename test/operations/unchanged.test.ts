@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { operationList, operatorOperations } from '../../src/operations/index.ts';
+import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt } from '../support/configs.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import { operate } from '../support/toolhost/operate.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';

@@ -1,22 +1,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { localWorkspace } from '../../src/config.ts';
-import { operations } from '../../src/operations/index.ts';
-import { runOperation } from '../../src/operations/run-operation.ts';
+import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines } from '../support/store/stores.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import { holdBody } from '../support/toolhost/held-body.ts';
-import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
-import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import {
-  type RecordedRequest,
-  type RecordingUpstream,
-  startRecordingUpstream,
-} from '../support/upstreams/recording-upstream.ts';
+import type { Json, Reply, TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 const tool = (name: string, args: Json) => ({ ...call, params: { name, arguments: args } });
@@ -27,45 +19,21 @@ type Ending = { name: string; begin(): Promise<{ headers: Record<string, string>
 for (const engine of engines) {
   describe(`[find B8] a credential that ends while a request is under way, on ${engine}`, () => {
     let upstream: RecordingUpstream;
+    let world: EngineToolhost;
     let toolhost: TestToolhost;
-    let postgres: TestPostgres | undefined;
-    let databaseClock: MovableClock | undefined;
     let owner: string;
-    let at = 0;
     before(async () => {
       upstream = await startRecordingUpstream();
-      postgres = engine === 'postgres' ? await startPostgres() : undefined;
-      const url = await postgres?.createDatabase();
-      databaseClock = url === undefined ? undefined : await movableClock(url);
-      toolhost = await startToolhost({
-        env: { ...(url !== undefined && { DATABASE_URL: url }) },
-        egress: [upstream.port],
-        // It moves only when a test says so: a request whose body took long is admitted again.
-        surroundings: { clock: () => at },
-      });
+      world = await startOn(engine, { egress: [upstream.port] });
+      toolhost = world.toolhost;
       owner = await personSession(toolhost, { name: 'Olga' });
       await toolhost.createServer(serverAt('called', upstream.url));
-      const long = { a: { type: 'string', description: 'x'.repeat(1900) } };
-      const tools = Array.from({ length: 120 }, (_, n) => toolAt(upstream.url, { name: `t${n}`, input_schema: long }));
-      await toolhost.createServer(serverAt('large', upstream.url, { tools }));
     });
-    after(async () => {
-      await toolhost.stop();
-      await Promise.all([upstream.close(), postgres?.stop()]);
-    });
+    after(() => Promise.all([world?.stop(), upstream.close()]));
 
     const asOwner = (method: string, path: string, body?: Json) => personRequest(toolhost, owner, method, path, body);
     /** Whoever sends a body slowly is admitted again after it. */
-    const passTime = () => {
-      at += 1000;
-    };
-    /** A minute, by the clock of the database too: the service takes its time from there again with every look for changes. */
-    async function passMinute() {
-      await databaseClock?.move(60_000);
-      at += 60_000;
-      await toolhost.running.app.runner.onCommitted();
-    }
-
+    const passTime = () => world.wait(1000);
     async function newKey(
       scopes = ['manage', 'call'],
     ): Promise<{ headers: Record<string, string>; key: string; id: string }> {
@@ -135,24 +103,6 @@ for (const engine of engines) {
       });
     }
 
-    for (const [name, op, input] of [
-      ['an operation that waits for the memory of a configuration', operations.getMcpServer, { slug: 'large' }],
-      ['a report that waits for its turn', operations.listMcpServers, {}],
-    ] as const) {
-      it(`[sec E1] reads nothing by ${name}`, async () => {
-        const { id } = await newKey();
-        const { runner } = toolhost.running.app;
-        const scopes = ['manage' as const];
-        const actor = { kind: 'api_key' as const, id, workspaceId: localWorkspace.id, scopes, servers: undefined };
-        await runOperation(runner, op, { actor, input, requestId: 'req_before' });
-        await asOwner('DELETE', `/keys/${id}`);
-        const reading = runOperation(runner, op, { actor, input, requestId: 'req_after' });
-        passTime();
-        await assert.rejects(reading, /the API key ended while the request was under way/);
-        assert.equal(runner.memory.bytes, 0);
-      });
-    }
-
     it('[sec E1] makes no key that would outlive it', async () => {
       const { id, headers } = await newKey();
       const body = { name: 'outlives', scopes: ['manage'] };
@@ -207,7 +157,7 @@ for (const engine of engines) {
         upstream.take();
         const held = await holdBody(toolhost.url + path, headers, body);
         await asOwner('DELETE', `/keys/${id}`);
-        passTime();
+        await passTime();
         const { status } = await held.finish();
         assert.equal(status, 401);
         assert.deepEqual(upstream.take(), []);
@@ -231,73 +181,12 @@ for (const engine of engines) {
       const token = await upstream.waitForRequest();
       return {
         async finish() {
-          passTime();
+          await passTime();
           token.release({ body: { access_token: 'token', token_type: 'Bearer', expires_in: 3600 } });
           return { reply: await answered, sent: upstream.take().filter(({ method }) => method === 'GET') };
         },
       };
     }
-
-    /** A server whose next call is refused by its upstream, so that it asks for another token; resolves when it waits for that. */
-    async function refusedCall(slug: string, asked: () => Promise<Reply>) {
-      const before = await waitingCall(slug, asked);
-      assert.equal((await before.finish()).reply.status, 200);
-      const again = Promise.withResolvers<RecordedRequest>();
-      upstream.on('POST /token', (request) => {
-        again.resolve(request);
-        return 'hold';
-      });
-      // A token that is nearly new is not given up because one request was refused.
-      await passMinute();
-      upstream.on('*', ({ headers }) => ({ status: headers.authorization === 'Bearer token' ? 401 : 200 }));
-      const answered = asked();
-      const token = await again.promise;
-      upstream.take();
-      return {
-        async finish() {
-          passTime();
-          token.release({ body: { access_token: 'another', token_type: 'Bearer', expires_in: 3600 } });
-          return { reply: await answered, sent: upstream.take().filter(({ method }) => method === 'GET') };
-        },
-      };
-    }
-
-    const ends: [name: string, end: (slug: string, id: string) => Promise<unknown>, status: number][] = [
-      ['key is revoked', (_slug, id) => asOwner('DELETE', `/keys/${id}`), 401],
-      ['server is deleted', (slug) => asOwner('DELETE', `/servers/${slug}`), 404],
-    ];
-    for (const [index, [name, end, status]] of ends.entries()) {
-      it(`[sec E1] sends nothing again for a call that its upstream refused, whose ${name} meanwhile`, async () => {
-        const { id, key } = await newKey();
-        const slug = `refused-${index}`;
-        const call = await refusedCall(slug, () =>
-          toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} }),
-        );
-        await end(slug, id);
-        const { reply, sent } = await call.finish();
-        assert.equal(reply.status, status, reply.text);
-        assert.deepEqual(sent, []);
-      });
-    }
-
-    it('[sec E1] sends a refused call again as its server is configured then', async () => {
-      const { key } = await newKey();
-      const send = () => toolhost.rpc('refused-moves', key, 'tools/call', { name: 'get', arguments: {} });
-      const call = await refusedCall('refused-moves', send);
-      assert.equal(
-        (await asOwner('PATCH', '/servers/refused-moves', { tools: [toolAt(`${upstream.url}/moved`)] })).status,
-        200,
-      );
-      const { reply, sent } = await call.finish();
-      assert.equal(reply.status, 200, reply.text);
-      assert.deepEqual(
-        sent.map(({ url }) => url),
-        ['/moved'],
-      );
-      const { body } = await asOwner('GET', '/servers/refused-moves/calls');
-      assert.equal((body.calls as Json[]).length, 2);
-    });
-
     const waiting: [name: string, call: (slug: string, key: string) => Promise<Reply>][] = [
       ['a hosted server', (slug, key) => toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} })],
       ['a try-out', (slug, key) => toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { key, body: {} })],
@@ -337,19 +226,6 @@ for (const engine of engines) {
       );
       const { body } = await asOwner('GET', '/servers/moves/calls');
       assert.equal((body.calls as Json[]).length, 1);
-    });
-
-    it('[find C6] counts a call once in its quota that is made again', async () => {
-      const { body } = await asOwner('POST', '/keys', { name: 'two', scopes: ['call'], calls_per_day: 2 });
-      const { key } = body as { key: string };
-      const send = () => toolhost.rpc('counted', key, 'tools/call', { name: 'get', arguments: {} });
-      const call = await waitingCall('counted', send);
-      await asOwner('PATCH', '/servers/counted', { tools: [toolAt(`${upstream.url}/moved`)] });
-      const replies = [(await call.finish()).reply, await send(), await send()];
-      assert.deepEqual(
-        replies.map(({ status }) => status),
-        [200, 200, 429],
-      );
     });
 
     it('[sec E1] calls no tool that was disabled while the call waited', async () => {

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import pg from 'pg';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { countGivenUp, scrape } from '../support/toolhost/scrape.ts';
+import { type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('many requests of one workspace that the database holds up', () => {
+  let postgres: TestPostgres;
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let client: pg.Client;
+  before(async () => {
+    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    const url = await postgres.createDatabase();
+    toolhost = await startToolhost({ env: { DATABASE_URL: url }, egress: [upstream.port] });
+    client = new pg.Client({ connectionString: url });
+    await client.connect();
+    await toolhost.createServer(serverAt('beside', upstream.url));
+  });
+  after(async () => {
+    await client.end();
+    await toolhost.stop();
+    await Promise.all([upstream.close(), postgres.stop()]);
+  });
+
+  const hold = (table: string) => client.query(`begin; lock table ${table} in access exclusive mode`);
+
+  it('[find A7] leave its connections to others, over REST and MCP together', async () => {
+    const [greedy, modest] = [await toolhost.key(), await toolhost.key({ workspace: 'other' })];
+    await hold('calls');
+    const replies: Reply[] = [];
+    const ask = { name: 'getCall', arguments: { id: 'call_1' } };
+    const held = Array.from({ length: 110 }, async (_, n) => {
+      const isRest = n % 2 === 0;
+      const reply = isRest
+        ? toolhost.rest('GET', '/calls/call_1', { key: greedy })
+        : toolhost.rpc('manage', greedy, 'tools/call', ask);
+      replies.push(await reply);
+    });
+    await eventually(() => assert.equal(replies.length, 7));
+    assert.deepEqual([...new Set(replies.map(({ status }) => status))], [429]);
+    assert.equal(await countGivenUp(toolhost.url, 'operation'), 7);
+    for (const { headers, text } of replies) {
+      assert.equal(headers.get('retry-after'), '2');
+      assert.match(text, /100 others wait already; .* nothing was done, try again in 2 s/);
+    }
+    // The other key of this workspace and the other workspace read and change what they like meanwhile.
+    assert.equal((await toolhost.rest('GET', '/servers/beside')).status, 200);
+    assert.equal((await toolhost.rest('GET', '/workspace/limits', { key: modest })).status, 200);
+    const changed = await toolhost.rest('PATCH', '/servers/beside', { key: greedy, body: { description: 'New.' } });
+    assert.equal(changed.status, 200);
+    await client.query('commit');
+    await Promise.all(held);
+    assert.equal(replies.filter(({ status }) => status === 429).length, 7);
+  });
+
+  it('[find A4] delay no call, no change and no other workspace when they are reports', async () => {
+    const key = await toolhost.key();
+    const other = await toolhost.key({ workspace: 'other' });
+    await hold('audit_events');
+    const held = Array.from({ length: 20 }, () => toolhost.rest('GET', '/audit'));
+    await eventually(async () => {
+      assert.ok((await scrape(toolhost.url)).value('toolhost_report_refusals_total') >= 3);
+    });
+    const others = await Promise.all([
+      toolhost.callTool('beside', key, 'get'),
+      toolhost.rest('GET', '/keys', { key: other }),
+      toolhost.rest('GET', '/servers/beside'),
+    ]);
+    await client.query('commit');
+    const [called, keys, server] = others;
+    assert.deepEqual([called.isError, keys.status, server.status], [undefined, 200, 200]);
+    const replies = await Promise.all(held);
+    const tooMany = replies.filter(({ text }) => /16 others of this workspace wait already/.test(text));
+    assert.equal(tooMany.length, 3);
+    for (const { status, headers } of tooMany) assert.deepEqual([status, headers.get('retry-after')], [429, '1']);
+    // The one that had begun is answered; on a busy machine the lock may be held for longer than the others may wait.
+    assert.ok(replies.some(({ status }) => status === 200));
+    for (const { status, text } of replies.filter((reply) => !tooMany.includes(reply)))
+      assert.ok(status === 200 || (status === 429 && /was not begun within 5 s/.test(text)), text);
+  });
+});
