@@ -3,15 +3,11 @@ import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { onTime } from '../support/on-time.ts';
-import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { scrape } from '../support/toolhost/scrape.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
-import { type SilentProxy, startSilentProxy } from '../support/upstreams/silent-proxy.ts';
 
-/** How long a request may wait for a database that says nothing. */
-const mostMs = 7500;
 const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 
 describe('a PostgreSQL that fails', () => {
@@ -131,50 +127,6 @@ describe('a PostgreSQL that fails', () => {
       unavailable(await toolhost.rpc('forwarding', 'their-token', 'tools/list'));
       assert.equal(await isReady(), false);
       assert.equal((await fetch(`${toolhost.url}/livez`)).status, 200);
-    });
-  });
-
-  describe('while it says nothing', () => {
-    let proxy: SilentProxy;
-    let toolhost: TestToolhost;
-    before(async () => {
-      const url = new URL(await postgres.createDatabase());
-      proxy = await startSilentProxy({ host: url.hostname, port: Number(url.port) });
-      url.port = String(proxy.port);
-      // The usual wait for a connection, because this is about the limits.
-      url.searchParams.set('connect_timeout', '2');
-      toolhost = await startToolhost({
-        egress: [upstream.port],
-        env: { DATABASE_URL: url.href },
-        surroundings: { postgresLimits: undefined },
-      });
-    });
-    after(async () => {
-      await toolhost.stop();
-      await proxy.close();
-    });
-
-    it('[sec G5] a request waits for seconds at most, and cached values are served meanwhile', async () => {
-      await toolhost.createServer(serverAt('remembered', upstream.url));
-      await toolhost.callTool('remembered', 'some-token', 'get');
-      proxy.silence();
-      let isWaiting = true;
-      const lost = onTime(mostMs, () =>
-        toolhost.rest('POST', '/servers', { body: serverAt('lost', upstream.url) }).finally(() => {
-          isWaiting = false;
-        }),
-      );
-      const call = await toolhost.callTool('remembered', 'some-token', 'get');
-      assert.notEqual(call.isError, true);
-      assert.equal(isWaiting, true);
-      assert.equal((await lost).status, 503);
-    });
-
-    it('[sec G5] the service recovers, although the old connections stay open', async () => {
-      proxy.heal();
-      const write = async () =>
-        assert.equal((await toolhost.rest('PATCH', '/servers/remembered', { body: { name: 'Healed' } })).status, 200);
-      await eventually(write, 10_000);
     });
   });
 });

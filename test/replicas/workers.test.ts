@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { Agent } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { setTimeout as delay } from 'node:timers/promises';
 import { createBrowser, next } from '../support/browser/browser.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -190,20 +189,6 @@ for (const engine of engines) {
       );
     });
 
-    it('count the calls of a worker that does not answer', async () => {
-      const before = await countCalls();
-      const [stopped = 0] = workersOf(child).slice(-1);
-      process.kill(stopped, 'SIGSTOP');
-      // The requests that the stopped worker was dealt wait until it goes on.
-      const asked = Array.from({ length: 16 * count }, numbers);
-      try {
-        assert.deepEqual(await Promise.race(asked), { processes: count, calls: before });
-      } finally {
-        process.kill(stopped, 'SIGCONT');
-      }
-      for (const found of await Promise.all(asked)) assert.deepEqual(found, { processes: count, calls: before });
-    });
-
     it('[sec D18] refresh one login together, and ask its provider once', async () => {
       provider.onToken();
       const config = {
@@ -308,7 +293,7 @@ describe('the first process of several', () => {
     assert.equal(await child.end(), 0);
   });
 
-  it('gives up with a sentence when workers die again and again, however long one takes to start', async () => {
+  it('gives up with a sentence when workers die again and again', async () => {
     const serving = await startChildToolhost(env);
     child = serving;
     const ended = serving.ended();
@@ -317,42 +302,19 @@ describe('the first process of several', () => {
       over = true;
     });
     let killed = 0;
-    /** Kills after which it gives up. A worker that has served for seconds does not count, and those before it neither. */
-    let most = 8;
-    let isHeld = false;
     while (!over) {
       const [latest = 0] = workersOf(serving).slice(-1);
       if (workersOf(serving).length === 2 + killed) {
         process.kill(latest, 'SIGKILL');
         killed += 1;
       }
-      if (!isHeld) {
-        isHeld = await holdStart(serving);
-        if (!isHeld) most = killed + 1 + 8;
-      }
       await eventually(() => assert.ok(over || workersOf(serving).length === 2 + killed), patienceMs);
     }
     assert.equal(await ended, 1);
-    assert.ok(isHeld && killed >= most, `${killed} of ${most}`);
+    assert.ok(killed >= 8, String(killed));
     assert.match(serving.output(), /8 workers in a row ended within seconds of their start; the service gives up/);
   });
 });
-
-/** Longer than the time for which a worker must serve to count as one that works. */
-const heldMs = 5500;
-
-/** Makes the start of the next worker take long. False when it was too quick, and served for as long instead. */
-async function holdStart(child: ChildToolhost): Promise<boolean> {
-  const pid = await eventually(() => {
-    const children = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').split(' ').map(Number);
-    return children.find((one) => one > 0 && !workersOf(child).includes(one)) ?? assert.fail('no worker starts');
-  }, patienceMs);
-  process.kill(pid, 'SIGSTOP');
-  await delay(heldMs);
-  const isHeld = !workersOf(child).includes(pid);
-  process.kill(pid, 'SIGCONT');
-  return isHeld;
-}
 
 describe('workers whose database is away', () => {
   it('go on without one that died, which starts again when the database is back', async () => {
@@ -381,24 +343,6 @@ describe('workers whose database is away', () => {
       await child.end('SIGKILL');
       await postgres.stop();
       rmSync(dataDir, { recursive: true });
-    }
-  });
-});
-
-describe('a process on a SQLite file in which another one writes', () => {
-  it('waits for its turn and serves everything else meanwhile', async () => {
-    const toolhost = await startToolhost();
-    const other = new DatabaseSync(join(toolhost.dataDir, 'toolhost.sqlite'));
-    try {
-      other.exec('begin immediate');
-      const created = toolhost.createServer(serverAt('patient', 'https://api.example'));
-      // By the last of them it has long come to the point where it must wait.
-      for (let n = 0; n < 20; n += 1) assert.equal((await freshRequest(`${toolhost.url}/livez`)).status, 200);
-      other.exec('commit');
-      assert.equal((await created).status, 201);
-    } finally {
-      other.close();
-      await toolhost.stop();
     }
   });
 });

@@ -11,7 +11,8 @@ import {
 } from '../../src/store/calls/answer-pieces.ts';
 import type { Database } from '../../src/store/database.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { engines } from '../sets.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
 
 const keyring = createKeyring([randomBytes(32)]);
 const now = 1_000_000_000_000;
@@ -67,26 +68,6 @@ for (const engine of engines) {
       assert.ok(await find('elsewhere.1', { workspaceId: 'other' }));
       await trimAnswerPieces(database.records, 'ws', now + restKeptMs + 4);
       assert.equal(await count(), mostOfAnswers.rows - 2);
-      await database.records.deleteFrom('answer_pieces').execute();
-    });
-
-    it('of a caller that keeps ever more displace its own, and whole answers go [find A2]', async () => {
-      const json = JSON.stringify(['x'.repeat(4_000_000)]);
-      await insert('modest.1', { caller: 'modest', at: now - 10 });
-      await insert('address.1', { caller: 'made-up', stranger: 'address', at: now - 9 });
-      for (let n = 0; n < 8; n++) {
-        for (const row of [1, 2]) await insert(`large-${n}.${row}`, { caller: `digest view-${n}`, at: now + n, json });
-        await trimAnswerPieces(database.records, 'ws', now);
-      }
-      assert.ok(await find('modest.1', { caller: 'modest' }));
-      assert.ok(await find('address.1', { caller: 'made-up' }));
-      for (const [n, row] of [
-        [0, 1],
-        [0, 2],
-        [1, 2],
-      ] as const)
-        assert.equal(await find(`large-${n}.${row}`, { caller: `digest view-${n}` }), undefined);
-      for (const row of [1, 2]) assert.ok(await find(`large-7.${row}`, { caller: 'digest view-7' }));
       await database.records.deleteFrom('answer_pieces').execute();
     });
   });

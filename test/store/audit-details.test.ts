@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type AuditEvent, insertAuditEvent, mostDetailsInDay } from '../../src/store/audit-events.ts';
+import { engines } from '../sets.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines } from '../support/store/stores.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const dayMs = 24 * 60 * 60_000;

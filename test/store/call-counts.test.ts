@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { durationClasses, durationClassOf, middleOfClass, percentile } from '../../src/domain/duration-classes.ts';
+import { durationClasses, durationClassOf } from '../../src/domain/duration-classes.ts';
 import { outcomes } from '../../src/errors.ts';
 import { dayMs, hourMs, minuteMs, startOf } from '../../src/store/calls/call-counts.ts';
 import { type CallScope, countByInterval, countByServer, mostCalled } from '../../src/store/calls/call-statistics.ts';
 import { batchRows, type CallRecord } from '../../src/store/calls/call-writer.ts';
 import type { Database } from '../../src/store/database.ts';
+import { engines, tries } from '../sets.ts';
 import { aCall } from '../support/store/rows.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
 
 const epoch = Date.parse('2026-11-18T22:30:00Z');
 const workspaces = ['ours', 'theirs'];
@@ -107,7 +108,7 @@ for (const engine of engines) {
             .execute();
           for (const one of wanted) await compare(database, scopeOf(one), records);
         }),
-        { numRuns: engine === 'sqlite' ? 50 : 25, endOnFailure: true },
+        { numRuns: tries(50), endOnFailure: true },
       );
     });
 
@@ -166,38 +167,3 @@ for (const engine of engines) {
     };
   });
 }
-
-describe('[find A4] classes of durations', () => {
-  it('stand for durations that are exact below 8 ms and within an eighth above', () => {
-    fc.assert(
-      fc.property(fc.oneof(fc.integer({ min: 0, max: 31_000 }), fc.integer({ min: 0, max: 100 })), (ms) => {
-        const shown = middleOfClass(durationClassOf(ms));
-        assert.ok(Math.abs(shown - ms) <= (ms < 8 ? 0 : ms / 8), `${shown} for ${ms}`);
-      }),
-    );
-  });
-
-  it('give the percentile of the nearest rank', () => {
-    assert.equal(
-      percentile(
-        durationClasses.map(() => 0),
-        0.5,
-      ),
-      undefined,
-    );
-    fc.assert(
-      fc.property(
-        fc.array(fc.integer({ min: 0, max: 30_000 }), { minLength: 1 }),
-        fc.constantFrom(0.5, 0.95),
-        (all, share) => {
-          const sorted = all.toSorted((a, b) => a - b);
-          const exact = sorted[Math.ceil(all.length * share) - 1] ?? 0;
-          assert.equal(
-            percentile(recount(all.map((duration_ms) => aCall({ duration_ms }))).durations, share),
-            middleOfClass(durationClassOf(exact)),
-          );
-        },
-      ),
-    );
-  });
-});

@@ -6,8 +6,9 @@ import { outcomes } from '../../src/errors.ts';
 import type { CallRecord } from '../../src/store/calls/call-writer.ts';
 import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';
 import { decodeCursor, type Page } from '../../src/store/page.ts';
+import { engines, tries } from '../sets.ts';
 import { aCall } from '../support/store/rows.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
 
 const slugs = ['one', 'two', 'three'];
 const tools = ['get', 'put', 'list'];
@@ -95,7 +96,7 @@ for (const engine of engines) {
             );
           }
         }),
-        { numRuns: engine === 'sqlite' ? 60 : 25, endOnFailure: true },
+        { numRuns: tries(60), endOnFailure: true },
       );
     });
   });

@@ -1,18 +1,16 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { InsertQueryNode, ValuesNode } from 'kysely';
 import { type CallLog, createCallLog } from '../../src/gateway/call/call-log.ts';
-import { findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
-import { batchRows } from '../../src/store/calls/call-writer.ts';
+import { insertApiKey } from '../../src/store/api-keys.ts';
 import { type CredentialUses, createCredentialUses } from '../../src/store/credential-uses.ts';
 import type { Database } from '../../src/store/database.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import type { CallRow } from '../../src/store/schema.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
-import { eventually } from '../support/eventually.ts';
+import { engines } from '../sets.ts';
 import { aCall, anApiKey } from '../support/store/rows.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
 
 for (const engine of engines) {
   describe(`call records under load on ${engine}`, () => {
@@ -21,8 +19,6 @@ for (const engine of engines) {
     let log: CallLog;
     let uses: CredentialUses;
     const failures: unknown[] = [];
-    /** How many captures each statement wrote. */
-    const statements: number[] = [];
     let givenUp = 0;
     before(async () => {
       stores = await startStores(engine);
@@ -32,14 +28,7 @@ for (const engine of engines) {
       uses = createCredentialUses(database.records, () => 2000);
       log = createCallLog({
         uses,
-        db: database.records.withPlugin({
-          transformQuery({ node }) {
-            if (InsertQueryNode.is(node) && node.values && ValuesNode.is(node.values))
-              statements.push(node.values.values.length);
-            return node;
-          },
-          transformResult: async ({ result }) => result,
-        }),
+        db: database.records,
         writeCalls: database.calls.write,
         keyring: createKeyring([Buffer.alloc(32, 7)]),
         onError: (error) => failures.push(error),
@@ -58,15 +47,6 @@ for (const engine of engines) {
       const rows = await database.db.selectFrom('calls').select('id').execute();
       return new Set(rows.map(({ id }) => id)).size;
     };
-
-    it('are written in whole batches, with the last use of the key', async () => {
-      uses.keyUsed('key_1');
-      for (let n = 0; n < batchRows; n += 1) log.add(aCall({ id: `whole_${n}`, started_at: 2000 + n }));
-      await eventually(async () => {
-        assert.equal(await written(), batchRows);
-        assert.equal((await findApiKey(database.db, 'key_1'))?.lastUsedAt, 2000);
-      });
-    });
 
     it('can be awaited under continuous calls with captures; only those given up are lost', async () => {
       const before = await written();
@@ -139,14 +119,6 @@ for (const engine of engines) {
       const found = await database.db.selectFrom('calls').select('id').where('id', 'like', 'waited_%').execute();
       assert.equal(found.filter(({ id }) => id.startsWith('waited_ours_')).length, 10);
       assert.equal(found.length + givenUp - before, 25_010);
-    });
-
-    it('[find A5] write captures in short statements, few long ones at once', async () => {
-      statements.length = 0;
-      for (let n = 0; n < 100; n += 1)
-        log.add(aCall({ id: `sized_${n}`, started_at: 5000 + n }), n < 40 ? 'x'.repeat(64 * 1024) : '{}');
-      await log.flush();
-      assert.deepEqual(statements, [16, 16, 50, 18]);
     });
 
     it('[find C4] keep their captures while the database takes none', async () => {

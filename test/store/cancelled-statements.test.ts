@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
@@ -93,41 +92,5 @@ describe('a statement that PostgreSQL is asked to cancel', () => {
     await Promise.all([freed, alone, inTransaction]);
     assert.deepEqual([proxy.cancels - before, lost], [0, []]);
     await brief.close();
-  });
-
-  it('[find C5] is cancelled however often this process was stopped meanwhile', async () => {
-    const brief = await open(briefMs, 2 * briefMs);
-    await block(1);
-    let hasEnded = false;
-    const slow = waitFor(1, brief).finally(() => {
-      hasEnded = true;
-    });
-    slow.catch(() => undefined);
-    for (let stops = 0; !hasEnded; stops++) {
-      assert.ok(stops < 30, 'it still waits');
-      stopFor(800);
-      await delay(200);
-    }
-    await assert.rejects(slow);
-    await free(1);
-    await brief.close();
-  });
-
-  it('[find C5] waits for a connection anew when this process was stopped while it was made', async () => {
-    const fresh = await open(briefMs);
-    const asked = sql`select 1`.execute(fresh.reports);
-    await immediate();
-    stopFor(connectMs + 1000);
-    await asked;
-    await fresh.close();
-  });
-
-  it('[find C3] is the only work that a request is sent for: an idle connection stays until the pool closes it', async () => {
-    await eventually(() => assert.equal(proxy.connections, 0));
-    const before = proxy.cancels;
-    await sql`select 1`.execute(database.reports);
-    assert.equal(proxy.connections, 1);
-    await eventually(() => assert.equal(proxy.connections, 0));
-    assert.deepEqual([proxy.cancels - before, lost], [0, []]);
   });
 });

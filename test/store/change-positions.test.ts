@@ -101,27 +101,6 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     );
   });
 
-  it('show the commit of a transaction that was open while thousands of others began and ended', async () => {
-    const one = await reader();
-    const late = await db.startTransaction().execute();
-    const held = await record(late);
-    const quick: string[] = [];
-    for (let n = 0; n < 1000; n += 1) {
-      if (n % 10 === 0) quick.push(await record(db));
-      // An id is spent and nothing is left of it.
-      else await db.selectNoFrom((e) => e.fn('txid_current').as('id')).execute();
-      if (n % 100 === 0) await one.look();
-      // The database ends a transaction that does nothing for seconds.
-      if (n % 10 === 0) await late.selectNoFrom((e) => e.lit(1).as('one')).execute();
-    }
-    await one.look();
-    assert.deepEqual(one.told.toSorted(), quick.toSorted());
-    await late.commit().execute();
-    await one.look();
-    assert.deepEqual(one.told.at(-1), held);
-    assert.equal(one.told.length, quick.length + 1);
-  });
-
   it('are not trusted across a restart of the database', async () => {
     const read = createReadChanges(db);
     await read();

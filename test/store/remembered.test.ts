@@ -10,7 +10,7 @@ import { createRemembered } from '../../src/store/changes/cache.ts';
 import type { Db } from '../../src/store/db.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
-import { insertServer, updateServer, updateServerLimits } from '../../src/store/servers/servers.ts';
+import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
 import { anApiKey, aServer } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
@@ -48,22 +48,6 @@ describe('the cached values of a process', () => {
       userAgent: 'test',
       defaultLimits: { callsPerSecond: 60, concurrentCalls: 50 },
     });
-
-  it('a key is read once, until its change is reported or changes are no longer seen', async () => {
-    const { id, key } = await storeKey();
-    const check = keyCheck();
-    assert.equal((await check.verify(key))?.id, id);
-    await endApiKey(db, 'ours', id, 2);
-    assert.equal((await check.verify(key))?.id, id);
-    at = minute;
-    assert.equal(await check.verify(key), undefined);
-    const again = await storeKey();
-    at = 0;
-    await check.verify(again.key);
-    await endApiKey(db, 'ours', again.id, 2);
-    check.invalidate(again.id);
-    assert.equal(await check.verify(again.key), undefined);
-  });
 
   it('[sec E3] a key that changes while it is being read is read again', async () => {
     const { id, key } = await storeKey();
@@ -114,45 +98,6 @@ describe('the cached values of a process', () => {
     assert.equal((await servers.find('sample'))?.config.name, 'Second');
   });
 
-  it('an unknown slug is served as soon as its server is reported', async () => {
-    const servers = hostedServers();
-    assert.equal(await servers.find('sample'), undefined);
-    await insertServer(db, aServer());
-    servers.invalidate('sample');
-    assert.equal((await servers.find('sample'))?.slug, 'sample');
-  });
-
-  it('[find B1] every value is read again after a minute, even if its change was never seen', async () => {
-    const { id, key } = await storeKey();
-    const first = aServer();
-    await insertServer(db, first);
-    const [check, servers] = [keyCheck(), hostedServers()];
-    await check.verify(key);
-    await servers.find('sample');
-    await endApiKey(db, 'ours', id, 2);
-    await updateServer(db, { ...first, version: 2, config: { ...first.config, name: 'Second' } }, 'x');
-    // Looks go on to succeed, and see nothing.
-    freshUntil = 10 * minute;
-    at = minute - 1;
-    assert.ok(await check.verify(key));
-    assert.equal((await servers.find('sample'))?.config.name, first.config.name);
-    at = minute;
-    assert.equal(await check.verify(key), undefined);
-    assert.equal((await servers.find('sample'))?.config.name, 'Second');
-  });
-
-  it('[find B1] a server that was read again without a change is not compiled again', async () => {
-    const first = aServer();
-    await insertServer(db, first);
-    const servers = hostedServers();
-    const compiled = await servers.find('sample');
-    [at, freshUntil] = [minute, 2 * minute];
-    assert.equal(await servers.find('sample'), compiled);
-    await updateServerLimits(db, first, { callsPerSecond: 7 });
-    servers.invalidate(first.id);
-    assert.notEqual(await servers.find('sample'), compiled);
-  });
-
   it('[sec G5] without the database, cached values serve until a minute after the last look', async () => {
     const { key } = await storeKey();
     const check = keyCheck();
@@ -167,22 +112,6 @@ describe('the cached values of a process', () => {
     assert.ok(await check.verify(key));
     at = 1.5 * minute;
     await assert.rejects(async () => check.verify(key));
-  });
-
-  it('[find A1] large values displace one another, however few they are', async () => {
-    const sizes = createRemembered<{ size: number }>({
-      max: 1000,
-      maxSize: 100,
-      sizeOf: ({ size }) => size,
-      freshness,
-      idsOf: () => [],
-      ownerOf: () => undefined,
-    });
-    for (const key of ['a', 'b', 'c']) await sizes.load(key, async () => ({ value: { size: 40 } }));
-    assert.deepEqual([sizes.get('a'), sizes.counts().entries], [undefined, 2]);
-    await sizes.load('d', async () => ({ value: { size: 500 } }));
-    assert.equal(sizes.get('d'), undefined);
-    assert.ok(sizes.get('c'), 'what fits is kept beside what does not');
   });
 
   it('[find A1] values of one owner do not displace those of all others (property)', async () => {
@@ -225,54 +154,6 @@ describe('the cached values of a process', () => {
       }),
       { examples: [[othersThatGrow]] },
     );
-  });
-
-  it('[find A1] many small values of one owner make room for those of others', async () => {
-    const values = createRemembered<{ owner: string }>({
-      max: 40,
-      freshness,
-      idsOf: ({ owner }) => [owner],
-      ownerOf: ({ owner }) => owner,
-    });
-    const load = (key: string, owner: string) => values.load(key, async () => ({ value: { owner } }));
-    await load('calm', 'neighbour');
-    for (let n = 0; n < 28; n += 1) await load(`hostile ${n}`, 'hostile');
-    for (let n = 0; n < 15; n += 1) await load(`other ${n}`, 'other');
-    assert.ok(values.get('calm'));
-    for (let n = 0; n < 15; n += 1) assert.ok(values.get(`other ${n}`), String(n));
-  });
-
-  it('[find A1] values of an owner give way to values that nobody owns', async () => {
-    const values = createRemembered<{ id: string; owner: string | undefined }>({
-      max: 40,
-      freshness,
-      idsOf: ({ id, owner }) => (owner === undefined ? [id] : [id, owner]),
-      ownerOf: ({ owner }) => owner,
-    });
-    const load = (key: string, owner?: string) => values.load(key, async () => ({ value: { id: key, owner } }));
-    for (let n = 0; n < 10; n += 1) await load(`real ${n}`);
-    for (let n = 0; n < 500; n += 1) await load(`made up ${n}`, 'made up');
-    for (let n = 0; n < 10; n += 1) assert.ok(values.get(`real ${n}`), String(n));
-  });
-
-  it('concurrent callers share one reading when a value expires', async () => {
-    let readings = 0;
-    const remembered = createRemembered<{ n: number }>({
-      max: 10,
-      freshness,
-      idsOf: () => ['id'],
-      ownerOf: () => undefined,
-    });
-    const read = async () => {
-      readings += 1;
-      return { value: { n: readings } };
-    };
-    const ask = async () => remembered.get('key') ?? (await remembered.load('key', read));
-    for (const expected of [1, 2]) {
-      const answers = await Promise.all(Array.from({ length: 100 }, ask));
-      assert.deepEqual([readings, new Set(answers).size], [expected, 1]);
-      [at, freshUntil] = [at + minute, freshUntil + minute];
-    }
   });
 
   it('[sec E3] after the report of a change the old form is never served', async () => {

@@ -38,7 +38,7 @@ const losses: { [how: string]: (file: string) => void } = {
 const uses: { [connection: string]: (database: Database) => Promise<unknown> } = {
   transactions: ({ transactions }) => transactions.transaction().execute((db) => insertWorkspace(db, 'written')),
   records: ({ records }) => insertWorkspace(records, 'written'),
-  'the writer of call records': ({ calls }) => calls.write([aCall({})]),
+  'the writer of call records': ({ calls }) => calls.write([aCall()]),
   reports: ({ reports }) => workspaceIds(reports),
 };
 

@@ -5,7 +5,8 @@ import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import type { Database } from '../../src/store/database.ts';
 import { prunings } from '../../src/store/pruning/prunings.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { engines } from '../sets.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
 
 type Row = { tables: string[]; bound: string; by: string };
 

@@ -8,16 +8,16 @@ import { readConfig } from '../../src/config.ts';
 import { endApiKey, insertApiKey } from '../../src/store/api-keys.ts';
 import { type Database, type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
 import { deleteInSteps } from '../../src/store/delete-in-steps.ts';
-import { pruneHandedOutTokens } from '../../src/store/logins/handed-out-tokens.ts';
 import { insertSession } from '../../src/store/people/sessions.ts';
 import { saveUser } from '../../src/store/people/users.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
-import { endCrowdedGrants, mostOfServer, mostTokens } from '../../src/store/pruning/prune-logins.ts';
+import { endCrowdedGrants } from '../../src/store/pruning/prune-logins.ts';
 import { pruneCrowdedKeys, prunePeople } from '../../src/store/pruning/prune-people.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
+import { engines } from '../sets.ts';
 import { aCall, anApiKey, aServer } from '../support/store/rows.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
 
 const minute = 60_000;
 const day = 24 * 60 * minute;
@@ -120,18 +120,6 @@ for (const engine of engines) {
       assert.deepEqual(await ids('leases', 'name'), [], 'a process that stops gives up the lease');
       await old('fourth');
       await round(one);
-      assert.deepEqual(await ids('audit_events'), []);
-      await world.stop();
-    });
-
-    it('[find A5] is left to other processes by one that stops while it takes the lease', async () => {
-      const world = await open();
-      const { one, two, insert, ids, now } = world;
-      await insert('audit_events', audit('old', now() - 21 * day));
-      const looking = one.look();
-      await Promise.all([one.stop(), looking]);
-      assert.deepEqual([await ids('leases', 'name'), await ids('audit_events')], [[], ['old']]);
-      await round(two);
       assert.deepEqual(await ids('audit_events'), []);
       await world.stop();
     });
@@ -255,28 +243,6 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] includes tokens of a server that has more of them than it may, by thousands', async () => {
-      const world = await open();
-      const { db } = world;
-      const slice = 21_000;
-      for (let from = 1; from <= 5 * slice; from += slice) {
-        const numbers = sql`(with recursive numbers (n) as (
-          select ${sql.lit(from)} union all select n + 1 from numbers where n < ${sql.lit(from + slice - 1)}
-        ) select n from numbers) as numbers`;
-        const hash = sql`substr('${sql.raw('h'.repeat(57))}' || (1000000 + n), 1, 64)`;
-        await sql`insert into handed_out_tokens (server_id, hash, agreement, expires_at)
-          select 's', ${hash}, 'a', ${sql.lit(start)} + n % 2 from ${numbers}`.execute(db);
-      }
-      // The plans are those for a table that has been looked at.
-      await sql`analyze`.execute(db);
-      await pruneHandedOutTokens(db, start, mostTokens);
-      const left = db.selectFrom('handed_out_tokens').select(['expires_at', sql<number>`count(*)`.as('count')]);
-      const counts = await left.groupBy('expires_at').orderBy('expires_at').execute();
-      const all = counts.map(({ count }) => Number(count));
-      assert.deepEqual(all, [mostOfServer - (5 * slice) / 2, (5 * slice) / 2]);
-      await world.stop();
-    });
-
     it('[find A5] includes empty workspaces whose members were not seen for long', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
@@ -332,20 +298,6 @@ for (const engine of engines) {
       await world.stop();
     });
 
-    it('[find A5] is deleted a thousand rows at a time', async () => {
-      const world = await open();
-      const { db, insert, ids } = world;
-      for (let n = 0; n < 25; n++)
-        await insert('audit_events', ...Array.from({ length: 100 }, (_, i) => audit(`${n}-${i}`, 1)));
-      const left: number[] = [];
-      const where = sql`at < 2`;
-      await deleteInSteps(db, { table: 'audit_events', key: ['id'], where }, async () => {
-        left.push((await ids('audit_events')).length);
-      });
-      assert.deepEqual(left, [1500, 500, 0]);
-      await world.stop();
-    });
-
     it('[find A5] includes sessions of a person beyond 50, and the least recently used grants of a server', async () => {
       const world = await open();
       const { db, insert, ids } = world;
@@ -374,23 +326,6 @@ for (const engine of engines) {
       }
       await endCrowdedGrants(db, 2, { now: start, onEnded: () => undefined });
       assert.deepEqual(await ids('tokens', 'hash'), ['b', 'c']);
-      await world.stop();
-    });
-
-    it('[find A5] includes logins beyond the most of a server, which is told in the log', async () => {
-      const world = await open();
-      const { db, one, logged } = world;
-      await sql`insert into grants (id, workspace_id, server_id, slug, client_id, client_name, scope, agreement,
-          sealed_tokens, tokens_version, generation, rotated_at, created_at)
-        select 'grt_' || n, 'ours', 'srv_1', 'crowd', 'c', 'Agent', 'read', 'a', 'x', 1, 0, 1, cast(${start} as bigint) + n
-        from (with recursive numbers (n) as (select 1 union all select n + 1 from numbers where n <= ${mostOfServer})
-          select n from numbers) as numbers`.execute(db);
-      await round(one);
-      const told = logged.map((line) => JSON.parse(line) as { [key: string]: unknown });
-      assert.deepEqual(
-        told.map(({ level, msg, workspaceId, slug, logins }) => ({ level, msg, workspaceId, slug, logins })),
-        [{ level: 40, msg: 'upkeep ended logins beyond a limit', workspaceId: 'ours', slug: 'crowd', logins: 1 }],
-      );
       await world.stop();
     });
 

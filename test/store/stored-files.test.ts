@@ -15,7 +15,8 @@ import type { Database } from '../../src/store/database.ts';
 import { sealedColumns } from '../../src/store/sealing/sealed-columns.ts';
 import { countUnreadable, resealBatch } from '../../src/store/sealing/sealed-rows.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { engines } from '../sets.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
 
 const master = randomBytes(32);
 const keyring = createKeyring([master]);
@@ -102,37 +103,6 @@ for (const engine of engines) {
       assert.equal(await reserve('later', { bytes: mostOfFiles.bytes, at: later }), undefined);
       assert.equal(await find('two', now), undefined);
       assert.ok(await find('elsewhere'));
-      await database.records.deleteFrom('files').execute();
-    });
-
-    it('of one address of strangers take half of what others leave, and all of them three quarters [agent 4]', async () => {
-      const quarter = mostOfFiles.bytes / 4;
-      const all = { freeAt: now + fileKeptMs, of: 'address' };
-      const from = (stranger: string, bytes: number) =>
-        reserve(`${stranger}-${bytes}-${Math.random()}`, { stranger, bytes });
-      assert.equal(await from('greedy', quarter), undefined);
-      assert.equal(await from('greedy', quarter), undefined);
-      assert.deepEqual(await from('greedy', 1), all);
-      assert.equal(await from('next', quarter), undefined);
-      assert.deepEqual(await from('next', 1), all);
-      assert.deepEqual(await from('third', 1), all);
-      assert.equal(await reserve('known', { bytes: quarter }), undefined);
-      assert.deepEqual(await reserve('known too', { bytes: 1 }), { ...all, of: 'workspace' });
-      await database.records.deleteFrom('files').execute();
-    });
-
-    it('of a workspace are bounded by their number [agent 4]', async () => {
-      const values = Array.from({ length: mostOfFiles.files - 1 }, (_, n) => ({
-        ...{ id: `many-${n}`, workspace_id: 'ws', server_id: 'srv', address: 'slug', caller: 'caller' },
-        ...{ at: now - n, bytes: 1, sealed_head: '', stranger: null },
-      }));
-      for (let from = 0; from < values.length; from += 100)
-        await database.records
-          .insertInto('files')
-          .values(values.slice(from, from + 100))
-          .execute();
-      assert.equal(await reserve('last'), undefined);
-      assert.deepEqual(await reserve('beyond'), { of: 'workspace', freeAt: now - mostOfFiles.files + 2 + fileKeptMs });
       await database.records.deleteFrom('files').execute();
     });
   });

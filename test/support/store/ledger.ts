@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../configs.ts';
+import { eventually } from '../eventually.ts';
 import { freshRequest, untilServed } from '../fresh-request.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
@@ -81,6 +84,13 @@ export class Ledger {
     this.#servers.clear();
     this.#keys.clear();
   }
+}
+
+/** In half of the rounds a change is acknowledged before it: on a busy machine that may take longer than the rest. */
+export async function someMoment(round: number, ledger: Ledger): Promise<void> {
+  const before = ledger.acknowledged;
+  if (round % 4 < 2) await eventually(() => assert.ok(ledger.acknowledged > before));
+  await delay(randomInt(20, 250));
 }
 
 async function send(

@@ -1,15 +1,15 @@
-// Loaded into a process before its program: makes its clock wrong by WRONG_CLOCK_MS, or by what WRONG_CLOCK_FILE says now.
+// Loaded into a process before its program: makes its clock wrong by what WRONG_CLOCK_FILE says now.
 import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 
 const RealDate = Date;
-const { WRONG_CLOCK_MS, WRONG_CLOCK_FILE } = process.env;
-let ahead = Number(WRONG_CLOCK_MS ?? 0);
+const { WRONG_CLOCK_FILE } = process.env;
+let ahead = 0;
 let readAt = Number.NEGATIVE_INFINITY;
 const lookMs = 50;
 
 function now() {
-  if (WRONG_CLOCK_FILE && performance.now() - readAt > lookMs) {
+  if (performance.now() - readAt > lookMs) {
     ahead = Number(readFileSync(WRONG_CLOCK_FILE, 'utf8'));
     readAt = performance.now();
   }

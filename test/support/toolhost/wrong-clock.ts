@@ -3,11 +3,6 @@ import { join } from 'node:path';
 
 const program = join(import.meta.dirname, 'wrong-clock.mjs');
 
-/** The environment of a process whose clock is wrong by so many ms. */
-export function wrongClock(aheadMs: number): Record<string, string> {
-  return { NODE_OPTIONS: `--import=${program}`, WRONG_CLOCK_MS: String(aheadMs) };
-}
-
 /** The clock of a machine, which a test sets for all processes with `env`; they see it within 50 ms. */
 export type MachineClock = { env: Record<string, string>; set(aheadMs: number): void };
 

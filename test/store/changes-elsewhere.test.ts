@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { tokensOf } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines } from '../support/store/stores.ts';
 import { movableClock } from '../support/toolhost/movable-clock.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 const minute = 60_000;
 
@@ -71,3 +74,26 @@ for (const engine of engines) {
     });
   });
 }
+
+describe('a change that another process makes', () => {
+  it('[sec E3] takes effect within seconds: a revoked key neither calls nor manages', async (t) => {
+    const postgres = await startPostgres();
+    const env = { DATABASE_URL: await postgres.createDatabase(), MASTER_KEY: randomBytes(32).toString('base64') };
+    const [one, two] = await Promise.all([startToolhost({ env }), startToolhost({ env })]);
+    t.after(async () => {
+      await Promise.all([one.stop(), two.stop()]);
+      await postgres.stop();
+    });
+    await one.createServer(serverAt('shared', 'https://api.example.com'));
+    const key = await one.key();
+    const statuses = async (toolhost: TestToolhost) => [
+      (await toolhost.rpc('shared', key, 'tools/list')).status,
+      (await toolhost.rest('GET', '/servers', { key })).status,
+    ];
+    assert.deepEqual(await statuses(two), [200, 200]);
+    assert.equal((await one.rest('DELETE', `/keys/key_${key.split('_')[1]}`)).status, 200);
+    assert.deepEqual(await statuses(one), [401, 401]);
+    // Two seconds are promised, and a busy database takes longer; what nobody noticed would be trusted for a minute.
+    await eventually(async () => assert.deepEqual(await statuses(two), [401, 401]), 10_000);
+  });
+});

@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { eventually } from '../support/eventually.ts';
+import { startOneTool, textOf } from '../support/one-tool.ts';
+import { stopFor } from '../support/stop-for.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+const hour = 3_600_000;
+
+/** A key that works for so many seconds. */
+async function makeKey(toolhost: TestToolhost, expires_in: number): Promise<string> {
+  const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'n', scopes: ['manage'], expires_in } });
+  return String(body.key);
+}
+
+const statusOf = async (toolhost: TestToolhost, key: string) =>
+  (await toolhost.rest('GET', '/servers', { key })).status;
+
+describe('[find B1] a process on PostgreSQL', () => {
+  let postgres: TestPostgres;
+  let databaseClock: MovableClock;
+  let toolhost: TestToolhost;
+  /** By how much the clock of the process is wrong. */
+  let ahead = 0;
+  before(async () => {
+    postgres = await startPostgres();
+    const url = await postgres.createDatabase();
+    databaseClock = await movableClock(url);
+    toolhost = await startToolhost({
+      env: { DATABASE_URL: url },
+      surroundings: { now: () => Date.now() + ahead },
+    });
+  });
+  afterEach(() => {
+    ahead = 0;
+  });
+  after(async () => {
+    await toolhost?.stop();
+    await postgres.stop();
+  });
+
+  const readiness = async () => {
+    const response = await fetch(`${toolhost.url}/readyz`);
+    const { reason } = (await response.json()) as { reason?: string };
+    return { status: response.status, reason };
+  };
+
+  it('is not ready above 5 seconds, says why, and is ready again when its clock is right', async () => {
+    for (const [ms, side] of [
+      [hour, 'ahead of'],
+      [-6000, 'behind'],
+    ] as const) {
+      ahead = 4000;
+      assert.equal((await readiness()).status, 200);
+      ahead = ms;
+      const { status, reason } = await readiness();
+      assert.equal(status, 503);
+      const said = new RegExp(` (\\d+\\.\\d) s ${side}`).exec(reason ?? '');
+      assert.ok(Math.abs(Number(said?.[1]) - Math.abs(ms) / 1000) <= 1, reason ?? 'it is ready');
+      assert.match(reason ?? '', /allowed: 5 s; synchronise/);
+      const numbers = await scrape(toolhost.url);
+      assert.equal(numbers.value('toolhost_ready'), 0);
+      assert.ok(Math.abs(numbers.value('toolhost_clock_skew_seconds') - Math.abs(ms) / 1000) < 1);
+    }
+  });
+
+  it('lets keys expire by the time of the database, whatever its own clock says', async () => {
+    const key = await makeKey(toolhost, 600);
+    for (const wrong of [hour, -hour]) {
+      ahead = wrong;
+      await toolhost.running.app.runner.onCommitted();
+      assert.equal(await statusOf(toolhost, key), 200);
+    }
+    await databaseClock.move(601_000);
+    await toolhost.running.app.runner.onCommitted();
+    assert.equal(await statusOf(toolhost, key), 401);
+  });
+});
+
+describe('[find B1] a process on SQLite whose machine has its clock set', () => {
+  it('revives nothing that has expired, loses no change and stays ready', async (t) => {
+    let ahead = 0;
+    const toolhost = await startToolhost({ surroundings: { now: () => Date.now() + ahead } });
+    t.after(toolhost.stop);
+    const [short, long] = [await makeKey(toolhost, 1800), await makeKey(toolhost, 7200)];
+    const statuses = async () => [await statusOf(toolhost, short), await statusOf(toolhost, long)];
+    assert.deepEqual(await statuses(), [200, 200]);
+    ahead = hour;
+    assert.deepEqual(await statuses(), [401, 200]);
+    ahead = 0;
+    assert.deepEqual(await statuses(), [401, 200], 'expired once is expired');
+    const soon = await makeKey(toolhost, 1);
+    await eventually(async () => assert.equal(await statusOf(toolhost, soon), 401), 10_000);
+    for (const step of [hour, -hour, 0]) {
+      ahead = step;
+      const made = await makeKey(toolhost, 7200);
+      assert.equal(await statusOf(toolhost, made), 200);
+      assert.equal((await toolhost.rest('DELETE', `/keys/key_${made.split('_')[1]}`)).status, 200);
+      assert.equal(await statusOf(toolhost, made), 401);
+      assert.equal((await fetch(`${toolhost.url}/readyz`)).status, 200);
+    }
+  });
+});
+
+describe('a process that is stopped for a while and goes on', () => {
+  it('[find C5] reads the answer that came meanwhile, and does not blame the upstream', async (t) => {
+    const one = await startOneTool();
+    t.after(one.stop);
+    const timeoutMs = 2000;
+    const slug = await one.serve({ timeout_ms: timeoutMs });
+    one.upstream.on('*', () => 'hold');
+    const call = one.call(slug);
+    const asked = await one.upstream.waitForRequest();
+    asked.release({ body: { found: true } });
+    stopFor(timeoutMs + 1000);
+    assert.match(textOf(await call), /found/);
+  });
+});

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, it } from 'node:test';
+import { tries } from '../sets.ts';
+import { Ledger, someMoment } from '../support/store/ledger.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+
+const rounds = tries(10);
+const writers = ['a', 'b', 'c'];
+
+describe('durability on SQLite', () => {
+  let dataDir: string;
+  let env: Record<string, string>;
+  let key: string;
+  let child: ChildToolhost | undefined;
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
+    env = { DATA_DIR: dataDir, MASTER_KEY: randomBytes(32).toString('base64'), LOG_LEVEL: 'warn' };
+    const toolhost = await startToolhost({ dataDir, env });
+    key = await toolhost.key();
+    await toolhost.stop();
+  });
+  after(async () => {
+    await child?.end('SIGKILL');
+    rmSync(dataDir, { recursive: true });
+  });
+
+  it(`[sec G5] kill -9 at ${rounds} moments under writes: everything acknowledged is there`, async () => {
+    const ledger = new Ledger();
+    for (let round = 0; round < rounds; round += 1) {
+      child = await startChildToolhost(env);
+      const { url } = child;
+      await ledger.check(url, key);
+      let over = false;
+      const writing = writers.map((name) => ledger.write(url, key, `${name}${round}`, () => over));
+      await someMoment(round, ledger);
+      assert.equal(await child.end('SIGKILL'), 'SIGKILL');
+      over = true;
+      await Promise.all(writing);
+    }
+    child = await startChildToolhost(env);
+    await ledger.check(child.url, key);
+    assert.equal(await child.end(), 0);
+    assert.ok(ledger.acknowledged > 0, String(ledger.acknowledged));
+    const file = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
+    assert.deepEqual({ ...file.prepare('pragma integrity_check').get() }, { integrity_check: 'ok' });
+    assert.deepEqual(file.prepare('pragma foreign_key_check').all(), []);
+    file.close();
+  });
+});

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import type { Resealed } from '../../src/app/keys/reseal.ts';
+import { sealedColumns } from '../../src/store/sealing/sealed-columns.ts';
+import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { serverAt } from '../support/configs.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const newKey = () => randomBytes(32).toString('base64');
+const idOf = (key: string) => createKeyring([Buffer.from(key, 'base64')]).keyIds[0];
+
+describe('the master key', () => {
+  const [old, fresh] = [newKey(), newKey()];
+  let upstream: RecordingUpstream;
+  let folder: string;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-key-'));
+  });
+  after(async () => {
+    await upstream.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const using = async (MASTER_KEY: string, work: (toolhost: TestToolhost) => Promise<unknown>) => {
+    const toolhost = await startToolhost({ dataDir: folder, egress: [upstream.port], env: { MASTER_KEY } });
+    try {
+      await work(toolhost);
+    } finally {
+      await toolhost.stop();
+    }
+  };
+  const assertSends = async (toolhost: TestToolhost) => {
+    upstream.take();
+    assert.notEqual((await toolhost.callTool('kept', await toolhost.key(), 'get')).isError, true);
+    assert.equal(upstream.take()[0]?.headers.authorization, 'Bearer a-value');
+  };
+
+  it('[find C2] is noticed at the start when it is another one, and the right one works again', async () => {
+    await using(old, async (toolhost) => {
+      const config = serverAt('kept', upstream.url, { authentication: { type: 'Bearer', token: '{{TOKEN}}' } });
+      await toolhost.createServer(config);
+      await toolhost.rest('PUT', '/servers/kept/secrets/TOKEN', { body: { value: 'a-value' } });
+    });
+    await assert.rejects(
+      using(fresh, async () => undefined),
+      (error: Error) => {
+        assert.match(
+          error.message,
+          new RegExp(`MASTER_KEY is not the key of this database.*${idOf(fresh)}.*${idOf(old)}`),
+        );
+        for (const key of [old, fresh]) assert.ok(!error.message.includes(key), 'no key');
+        return true;
+      },
+    );
+    await using(old, assertSends);
+  });
+
+  it('[find C2] is replaced in the right order, and everything opens with the new one', async () => {
+    await using(`${old},${fresh}`, assertSends);
+    await using(`${fresh},${old}`, async (toolhost) => {
+      const env = { DATA_DIR: folder, MASTER_KEY: `${fresh},${old}` };
+      const done = await toolhostJson<Resealed>(['master-key', 'reseal'], { env });
+      assert.deepEqual([done.sealing_key, done.left, done.unused_keys], [idOf(fresh), [], [idOf(old)]]);
+      assert.equal(done.resealed.secrets, 1);
+      await assertSends(toolhost);
+    });
+    await using(fresh, assertSends);
+    await assert.rejects(
+      using(old, async () => undefined),
+      /is not the key of this database/,
+    );
+  });
+
+  it('[find C2] is replaced in every sealed column of the tables', async () => {
+    await using(fresh, async (toolhost) => {
+      const tables = await toolhost.running.app.runner.db.introspection.getTables();
+      const inTables = tables.flatMap(({ name, columns }) =>
+        columns.filter((column) => column.name.startsWith('sealed_')).map((column) => `${name}.${column.name}`),
+      );
+      assert.deepEqual(inTables.toSorted(), sealedColumns.map(({ table, column }) => `${table}.${column}`).toSorted());
+    });
+  });
+});

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import pg from 'pg';
+import type { Surroundings } from '../../src/app/surroundings.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { untilServed } from '../support/fresh-request.ts';
+import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
+import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { usualOptions } from '../support/store/stores.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+
+/** The same for all that serve from one database. */
+const masterKey = randomBytes(32).toString('base64');
+
+async function query(url: string, text: string): Promise<Json[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows as Json[];
+  } finally {
+    await client.end();
+  }
+}
+
+/** The message of the command line when it cannot open this database. */
+async function refusal(env: Record<string, string>): Promise<string> {
+  const { code, stderr } = await command(['keys', 'list'], { env });
+  assert.equal(code, 1, stderr);
+  assert.doesNotMatch(stderr, /\n\s+at |unexpected/, 'no stack trace');
+  return stderr;
+}
+
+/** Work with a service that ends with it. */
+async function withToolhost(
+  env: Record<string, string>,
+  work: (toolhost: TestToolhost) => Promise<void>,
+  surroundings: Partial<Surroundings> = {},
+): Promise<void> {
+  const toolhost = await startToolhost({ env: { MASTER_KEY: masterKey, ...env }, surroundings });
+  try {
+    await work(toolhost);
+  } finally {
+    await toolhost.stop();
+  }
+}
+
+/** Something that asks the database, many times at once. */
+const askOften = (toolhost: TestToolhost, times: number) =>
+  Promise.all(Array.from({ length: times }, () => toolhost.rest('GET', '/servers/not-there')));
+
+describe('the time limits of PostgreSQL', () => {
+  let postgres: TestPostgres;
+  let bouncer: PgBouncer;
+  let directUrl: string;
+  before(async () => {
+    postgres = await startPostgres();
+    directUrl = await postgres.createDatabase();
+    bouncer = await startPgBouncer(directUrl, 3);
+  });
+  after(async () => {
+    await bouncer?.stop();
+    await postgres.stop();
+  });
+
+  for (const [name, urlOf] of [
+    ['directly', () => directUrl],
+    ['through PgBouncer', () => bouncer.url],
+  ] as const) {
+    it(`[find C3] a statement that waits too long is ended at the server, ${name}`, async () => {
+      const work = async (toolhost: TestToolhost) => {
+        const blocker = new pg.Client({ connectionString: directUrl });
+        await blocker.connect();
+        await blocker.query('begin; lock table servers in access exclusive mode');
+        try {
+          const reply = await toolhost.rest('GET', '/servers');
+          assert.equal(reply.status, 503, reply.text);
+          assert.match(reply.text, /the database is busy/);
+          await eventually(async () => {
+            const waiting = await query(directUrl, "select query from pg_stat_activity where wait_event_type = 'Lock'");
+            assert.deepEqual(
+              waiting.filter(({ query }) => /servers/.test(String(query))),
+              [],
+            );
+          });
+          const written = await toolhost.rest('POST', '/servers', { body: serverAt('blocked', 'https://api.example') });
+          assert.equal(written.status, 503, written.text);
+          assert.match(written.text, /the database is busy/);
+        } finally {
+          await blocker.query('rollback');
+          await blocker.end();
+        }
+        // The list above can use up the time that its workspace has for lists; then the next one is refused at first.
+        const reply = await untilServed(() => toolhost.rest('GET', '/servers'));
+        assert.equal(reply.status, 200, reply.text);
+      };
+      await withToolhost({ DATABASE_URL: urlOf() }, work, { postgresLimits: undefined });
+    });
+
+    it(`[find C3] statements take and wait as long as DATABASE_URL says, ${name}`, async () => {
+      const work = async (toolhost: TestToolhost) => {
+        const blocker = new pg.Client({ connectionString: directUrl });
+        await blocker.connect();
+        await blocker.query('begin; lock table servers in access exclusive mode');
+        const reply = toolhost.rest('GET', '/servers');
+        const written = toolhost.rest('POST', '/servers', {
+          body: serverAt(`slow-${name.split(' ')[0]}`, 'https://api.example'),
+        });
+        // Longer than the usual limits, of which the longest is 5 s.
+        await eventually(async () => {
+          const waiting = await query(
+            directUrl,
+            "select 1 from pg_stat_activity where wait_event_type = 'Lock' and now() - query_start > '7 s'",
+          );
+          assert.ok(waiting.length >= 2);
+        }, 30_000);
+        await blocker.end();
+        assert.equal((await reply).status, 200);
+        assert.equal((await written).status, 201);
+      };
+      const url = `${urlOf()}?statement_timeout=60000&lock_timeout=60000`;
+      await withToolhost({ DATABASE_URL: url }, work, { postgresLimits: undefined });
+    });
+  }
+
+  it('[find C3] the time limits of DATABASE_URL hold in the transactions of every pool, and all others stay', async () => {
+    const limits = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'] as const;
+    const usual = { statement_timeout: '5s', lock_timeout: '2s', idle_in_transaction_session_timeout: '5s' };
+    const values = sql<{ name: string; value: string }>`
+      select name, current_setting(name) as value from unnest(${limits}::text[]) as name`;
+    for (const set of [[], ...limits.map((name) => [name]), limits]) {
+      const url = `${bouncer.url}?${set.map((name) => `${name}=7000`).join('&')}`;
+      const database = await openDatabase({
+        ...usualOptions,
+        postgres: { url, connections: 1, authorities: undefined },
+      });
+      const valuesIn = async (pool: 'db' | 'reports' | 'changes') => {
+        const { rows } = await database[pool].transaction().execute((transaction) => values.execute(transaction));
+        return Object.fromEntries(rows.map(({ name, value }) => [name, value]));
+      };
+      try {
+        const changed = Object.fromEntries(set.map((name) => [name, '7s']));
+        for (const pool of ['db', 'changes'] as const)
+          assert.deepEqual(await valuesIn(pool), { ...usual, ...changed }, `${pool} ${set}`);
+        const reports = { ...usual, statement_timeout: '3s', ...changed };
+        assert.deepEqual(await valuesIn('reports'), reports, `reports ${set}`);
+      } finally {
+        await database.close();
+      }
+    }
+  });
+});
+
+describe('the connections of a process', () => {
+  let postgres: TestPostgres;
+  before(async () => {
+    postgres = await startPostgres();
+  });
+  after(() => postgres.stop());
+
+  it('[find C3] are at most as many as DATABASE_POOL says', async () => {
+    const url = await postgres.createDatabase();
+    const open = async () => {
+      const counted = "select count(*)::int as n from pg_stat_activity where application_name = 'toolhost'";
+      return Number((await query(url, counted))[0]?.n);
+    };
+    await withToolhost({ DATABASE_URL: url, DATABASE_POOL: '3' }, async (toolhost) => {
+      await askOften(toolhost, 40);
+      const most = await open();
+      assert.ok(most >= 1 && most <= 3 + 3, String(most));
+    });
+    await eventually(async () => assert.equal(await open(), 0, 'all are closed when it has stopped'));
+  });
+
+  it('[find C3] that the server refuses are reported in a sentence, at the start and later', async () => {
+    const admin = await postgres.createDatabase();
+    await query(admin, "create role few login password 'few' connection limit 2");
+    await query(admin, `alter database ${new URL(admin).pathname.slice(1)} owner to few`);
+    const url = new URL(admin);
+    [url.username, url.password] = ['few', 'few'];
+    const env = { DATABASE_URL: url.href, DATABASE_POOL: '5', MASTER_KEY: masterKey };
+    // The start itself needs few connections, and on a busy machine may need one more than the server allows.
+    const toolhost = await eventually(() => startToolhost({ env }));
+    try {
+      const refused = (await askOften(toolhost, 30)).filter(({ status }) => status !== 404);
+      assert.ok(refused.length > 0, 'the limit was not met');
+      for (const { status, text, headers } of refused) {
+        assert.equal(status, 503);
+        assert.match(text, /the database takes no more connections just now/);
+        assert.match(headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+      }
+    } finally {
+      await toolhost.stop();
+    }
+    await query(admin, 'alter role few connection limit 0');
+    assert.match(
+      await refusal({ DATABASE_URL: url.href }),
+      /PostgreSQL takes no more connections; each process of toolhost uses up to DATABASE_POOL of them/,
+    );
+  });
+
+  it('are waited for as long as connect_timeout says', async () => {
+    const silent = createServer();
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const askedAt = performance.now();
+    const said = await refusal({ DATABASE_URL: `postgres://u@127.0.0.1:${port}/db?connect_timeout=5` });
+    assert.match(said, /the database does not answer/);
+    assert.ok(performance.now() - askedAt >= 5000);
+    silent.close();
+  });
+});
