@@ -70,21 +70,4 @@ describe('an identity provider whose answers drip', { concurrency: true }, () =>
     assert.equal(provider.asked(discovery), asked + 1);
     assert.equal((await signIn()).status, 302, 'the next one asks again');
   });
-
-  for (const path of ['/token', '/keys']) {
-    it(`delays only the sign-in whose answer of ${path} drips`, async () => {
-      const { provider, begin, signIn } = await start();
-      await begin();
-      provider.drip(path);
-      const asked = provider.asked(path);
-      let isWaiting = true;
-      const slow = timed(signIn()).finally(() => {
-        isWaiting = false;
-      });
-      await eventually(() => assert.equal(provider.asked(path), asked + 1));
-      assert.equal((await signIn()).status, 302);
-      assert.ok(isWaiting);
-      assert.equal((await slow).status, 503);
-    });
-  }
 });

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { createBrowser, next } from '../support/browser/browser.ts';
 import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { tokensOf } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {

@@ -121,18 +121,6 @@ describe('a login while the database takes no more rows of one table', () => {
     assert.deepEqual(failed, ['codes', 'grants', 'audit_events', 'call_quota_use']);
   });
 
-  it('[find C4] that the token endpoint refused is told to the client, also where it cannot be written down', async (t) => {
-    t.after(() => world.provider.onToken());
-    world.provider.onToken(() => ({ status: 400, body: { error: 'invalid_grant' } }));
-    const slug = await world.serve();
-    const back = await departed(await world.client(slug));
-    const { searchParams } = next(await whileFull('audit_events', back));
-    assert.equal(
-      searchParams.get('error_description'),
-      'the provider does not accept this login and says invalid_grant',
-    );
-  });
-
   it('[find C4] whose consent cannot be stored goes on when the person sends the form again', async () => {
     const client = await world.client(await world.serve());
     const person = world.browser();
@@ -141,19 +129,6 @@ describe('a login while the database takes no more rows of one table', () => {
     assert.deepEqual([during.status, during.headers.get('retry-after')], [503, '30']);
     assert.match(visibleText(during), /The disk is full.* Error temporarily_unavailable /);
     assert.equal((await person.press(form, 'Allow and log in')).status, 200);
-  });
-
-  it('[find C4] that the provider refused is told and written down when the page is loaded again', async (t) => {
-    t.after(() => world.provider.onLogin());
-    world.provider.onLogin(() => ({ error: 'access_denied' }));
-    for (const table of written) {
-      const slug = await world.serve();
-      const back = await departed(await world.client(slug));
-      const during = await whileFull(table, back);
-      const again = during.status === 503 ? await back() : during;
-      assert.equal(next(again).searchParams.get('error'), 'access_denied', table);
-      assert.deepEqual(await eventsOf(slug), ['loginFailed'], table);
-    }
   });
 
   it('[find C4] ends together with its audit event, or goes on', async () => {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { createBrowser, next } from '../support/browser/browser.ts';
 import { personRequest } from '../support/browser/person-request.ts';
 import { type Claims, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
-import { engines, startStores } from '../support/store/stores.ts';
+import { startStores } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 for (const engine of engines) {

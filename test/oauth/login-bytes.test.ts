@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { mostInMinute, takeLoginBytes } from '../../src/store/logins/login-bytes.ts';
+import { engines } from '../sets.ts';
 import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import type { OAuthClient } from '../support/oauth/oauth-client.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines } from '../support/store/stores.ts';
 
 const minuteMs = 60_000;
 const longest = 16_384;

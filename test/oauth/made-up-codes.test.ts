@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import type { Visit } from '../../src/domain/visit.ts';
-import { createReturnLimit } from '../../src/edge/return-limit.ts';
 import { type Browser, createBrowser, next } from '../support/browser/browser.ts';
 import { type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { registerClient } from '../support/oauth/oauth-client.ts';
@@ -100,41 +98,5 @@ describe('codes that strangers make up', () => {
       (await fetch(`${toolhost.url}/logout`, { method: 'POST', headers, redirect: 'manual' })).status;
     for (let n = 0; n < 300; n++) assert.equal(await post(), 303);
     assert.equal(await post(), 429);
-  });
-});
-
-describe('the limit of returns from providers', () => {
-  const visit = (remoteAddress: string): Visit => ({ headers: {}, socket: { remoteAddress } });
-  const createLimit = () =>
-    createReturnLimit({
-      networkOf: ({ socket }) => socket.remoteAddress ?? '',
-      ownProvider: 'own',
-      clock: () => 0,
-    });
-
-  it('[find A3] a refusal at the provider of one server takes no turn at that of another', async () => {
-    const returns = createLimit();
-    const fail = (address: string, provider: string) =>
-      returns(visit(address), provider, async (failed) => {
-        failed();
-      });
-    await fail('198.51.100.1', 'other');
-    for (let n = 0; n < 300; n++) await fail(`192.0.2.${n % 250}`, 'own');
-    await fail('198.51.100.1', 'own');
-    await assert.rejects(fail('198.51.100.1', 'own'), /too many sign-ins from this address failed/);
-  });
-
-  it('[find A3] people sign in while tenants have so many slow providers that no login at one is finished', async () => {
-    const returns = createLimit();
-    const { promise: answered, resolve: answer } = Promise.withResolvers<void>();
-    const waiting: Promise<unknown>[] = [];
-    for (let n = 0; n < 2000; n++) waiting.push(returns(visit(`address ${n}`), 'slow', () => answered));
-    await assert.rejects(
-      returns(visit('198.51.100.1'), 'slow', async () => undefined),
-      /too many logins are being finished at once; try again in a moment/,
-    );
-    assert.equal(await returns(visit('198.51.100.1'), 'own', async () => 'signed in'), 'signed in');
-    answer();
-    await Promise.all(waiting);
   });
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { type Browser, leadsTo, next, type Page } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId, type OAuthClient, type Tokens } from '../support/oauth/oauth-client.ts';
@@ -201,7 +202,7 @@ describe('[sec D] the OAuth proxy as a model', () => {
         await fc.asyncModelRun(() => ({ model: { logins: [] }, real }), commands);
       }),
       // Biased runs are mostly too short to come to a token.
-      { numRuns: 30, unbiased: true },
+      { numRuns: tries(30), unbiased: true },
     );
   });
 });

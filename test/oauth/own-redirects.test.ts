@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { leadsTo } from '../support/browser/browser.ts';
 import { freshRequest } from '../support/fresh-request.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
@@ -152,7 +153,7 @@ describe('a redirect URI at a public service', () => {
         assert.deepEqual([status, body.error], [400, 'invalid_redirect_uri'], uri);
         assert.match(String(body.error_description), /leads to this service itself/);
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     );
     for (const uri of [
       'https:tools.example.com/cb',

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { visibleText } from '../support/browser/browser.ts';
 import { serverAt } from '../support/configs.ts';
 import { type PublicPeople, startPublicPeople } from '../support/oauth/public-people.ts';
-import { engines, startStores } from '../support/store/stores.ts';
+import { startStores } from '../support/store/stores.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 type Shown = { id: string; name: string; role: string; own: boolean; chosen: boolean };
@@ -88,16 +89,6 @@ for (const engine of engines) {
         second.workspaces.map(({ id }) => id),
         [first.workspace.id, hers],
       );
-    });
-
-    it('is made for members from before who have none, and changes nothing else for them', async () => {
-      const { user, workspace } = await sessionOf(await invited('before', 'editor'));
-      const { db } = people.toolhost.running.app.runner;
-      await db.deleteFrom('members').where('workspace_id', '=', workspace.id).execute();
-      const made = (await sessionOf(await signIn('before'))).workspace;
-      assert.notEqual(made.id, workspace.id);
-      assert.partialDeepStrictEqual(made, { role: 'owner', own: true });
-      assert.equal((await membersOfMallory()).get(user.id), 'editor');
     });
 
     it('is made for whoever lost their own, and for whoever was removed from everything', async () => {

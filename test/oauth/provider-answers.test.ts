@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { next, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient } from '../support/oauth/oauth-client.ts';
@@ -197,7 +198,7 @@ describe('tokens and errors of the provider', () => {
         );
         assert.ok(!page.html.includes(clientSecret.slice(3, 20)));
       }),
-      { numRuns: 100 },
+      { numRuns: tries(100) },
     );
   });
 });

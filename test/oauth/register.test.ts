@@ -24,7 +24,7 @@ describe('registering a client', () => {
   const register = (metadata: Json, address = `192.0.2.${++tests}`) =>
     post(`${issuer}/register`, metadata, { 'x-forwarded-for': address });
   const metadata = { redirect_uris: ['https://agent.example/cb'] };
-  /** Registers so many clients, some at a time: a thousand new connections at once may need longer than a request may. */
+  /** Registers so many clients, some at a time: hundreds of new connections at once may need longer than a request may. */
   const registerMany = async (count: number, addressOf: (n: number) => string) => {
     const replies: Awaited<ReturnType<typeof register>>[] = [];
     while (replies.length < count) {
@@ -214,10 +214,10 @@ describe('registering a client', () => {
         0,
       );
     const before = sizes();
-    const replies = await registerMany(1000, () => '192.0.2.252');
+    const replies = await registerMany(350, () => '192.0.2.252');
     const refusals = replies.filter((reply) => reply.status === 429);
     assert.equal(replies.filter((reply) => reply.status === 201).length, 300);
-    assert.equal(refusals.length, 700);
+    assert.equal(refusals.length, 50);
     assert.equal(refusals[0]?.headers.get('retry-after'), '60');
     // Each stored client would add a page of 4 KB to the log of the database. Other writes, of last uses, go on meanwhile.
     assert.ok(sizes() - before < 16 * 4096, `${sizes() - before} bytes more`);

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { reachableBytes } from '../support/collect-garbage.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
 import { scrape } from '../support/toolhost/scrape.ts';
@@ -40,15 +39,6 @@ describe('logins that a process remembers', () => {
   async function remembered(): Promise<number> {
     return (await scrape(world.toolhost.url)).value('toolhost_cache_entries', { cache: 'logins' });
   }
-
-  it('[find A5] take the memory of their tokens, and those are not kept twice', async () => {
-    const client = await world.client(slug);
-    await callWithTokens(client, 5);
-    const before = reachableBytes();
-    await callWithTokens(client, 40);
-    const each = (reachableBytes() - before) / 40;
-    assert.ok(each < 2 * 3 * longest, `${Math.round(each)} bytes for each`);
-  });
 
   it('[find A5] are bounded by their size', async () => {
     const clients = await Promise.all(Array.from({ length: 8 }, () => world.client(slug)));
