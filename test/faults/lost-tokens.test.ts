@@ -4,8 +4,6 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { createUnsavedTokens, lifeOfAnswer } from '../../src/oauth/tokens/unsaved-tokens.ts';
-import { eventually } from '../support/eventually.ts';
 import { freshCall } from '../support/fresh-request.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { clientWithId } from '../support/oauth/oauth-client.ts';
@@ -80,26 +78,4 @@ describe('a service that stops while its database is down, after a provider has 
       proxy.heal();
     });
   }
-});
-
-describe('answers of providers that wait to be passed on', () => {
-  const tokens = { accessToken: 'x', refreshToken: 'y', expiresAt: undefined, scope: undefined };
-
-  it('[find C5] wait for ten minutes, or for as long as the access token can be used', () => {
-    assert.equal(lifeOfAnswer(tokens, 1000), 600_000);
-    assert.equal(lifeOfAnswer({ ...tokens, expiresAt: 3_600_000 }, 1000), 600_000);
-    assert.equal(lifeOfAnswer({ ...tokens, expiresAt: 60_000 }, 1000), 59_000);
-    assert.equal(lifeOfAnswer({ ...tokens, expiresAt: 500 }, 1000), 1, 'a life of 0 would have no end');
-  });
-
-  it('[find C5] are not lost with a stop after their life', async () => {
-    const logged: string[] = [];
-    const unsaved = createUnsavedTokens({ log: (message) => logged.push(message) });
-    unsaved.answers.set('over', { workspaceId: 'w', tokens }, 1);
-    await eventually(() => assert.equal(unsaved.answers.peek('over'), undefined));
-    assert.equal(await unsaved.close(), true);
-    unsaved.answers.set('waits', { workspaceId: 'w', tokens }, 600_000);
-    assert.equal(await unsaved.close(), false);
-    assert.deepEqual(logged, ['refreshed tokens of logins are lost: their people must log in again']);
-  });
 });

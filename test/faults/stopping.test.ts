@@ -168,9 +168,6 @@ describe('stopping while a thread is in native code that cannot be interrupted',
     const contentType = { 'content-type': 'application/json' };
     upstream.on('*', () => ({ headers: contentType, body: job.body(longBytes) }));
   });
-  beforeEach(() => {
-    job = hangingJob();
-  });
   afterEach(async () => {
     await child?.end('SIGKILL');
     await job.release();
@@ -180,20 +177,16 @@ describe('stopping while a thread is in native code that cannot be interrupted',
     rmSync(dataDir, { recursive: true });
   });
 
-  /** A service with a thread that hangs in the answer to a call. */
-  const startHanging = async (WORKERS: string) => {
-    const PORT = String(await freePort());
-    child = await startChildToolhost({ ...env, PORT, WORKERS });
-    const leaving = new AbortController();
-    const call = postCall(`http://127.0.0.1:${PORT}/mcp/things`, key, leaving.signal);
-    await job.begun();
-    return { serving: child, call, leave: () => leaving.abort() };
-  };
-
   for (const WORKERS of ['1', '2']) {
     it(`[sec G4] with ${WORKERS} process(es): exits with 0 when its call was given up`, async () => {
-      const { serving, call, leave } = await startHanging(WORKERS);
-      leave();
+      job = hangingJob();
+      const PORT = String(await freePort());
+      const serving = await startChildToolhost({ ...env, PORT, WORKERS });
+      child = serving;
+      const leaving = new AbortController();
+      const call = postCall(`http://127.0.0.1:${PORT}/mcp/things`, key, leaving.signal);
+      await job.begun();
+      leaving.abort();
       await assert.rejects(call);
       assert.equal(await serving.end(), 0);
       assert.match(serving.output(), /without waiting for threads/);
