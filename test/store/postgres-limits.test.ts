@@ -102,31 +102,6 @@ describe('the time limits of PostgreSQL', () => {
       };
       await withToolhost({ DATABASE_URL: urlOf() }, work, { postgresLimits: undefined });
     });
-
-    it(`[find C3] statements take and wait as long as DATABASE_URL says, ${name}`, async () => {
-      const work = async (toolhost: TestToolhost) => {
-        const blocker = new pg.Client({ connectionString: directUrl });
-        await blocker.connect();
-        await blocker.query('begin; lock table servers in access exclusive mode');
-        const reply = toolhost.rest('GET', '/servers');
-        const written = toolhost.rest('POST', '/servers', {
-          body: serverAt(`slow-${name.split(' ')[0]}`, 'https://api.example'),
-        });
-        // Longer than the usual limits, of which the longest is 5 s.
-        await eventually(async () => {
-          const waiting = await query(
-            directUrl,
-            "select 1 from pg_stat_activity where wait_event_type = 'Lock' and now() - query_start > '7 s'",
-          );
-          assert.ok(waiting.length >= 2);
-        }, 30_000);
-        await blocker.end();
-        assert.equal((await reply).status, 200);
-        assert.equal((await written).status, 201);
-      };
-      const url = `${urlOf()}?statement_timeout=60000&lock_timeout=60000`;
-      await withToolhost({ DATABASE_URL: url }, work, { postgresLimits: undefined });
-    });
   }
 
   it('[find C3] the time limits of DATABASE_URL hold in the transactions of every pool, and all others stay', async () => {

@@ -98,64 +98,6 @@ describe('the cached values of a process', () => {
     assert.equal((await servers.find('sample'))?.config.name, 'Second');
   });
 
-  it('[sec G5] without the database, cached values serve until a minute after the last look', async () => {
-    const { key } = await storeKey();
-    const check = keyCheck();
-    await check.verify(key);
-    // The last look was half a minute after the key was read.
-    freshUntil = 1.5 * minute;
-    await db.destroy();
-    at = minute;
-    assert.ok(await check.verify(key), 'the look has not noticed yet, but the reading has');
-    isUp = false;
-    at = 1.5 * minute - 1;
-    assert.ok(await check.verify(key));
-    at = 1.5 * minute;
-    await assert.rejects(async () => check.verify(key));
-  });
-
-  it('[find A1] values of one owner do not displace those of all others (property)', async () => {
-    type Value = { key: string; owner: string; size: number };
-    const value = fc.record({
-      n: fc.nat(40),
-      owner: fc.constantFrom('hostile', 'hostile', 'hostile', 'other'),
-      size: fc.integer({ min: 1, max: 20 }),
-    });
-    const one = (owner: string, n: number, size: number) => ({ n, owner, size });
-    // The hostile owner has as much as it may in a cache that is not nearly full, and then the others need more.
-    const othersThatGrow = [
-      ...[0, 1].map((n) => one('other', n, 1)),
-      ...Array.from({ length: 7 }, (_, n) => one('hostile', n, 19)),
-      ...[0, 1].map((n) => one('other', n, 20)),
-      one('hostile', 7, 20),
-    ];
-    await fc.assert(
-      fc.asyncProperty(fc.array(value, { minLength: 60, maxLength: 120 }), async (plan) => {
-        const values = createRemembered<Value>({
-          max: 40,
-          maxSize: 200,
-          sizeOf: ({ size }) => size,
-          freshness,
-          idsOf: ({ key, owner }) => [`id of ${key}`, owner],
-          ownerOf: ({ owner }) => owner,
-        });
-        const load = (key: string, owner: string, size: number) =>
-          values.load(key, async () => ({ value: { key, owner, size } }));
-        await load('calm', 'neighbour', 5);
-        for (const { n, owner, size } of plan) {
-          // The others stay within a quarter of the cache together.
-          if (owner === 'other') await load(`other ${n % 2}`, owner, size);
-          else await load(`hostile ${n}`, owner, size);
-        }
-        // Asked only now, because a value in use stays anyway.
-        assert.ok(values.get('calm'));
-        await load('last', 'hostile', 20);
-        assert.ok(values.get('last'), 'what was read last is kept');
-      }),
-      { examples: [[othersThatGrow]] },
-    );
-  });
-
   it('[sec E3] after the report of a change the old form is never served', async () => {
     const keys = ['a', 'b', 'c'];
     const ask = fc.record({ kind: fc.constant('ask' as const), key: fc.constantFrom(...keys) });
