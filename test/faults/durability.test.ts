@@ -10,7 +10,7 @@ import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
-/** Ten with every run; `KILL_ROUNDS=200` for the whole of sec G5. */
+/** `KILL_ROUNDS=200` for the whole of sec G5. */
 const rounds = Number(process.env.KILL_ROUNDS ?? 10);
 const writers = ['a', 'b', 'c'];
 

@@ -10,7 +10,8 @@ import { Ledger, someMoment } from '../support/store/ledger.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
-const rounds = tries(10);
+/** `KILL_ROUNDS=200` for the whole of sec G5. */
+const rounds = Number(process.env.KILL_ROUNDS ?? tries(10));
 const writers = ['a', 'b', 'c'];
 
 describe('durability on SQLite', () => {
