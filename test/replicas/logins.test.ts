@@ -166,14 +166,6 @@ describe('two replicas on one database', () => {
 
   const endings: [how: string, end: (tokens: Tokens) => Promise<unknown>][] = [
     ['its client ends it', ({ refresh_token }) => here.revoke(refresh_token)],
-    [
-      'it is revoked',
-      async () => {
-        const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
-        const [grant] = body.grants as { id: string }[];
-        return world.toolhost.rest('DELETE', `/grants/${grant?.id}`);
-      },
-    ],
     ['its server goes elsewhere', () => world.change(slug, { tools: [toolAt('https://collector.example.com/')] })],
     ['its server is deleted', () => world.toolhost.rest('DELETE', `/servers/${slug}`)],
   ];

@@ -20,9 +20,7 @@ describe('the cached values of a process', () => {
   let stores: Stores;
   let db: Db;
   let at = 0;
-  let freshUntil = 0;
-  let isUp = true;
-  const freshness = { clock: () => at, freshUntil: () => freshUntil, isUp: () => isUp };
+  const freshness = { clock: () => at, freshUntil: () => Number.POSITIVE_INFINITY, isUp: () => true };
   before(async () => {
     stores = await startStores('sqlite');
   });
@@ -30,7 +28,7 @@ describe('the cached values of a process', () => {
   beforeEach(async () => {
     ({ db } = await stores.open());
     await insertWorkspace(db, { id: 'ours', name: 'ours', at: 1 });
-    [at, freshUntil, isUp] = [0, minute, true];
+    at = 0;
   });
 
   const storeKey = async () => {
@@ -105,7 +103,7 @@ describe('the cached values of a process', () => {
     const other = fc.constantFrom('answer', 'clear', 'pass time').map((kind) => ({ kind, key: '' }));
     await fc.assert(
       fc.asyncProperty(fc.array(fc.oneof(ask, ask, change, other), { maxLength: 60 }), async (plan) => {
-        [at, freshUntil] = [0, Number.POSITIVE_INFINITY];
+        at = 0;
         const stored: Record<string, number> = { a: 0, b: 0, c: 0 };
         const remembered = createRemembered<{ key: string; n: number }>({
           max: 2,
