@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
 import { scrape } from '../support/toolhost/scrape.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { Ledger, someMoment } from '../support/store/ledger.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 

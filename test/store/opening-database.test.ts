@@ -8,7 +8,8 @@ import { sql } from 'kysely';
 import { type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
 import { engines } from '../sets.ts';
 import { readOnlyFolder } from '../support/store/full-disk.ts';
-import { migrationsFolder, type Stores, startStores, usualOptions } from '../support/store/stores.ts';
+import { type Stores, startStores } from '../support/store/stores.ts';
+import { migrationsFolder, usualOptions } from '../support/store/usual-options.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
 for (const engine of engines) {

@@ -12,7 +12,7 @@ import { tries } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startOwnPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { selfSigned } from '../support/upstreams/certificate.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';

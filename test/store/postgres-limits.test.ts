@@ -12,7 +12,7 @@ import { eventually } from '../support/eventually.ts';
 import { untilServed } from '../support/fresh-request.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { usualOptions } from '../support/store/stores.ts';
+import { usualOptions } from '../support/store/usual-options.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 
