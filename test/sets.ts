@@ -10,6 +10,12 @@ export const isWhole = process.env.TEST_SET === 'all';
 /** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
 const onlyInWhole: readonly string[] = [
   'faults/',
+  'gateway/client-credentials-of-replicas.test.ts',
+  'gateway/displaced-answers.test.ts',
+  'gateway/json-parts.test.ts',
+  'gateway/own-credentials-stored.test.ts',
+  'gateway/plain-arguments.test.ts',
+  'gateway/search-quality.test.ts',
   'import/corpus.test.ts',
   'import/import-bounds.test.ts',
   'import/wire.test.ts',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { errorOf, type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { BINARY, PNG } from '../support/upstreams/content-upstream.ts';
@@ -142,7 +143,7 @@ describe('texts and files in an answer', () => {
         assert.ok([...shown].length <= 100 && shown.isWellFormed() && shown.trim() !== '');
         assert.doesNotMatch(shown, /[/\\<>:"|?*\p{Cc}\p{Cf}\p{Zl}\p{Zp}]|^\./u);
       }),
-      { numRuns: 200 },
+      { numRuns: tries(200) },
     );
   });
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { next } from '../support/browser/browser.ts';
 import { serverAt } from '../support/configs.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
@@ -72,7 +73,7 @@ describe('a credential of any visible characters', () => {
     '\\',
   ];
   it('[find E1] goes up as it came, in Authorization and in the header that the server names', async () => {
-    for (const credential of [...issued, ...visible, visible.join(''), visible.join('').repeat(20)]) {
+    for (const credential of [...issued, visible.join(''), visible.join('').repeat(20)]) {
       for (const index of slugs.keys()) await arrives(index, credential, { authorization: `Bearer ${credential}` });
       for (const index of [6, 7]) await arrives(index, credential, { apikey: credential });
     }
@@ -84,7 +85,7 @@ describe('a credential of any visible characters', () => {
         fc.pre(!/^th[a-z]_/i.test(credential));
         await arrives(index, credential, { authorization: `Bearer ${credential}` });
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Resolve } from '../../src/outbound/connector.ts';
+import { tries } from '../sets.ts';
 import { callerToken, type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { freePort } from '../support/upstreams/listener.ts';
@@ -248,7 +249,7 @@ describe('the record of a failed call', () => {
         assert.ok(!reason.includes(marker) && !reason.includes('774411'), reason);
         assert.ok(reason.length <= 300);
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 });

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { toolAt } from '../support/configs.ts';
 import { errorOf, textOf } from '../support/one-tool.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
-import { movableClock } from '../support/toolhost/movable-clock.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import type { Json, TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type Answer,
   type Handler,
@@ -309,41 +306,3 @@ for (const engine of engines) {
     });
   });
 }
-
-describe('client credentials of two replicas', () => {
-  let postgres: TestPostgres;
-  let world: World;
-  let replicas: TestToolhost[];
-  before(async () => {
-    [postgres, world] = await Promise.all([startPostgres(), startWorld()]);
-    const url = await postgres.createDatabase();
-    const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
-    const egress = [world.api.port, world.issuer.port];
-    // Time stands still, so that the pause after a refusal lasts until the test has asked.
-    const at = Date.now();
-    await (await movableClock(url)).stopAt(at);
-    const options = { env, egress, surroundings: { now: () => at, clock: () => 0 } };
-    replicas = [await startToolhost(options), await startToolhost(options)];
-  });
-  after(async () => {
-    await Promise.all(replicas.map((replica) => replica.stop()));
-    await Promise.all([world.stop(), postgres.stop()]);
-  });
-
-  it('[conf 4] make one request, share its token, and share the pause after a refusal', async () => {
-    const [one, two] = replicas as [TestToolhost, TestToolhost];
-    world.answer(() => 'hold');
-    const slug = await serve(one, world);
-    const key = await one.key();
-    const calls = [one, two, one, two].map((replica) => replica.callTool(slug, key, 'get'));
-    (await world.issuer.waitForRequest()).release({ body: { access_token: 'shared', expires_in: 3600 } });
-    for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, textOf(result));
-    assert.deepEqual(authorizations(world.api.take()), Array(4).fill('Bearer shared'));
-    assert.equal(world.asked().length, 1);
-    world.answer(() => ({ status: 400, body: { error: 'invalid_client' } }));
-    const broken = await serve(one, world);
-    errorOf(await one.callTool(broken, key, 'get'));
-    assert.match(errorOf(await two.callTool(broken, key, 'get')), /invalid_client.*asked again in 1 s/);
-    assert.equal(world.asked().length, 1);
-  });
-});

@@ -1,7 +1,5 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import fc from 'fast-check';
-import { displacedRests, type KeptRest } from '../../src/domain/pieces/displaced-answers.ts';
 import { type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { ToolReply } from '../support/toolhost/toolhost.ts';
 
@@ -39,42 +37,5 @@ describe('rests of answers that take the space of a workspace', () => {
       const { isError, content } = await tool(slug, from, token, 'read_more', { cursor: cursors[index] });
       assert.notEqual(isError, true, `${from}: ${content[0]?.text}`);
     }
-  });
-
-  it('are given up by those who hold most (property) [find A3]', () => {
-    const most = { rows: 40, characters: 1000 };
-    const kept = fc.array(
-      fc.record({
-        party: fc.nat(9),
-        rows: fc.integer({ min: 1, max: 4 }),
-        characters: fc.integer({ min: 1, max: 100 }),
-      }),
-      { maxLength: 120 },
-    );
-    const partOf = (some: readonly KeptRest[]) => {
-      const sum = (item: 'rows' | 'characters') => some.reduce((total, rest) => total + rest[item], 0);
-      return Math.max(sum('rows') / most.rows, sum('characters') / most.characters);
-    };
-    fc.assert(
-      fc.property(kept, (all) => {
-        let held: KeptRest[] = [];
-        for (const [index, { party, ...size }] of all.entries()) {
-          const rest = { id: `ans_${index}`, party: `p${party}`, isStranger: party > 4, ...size };
-          held = [rest, ...held];
-          const gone = displacedRests(held, most);
-          const before = Map.groupBy(held, (one) => one.party);
-          held = held.filter((one) => !gone.includes(one));
-          assert.equal(held[0], rest, 'the one that was just kept stays');
-          assert.ok(partOf(held) <= 1);
-          assert.ok(partOf(held.filter(({ isStranger }) => isStranger)) <= 0.75);
-          for (const [name, own] of before) {
-            // Ten parties, or five of strangers: a tenth is never taken, but for the size of one rest.
-            if (partOf(own) <= 0.1) assert.ok(!gone.some((one) => one.party === name), name);
-            const left = held.filter((one) => one.party === name);
-            assert.deepEqual(left, own.slice(0, left.length), 'the oldest of a party go first');
-          }
-        }
-      }),
-    );
   });
 });

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
@@ -125,7 +126,7 @@ describe('uploads by the address of a file', () => {
         const { body } = await sent(whole, { file: text });
         assert.ok(Buffer.from(text, 'base64').equals(body));
       }),
-      { numRuns: 15 },
+      { numRuns: tries(15) },
     );
   });
 

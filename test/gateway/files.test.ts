@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { ToolReply } from '../support/toolhost/toolhost.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
@@ -145,7 +146,7 @@ describe('files of answers', () => {
         assert.match(plain, /^[\x20-\x7e]+$/);
         assert.equal(decodeURIComponent(extended), link.name);
       }),
-      { numRuns: 25 },
+      { numRuns: tries(25) },
     );
   });
 

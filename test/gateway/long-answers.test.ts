@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { check, configWith, toolWith } from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -126,21 +127,20 @@ describe('answers with a limit', () => {
         const pieces = await piecesOf(200);
         assert.equal(JSON.stringify(whole(pieces)), JSON.stringify(value));
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     );
   });
 
   for (const [what, make] of [
-    ['objects', () => ({ items: Array.from({ length: 90_000 }, (_, n) => ({ n, text: `ö${'x'.repeat(60)}` })) })],
-    ['one text in one line', () => ({ text: 'a"b\\c😀'.repeat(900_000) })],
-    ['nested lists', () => [[[Array.from({ length: 1_100_000 }, (_, n) => n)]]]],
+    ['objects', () => ({ items: Array.from({ length: 17_000 }, (_, n) => ({ n, text: `ö${'x'.repeat(60)}` })) })],
+    ['one text in one line', () => ({ text: 'a"b\\c😀'.repeat(150_000) })],
   ] as const) {
-    it(`of 8 MB are cut and read on: ${what} [agent 3]`, async () => {
+    it(`of more than a megabyte are cut and read on: ${what} [agent 3]`, async () => {
       const value = make();
       answer = { body: JSON.stringify(value), headers: { 'content-type': 'application/json' } };
-      assert.ok(String(answer.body).length > 6_000_000);
+      assert.ok(String(answer.body).length > 1_000_000);
       const pieces = await piecesOf(20_000);
-      assert.ok(pieces.length > 80);
+      assert.ok(pieces.length > 12);
       assert.equal(JSON.stringify(whole(pieces)), answer.body);
     });
   }

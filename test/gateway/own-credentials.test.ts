@@ -2,8 +2,10 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
+import { tries } from '../sets.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { callerToken, errorOf, type OneTool, startOneTool } from '../support/one-tool.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
@@ -16,6 +18,7 @@ const oauth = {
 };
 const apikey = { type: 'ApiKey', header: 'apikey' };
 
+const never = /never sent to an upstream/;
 const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const alphanumeric = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
@@ -40,18 +43,10 @@ const cases: ((key: string) => string)[] = [
 /** Wrappings of a key; none adds a space. */
 const wrappings: ((key: string) => string)[] = [
   (key) => `"${key}"`,
-  (key) => `'${key}'`,
-  (key) => `<${key}>`,
-  (key) => `=${key}`,
-  (key) => `key=${key}`,
   (key) => `token=${key};version=1`,
   (key) => `a,${key}`,
-  (key) => `${key},b`,
-  (key) => `a;${key}`,
   (key) => `user:${key}`,
-  (key) => `${key}:`,
   (key) => `abc${key}def`,
-  (key) => `Bearer:${key}`,
   (key) => base64(key),
   (key) => Buffer.from(key).toString('base64url'),
   (key) => base64(`user:${key}`),
@@ -73,15 +68,10 @@ const base32 = (text: string) => {
 /** Encodings that hide the form of a key, and keep all of it. */
 const hidings: ((key: string) => string)[] = [
   (key) => key.replaceAll('_', ''),
-  (key) => key.replaceAll('_', '-'),
-  (key) => key.replaceAll('_', '.'),
   (key) => key.slice(4),
-  (key) => key.slice(4).replace('_', ''),
-  (key) => `x${key.slice(4).replace('_', '')}y`,
   (key) => [...key].join('.'),
   (key) => key.replaceAll(/.{7}/g, '$&-'),
   (key) => [...key].reverse().join(''),
-  (key) => [...key.replaceAll('_', '')].reverse().join(''),
 ];
 
 /** Encodings, each of which may be used on what another one gives. */
@@ -134,22 +124,6 @@ describe('our own credentials, in any disguise', () => {
   beforeEach(() => void upstream.take());
   after(() => Promise.all([toolhost.stop(), upstream.close()]));
 
-  it('[sec D] a key is found in its plain form behind however many other texts of a configuration', async () => {
-    const headers = (index: number) =>
-      index < 300 ? { 'X-Query': `{ things(first: ${index}) }`.padEnd(1200, ';a') } : {};
-    const tools = Array.from({ length: 301 }, (_, index) => ({
-      ...toolAt(`${upstream.url}/thing`, { headers: headers(index) }),
-      name: `get_${index}`,
-    }));
-    Object.assign(tools[300] ?? {}, { headers: { 'X-Key': `Token ${key}` } });
-    const { status, text } = await toolhost.rest('POST', '/servers', {
-      key,
-      body: { name: 'Many', slug: 'many', tools },
-    });
-    assert.equal(status, 400);
-    assert.match(text, /tools\[300\]\.headers\.X-Key/);
-  });
-
   const refused = async (slug: string, headers: Record<string, string>) => {
     const { status, text } = await toolhost.post(slug, call, { headers });
     assert.equal(status, 401, `${JSON.stringify(headers)} ${text}`);
@@ -164,17 +138,18 @@ describe('our own credentials, in any disguise', () => {
   };
 
   it('[find B3] a damaged or wrapped key is sent to no upstream, and the 401 explains why', async () => {
-    for (const damaged of damages(key)) await refusedEverywhere(damaged);
-    for (const changed of cases) await refusedEverywhere(changed(key));
-    for (const wrap of wrappings) await refusedEverywhere(wrap(key));
+    await refusedEverywhere(key);
+    const disguised = [...damages(key), ...cases.map((changed) => changed(key)), ...wrappings.map((wrap) => wrap(key))];
+    for (const text of disguised) await refused('own-0', { authorization: `Bearer ${text}` });
     assert.match(await refused('own-0', { authorization: `Bearer "${key}"` }), /never sent there/);
   });
 
   it('[find B3] tokens of the login are found like keys', async () => {
     for (const prefix of ['tha', 'thr', 'THA', 'xha', 'txr']) {
       const token = `${prefix}_${'aB3'.repeat(14)}z`;
-      for (const wrap of [(text: string) => text, ...wrappings.filter((wrap) => !wrap('').includes('abc'))])
-        await refusedEverywhere(wrap(token));
+      await refusedEverywhere(token);
+      for (const wrap of wrappings.filter((wrap) => !wrap('').includes('abc')))
+        await refused('own-0', { authorization: `Bearer ${wrap(token)}` });
     }
   });
 
@@ -198,15 +173,13 @@ describe('our own credentials, in any disguise', () => {
       fc.asyncProperty(disguises, fc.constantFrom(...forwarding), async (disguised, slug) => {
         await refused(slug, { authorization: `Bearer ${disguised}` });
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 
   it('[find B3] a key without its form goes to no upstream, in however many layers of encoding (property)', async () => {
-    for (const hide of hidings) await refusedEverywhere(hide(key));
-    for (const encode of encodings)
-      for (const hide of [(text: string) => text, ...hidings])
-        await refused('own-0', { authorization: `Bearer ${encode(hide(key))}` });
+    for (const hide of hidings) await refused('own-0', { authorization: `Bearer ${hide(key)}` });
+    for (const encode of encodings) await refused('own-0', { authorization: `Bearer ${encode(key)}` });
     const disguises = fc
       .tuple(
         fc.uint8Array({ minLength: 9, maxLength: 9 }),
@@ -223,7 +196,7 @@ describe('our own credentials, in any disguise', () => {
       fc.asyncProperty(disguises, fc.constantFrom(...forwarding), async (disguised, slug) => {
         await refused(slug, { authorization: `Bearer ${disguised}` });
       }),
-      { numRuns: 400 },
+      { numRuns: tries(400) },
     );
   });
 
@@ -247,14 +220,18 @@ describe('our own credentials, in any disguise', () => {
         assert.equal(status, 200, text);
         assert.equal(upstream.take()[0]?.headers.authorization, `Bearer ${token}`);
       }),
-      { numRuns: 200, examples: [[`tHD_${'A'.repeat(40)}`], [`thx_${'A'.repeat(40)}`], [`tHk_${'A'.repeat(40)}`]] },
+      {
+        numRuns: tries(200),
+        examples: [[`tHD_${'A'.repeat(40)}`], [`thx_${'A'.repeat(40)}`], [`tHk_${'A'.repeat(40)}`]],
+      },
     );
   });
 
   it('[sec A1] whatever begins like one of ours is sent to no upstream, valid or not', async () => {
     for (const prefix of ['thk', 'tha', 'thr', 'thp', 'thc'])
       for (const written of [prefix, prefix.toUpperCase(), `T${prefix.slice(1)}`])
-        for (const rest of ['', 'x', 'A'.repeat(40)]) await refusedEverywhere(`${written}_${rest}`);
+        for (const rest of ['', 'x', 'A'.repeat(40)])
+          await refused('own-0', { authorization: `Bearer ${written}_${rest}` });
   });
 
   it('[find B3] a value that only resembles a key is sent up', async () => {
@@ -326,5 +303,159 @@ describe('our own credentials, in any disguise', () => {
       assert.deepEqual([status, /never sent to an upstream/.test(text)], [400, true]);
     }
     assert.deepEqual(upstream.take(), []);
+  });
+});
+
+const text = { type: 'string' };
+const object = { type: 'object', style: 'repeat', additionalProperties: true };
+const file = { type: 'string', content: 'base64' };
+
+/** A tool, and the arguments and headers by which a text gets to one place of its request. */
+type Place = { tool: Json; args: (text: string) => Json; headers?: (text: string) => Record<string, string> };
+
+const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';
+const post = (input_schema: Json, more: Json = {}): Json => ({ method: 'POST', url: '/up', input_schema, ...more });
+const flat = (fields: Json): Json => ({ type: 'object', properties: fields, required: Object.keys(fields) });
+
+/** Every place of a request that a caller can write to. */
+const places: Record<string, Place> = {
+  'a segment of the path': { tool: { url: '/up/:q', input_schema: { q: text } }, args: (q) => ({ q }) },
+  'a part of a segment': { tool: { url: '/up/a-:q', input_schema: { q: text } }, args: (q) => ({ q: `b ${q}` }) },
+  'a pair of the URL': { tool: { url: '/up?id=eq.:q', input_schema: { q: text } }, args: (q) => ({ q }) },
+  'a value of the query': { tool: { url: '/up', input_schema: { q: text } }, args: (q) => ({ q }) },
+  'a name of the query': { tool: { url: '/up', input_schema: flat({ o: object }) }, args: (q) => ({ o: { [q]: 1 } }) },
+  'a header': { tool: { url: '/up', input_schema: { q: { ...text, in: 'header' } } }, args: (q) => ({ q }) },
+  'a value in JSON': { tool: post({ q: text }), args: (q) => ({ q }) },
+  'a name in JSON': { tool: post(flat({ o: { type: 'object' } })), args: (q) => ({ o: { a: [{ [q]: 1 }] } }) },
+  'a value of a form': { tool: post({ q: text }, { body: 'form' }), args: (q) => ({ q }) },
+  'a name of a form': { tool: post(flat({ o: object }), { body: 'form' }), args: (q) => ({ o: { [q]: 1 } }) },
+  'a value of a part': { tool: post({ q: text }, { body: 'multipart' }), args: (q) => ({ q }) },
+  'a name of a part': { tool: post(flat({ o: object }), { body: 'multipart' }), args: (q) => ({ o: { [q]: 1 } }) },
+  'a file': { tool: post({ f: file }, { body: 'multipart' }), args: (q) => ({ f: base64(`a\n${q}\nb`) }) },
+  'the name of a file': {
+    tool: post({ f: { ...file, file_name: { argument: 'q' } }, q: text }, { body: 'multipart' }),
+    args: (q) => ({ f: 'YQ==', q }),
+  },
+  'the type of a file': {
+    tool: post({ f: { ...file, media_type: { argument: 'q' } }, q: text }, { body: 'multipart' }),
+    args: (q) => ({ f: 'YQ==', q: `image/${q}` }),
+  },
+  'a parameter of the type of a file': {
+    tool: post({ f: { ...file, media_type: { argument: 'q' } }, q: text }, { body: 'multipart' }),
+    args: (q) => ({ f: 'YQ==', q: `image/png; a="${q}"` }),
+  },
+  'the type in a data URL': {
+    tool: post({ f: file }, { body: 'multipart' }),
+    args: (q) => ({ f: `data:image/${q};base64,YQ==` }),
+  },
+  'a text that is the body': { tool: post({ b: text }, { body: 'b' }), args: (b) => ({ b: `see ${b}` }) },
+  'bytes that are the body': { tool: post({ b: file }, { body: 'b' }), args: (b) => ({ b: base64(b) }) },
+  'the type of the body': {
+    tool: post({ b: { ...file, media_type: { argument: 'q' } }, q: text }, { body: 'b' }),
+    args: (q) => ({ b: 'YQ==', q: `image/${q}` }),
+  },
+  'a template of the body': {
+    tool: post({ q: text }, { body_template: { query: 'a :q b' } }),
+    args: (q) => ({ q }),
+  },
+  'the trace context': {
+    tool: { url: '/up', input_schema: {} },
+    args: () => ({}),
+    headers: (q) => ({ traceparent, tracestate: `v=${q}` }),
+  },
+};
+
+describe('our own credentials, at every place of a request', () => {
+  let one: OneTool;
+  let key: string;
+  let credentials: string[];
+  let lookalikes: string[];
+  before(async () => {
+    one = await startOneTool();
+    key = await one.toolhost.key();
+    const secret = 'aB3'.repeat(14);
+    credentials = [key, `x${key.slice(1)}`, `tha_${secret}z`, `thr_${secret}z`];
+    lookalikes = [`${key.slice(0, -1)}${key.endsWith('x') ? 'y' : 'x'}`, `tha_${secret}zz`, `thx_${secret}z`];
+  });
+  after(() => one.stop());
+
+  const serve = (tool: Json) => one.serve(tool, { authentication: { type: 'Bearer' } });
+  const run = async (slug: string, { args, headers }: Place, put: string) => {
+    const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'run', arguments: args(put) } };
+    const { body } = await one.toolhost.post(slug, call, { token: callerToken, headers: headers?.(put) ?? {} });
+    return body.result as ToolReply;
+  };
+
+  it('[find B3] no place of a request takes a key, or a token of the login', async () => {
+    for (const [what, place] of Object.entries(places)) {
+      const slug = await serve(place.tool);
+      one.upstream.take();
+      for (const credential of credentials) {
+        const said = errorOf(await run(slug, place, credential));
+        assert.match(said, never, what);
+        assert.equal(said.includes(credential), false, what);
+      }
+      assert.deepEqual(one.upstream.take(), [], what);
+      for (const lookalike of lookalikes) {
+        const result = await run(slug, place, lookalike);
+        assert.notEqual(result.isError, true, `${what}: ${JSON.stringify(result)}`);
+      }
+      assert.equal(one.upstream.take().length, lookalikes.length, what);
+    }
+  });
+
+  it('[find B3] a key is found at any place of a long body, also where it is searched in pieces', async () => {
+    const slug = await serve(post({ q: text }));
+    const length = 900_000;
+    one.upstream.take();
+    for (const at of [0, 1, 262_000, 262_040, 262_090, 262_130, 262_144, 524_250, length]) {
+      const q = `${'-'.repeat(at)}${key}${'-'.repeat(length - at)}`;
+      assert.match(errorOf(await one.call(slug, { q })), never, String(at));
+    }
+    assert.deepEqual(one.upstream.take(), []);
+    assert.notEqual((await one.call(slug, { q: '-'.repeat(length) })).isError, true);
+  });
+
+  it('[find B3] no redirect is followed to an address with a key in it', async () => {
+    const slug = await serve({ url: '/up', input_schema: {}, redirects: 'follow' });
+    one.upstream.on('GET /up', () => ({ status: 302, headers: { location: `/other?k=${key}` } }));
+    one.upstream.take();
+    assert.match(errorOf(await one.call(slug)), never);
+    assert.deepEqual(
+      one.upstream.take().map(({ url }) => url),
+      ['/up'],
+    );
+  });
+
+  it('[find B3] no description is fetched from an address with a key in it, nor after a redirect to one', async () => {
+    one.upstream.on('GET /openapi.json', () => ({
+      status: 302,
+      headers: { location: `/other.json?k=${key}` },
+    }));
+    const imported = async (path: string) => {
+      one.upstream.take();
+      const { status, text: said } = await one.toolhost.rest('POST', '/import', {
+        key,
+        body: { url: `${one.upstream.url}${path}` },
+      });
+      assert.deepEqual([status, never.test(said), said.includes(key)], [400, true, false], said);
+      return one.upstream.take().map(({ url }) => url);
+    };
+    const encoded = key.replaceAll('_', '%5F');
+    for (const put of [...credentials, encoded]) assert.deepEqual(await imported(`/a.json?k=${put}`), []);
+    assert.deepEqual(await imported('/openapi.json'), ['/openapi.json']);
+  });
+
+  it('[find B3] a description is fetched from an address with a token of another service', async () => {
+    const secret = 'aB3'.repeat(14);
+    const path = '/things.json';
+    one.upstream.on(`GET ${path}`, () => ({ status: 404, body: '' }));
+    for (const token of [`pha_${secret}z`, `phr_${secret}z`, `sha_${secret}z`, `thb_${secret}z`]) {
+      one.upstream.take();
+      const body = { url: `${one.upstream.url}${path}?token=${token}` };
+      const { text: said } = await one.toolhost.rest('POST', '/import', { key, body });
+      assert.match(said, /HTTP 404/, token);
+      assert.equal(one.upstream.take().length, 1, token);
+    }
   });
 });

@@ -4,67 +4,118 @@ import { createServer, type OutgoingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { redactor } from '../../src/domain/credentials/redactor.ts';
-import { type OneTool, startOneTool } from '../support/one-tool.ts';
+import { tries } from '../sets.ts';
+import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
 type Spell = (text: string) => string;
 
-const each =
-  (spell: (code: number) => string): Spell =>
-  (text) =>
-    [...text].map((character) => spell(character.charCodeAt(0))).join('');
+const bytesOf = (text: string) => [...Buffer.from(text)];
 const hex = (code: number, length = 2) => code.toString(16).padStart(length, '0');
-const base64 = (text: string) => Buffer.from(text).toString('base64');
+const each =
+  (spell: (byte: number) => string, separator = ''): Spell =>
+  (text) =>
+    bytesOf(text).map(spell).join(separator);
+const base64: Spell = (text) => Buffer.from(text).toString('base64');
+
+/** The lines of a hex dump: offset, bytes, and the text beside them. */
+const dump: Spell = (text) =>
+  (text.match(/.{1,16}/gs) ?? [])
+    .map((line, at) => {
+      const bytes = each((byte) => hex(byte))(line)
+        .replaceAll(/.{2}/g, '$& ')
+        .trim();
+      return `${hex(16 * at, 7)}  ${bytes.padEnd(48)}  |${line.replaceAll(/[^ -~]/g, '.')}|`;
+    })
+    .join('\n');
+
+const quotedPrintable: Spell = (text) =>
+  text
+    .replaceAll(/[^!-<>-~ ]/g, (character) => each((byte) => `=${hex(byte).toUpperCase()}`)(character))
+    .replaceAll(/(?:=..|[^=]){30}(?=.)/g, '$&=\r\n');
 
 /** Escapes, which may be escaped again. */
 const escapes: Record<string, Spell> = {
   'as it is': (text) => text,
-  percent: each((code) => `%${hex(code)}`),
-  'percent in capitals': each((code) => `%${hex(code).toUpperCase()}`),
-  encodeURIComponent,
+  percent: each((byte) => `%${hex(byte)}`),
+  'a part of a URL': encodeURIComponent,
+  JSON: (text) => JSON.stringify(text).slice(1, -1),
   'JSON of PHP': (text) => JSON.stringify(text).slice(1, -1).replaceAll('/', '\\/'),
-  'JSON escapes': each((code) => `\\u${hex(code, 4)}`),
-  'program escapes': each((code) => `\\x${hex(code)}`),
-  octal: each((code) => `\\${code.toString(8).padStart(3, '0')}`),
-  'HTML, decimal': each((code) => `&#${code};`),
-  'HTML, hex': each((code) => `&#x${hex(code).toUpperCase()};`),
+  'JSON escapes': each((byte) => `\\u${hex(byte, 4)}`),
+  'HTML, decimal': each((byte) => `&#${byte};`),
+  'HTML, hex': each((byte) => `&#x${hex(byte).toUpperCase()};`),
   'HTML, by name': (text) =>
     text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;'),
 };
 
-/** Encodings and other cases. */
 const encodings: Record<string, Spell> = {
-  'as it is': (text) => text,
-  'upper case': (text) => text.toUpperCase(),
-  'lower case': (text) => text.toLowerCase(),
   base64,
-  'base64 behind a scheme': (text) => base64(`Bearer ${text}`),
-  'base64 of a pair': (text) => base64(`me:${text}`),
-  'base64 inside JSON': (text) => base64(`{"a":"${text}"}`),
   base64url: (text) => Buffer.from(text).toString('base64url'),
-  hex: (text) => Buffer.from(text).toString('hex'),
-  'hex in capitals': (text) => Buffer.from(text).toString('hex').toUpperCase(),
+  'base64 behind a scheme': (text) => base64(`Bearer ${text}`),
+  'base64 of an address': (text) => base64(`https://api.example.com/x?page=2&token=${text}&limit=10`),
+  'base64 of JSON': (text) => base64(`{"id":17,"key":"${text}","next":true}`),
+  'a token of three parts': (text) =>
+    [`{"alg":"none"}`, `{"sub":"${text}"}`, 'signature']
+      .map((part) => Buffer.from(part).toString('base64url'))
+      .join('.'),
+  hex: each((byte) => hex(byte)),
+  'hex with colons': each((byte) => hex(byte), ':'),
+  'a list of bytes': each(String, ', '),
 };
 
-/** Only in bodies: header lines cannot hold these. */
-const inBodies: Record<string, Spell> = {
-  'UTF-16': (text) => [...text].join('\0'),
-  'Base64 in lines': (text) => base64(`${text}${text}`).replaceAll(/.{20}/g, '$&\r\n'),
+const inLines: Record<string, Spell> = {
+  'Base64 in lines': (text) => base64(text).replaceAll(/.{16}(?=.)/g, '$&\r\n'),
+  'a hex dump': dump,
+  'quoted-printable': quotedPrintable,
+  'lines that are indented': (text) => text.replaceAll(/.{12}(?=.)/gs, '$&\r\n    '),
 };
 
+const all = { ...escapes, ...encodings, ...inLines };
+const spelt = (text: string, spells: readonly Spell[]) => spells.reduce((inner, spell) => spell(inner), text);
+
+const letters = [...'abcdefghijkmnpqrsABCDEFGHJKLMNPQRS'];
 const credential = fc.string({
-  unit: fc.constantFrom(...'abcdefghijkmnpqrsABCDEFGHJKLMNPQRS23456789', ...'/+-_.~=%&<>"\\\'^|'),
+  unit: fc.constantFrom(...letters, ...letters, ...'23456789', ...'/+-_.~=:@!$*^|{}[]`'),
   minLength: 20,
   maxLength: 40,
 });
+/** Also with characters that escapes begin with. */
+const oddCredential = fc.string({
+  unit: fc.constantFrom(...letters, ...'23456789', ...'/+-_.~=%&<>"\\\'^|'),
+  minLength: 20,
+  maxLength: 40,
+});
+
+/** Another credential of the same shape, whose bytes have as many digits. */
+const other: Spell = (text) => {
+  const [from, to] = [
+    'abcdefghijklmnopqrstuvwxyABCDEFGHIJKLMNOPQRSTUVWXY23456789',
+    'bcaefghijklmnopqrstuvwxyzBCDEFGHIJKLMNOPQRSTUVWXYZ34567892',
+  ];
+  return text.replaceAll(/[a-yA-Y2-9]/g, (character) => to[from.indexOf(character)] ?? '');
+};
+
+/**
+ * What of a text is there because of the credential: from the first to the last character that another one changes.
+ * Nothing where that moves what is behind it.
+ */
+function partOf(token: string, spells: readonly Spell[]): string {
+  let [text, changed] = [token, other(token)];
+  for (const spell of spells) {
+    [text, changed] = [spell(text), spell(changed)];
+    // Base64 around them may make them as long again.
+    if (text.length !== changed.length) return '';
+  }
+  const places = Array.from(text, (_, at) => at).filter((at) => text[at] !== changed[at]);
+  return text.slice(places[0], (places.at(-1) ?? 0) + 1);
+}
 
 /** Pieces of a credential that nobody could write by chance. */
 function pieces(text: string): string[] {
   return Array.from({ length: text.length - 9 }, (_, at) => text.slice(at, at + 10));
 }
 
-describe('[sec A10] [sec M8] what an upstream echoes', () => {
+describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
   let one: OneTool;
   let server: Server;
   let answer: { status: number; message?: string; headers?: OutgoingHttpHeaders; body?: string | Buffer };
@@ -85,81 +136,167 @@ describe('[sec A10] [sec M8] what an upstream echoes', () => {
     server.closeAllConnections();
   });
 
-  const serve = (tool: Json = {}) =>
-    one.serve({ url: `${url}/x`, ...tool }, { authentication: { type: 'QueryParam', query_key: 'key' } });
+  const serve = (tool: Json = {}, authentication: Json = { type: 'QueryParam', query_key: 'key' }) =>
+    one.serve({ url: `${url}/x`, ...tool }, { authentication });
   const resultOf = async (slug: string, token: string, next: typeof answer) => {
     answer = next;
     return JSON.stringify(await one.toolhost.callTool(slug, token, 'run'));
   };
+  const said = async (slug: string, token: string, body: string) => {
+    answer = { status: 400, headers: { 'content-type': 'text/plain' }, body };
+    return textOf(await one.toolhost.callTool(slug, token, 'run'));
+  };
   /** The characters of a result that were in the JSON of its texts. */
   const shown = (result: string) => JSON.stringify(JSON.parse(result), (_, value) => value).replaceAll('\\\\', '\\');
 
-  it('is recognised in every usual spelling, wherever it is', async () => {
+  const assertNoneLeft = async (slug: string, token: string, spells: Spell[], around: Spell, what: string) => {
+    const text = await said(slug, token, around(spelt(token, spells)));
+    assert.match(text, /\[redacted\]/, what);
+    const part = partOf(token, spells);
+    // Eight characters of a credential, in whatever length they are written, and a line break by its name beside them.
+    const length = Math.max(8, Math.ceil((8 * part.length) / token.length)) + (part.includes('&') ? 17 : 0);
+    for (let at = 0; at + length <= part.length; at++) {
+      const piece = part.slice(at, at + length);
+      // What fills the columns of a dump, as an address has it.
+      if (/^[ %027C|]+$/.test(piece)) continue;
+      assert.ok(!text.includes(piece), `${what}: ${piece} of ${token} in ${text}`);
+    }
+  };
+
+  it('is found in every usual spelling', async () => {
+    const slug = await serve();
+    for (const [name, spell] of Object.entries(all)) {
+      for (const token of [
+        'sk_live_4eC39HqLyjWDarjtT1zdp7dc',
+        'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.abc_DEF-ghi123',
+      ]) {
+        await assertNoneLeft(slug, token, [spell], (text) => `No such key:\n${text}\nTry again.`, name);
+        await assertNoneLeft(slug, token, [spell], (text) => `{"error":${JSON.stringify(`for "${text}"`)}}`, name);
+      }
+    }
+    const token = 'sk-live/0123456789+abcdefghij';
+    assert.match(await said(slug, token.toUpperCase(), `no ${token.toLowerCase()} here`), /no \[redacted\] here/);
+    const wide = [...token].join('\0');
+    assert.ok(!(await said(slug, token, `no ${wide} here`)).includes(wide.slice(4, 16)), 'UTF-16');
+  });
+
+  it('is found in up to three of them within each other (property)', async () => {
+    const slug = await serve();
+    const some = fc.array(fc.constantFrom(...Object.keys(all)), { minLength: 1, maxLength: 3 });
+    const places = {
+      words: (text: string) => `no ${text} here`,
+      element: (text: string) => `<p>${text}</p>`,
+      attribute: (text: string) => `id="${text}"`,
+      list: (text: string) => `[${text}]\n`,
+    };
+    const around = fc.constantFrom(...Object.values(places));
+    await fc.assert(
+      fc.asyncProperty(credential, some, around, async (token, chosen, place) => {
+        const spells = chosen.map((name) => all[name] as Spell);
+        // Nobody cuts the lines of a hex dump, or lines that were cut already.
+        fc.pre(chosen.filter((name) => name in inLines).length <= 1);
+        // The equals signs of an address are not quoted then, and may be read with what follows.
+        fc.pre(!(chosen.includes('quoted-printable') && chosen.includes('base64 of an address')));
+        // One that is longer is cut.
+        fc.pre(spelt(token, spells).length < 36 * token.length);
+        await assertNoneLeft(slug, token, spells, place, chosen.join(', then '));
+      }),
+      {
+        numRuns: tries(400),
+        examples: [
+          ['eMh5nP}DJ9f$dBGbjSLqP{cr/pDMc_rhbs4', ['a token of three parts', 'a list of bytes', 'base64'], places.list],
+        ],
+      },
+    );
+  });
+
+  it('is found wherever it is: in a body, a header or the reason of a status (property)', async () => {
     const slug = await serve({ response_headers: ['X-Echo'] });
     const spelling = fc.record({
       outer: fc.constantFrom(...Object.keys(escapes)),
-      middle: fc.constantFrom(...Object.keys(escapes)),
-      inner: fc.constantFrom(...Object.keys(encodings)),
+      inner: fc.constantFrom(...Object.keys(escapes), 'base64', 'base64url', 'base64 behind a scheme', 'hex'),
       // The end of a credential and what is behind it may be an escape together.
       before: fc.constantFrom('no ', '"', 'id="'),
       behind: fc.constantFrom(' here', '"', '\\', '41', 'lt;', 'n'),
     });
-    const plain = { outer: 'as it is', middle: 'as it is', inner: 'as it is', before: '"', behind: '"' };
+    const plain = { outer: 'as it is', inner: 'as it is', before: '"', behind: '"' };
     await fc.assert(
-      fc.asyncProperty(credential, spelling, async (token, { outer, middle, inner, before, behind }) => {
-        const spelt = escapes[outer]?.(escapes[middle]?.(encodings[inner]?.(token) ?? '') ?? '') ?? '';
-        const held = JSON.stringify(spelt).slice(1, -1);
-        const said = `${before}${spelt}${behind}`;
-        const body = `{"said":${JSON.stringify(said)}}`;
-        const headers = { 'x-echo': `id=${said}`, 'retry-after': spelt };
-        const failed = await resultOf(slug, token, { status: 403, message: `No ${said}`, headers, body });
+      fc.asyncProperty(oddCredential, spelling, async (token, { outer, inner, before, behind }) => {
+        const text = spelt(token, [all[inner] as Spell, all[outer] as Spell]);
+        const held = JSON.stringify(text).slice(1, -1);
+        const around = `${before}${text}${behind}`;
+        const body = `{"said":${JSON.stringify(around)}}`;
+        const headers = { 'x-echo': `id=${around}`, 'retry-after': text };
+        const failed = await resultOf(slug, token, { status: 403, message: `No ${around}`, headers, body });
         // In the body it is JSON inside JSON.
         for (const some of [held, JSON.stringify(held).slice(1, -1)])
-          assert.ok(!failed.includes(some), `${inner}, ${middle}, ${outer}: ${failed}`);
+          assert.ok(!failed.includes(some), `${inner}, ${outer}: ${failed}`);
         assert.match(failed, /redacted.*redacted/);
-        const empty = await resultOf(slug, token, { status: 204, message: `No ${said}`, headers });
-        assert.ok(!empty.includes(held), `${inner}, ${middle}, ${outer}: ${empty}`);
+        const empty = await resultOf(slug, token, { status: 204, message: `No ${around}`, headers });
+        assert.ok(!empty.includes(held), `${inner}, ${outer}: ${empty}`);
       }),
       {
-        numRuns: 150,
+        numRuns: tries(150),
         examples: [
-          ['aa<aaaaaaaaaaaaaaaa\\', { ...plain, middle: 'HTML, by name' }],
+          ['aa<aaaaaaaaaaaaaaaa\\', { ...plain, inner: 'HTML, by name' }],
           ['36&cdefghijkmnpqrst%', { ...plain, outer: 'HTML, by name', behind: '41' }],
-          ['abcdefghij\\<kmnpqrsABC\\', { ...plain, middle: 'HTML, by name', behind: 'n' }],
+          ['abcdefghij\\<kmnpqrsABC\\', { ...plain, inner: 'HTML, by name', behind: 'n' }],
           ['abcdefghij\\%6eABCDEFGHJK', plain],
         ],
       },
     );
   });
 
-  it('is not seen in words that are only like a part of it', async () => {
-    const slug = await serve();
-    const texts = ['missing\npassword\ntoken', '{\\"password\\":1', 'a=1%26password%3Dabc', '&quot;password&quot;'];
-    for (const body of [...texts, 'é\npassword\né', 'my\ntest\n12']) {
-      const failed = await resultOf(slug, 'MyPassword1', { status: 400, body });
-      assert.ok(failed.includes(JSON.stringify(body).slice(1, -1)), failed);
-    }
+  it('is found with characters of any language and pictures, in any usual escape of them (property)', async () => {
+    const slug = await serve({}, { type: 'Basic' });
+    const units: (spell: (unit: number) => string) => Spell = (spell) => (text) =>
+      Array.from({ length: text.length }, (_, at) => spell(text.charCodeAt(at))).join('');
+    const spells: Record<string, Spell> = {
+      JSON: units((unit) => `\\u${hex(unit, 4)}`),
+      'JSON inside JSON': units((unit) => `\\\\u${hex(unit, 4)}`),
+      'a part of a URL': encodeURIComponent,
+      'HTML by numbers': (text) => Array.from(text, (character) => `&#${character.codePointAt(0)};`).join(''),
+    };
+    const unit = fc.constantFrom(...'abcXYZ789', 'ü', 'Ж', '漢', '€', '😀', '🔑', '𝒳', '🏁');
+    await fc.assert(
+      fc.asyncProperty(
+        fc.string({ unit, minLength: 8, maxLength: 20 }),
+        fc.constantFrom(...Object.keys(spells)),
+        async (secret, name) => {
+          const text = await said(slug, base64(`somebody:${secret}`), `no ${spells[name]?.(secret)} here`);
+          assert.match(text, /no \[redacted\] here/, `${name}: ${text}`);
+        },
+      ),
+      { numRuns: tries(150), examples: Object.keys(spells).map((name): [string, string] => ['a😀b🔑cdefgh', name]) },
+    );
   });
 
-  it('is recognised in UTF-16 and in lines of Base64', async () => {
+  it('is not seen in words, numbers, dumps and Base64 of something else', async () => {
     const slug = await serve();
-    const token = 'sk-live/0123456789+abcdefghij';
-    for (const spell of Object.values(inBodies)) {
-      const failed = await resultOf(slug, token, { status: 400, body: `no ${spell(token)} here` });
-      assert.match(failed, /no .{0,8}\[redacted\].{0,20} here/);
-      assert.ok(!failed.includes(spell(token).slice(4, 16)), failed);
-    }
+    const words = ['missing\npassword\ntoken', '{\\"password\\":1', 'a=1%26password%3Dabc', '&quot;password&quot;'];
+    for (const body of [...words, 'é\npassword\né', 'my\ntest\n12'])
+      assert.ok((await said(slug, 'MyPassword1', body)).endsWith(body), body);
+    const others = [
+      'a1b2c3d4-e5f6-4a7b-8c9d-0e1f2a3b4c5d 2026-01-02T03:04:05Z 127.0.0.1:8080',
+      '00000000  73 6b 5f 74 65 73 74 5f  61 62 63 64 65 66 67 68  |sk_test_abcdefgh|',
+      JSON.stringify(bytesOf('sk_test_abcdefghijklmnopqrstuvwx')),
+      base64('{"id":17,"key":"sk_test_abcdefghijklmnopqrstuvwx"}'),
+      'deadbeef cafebabe 0x12, 0x34 &period; &nosuchname; a=3Db &lt;br&gt; 1=\n2',
+    ];
+    for (const body of others)
+      assert.ok((await said(slug, 'sk_live_4eC39HqLyjWDarjtT1zdp7dc', body)).endsWith(body), body);
   });
 
-  it('is recognised before a text is cut, decoded or taken apart', async () => {
+  it('is found before a text is cut, decoded or taken apart (property)', async () => {
     const slug = await serve({ response_headers: ['X-Echo'] });
     await fc.assert(
-      fc.asyncProperty(credential, fc.nat(110), async (token, before) => {
+      fc.asyncProperty(oddCredential, fc.nat(110), async (token, before) => {
         const padded = `${'.'.repeat(before)}${token}`;
         const path = `/${padded.replaceAll(/[^\w/.~+-]/g, encodeURIComponent)}`;
         const half = token.length >> 1;
         const apart: (typeof answer)[] = [
           { status: 403, message: padded, headers: { 'retry-after': padded } },
+          { status: 403, headers: { 'content-type': 'text/plain' }, body: `${'x'.repeat(8185)}${token}` },
           { status: 204, message: padded, headers: { location: path } },
           { status: 302, headers: { location: `${path.slice(0, before + 5)}\t${path.slice(before + 5)}` } },
           { status: 302, headers: { location: `https://example.com/${'a/'.repeat(85 + (before % 20))}${path}` } },
@@ -184,7 +321,7 @@ describe('[sec A10] [sec M8] what an upstream echoes', () => {
       }),
       // Segments of dots, which parsing of a URL takes away.
       {
-        numRuns: 40,
+        numRuns: tries(40),
         examples: [
           ['live-key/of-an-upstream/.', 7],
           ['live-key/./of-an-upstream', 0],
@@ -192,24 +329,6 @@ describe('[sec A10] [sec M8] what an upstream echoes', () => {
         ],
       },
     );
-  });
-
-  it('is in no text for which those before it have left too little of the work of one turn', () => {
-    const token = 'sk-"live"\\0123456789';
-    const said = JSON.stringify({ said: JSON.stringify(`no ${token} here`).repeat(300) });
-    for (const unit of ['QUJDabcd', '\\u0041%41', 'xxxxx', 'a%41 ', '\\"b']) {
-      let searched = 0;
-      let left = 0;
-      for (let length = 0; length < 200_000; length += 2000) {
-        const one = redactor([token]);
-        one.text(unit.repeat(length / unit.length));
-        const clean = one.text(said);
-        assert.ok(!clean.includes('live'), `${length} characters of ${unit}`);
-        if (clean === '[redacted]') left++;
-        else searched++;
-      }
-      assert.ok(searched > 3 && left > 3, `${searched} and ${left} of ${unit}`);
-    }
   });
 
   it('does not become the media type of a result or a message', async () => {
@@ -221,13 +340,6 @@ describe('[sec A10] [sec M8] what an upstream echoes', () => {
         assert.doesNotMatch(await resultOf(slug, token, next), /sk-live\.0/i);
       }
     }
-  });
-
-  it('leaves headers alone that only objects have', async () => {
-    const names = ['constructor', '__proto__', 'toString', 'X-Echo'];
-    const slug = await serve({ response_headers: names });
-    const result = await resultOf(slug, 'sk-live.0123456789', { status: 200, headers: { 'x-echo': '1' }, body: '{}' });
-    assert.deepEqual((JSON.parse(result) as { content: Json[] }).content[0]?.text, 'X-Echo: 1');
   });
 
   it('stands in captures neither in part nor as a name', async () => {

@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
 import fc from 'fast-check';
 import type { Resolve } from '../../src/outbound/connector.ts';
+import { tries } from '../sets.ts';
 import { onTime } from '../support/on-time.ts';
 import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -137,7 +138,7 @@ describe('redirects that a tool follows', () => {
         const expected = hosts.map((_, hop) => firstAway < 0 || hop <= firstAway);
         assert.deepEqual(sent.map(bearer), expected);
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     );
   });
 

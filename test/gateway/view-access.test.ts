@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { configWith, toolWith } from '../support/configurations.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -194,7 +195,7 @@ describe('access to views', () => {
           }
         }
       }),
-      { numRuns: 12 },
+      { numRuns: tries(12) },
     );
   });
 

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { errorOf, textOf } from '../support/one-tool.ts';
+import { startPostgres } from '../support/store/postgres.ts';
+import { movableClock } from '../support/toolhost/movable-clock.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('client credentials of two replicas', () => {
+  it('[conf 4] make one request, share its token, and share the pause after a refusal', async (t) => {
+    const [postgres, api, issuer] = await Promise.all([
+      startPostgres(),
+      startRecordingUpstream(),
+      startRecordingUpstream(),
+    ]);
+    const replicas: TestToolhost[] = [];
+    t.after(async () => {
+      await Promise.all(replicas.map((replica) => replica.stop()));
+      await Promise.all([postgres.stop(), api.close(), issuer.close()]);
+    });
+    const url = await postgres.createDatabase();
+    // Time stands still, so that the pause after a refusal lasts until the test has asked.
+    const at = Date.now();
+    await (await movableClock(url)).stopAt(at);
+    const env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
+    const options = { env, egress: [api.port, issuer.port], surroundings: { now: () => at, clock: () => 0 } };
+    const [one, two] = [await startToolhost(options), await startToolhost(options)];
+    replicas.push(one, two);
+    const authentication = {
+      type: 'ClientCredentials',
+      token_url: `${issuer.url}/token`,
+      client_id: 'client',
+      client_secret: 'a-secret-of-the-client',
+    };
+    for (const slug of ['shared', 'broken']) await one.createServer(serverAt(slug, api.url, { authentication }));
+    const key = await one.key();
+
+    issuer.on('POST /token', () => 'hold');
+    const calls = [one, two, one, two].map((replica) => replica.callTool('shared', key, 'get'));
+    (await issuer.waitForRequest()).release({ body: { access_token: 'shared', expires_in: 3600 } });
+    for (const result of await Promise.all(calls)) assert.notEqual(result.isError, true, textOf(result));
+    assert.deepEqual(
+      api.take().map(({ headers }) => headers.authorization),
+      Array(4).fill('Bearer shared'),
+    );
+    assert.equal(issuer.take().length, 1);
+
+    issuer.on('POST /token', () => ({ status: 400, body: { error: 'invalid_client' } }));
+    errorOf(await one.callTool('broken', key, 'get'));
+    assert.match(errorOf(await two.callTool('broken', key, 'get')), /invalid_client.*asked again in 1 s/);
+    assert.equal(issuer.take().length, 1);
+  });
+});

@@ -1,0 +1,125 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { configWith } from '../support/configurations.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
+
+/** A configuration in which nearly every field has a value. */
+const rich = configWith({
+  description: 'Things of an API',
+  authentication: {
+    type: 'ClientCredentials',
+    token_url: 'https://login.example.com/token',
+    client_id: 'client',
+    client_secret: '{{SECRET}}',
+    scopes: ['read'],
+    audience: 'https://api.example.com',
+    resource: 'https://api.example.com',
+    extra_params: { tenant: 'a' },
+  },
+  base_url: 'https://api.example.com/v1',
+  headers: { 'X-Version': '1' },
+  variables: { REGION: { value: 'eu', description: 'Where', enum: ['eu', 'us'] } },
+  imported: { id: 'imp_1', document: 'https://api.example.com/openapi.json' },
+  tools: [
+    {
+      name: 'find',
+      title: 'Find',
+      description: 'Finds things of an owner.',
+      method: 'GET',
+      url: '/things/:id?kind=a',
+      headers: { 'X-Tool': 'a' },
+      input_schema: {
+        id: { type: 'string', description: 'Id', examples: ['a'] },
+        kinds: { type: 'array', items: { type: 'string', enum: ['a', 'b'] }, wire_name: 'k', style: 'repeat' },
+        state: { type: 'string', default: 'open', optional: true },
+        fixed: { type: 'object', value: { a: ['b'] } },
+      },
+      response_fields: ['a.b'],
+      response_headers: ['Link'],
+      tags: ['things'],
+    },
+    {
+      name: 'upload',
+      description: 'Uploads a file of an owner.',
+      method: 'POST',
+      url: '/files',
+      body: 'multipart',
+      input_schema: { f: { type: 'string', content: 'base64', file_name: 'a.png', media_type: 'image/png' } },
+    },
+    {
+      name: 'create',
+      description: 'Creates a thing of an owner.',
+      method: 'POST',
+      url: '/things',
+      input_schema: { type: 'object', properties: { o: { type: 'object', properties: { p: { const: 'c' } } } } },
+    },
+    { name: 'ask', description: 'Asks for things.', method: 'POST', url: '/ask', body_template: { q: ['{ a }'] } },
+  ],
+  views: { support: { description: 'For the desk', tools: [{ name: 'find', arguments: { state: 'closed' } }] } },
+});
+const withLogin = configWith({
+  authentication: [
+    { type: 'QueryParam', query_key: 'token' },
+    { type: 'ApiKey', header: 'X-Key', token: '{{KEY}}' },
+  ],
+  oauth: {
+    authorization_url: 'https://login.example.com/authorize?tenant=a',
+    token_url: 'https://login.example.com/token',
+    client_id: 'client',
+    client_secret: 'the-client-secret',
+    scopes: ['read'],
+    extra_params: { prompt: 'consent' },
+  },
+});
+
+/** The value with another text at one place after the other: in place of each text and each name, and at its end. */
+function* changed(value: unknown, put: (old: string) => string): Generator<unknown> {
+  if (typeof value === 'string') yield put(value);
+  if (typeof value !== 'object' || value === null) return;
+  for (const [name, inner] of Object.entries(value)) {
+    const entries = Object.entries(value);
+    const with_ = (one: [string, unknown]) =>
+      Array.isArray(value)
+        ? value.map((old, index) => (String(index) === name ? one[1] : old))
+        : Object.fromEntries(entries.map((entry) => (entry[0] === name ? one : entry)));
+    if (!Array.isArray(value)) yield with_([put(name), inner]);
+    for (const other of changed(inner, put)) yield with_([name, other]);
+  }
+}
+
+describe('our own credentials, at every place of a configuration', () => {
+  it('[find B3] no text and no name of a configuration may hold a key or a token (property)', async (t) => {
+    const toolhost = await startToolhost();
+    t.after(() => toolhost.stop());
+    const key = await toolhost.key();
+    const secret = 'aB3'.repeat(14);
+    const shapes: ((put: string) => (old: string) => string)[] = [
+      (put) => () => put,
+      (put) => (old) => `${old} ${put}`,
+      (put) => (old) => `${old}/${put}`,
+      (put) => (old) => `${old}${old.includes('?') ? '&' : '?'}k=${put}`,
+    ];
+    const problemsOf = async (body: unknown) => (await toolhost.rest('POST', '/check', { key, body })).body.problems;
+    // A text as long and of the same letters tells which places take such a one at all.
+    const pairs = [
+      { credential: `tha_${secret}z`, harmless: `tha_${secret}zz` },
+      { credential: btoa(key), harmless: btoa('x'.repeat(key.length)) },
+    ];
+    let taken = 0;
+    for (const config of [rich, withLogin]) {
+      assert.deepEqual(await problemsOf(config), []);
+      for (const shape of shapes)
+        for (const { credential, harmless } of pairs) {
+          const holding = [...changed(config, shape(credential))];
+          for (const [index, other] of [...changed(config, shape(harmless))].entries()) {
+            if (((await problemsOf(other)) as unknown[]).length > 0) continue;
+            taken++;
+            const found = (await problemsOf(holding[index])) as { path: string; message: string }[];
+            assert.match(found[0]?.message ?? '', /never sent to an upstream/, JSON.stringify(holding[index]));
+            assert.equal(found[0]?.path.includes(credential), false);
+          }
+        }
+    }
+    assert.ok(taken > 200, `${taken} places`);
+  });
+});
