@@ -9,6 +9,8 @@ export const isWhole = process.env.TEST_SET === 'all';
 
 /** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
 const onlyInWhole: readonly string[] = [
+  'edge/file-descriptors.test.ts',
+  'edge/stopped-time.test.ts',
   'faults/',
   'gateway/client-credentials-of-replicas.test.ts',
   'gateway/displaced-answers.test.ts',
@@ -19,6 +21,11 @@ const onlyInWhole: readonly string[] = [
   'import/corpus.test.ts',
   'import/import-bounds.test.ts',
   'import/wire.test.ts',
+  'limits/limits-command.test.ts',
+  'limits/made-up-tokens.test.ts',
+  'limits/owned-memories.test.ts',
+  'limits/quota-reserves.test.ts',
+  'limits/shares-of-threads.test.ts',
   'oauth/chromium.test.ts',
   'oauth/conformance.test.ts',
   'oauth/dripping-provider.test.ts',
@@ -33,6 +40,8 @@ const onlyInWhole: readonly string[] = [
   'operations/large-deletions.test.ts',
   'operations/long-inputs.test.ts',
   'operations/report-plans.test.ts',
+  'outbound/example-upstream.test.ts',
+  'outbound/shared-reading.test.ts',
   'price/',
   'replicas/',
   'request/foreign-text.test.ts',

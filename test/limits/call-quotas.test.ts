@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
@@ -15,7 +16,6 @@ import {
   startToolhost,
   type TestToolhost,
 } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const stored = { authentication: { type: 'Bearer', token: 'stored' } };
@@ -28,7 +28,7 @@ const call = (toolhost: TestToolhost, slug: string, key: string) =>
 const calls = (toolhost: TestToolhost, slug: string, key: string, times: number) =>
   Promise.all(Array.from({ length: times }, () => call(toolhost, slug, key)));
 
-for (const engine of ['sqlite', 'postgres'] as const) {
+for (const engine of engines) {
   describe(`quotas on ${engine}`, () => {
     let postgres: TestPostgres | undefined;
     let upstream: RecordingUpstream;
@@ -201,36 +201,3 @@ for (const engine of ['sqlite', 'postgres'] as const) {
     });
   });
 }
-
-describe('the command line', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-    await toolhost.createServer(serverAt('operated', 'https://api.example', stored));
-  });
-  after(() => toolhost.stop());
-
-  it('[find C6] sets quotas of a workspace, a server and a key', async () => {
-    const run = async (...args: string[]) => {
-      const { code, stdout, stderr } = await command(args, { env: { DATA_DIR: toolhost.dataDir } });
-      assert.equal(code, 0, stderr);
-      return stdout;
-    };
-    assert.match(await run('limits', 'set', '--calls-per-day', '1000'), /^calls a day +1000 +set$/m);
-    assert.match(
-      await run('limits', 'set', '--server', 'operated', '--calls-per-minute', '7'),
-      /^calls a minute +7 +set$/m,
-    );
-    assert.match(await run('limits', 'show', '--server', 'operated'), /^calls a day +1000 +limit of the workspace$/m);
-    await run('limits', 'reset');
-    assert.doesNotMatch(await run('limits', 'show'), /calls a day/);
-    await run('keys', 'create', '--name', 'k', '--scopes', 'call', '--calls-per-day', '5');
-    const { keys } = (await toolhost.rest('GET', '/keys?limit=200')).body as { keys: Json[] };
-    const made = keys.find(({ name }) => name === 'k') as Json;
-    assert.deepEqual(made.limits, { calls_per_day: 5 });
-    assert.match(
-      await run('keys', 'limit', String(made.id), '--calls-per-day', '0', '--calls-per-second', '2'),
-      /2 calls a second\./,
-    );
-  });
-});

@@ -1,84 +1,17 @@
 import assert from 'node:assert/strict';
-import { fork } from 'node:child_process';
-import { once } from 'node:events';
-import { join } from 'node:path';
 import { describe, it } from 'node:test';
-import { checkServerConfig } from '../../src/domain/config/server-config.ts';
 import { configWith, toolWith } from '../support/configurations.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 
-const child = join(import.meta.dirname, '..', 'support', 'compiled-growth.ts');
-
-/** What a configuration takes when everything in it is compiled, and what is counted for it, in bytes. */
-async function growthOf(config: Json): Promise<{ grown: number; counted: number }> {
-  // The flags of the test runner are not for the child.
-  const forked = fork(child, { execArgv: [] });
-  const answer = once(forked, 'message');
-  const ended = once(forked, 'exit');
-  forked.send(JSON.stringify(config));
-  const [growth] = (await Promise.race([answer, ended.then(([code]) => assert.fail(`ended with ${code}`))])) as [
-    { grown: number; counted: number },
-  ];
-  forked.disconnect();
-  await ended;
-  return growth;
-}
-
-const times = <Item>(count: number, make: (i: number) => Item): Item[] =>
-  Array.from({ length: count }, (_, i) => make(i));
-/** Everything that is stored says its defaults. */
-const stored = (fields: Json): Json =>
-  toolWith({ method: 'POST', headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000, ...fields });
-const withArgument = (a: Json): Json => ({ type: 'object', properties: { a, b: { type: 'string' } } });
-const heavy = (a: Json, count = 1) =>
-  configWith({ tools: times(count, (i) => stored({ name: `t${i}`, input_schema: withArgument(a) })) });
-const patternsOf = (make: (i: number) => string, count: number) => ({
-  type: 'string',
-  anyOf: times(count, (i) => ({ pattern: make(i) })),
-});
-const oneHeavy = heavy({ enum: times(30_000, (i) => i) }).tools as Json[];
-const small = times(400, (i) => stored({ name: `small_${i}`, method: 'GET' }));
-const fixing = (v: number) => ({ tools: [{ name: 't0', arguments: { b: `x${v}` } }] });
-
-const configs: Record<string, Json> = {
-  'long patterns': heavy(
-    patternsOf((i) => `${i}${'abcdefghij'.repeat(98)}`, 20),
-    100,
-  ),
-  'short patterns': heavy(
-    patternsOf((i) => `^[a-z${i}]{1,60}$`, 900),
-    10,
-  ),
-  'sets in patterns': heavy(
-    patternsOf((i) => `${i}${'[ab]'.repeat(240)}`, 20),
-    50,
-  ),
-  'repeated patterns': heavy(
-    patternsOf((i) => `${i}(?:${'abcdefghij'.repeat(60)}){7}`, 30),
-    50,
-  ),
-  'empty schemas': heavy({ anyOf: times(1700, () => ({})) }, 35),
-  'small schemas': heavy({ anyOf: times(1700, (i) => ({ minLength: i })) }, 20),
-  numbers: heavy({ enum: times(60_000, (i) => i) }, 2),
-  'one heavy tool in twenty views': configWith({
-    tools: [...oneHeavy, ...small],
-    views: Object.fromEntries(times(20, (v) => [`v${v}`, fixing(v)])),
-  }),
-};
-
-describe('[find A6] a compiled server counts', () => {
-  // Ten bytes for each character are an estimate.
-  for (const [name, config] of Object.entries(configs)) {
-    it(`about what it takes: ${name}`, async () => {
-      const { grown, counted } = await growthOf(config);
-      if (process.env.TEST_LOG) console.log(name, (grown / 1e6).toFixed(1), (counted / 1e6).toFixed(1));
-      assert.ok(grown < 1.5 * counted, `${name}: takes ${grown} bytes, counted ${counted}`);
-    });
-  }
-
-  it('12 million characters at most; the check says what it counts', () => {
-    const rules = { managementSlug: 'manage', urlProblem: () => undefined };
-    const { problems } = checkServerConfig(configs['long patterns'], rules);
+describe('a compiled server', () => {
+  it('[find A6] counts 12 million characters at most; the check says what it counts', async (t) => {
+    const toolhost = await startToolhost();
+    t.after(() => toolhost.stop());
+    const anyOf = Array.from({ length: 20 }, (_, i) => ({ pattern: `${i}${'abcdefghij'.repeat(98)}` }));
+    const input_schema = { type: 'object', properties: { a: { type: 'string', anyOf } } };
+    const tools = Array.from({ length: 100 }, (_, i) => toolWith({ name: `t${i}`, method: 'POST', input_schema }));
+    const { body } = await toolhost.rest('POST', '/check', { body: configWith({ tools }) });
+    const problems = body.problems as { path: string; message: string }[];
     assert.deepEqual(
       problems.map(({ path }) => path),
       [''],

@@ -97,19 +97,6 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     assert.ok(upstream.usersOfConnections.every((users) => users.size === 1));
   });
 
-  it('of credentials that have ended are not found again, although others of the workspace go on', async () => {
-    await prove();
-    await send({ credentialHash: 'two' });
-    assert.equal(http.poolCount(), 2);
-    await eventually(async () => {
-      aheadMs += 1000;
-      await send();
-      assert.equal(http.poolCount(), 1);
-    });
-    await send({ credentialHash: 'two' });
-    assert.equal(http.poolCount(), 2);
-  });
-
   it('are kept over TLS too, where a small request counts as sent before TLS says so', async (t) => {
     const certificate = selfSigned('kept.example');
     const trusted = tls.getCACertificates('default');
@@ -197,23 +184,6 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     });
   }
 
-  it('[find B2] an upstream that says farewell to an idle connection is not suspected of anything', async (t) => {
-    const sockets: Socket[] = [];
-    const server = createServer((socket) => {
-      sockets.push(socket);
-      socket.on('error', () => undefined);
-      socket.once('data', () => socket.write(whole('{}')));
-    });
-    await once(server.listen(0, '127.0.0.1'), 'listening');
-    const { port } = server.address() as AddressInfo;
-    const own = clientTo(port);
-    t.after(() => own.close().then(() => server.close()));
-    assert.equal((await own.send(exchangeAt(`http://127.0.0.1:${port}`))).status, 200);
-    for (const socket of sockets) socket.end('HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\n\r\n');
-    await eventually(() => assert.equal(own.load().connections, 0));
-    assert.equal(own.load().unasked, 0);
-  });
-
   it('[find B2] an early answer is given to its caller, and its connection carries nothing else', async () => {
     const sockets: Socket[] = [];
     const server = createServer((socket) => {
@@ -234,18 +204,6 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     await own.close();
     for (const socket of sockets) socket.destroy();
     server.close();
-  });
-
-  it('closes the connection of a caller seen once soon, and keeps that of one who calls again', async () => {
-    for (let n = 0; n < 10; n += 1) await send({ credentialHash: `once-${n}` });
-    await send();
-    aheadMs += 100;
-    await send();
-    aheadMs += 3000;
-    await eventually(() => assert.equal(upstream.openSockets, 1));
-    aheadMs += 8000;
-    await eventually(() => assert.equal(upstream.openSockets, 0));
-    assert.deepEqual([http.load().connections, http.poolCount()], [0, 0]);
   });
 
   it('closes idle connections to stay within its limit', async () => {

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { operate } from '../support/toolhost/operate.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'token-of-the-caller';
@@ -164,105 +161,5 @@ describe('limits that are set', () => {
     const { body } = await toolhost.rest('GET', '/audit');
     const event = (body.events as Json[]).find(({ operation }) => operation === 'setServerLimits');
     assert.deepEqual([event?.target, event?.detail], [slug, { calls_per_second: 9, concurrent_calls: null }]);
-  });
-});
-
-/** Straight on the database of a service that runs. */
-describe('toolhost limits', () => {
-  let upstream: RecordingUpstream;
-  let running: TestToolhost;
-  let env: Record<string, string>;
-  before(async () => {
-    upstream = await startRecordingUpstream();
-    running = await startToolhost({ egress: [upstream.port], env: usual });
-    env = { DATA_DIR: running.dataDir };
-    await running.createServer(serverAt('operated', upstream.url));
-  });
-  after(() => Promise.all([running.stop(), upstream.close()]));
-
-  const limits = (...args: string[]) => toolhostJson<Json>(['limits', ...args], { env });
-  const shown = async (path: string) => (await running.rest('GET', path)).body;
-
-  it('sets and resets those of a workspace and of a server, which count in the running service', async () => {
-    const set = await limits('set', '--calls-per-second', '1', '--concurrent-calls', '90');
-    assert.deepEqual(set.calls_per_second, { limit: 1, from: 'set', set: 1 });
-    assert.deepEqual((await shown('/workspace/limits')).concurrent_calls, { limit: 90, from: 'set', set: 90 });
-    const calls = () => Promise.all(Array.from({ length: 4 }, () => callAt(running, 'operated')));
-    await eventually(async () => assert.ok((await calls()).some((reply) => reply.status === 429)));
-    const own = await limits('set', '--server', 'operated', '--calls-per-second', '500');
-    assert.deepEqual(own.calls_per_second, { limit: 1, from: 'workspace', set: 500 });
-    assert.deepEqual((await limits('reset')).calls_per_second, { limit: 300, from: 'default' });
-    assert.deepEqual((await limits('show', '--server', 'operated')).calls_per_second, {
-      limit: 300,
-      from: 'workspace',
-      set: 500,
-    });
-    await limits('reset', '--server', 'operated');
-    assert.deepEqual((await shown('/servers/operated/limits')).calls_per_second, { limit: 60, from: 'default' });
-    const events = (await shown('/audit')).events as Json[];
-    assert.ok(events.some((event) => event.operation === 'setWorkspaceLimits' && event.actor_kind === 'operator'));
-  });
-
-  it('shows them in words, by the environment that it is called with', async () => {
-    const { stdout } = await command(['limits', 'show'], {
-      env: { ...env, CALLS_PER_SECOND: '0', CONCURRENT_CALLS: '7' },
-    });
-    assert.match(stdout, /^calls a second +none +default of the environment$/m);
-    assert.match(stdout, /^calls at once +35 +default of the environment$/m);
-  });
-
-  it('says what is allowed', async () => {
-    const [zero, nothing, slug, workspace] = await Promise.all([
-      command(['limits', 'set', '--calls-per-second', '0'], { env }),
-      command(['limits', 'set'], { env }),
-      command(['limits', 'show', '--server', 'unknown'], { env }),
-      command(['limits', 'show', '--workspace', 'wsp_none'], { env }),
-    ]);
-    assert.deepEqual(
-      [zero, nothing, slug, workspace].map((end) => end.code),
-      [2, 2, 1, 1],
-    );
-    assert.match(zero.stderr, /allowed: a whole number from 1 to 100000/);
-    assert.match(nothing.stderr, /give --calls-per-second, --concurrent-calls or both/);
-    assert.match(slug.stderr, /there is no such server in this workspace/);
-    assert.match(workspace.stderr, /there is no workspace "wsp_none"/);
-  });
-});
-
-describe('limits on two replicas', () => {
-  let postgres: TestPostgres;
-  let upstream: RecordingUpstream;
-  let one: TestToolhost;
-  let two: TestToolhost;
-  before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
-    const env = {
-      ...usual,
-      CALLS_PER_SECOND: '0',
-      DATABASE_URL: await postgres.createDatabase(),
-      MASTER_KEY: randomBytes(32).toString('base64'),
-    };
-    const options = { egress: [upstream.port], env };
-    [one, two] = await Promise.all([startToolhost(options), startToolhost(options)]);
-    await one.createServer(serverAt('shared', upstream.url));
-  });
-  after(async () => {
-    await Promise.all([one?.stop(), two?.stop(), upstream.close()]);
-    await postgres.stop();
-  });
-
-  const isLimited = async () => {
-    const replies = await Promise.all(Array.from({ length: 4 }, () => callAt(two, 'shared')));
-    return replies.some((reply) => reply.status === 429);
-  };
-
-  it('a change through one counts in the other, for a server and for its workspace', async () => {
-    assert.equal(await isLimited(), false);
-    await one.rest('PATCH', '/servers/shared/limits', { body: { calls_per_second: 1 } });
-    await eventually(async () => assert.equal(await isLimited(), true));
-    await one.rest('PATCH', '/servers/shared/limits', { body: { calls_per_second: null } });
-    await eventually(async () => assert.equal(await isLimited(), false));
-    await operate(one, 'setWorkspaceLimits', 'local', { calls_per_second: 1 });
-    await eventually(async () => assert.equal(await isLimited(), true));
   });
 });

@@ -1,12 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
-import { setImmediate as immediate } from 'node:timers/promises';
-import fc from 'fast-check';
-import { afterRunning } from '../../src/domain/work/running-time.ts';
-import { createLookups, lookupLimits } from '../../src/outbound/lookups.ts';
+import { lookupLimits } from '../../src/outbound/lookups.ts';
 import { toolAt as configuredTool } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
-import { stopFor } from '../support/stop-for.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type NameServers, nameServers } from '../support/upstreams/name-servers.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -113,62 +109,5 @@ describe('lookups of names', () => {
     assert.ok(asked <= lookups.ofStrangers, String(names.asked));
     await isServed(toolhost);
     for (const page of await Promise.all(hostile)) assert.equal(page.status, 400);
-  });
-
-  it('[find C5] that wait are not given up because the process was stopped', async () => {
-    stop = async () => undefined;
-    const started: (() => void)[] = [];
-    const resolve = (_hostname: string, callback: (error: Error | null, found: []) => void) =>
-      void started.push(() => callback(null, []));
-    const lookup = createLookups(resolve, { ...lookups, ofWorkspace: 1 }, afterRunning).ofWorkspace('one');
-    const outcomes: unknown[] = [];
-    for (const host of ['first.example', 'second.example']) lookup(host, (error) => outcomes.push(error));
-    stopFor(4000);
-    // The timers that are due run now.
-    for (let turn = 0; turn < 3; turn++) await immediate();
-    for (let each = started.shift(); each; each = started.shift()) each();
-    assert.deepEqual(outcomes, [null, null]);
-  });
-
-  it('[sec F5] run within their limits, share a name, and are all answered (property)', async () => {
-    stop = async () => undefined;
-    const expirations = new Set<() => void>();
-    const after = (_ms: number, expire: () => void) => {
-      expirations.add(expire);
-      return () => expirations.delete(expire);
-    };
-    const steps = fc.array(fc.record({ of: fc.nat(7), isStranger: fc.boolean(), host: fc.nat(30), ends: fc.nat(3) }), {
-      maxLength: 200,
-    });
-    fc.assert(
-      fc.property(steps, fc.constantFrom('4', '16', '32', undefined), (all, size) => {
-        const most = lookupLimits(size);
-        const running = new Map<string, () => void>();
-        const { ofWorkspace, ofStranger } = createLookups(
-          (hostname, callback) => {
-            assert.ok(!running.has(hostname));
-            running.set(hostname, () => {
-              running.delete(hostname);
-              callback(null, []);
-            });
-          },
-          most,
-          after,
-        );
-        let [asked, answered] = [0, 0];
-        const endOne = () => running.values().next().value?.();
-        for (const { of, isStranger, host, ends } of all) {
-          asked++;
-          const before = running.size;
-          (isStranger ? ofStranger : ofWorkspace)(`w${of}`)(`h${host}`, () => answered++);
-          assert.ok(running.size <= most.ofAll);
-          if (before === 0) assert.equal(running.size, 1);
-          for (let n = 0; n < ends; n++) endOne();
-        }
-        while (running.size > 0) endOne();
-        for (const expire of expirations) expire();
-        assert.equal(answered, asked);
-      }),
-    );
   });
 });

@@ -1,13 +1,19 @@
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, describe, it } from 'node:test';
+import { once } from 'node:events';
+import { createServer, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
+import { processMemory } from '../../src/app/process-memory.ts';
 import { createLimits } from '../../src/gateway/limits/limits.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { mirrors, modernMessage } from '../support/mcp.ts';
 import { operate } from '../support/toolhost/operate.ts';
+import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
+const megabyte = 1024 * 1024;
 const token = 'token-of-the-caller';
 const messageOf = (reply: Reply | undefined) => String((reply?.body.error as Json | undefined)?.message);
 const count = (replies: readonly Reply[], status: number) => replies.filter((reply) => reply.status === status).length;
@@ -193,15 +199,87 @@ describe('[sec M9] the fair share of a process', () => {
     for (const place of [...first, ...second, ...third]) gate.leave(place);
     assert.equal((await enterAll('third')).length, 5);
   });
+});
 
-  it('drops idle state, however many servers were called', async () => {
-    const gate = createLimits({ concurrentPerKey: 5, clock: () => 0, lagMs: () => 0, queueMs: 10 });
-    const kept = await gate.enter({ id: 'kept', workspaceId: 'w', limits }, 'k');
-    for (let n = 0; n < 25_000; n += 1) {
-      gate.leave(await gate.enter({ id: `s${n}`, workspaceId: `w${n}`, limits }, `k${n}`));
+describe('[find A7] the memory of calls', () => {
+  let toolhost: TestToolhost;
+  let upstream: Server;
+  let held: ServerResponse[];
+  let keys: Record<'greedy' | 'modest', string>;
+  before(async () => {
+    held = [];
+    // The path says how many megabytes come; the rest of an answer at /held is missing.
+    upstream = createServer((request, response) => {
+      const [, kind, megabytes] = (request.url ?? '').split('/');
+      request.resume();
+      response.setHeader('Content-Type', 'text/plain');
+      if (kind === 'held') held.push(response);
+      const body = 'x'.repeat(Number(megabytes) * megabyte);
+      if (kind === 'held' && body !== '') response.write(body);
+      else if (kind !== 'held') response.end(body);
+    }).listen(0, '127.0.0.1');
+    await once(upstream, 'listening');
+    const { port } = upstream.address() as AddressInfo;
+    const memory = () => ({ ...processMemory(1), work: 20 * megabyte, waitingInputs: 20 * megabyte });
+    toolhost = await startToolhost({ egress: [port], surroundings: { memory, queueMs: 60_000 } });
+    keys = { greedy: await toolhost.key({ workspace: 'greedy' }), modest: await toolhost.key({ workspace: 'modest' }) };
+    const url = `http://127.0.0.1:${port}`;
+    const wait = { timeout_ms: 20_000, method: 'POST', input_schema: { a: { type: 'object' } } };
+    const tools = [
+      toolAt(`${url}/whole/3`),
+      toolAt(`${url}/held/5`, { name: 'long', timeout_ms: 20_000 }),
+      toolAt(`${url}/held/0`, { ...wait, name: 'wait' }),
+    ];
+    for (const [slug, key] of Object.entries(keys)) {
+      const made = await toolhost.rest('POST', '/servers', { key, body: { name: slug, slug, tools } });
+      assert.equal(made.status, 201, made.text);
     }
-    assert.deepEqual(gate.serverUse('kept'), { running: 1, waiting: 0, refused: 0 });
-    gate.leave(kept);
-    assert.equal(gate.snapshot().running, 0);
+  });
+  after(async () => {
+    upstream.closeAllConnections();
+    await toolhost.stop();
+    upstream.close();
+  });
+
+  const call = (slug: 'greedy' | 'modest', name: string, args = {}) =>
+    toolhost.rpc(slug, keys[slug], 'tools/call', { name, arguments: args });
+
+  it('is that of the workspace which holds most of it, while answers arrive', async () => {
+    const replies: Reply[] = [];
+    const all = Array.from({ length: 6 }, () => call('greedy', 'long').then((reply) => replies.push(reply)));
+    await eventually(() => assert.equal(replies.length, 2));
+    assert.ok((await countGivenUp(toolhost.url, 'memory')) >= 2);
+    const modest = await Promise.all([call('modest', 'get'), call('modest', 'get')]);
+    for (const { text } of modest) assert.doesNotMatch(text, /isError":true/);
+    for (const { status, text } of replies) {
+      assert.equal(status, 200);
+      assert.match(text, /no memory left for its answer, and this workspace uses most of it; .* fewer large calls/);
+    }
+    for (const response of held.splice(0)) response.end();
+    await Promise.all(all);
+    await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
+  });
+
+  it('is that of the workspace which holds most of it, for arguments', async () => {
+    const replies: Reply[] = [];
+    const a = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`name${n}`, 1]));
+    const all = Array.from({ length: 20 }, () => call('greedy', 'wait', { a }).then((reply) => replies.push(reply)));
+    await eventually(() => assert.ok(replies.length > 8, `${replies.length} were refused`), 20_000);
+    for (const { text } of replies) assert.match(text, /no memory left for .*this workspace uses most of it/);
+    const before = held.length;
+    let said: string | undefined;
+    const own = call('modest', 'wait', { a }).then(({ text }) => {
+      said = text;
+    });
+    await eventually(() => assert.ok(held.length > before));
+    assert.doesNotMatch((await call('modest', 'get')).text, /isError":true|error/);
+    // Others of the greedy one may still be on their way to the upstream.
+    await eventually(() => {
+      for (const response of held.splice(0)) response.end('done');
+      assert.ok(said !== undefined && replies.length === all.length);
+    }, 20_000);
+    await Promise.all([own, ...all]);
+    assert.match(said ?? '', /done/);
+    await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
   });
 });

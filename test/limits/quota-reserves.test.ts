@@ -1,0 +1,159 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { createCallQuotas } from '../../src/gateway/limits/call-quotas.ts';
+import type { Limited } from '../../src/gateway/limits/lane-book.ts';
+import { createLimits, type Limits } from '../../src/gateway/limits/limits.ts';
+import { createQuotaReserves } from '../../src/gateway/limits/quota-reserves.ts';
+import { type QuotaWish, settleQuotas, takeOfQuotas } from '../../src/store/calls/call-quota-use.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { eventually } from '../support/eventually.ts';
+import { patientLimits, patientUrl } from '../support/store/patient-limits.ts';
+import { startPostgres } from '../support/store/postgres.ts';
+import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
+import { usualOptions } from '../support/store/stores.ts';
+
+describe('the reserves of a quota', () => {
+  it('[find C6] of several processes are never more calls than it has (property)', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.scheduler(),
+        fc.integer({ min: 1, max: 200 }),
+        fc.integer({ min: 1, max: 4 }),
+        fc.array(fc.nat({ max: 3 }), { maxLength: 150 }),
+        fc.constantFrom('callsPerMinute', 'callsPerDay'),
+        async (scheduler, quota, processes, order, name) => {
+          const books = quotaBook((work) => scheduler.schedule(Promise.resolve()).then(work));
+          const gates = Array.from({ length: processes }, () => {
+            const processCount = () => processes;
+            const reserves = createQuotaReserves({
+              ...books,
+              processCount,
+              now: () => 0,
+              onError: String,
+              onSuccess: () => undefined,
+            });
+            const quotas = createCallQuotas({ now: () => 0, reserves });
+            return { reserves, limits: createLimits({ ...still, processCount, quotas }) };
+          });
+          const limits = {
+            server: { callsPerSecond: 0, concurrentCalls: 0, [name]: quota },
+            workspace: { callsPerSecond: 0, concurrentCalls: 0 },
+          };
+          const asked = order.map((n) => isLetIn((gates[n % processes] as (typeof gates)[number]).limits, limits));
+          const made = (await scheduler.waitFor(Promise.all(asked))).filter(Boolean).length;
+          assert.ok(made <= quota, `${made} of ${quota}`);
+          if (order.length <= quota / 2) assert.equal(made, order.length);
+          if (processes === 1) assert.equal(made, Math.min(quota, order.length));
+          await scheduler.waitFor(Promise.all(gates.map(({ reserves }) => reserves.stop())));
+          assert.equal(books.taken(), made);
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  it('[find C6] without the database are the share of each process, which it reports afterwards', async () => {
+    let isDown = true;
+    let faults = 0;
+    const books = quotaBook(async (work) => {
+      if (isDown) throw new Error('no database');
+      return work();
+    });
+    const onError = () => {
+      faults++;
+    };
+    const reserves = createQuotaReserves({
+      ...books,
+      processCount: () => 3,
+      now: () => 0,
+      onError,
+      onSuccess: () => undefined,
+    });
+    const gate = createLimits({ ...still, quotas: createCallQuotas({ now: () => 0, reserves }) });
+    const limits = {
+      server: { callsPerSecond: 0, concurrentCalls: 0, callsPerDay: 30 },
+      workspace: { callsPerSecond: 0, concurrentCalls: 0 },
+    };
+    const made = [];
+    for (let n = 0; n < 40; n++) made.push(await isLetIn(gate, limits));
+    assert.equal(made.filter(Boolean).length, 10);
+    assert.equal(faults, 1);
+    isDown = false;
+    await reserves.stop();
+    assert.equal(books.taken(), 10);
+  });
+
+  it('[find C6] are given back once, even when the answer to that was lost', async () => {
+    const postgres = await startPostgres();
+    const proxy = await startPostgresProxy(await postgres.createDatabase());
+    const location = { url: patientUrl(proxy.url), connections: 2, authorities: undefined };
+    const database = await openDatabase({
+      ...usualOptions,
+      postgres: location,
+      postgresLimits: patientLimits,
+    });
+    const { db } = database;
+    try {
+      const reserves = createQuotaReserves({
+        take: (wishes) => takeOfQuotas(db, wishes),
+        settle: (uses) => settleQuotas(db, uses),
+        processCount: () => 1,
+        now: () => 0,
+        onError: () => undefined,
+        onSuccess: () => undefined,
+      });
+      const reserve = reserves.make({ kind: 'server', ref: 's', span: 'day', startsAt: 0 }, 86_400_000, 1000);
+      const taken = async () => Number((await db.selectFrom('call_quota_use').select('calls').execute())[0]?.calls);
+      await reserves.ask(reserve);
+      assert.ok((await taken()) > 0);
+      proxy.loseAnswer('+ excluded.granted');
+      await reserves.stop();
+      await reserves.stop();
+      assert.equal(await taken(), 0);
+      // What did not reach the database is given back later.
+      await reserves.ask(reserve);
+      await postgres.crash();
+      await reserves.stop();
+      await postgres.restart();
+      await eventually(() => reserves.stop().then(async () => assert.equal(await taken(), 0)));
+    } finally {
+      await database.close();
+      await proxy.close();
+      await postgres.stop();
+    }
+  });
+});
+
+/** Limits of a process whose time stands still. */
+const still = { concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 0 };
+
+async function isLetIn(gate: Limits, limits: Limited['limits']): Promise<boolean> {
+  try {
+    await gate.enter({ id: 's', workspaceId: 'w', limits }, 'k');
+    return true;
+  } catch (error) {
+    assert.match(String(error), /this server (takes|runs) \d+/);
+    return false;
+  }
+}
+
+/** What the database keeps of one quota, behind `answer`, which delays or refuses. */
+function quotaBook(answer: <Value>(work: () => Value) => Promise<Value>) {
+  let taken = 0;
+  return {
+    taken: () => taken,
+    take: (wishes: readonly QuotaWish[]) =>
+      answer(() =>
+        wishes.map(({ calls, quota }) => {
+          const granted = Math.max(0, Math.min(calls, quota - taken));
+          taken += granted;
+          return { granted, taken };
+        }),
+      ),
+    settle: (uses: readonly { calls: number }[]) =>
+      answer(() => {
+        for (const { calls } of uses) taken += calls;
+      }),
+  };
+}

@@ -1,0 +1,48 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { Agent } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { parseMetrics } from '../support/toolhost/scrape.ts';
+import { wire } from '../support/upstreams/wire.ts';
+
+const json = { 'content-type': 'application/json' };
+
+describe('the cost of a refused request', () => {
+  let child: ChildToolhost;
+  let dataDir: string;
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-cost-'));
+    child = await startChildToolhost({ DATA_DIR: dataDir, LOG_LEVEL: 'silent' });
+  });
+  after(async () => {
+    agent.destroy();
+    await child.end();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  /** Processor time of the service for so many requests, one after the other, in seconds. */
+  const costOf = async (send: () => Promise<unknown>, times: number) => {
+    const used = async () => parseMetrics((await wire(`${child.url}/metrics`)).text).value('process_cpu_seconds_total');
+    const begun = await used();
+    for (let i = 0; i < times; i++) await send();
+    return (await used()) - begun;
+  };
+
+  it('[find A3] 400 KB of a stranger cost little more than an empty request, at every entry', async () => {
+    const items = Array.from({ length: 30_000 }, (_, a) => ({ a }));
+    const large = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: { arguments: { items } } });
+    const entries = ['/mcp/nobody', '/mcp/manage', '/api/v1/servers', '/nowhere', '/mcp/manage/consent'];
+    for (const path of entries) {
+      const post = (body: string) => () => wire(child.url + path, { method: 'POST', agent, headers: json }, body);
+      await costOf(post(large), 20);
+      const empty = await costOf(post(''), 200);
+      const full = await costOf(post(large), 200);
+      // Parsing it takes a hundred times as long as the empty request; the twentieths are those of the clock's steps.
+      assert.ok(full < 15 * empty + 0.05, `${path}: ${full} s against ${empty} s`);
+    }
+  });
+});
