@@ -1,15 +1,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { type ClientRequest, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { echoConfig } from '../support/mcp.ts';
-import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { countGivenUp } from '../support/toolhost/scrape.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -27,25 +23,6 @@ async function idleConnection(url: string, localAddress: string): Promise<Socket
   // The end of a connection that was closed before its answer.
   await Promise.race([once(socket, 'data'), once(socket, 'close')]);
   return socket.resume();
-}
-
-/** A connection whose request is being answered, and waits for its body. */
-async function busyConnection(url: string, key: string, localAddress: string): Promise<Socket> {
-  const { host, port } = new URL(url);
-  const socket = connect({ port: Number(port), host: '127.0.0.1', localAddress });
-  socket.on('error', () => undefined);
-  const head = [`Host: ${host}`, `Authorization: Bearer ${key}`, 'Content-Type: application/json', 'Content-Length: 2'];
-  socket.write(`POST /api/v1/servers HTTP/1.1\r\n${head.join('\r\n')}\r\nExpect: 100-continue\r\n\r\n`);
-  await once(socket, 'data');
-  return socket;
-}
-
-/** Sends the body of such a request. Returns whether it is answered. */
-async function endBody(socket: Socket): Promise<boolean> {
-  const answered = once(socket, 'data').then(() => true);
-  const closed = once(socket, 'close').then(() => false);
-  socket.write('{}');
-  return Promise.race([answered, closed]);
 }
 
 /** Opens connections one after the other. */
@@ -110,25 +87,6 @@ describe('connections of clients', () => {
     one?.destroy();
   });
 
-  it('[find A6] that are busy stay when a network that has as many opens one more, however many these are', async (t) => {
-    const toolhost = await startToolhost({ surroundings: { mostConnections: 399 } });
-    const sockets: Socket[] = [];
-    t.after(() => {
-      for (const socket of sockets) socket.destroy();
-      return toolhost.stop();
-    });
-    const key = await toolhost.key();
-    const openBusy = async (count: number, localAddress: string) => {
-      const begun = Array.from({ length: count }, () => busyConnection(toolhost.url, key, localAddress));
-      sockets.push(...(await Promise.all(begun)));
-    };
-    await openBusy(200, stranger);
-    await openBusy(199, other);
-    const refused = await idleConnection(toolhost.url, other);
-    assert.equal(isOpen(refused), false);
-    assert.deepEqual(await Promise.all(sockets.map(endBody)), Array(399).fill(true));
-  });
-
   it('[find A6] behind a proxy are all its own, and have no limit here', async (t) => {
     const env = { TRUSTED_PROXIES: '1' };
     const toolhost = await startToolhost({ env, surroundings: { mostConnections: 30 } });
@@ -136,19 +94,5 @@ describe('connections of clients', () => {
     const sockets = await open(60, toolhost.url, stranger);
     assert.deepEqual(sockets.map(isOpen), Array(60).fill(true));
     for (const socket of sockets) socket.destroy();
-  });
-
-  it('[find A6] leave file descriptors to others, however few a process may have', async (t) => {
-    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-connections-'));
-    t.after(() => rmSync(dataDir, { recursive: true }));
-    const program = join(import.meta.dirname, '..', '..', 'bin', 'toolhost');
-    const limited = ['-c', 'ulimit -n 400 && exec "$0" serve', program];
-    const toolhost = await startChildToolhost({ DATA_DIR: dataDir }, '/bin/sh', limited);
-    t.after(() => toolhost.end());
-    const sockets = await open(500, toolhost.url, stranger);
-    const served = await idleConnection(toolhost.url, other);
-    assert.equal(isOpen(served), true);
-    assert.ok(sockets.filter(isOpen).length <= 200);
-    for (const socket of [served, ...sockets]) socket.destroy();
   });
 });

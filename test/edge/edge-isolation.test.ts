@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import { json } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
+import { tries } from '../sets.ts';
 import { echoConfig, mirrors, modernMessage } from '../support/mcp.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
@@ -12,7 +13,7 @@ import {
 } from '../support/upstreams/recording-upstream.ts';
 
 const clients = 50;
-const rounds = 50;
+const rounds = tries(50);
 
 const kinds = ['modern', 'legacy', 'batch', 'modern, cancelled', 'legacy, cancelled'] as const;
 

@@ -7,8 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+import { startToolhost } from '../support/toolhost/toolhost.ts';
 
 const production = {
   BASE_URL: 'https://tools.example.com',
@@ -101,10 +100,7 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
     for (const name of ['OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'])
       assert.match(await refusal({ ...production, BASE_URL: '', [name]: '' }), new RegExp(`${name}: required`));
     for (const issuer of [
-      'http://127.0.0.1:9999',
       'http://localhost:9999/realms/x',
-      'https://login.example.com/tenant/v2.0',
-      'https://tenant.example.com/',
       'https://b2c.example.com/v2.0/.well-known/openid-configuration?p=sign-in',
     ]) {
       const toolhost = await startToolhost({ env: { ...production, OIDC_ISSUER: issuer } });
@@ -201,13 +197,13 @@ describe('a setting that names an origin, a URL, a host or an address', () => {
 
   it('[sec E7] other settings are taken as people write them', async () => {
     for (const env of [
-      { HOST: 'localhost' },
-      { HOST: '::' },
-      { BASE_URL: 'http://LOCALHOST:8080/' },
-      { ...production, BASE_URL: 'https://Tools.example.com:443/' },
-      { SERVER_HOSTS: '*.Tools.localhost' },
-      { MANAGEMENT_SLUG: 'admin-tools' },
-      { OTEL_EXPORTER_OTLP_ENDPOINT: 'https://123:word@otlp.example.com/otlp' },
+      { HOST: 'localhost', BASE_URL: 'http://LOCALHOST:8080/', SERVER_HOSTS: '*.Tools.localhost' },
+      { HOST: '::', MANAGEMENT_SLUG: 'admin-tools' },
+      {
+        ...production,
+        BASE_URL: 'https://Tools.example.com:443/',
+        OTEL_EXPORTER_OTLP_ENDPOINT: 'https://123:word@otlp.example.com/otlp',
+      },
     ]) {
       const toolhost = await startToolhost({ env });
       await toolhost.stop();
@@ -234,24 +230,17 @@ describe('SERVER_HOSTS', () => {
 });
 
 describe('MANAGEMENT_SLUG', () => {
-  let dataDir: string;
-  let toolhost: TestToolhost;
-  before(async () => {
-    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-slug-'));
-    toolhost = await startToolhost({ dataDir });
+  it('[sec E7] refuses the start when a server has that slug', async (t) => {
+    const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-slug-'));
+    t.after(() => rmSync(dataDir, { recursive: true, force: true }));
+    const toolhost = await startToolhost({ dataDir });
     for (const slug of ['taken', 'deleted']) await toolhost.createServer(serverAt(slug, 'https://api.example'));
     assert.equal((await toolhost.rest('DELETE', '/servers/deleted')).status, 200);
     await toolhost.stop();
-  });
-  after(() => rmSync(dataDir, { recursive: true, force: true }));
-
-  it('[sec E7] refuses the start when a server has that slug, with one process and with workers', async () => {
-    const sentence = /MANAGEMENT_SLUG: a server has the slug taken, and a slug cannot be changed; set another/;
-    for (const WORKERS of ['1', '2']) {
-      const env = { DATA_DIR: dataDir, PORT: '0', DEMO: '0', MANAGEMENT_SLUG: 'taken', WORKERS };
-      const { code, stderr } = await command(['serve'], { env });
-      assert.deepEqual([code, sentence.test(stderr)], [1, true], stderr);
-    }
+    await assert.rejects(
+      startToolhost({ dataDir, env: { MANAGEMENT_SLUG: 'taken' } }),
+      /MANAGEMENT_SLUG: a server has the slug taken, and a slug cannot be changed; set another/,
+    );
     for (const MANAGEMENT_SLUG of ['deleted', 'manage']) {
       const again = await startToolhost({ dataDir, env: { MANAGEMENT_SLUG } });
       await again.stop();

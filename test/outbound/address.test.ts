@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { isPublicAddress, literalAddress } from '../../src/outbound/address.ts';
+import { tries } from '../sets.ts';
 
 /** IANA's special-purpose registry and what we refuse besides; kept apart from the product's code on purpose. */
 const refusedV4: [network: number[], bits: number][] = [
@@ -113,7 +114,7 @@ describe('the address guard against the table of IANA', () => {
       fc.property(anyV4, (bytes) =>
         assert.equal(isPublicAddress(dotted(bytes)), isPublicByTable(bytes), dotted(bytes)),
       ),
-      { numRuns: 4000 },
+      { numRuns: tries(4000) },
     );
   });
 
@@ -122,7 +123,7 @@ describe('the address guard against the table of IANA', () => {
       fc.property(anyV6, (bytes) => {
         for (const text of v6Texts(bytes)) assert.equal(isPublicAddress(text), isPublicByTable(bytes), text);
       }),
-      { numRuns: 4000 },
+      { numRuns: tries(4000) },
     );
   });
 
@@ -139,7 +140,7 @@ describe('the address guard against the table of IANA', () => {
           assert.equal(isPublicAddress(literal), isPublicByTable(bytes), host);
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
 

@@ -13,7 +13,6 @@ import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type Exchange, type HttpClient } from '../../src/outbound/http-client.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { decodeOnThread } from '../support/decode-here.ts';
-import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import { type HostileUpstream, startHostileUpstream } from '../support/upstreams/hostile-upstream.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -265,22 +264,6 @@ describe('the HTTP client', () => {
     }
     await inner.close();
     server.close();
-  });
-
-  it('keeps one pool of connections for each workspace and origin', async () => {
-    const inner = createHttpClient({
-      decodeOnThread,
-      createMemory: createOwnedMemory,
-      allow: parseEgressAllow(`127.0.0.1:${upstream.port}`),
-      lookupsOf: () => resolve,
-      hopHeader,
-    });
-    for (const workspaceId of ['a', 'b', 'a']) await inner.send(exchange(upstream.url, '/', { workspaceId }));
-    assert.equal(inner.poolCount(), 2);
-    await inner.close();
-    await eventually(async () =>
-      assert.equal(await reasonOf(inner.send(exchange(upstream.url, '/', { workspaceId: 'a' }))), 'reset'),
-    );
   });
 
   it('[sec 4.1] retries at most a tenth of the requests to an upstream that resets them', async () => {

@@ -21,16 +21,12 @@ const text = (length: number) => `"${'a'.repeat(length - 2)}"`;
 /** JSON that hardly compresses. */
 const noise = (length: number) => `"${randomBytes(length / 2).toString('hex')}"`;
 
-/** Calls with each of two credentials: as many as a pool of connections takes, and together more than jobs may wait. */
-const callsOfEach = 120;
-
 describe('compressed answers of upstreams', () => {
   let one: OneTool;
   let slug: string;
   let answer: { coding: string; body: Buffer };
   before(async () => {
-    // The calls of one test come at once.
-    one = await startOneTool({ env: { CALLS_PER_SECOND: '0', CONCURRENT_CALLS: '0', CONCURRENT_CALLS_PER_KEY: '0' } });
+    one = await startOneTool({ env: { CALLS_PER_SECOND: '0' } });
     one.upstream.on('GET /packed', () => ({
       headers: { 'content-type': 'application/json', 'content-encoding': answer.coding },
       body: answer.body,
@@ -68,28 +64,4 @@ describe('compressed answers of upstreams', () => {
       }
     });
   }
-
-  it('are refused as too many, not as too long, while too many are decoded', async () => {
-    const body = brotliCompressSync(Buffer.from(noise(limitBytes - 2)));
-    const { promise: all, resolve } = Promise.withResolvers<void>();
-    let arrived = 0;
-    one.upstream.on('GET /many', async () => {
-      if (++arrived === 2 * callsOfEach) resolve();
-      await all;
-      return { headers: { 'content-type': 'application/json', 'content-encoding': 'br' }, body };
-    });
-    const tool = { url: '/many', response_limit_bytes: limitBytes, timeout_ms: 20_000 };
-    const many = await one.serve(tool, { authentication: { type: 'Bearer' } });
-    const tokens = ['token-of-one-0123456789', 'token-of-another-0123456789'];
-    const results = await Promise.all(
-      tokens.flatMap((token) =>
-        Array.from({ length: callsOfEach }, () => one.toolhost.callTool(many, token, 'run', {})),
-      ),
-    );
-    const refused = results.filter(({ isError }) => isError === true).map(textOf);
-    assert.ok(refused.length > 0);
-    for (const text of refused) assert.match(text, /: too much of the kind is waiting; make fewer large calls at once/);
-    const { body: records } = await one.toolhost.rest('GET', `/calls?slug=${many}&outcome=oversize`);
-    assert.deepEqual(records.calls, []);
-  });
 });
