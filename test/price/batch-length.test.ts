@@ -45,32 +45,3 @@ describe('[find A2] a batch of short messages', () => {
     );
   });
 });
-
-describe('[find A3] the search for our own credentials in a bearer', () => {
-  let toolhost: TestToolhost;
-  before(async () => {
-    toolhost = await startToolhost();
-    const tools = [{ name: 'get', description: 'Gets a thing.', method: 'GET', url: 'https://api.example.com/thing' }];
-    await toolhost.createServer({ name: 'Open', slug: 'forwarding', authentication: { type: 'Bearer' }, tools });
-  });
-  after(() => toolhost.stop());
-
-  it('takes time in proportion to its length, whatever it looks like', async () => {
-    const cost = async (token: string) => {
-      const started = process.cpuUsage();
-      for (let n = 0; n < 20; n++) await toolhost.rpc('forwarding', token, 'tools/list');
-      const { user, system } = process.cpuUsage(started);
-      return user + system;
-    };
-    const plain = 'x'.repeat(14_000);
-    const runs = `${'a'.repeat(62)}.`;
-    const odd = [
-      runs.repeat(190) + '%252525'.repeat(280),
-      `${'A'.repeat(60)}%25`.repeat(220),
-      `${'f'.repeat(93)}.`.repeat(148),
-    ];
-    await cost(plain);
-    const usual = await cost(plain);
-    for (const token of odd) assert.ok((await cost(token)) < 12 * usual, token.slice(0, 80));
-  });
-});

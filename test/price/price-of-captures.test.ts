@@ -25,17 +25,6 @@ describe('the cost of captures and secrets', () => {
       { slug: 'few', tools: [run, { ...run, name: 'form', body: 'form' }] },
       { slug: 'many', tools: [run, { ...run, name: 'form', body: 'form' }] },
       { slug: 'wide', tools: times(190, (i) => ({ ...run, name: `t${i}`, headers: headers(i) })) },
-      {
-        slug: 'hosts',
-        tools: [
-          run,
-          ...times(190, (i) => ({
-            ...run,
-            name: `t${i}`,
-            url: `https://h${i}.${'a'.repeat(60)}.${'b'.repeat(60)}.${'c'.repeat(60)}.example.com/`,
-          })),
-        ],
-      },
     ];
     for (const server of servers) {
       const made = await priced.rest('POST', '/servers', { name: 'Captured', ...server });
@@ -50,7 +39,6 @@ describe('the cost of captures and secrets', () => {
     for (const i of times(60, (n) => n)) {
       await secret('many', `S${i}`, `aaaa${i}`.padEnd(4000, 'ab"%'));
       await secret('wide', `S${i}`, `aaaa${i}`);
-      await secret('hosts', `S${i}`, `aaaa${i}`);
     }
   });
   after(() => priced.stop());
@@ -88,21 +76,6 @@ describe('the cost of captures and secrets', () => {
     );
     assert.equal(status, 200, text);
     assert.equal(body.answers, calls);
-  });
-
-  it('[agent 3] the fields of 50 answers that have none in common are merged and proposed', async () => {
-    const made = await priced.rest('POST', '/servers', { name: 'Apart', slug: 'apart', tools: [runTool()] });
-    assert.equal(made.status, 201, made.text);
-    await priced.rest('POST', '/servers/apart/capture', { hours: 1 });
-    for (const answer of times(50, (i) => i)) {
-      const fields = times(110, (i) => [`f${answer}_${i}`, { a: 1, b: 2 }]);
-      priced.upstream.on('POST /run', () => ({ body: Object.fromEntries(fields) }));
-      await priced.call('apart', 'run', '{"a":1}');
-    }
-    const { text } = await priced.costsLittle('the proposal', () =>
-      priced.rest('POST', '/servers/apart/tools/run/response-fields', {}),
-    );
-    assert.match(text, /"answers":50/);
   });
 
   for (const slug of ['few', 'many']) {
@@ -156,17 +129,12 @@ describe('the cost of captures and secrets', () => {
     await priced.rest('POST', '/servers/encoded/capture', { hours: 1 });
     const words = Buffer.from('an ordinary sentence about keys, ').toString('base64');
     const pieces = {
-      'names of characters that never end': '&DiacriticalGrav',
       'escaped signs': '%25252525',
       'bytes in hex': '73:6b:',
       'bytes as numbers': '115,107,',
       'a hex dump': '00000000  73 6b 5f 6c 69 76 65 5f  34 65 43 33 39 48 71 4c  |sk_live_4eC39HqL|\n',
-      'offsets without bytes': '00000000  ',
-      'a hex dump in one line': '0000 aa ',
       'quoted-printable': '=3D=\n',
-      'cut escapes': '%\n ',
       Base64: words,
-      'Base64 twice': Buffer.from(words).toString('base64'),
       'some of each': `%253D=3D&amp;<wbr>73:6b ${words} 115,107,95,108,105,118,101\n`,
     };
     for (const [what, piece] of Object.entries(pieces)) {
@@ -181,16 +149,6 @@ describe('the cost of captures and secrets', () => {
     await priced.rest('PATCH', `/servers/${slug}`, { description: `Changed ${++changes} times.` });
     return priced.call(slug, tool, '{}');
   };
-
-  it('[find A1] 60 secrets for each of 191 hosts', async () => {
-    await priced.costsLittle('the list', () => priced.rest('GET', '/servers/hosts/secrets'));
-    await priced.costsLittle('the list for an agent', () => priced.call('manage', 'listSecrets', '{"slug":"hosts"}'));
-    await priced.costsLittle('a new value', () =>
-      priced.rest('PUT', '/servers/hosts/secrets/S0', { value: `new-${++changes}` }),
-    );
-    await priced.costsLittle('a change and a call', () => changed('hosts', 'run'));
-    await priced.costsLittle('its limits', () => priced.rest('GET', '/servers/hosts/limits'));
-  });
 
   it('[find A1] the secrets of a server with 13,300 headers of three placeholders each', async () => {
     const { body } = await priced.costsLittle('the list', () => priced.rest('GET', '/servers/wide/secrets'));

@@ -9,7 +9,7 @@ const filled = (piece: string, characters: number) =>
   piece.repeat(Math.ceil(characters / piece.length)).slice(0, characters);
 
 /** What a search for credentials could begin again at each of its characters, or decode again and again. */
-const pieces = ['\\', '%25', '&#x0', '&#0', '=', '&#x26;', 'a2', '61', 'YWFh', 'MFRG', 'tha_', '.', '%61', '&'];
+const pieces = ['\\', '%25', '&#x0', '=', 'a2', 'YWFh', 'MFRG', 'tha_'];
 /** An escape of the beginning of an escape, a hundred times over. */
 const nested = `&${'#x26;'.repeat(99)}`;
 
@@ -93,58 +93,43 @@ describe('the cost of credentials', () => {
   });
 
   /** Escapes within escapes, and what may be one encoding within another. */
-  const nests = [
-    '%25255c',
-    '\\\\\\\\',
-    '&#x5c;',
-    '&lowbar;',
-    'JTI1',
-    '61:5c ',
-    '0x5c, 37, ',
-    '=3D',
-    '=3D<br>&#x26;%2541 42 43 44 45 46 47 48 49',
-    '=3DJTI1PTNE=253D41 42 43 44 45 46 47 48 49=',
-  ];
+  const nests = ['%25255c', '&#x5c;', 'JTI1', '=3DJTI1PTNE=253D41 42 43 44 45 46 47 48 49='];
   const shown = Array.from({ length: 20 }, (_, n) => `x-shown-${n}`);
 
-  for (const [slug, count] of [
-    ['with-many', 190],
-    ['with-one', 1],
-  ] as const) {
-    it(`[find A2] is little for all texts of one answer together, and for their capture: ${slug}`, async () => {
-      const secrets = Array.from({ length: count }, (_, n) => `S${n}`);
-      const headers = Array.from({ length: 10 }, (_, n) => [
-        `x-sent-${n}`,
-        secrets
-          .slice(n * 19, n * 19 + 19)
-          .map((name) => `{{${name}}}`)
-          .join(' ') || 'nothing',
-      ]);
-      const tool = toolAt(`${priced.upstream.url}/heads`, {
-        headers: Object.fromEntries(headers) as Json,
-        response_headers: shown,
-      });
-      assert.equal((await priced.rest('POST', '/servers', { name: 'Any', slug, tools: [tool] })).status, 201);
-      for (const name of secrets) {
-        const value = `${name}zq~%é${name.repeat(6)}`;
-        assert.equal((await priced.rest('PUT', `/servers/${slug}/secrets/${name}`, { value })).status, 200);
-      }
-      for (const hours of [0, 1]) {
-        if (hours > 0) assert.equal((await priced.rest('POST', `/servers/${slug}/capture`, { hours })).status, 200);
-        for (const piece of nests) {
-          for (const status of [200, 302, 400]) {
-            const value = filled(piece, 2800);
-            const sent = Object.fromEntries([...shown, 'location', 'content-disposition'].map((name) => [name, value]));
-            const type = { 'content-type': 'text/x' };
-            priced.upstream.on('GET /heads', () => ({ status, headers: { ...type, ...sent }, body: '{}' }));
-            const what = `${status} with heads of ${piece}, captured for ${hours} h`;
-            const { text } = await priced.costsLittle(what, () => priced.call(slug, 'get', '{}'));
-            assert.match(text, /x-shown-0/, what);
-          }
+  it('[find A2] is little for all texts of one answer together, and for their capture', async () => {
+    const slug = 'with-many';
+    const secrets = Array.from({ length: 190 }, (_, n) => `S${n}`);
+    const headers = Array.from({ length: 10 }, (_, n) => [
+      `x-sent-${n}`,
+      secrets
+        .slice(n * 19, n * 19 + 19)
+        .map((name) => `{{${name}}}`)
+        .join(' ') || 'nothing',
+    ]);
+    const tool = toolAt(`${priced.upstream.url}/heads`, {
+      headers: Object.fromEntries(headers) as Json,
+      response_headers: shown,
+    });
+    assert.equal((await priced.rest('POST', '/servers', { name: 'Any', slug, tools: [tool] })).status, 201);
+    for (const name of secrets) {
+      const value = `${name}zq~%é${name.repeat(6)}`;
+      assert.equal((await priced.rest('PUT', `/servers/${slug}/secrets/${name}`, { value })).status, 200);
+    }
+    for (const hours of [0, 1]) {
+      if (hours > 0) assert.equal((await priced.rest('POST', `/servers/${slug}/capture`, { hours })).status, 200);
+      for (const piece of nests) {
+        for (const status of [200, 400]) {
+          const value = filled(piece, 2800);
+          const sent = Object.fromEntries([...shown, 'location', 'content-disposition'].map((name) => [name, value]));
+          const type = { 'content-type': 'text/x' };
+          priced.upstream.on('GET /heads', () => ({ status, headers: { ...type, ...sent }, body: '{}' }));
+          const what = `${status} with heads of ${piece}, captured for ${hours} h`;
+          const { text } = await priced.costsLittle(what, () => priced.call(slug, 'get', '{}'));
+          assert.match(text, /x-shown-0/, what);
         }
       }
-    });
-  }
+    }
+  });
 
   describe('that a token endpoint gives', () => {
     /** A call for which the token endpoint is asked once more: a new secret makes another request of it. */

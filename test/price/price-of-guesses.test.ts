@@ -47,15 +47,6 @@ describe('the cost of guessing what was meant', () => {
     assert.match(one.text, /did you mean `p+0001`/);
   });
 
-  it('[find A1] required names that no property has', async () => {
-    const properties = record(alike(70, 350, 'p'), {});
-    const filter = { type: 'object', properties, required: alike(70, 380, 'q'), additionalProperties: false };
-    const input_schema = { type: 'object', properties: { filter } };
-    const text = await check('required', config('guessed', { input_schema }));
-    assert.match(text, /names no property; declare it/);
-    assert.match(text, /and 360 more/);
-  });
-
   it('[find A1] response_fields that output_schema does not have', async () => {
     const output_schema = { type: 'object', properties: record(alike(90, 480, 'p'), {}) };
     const text = await check(
@@ -65,30 +56,11 @@ describe('the cost of guessing what was meant', () => {
     assert.match(text, /output_schema has no property/);
   });
 
-  it('[find A1] fixed arguments of a view that its tool does not have', async () => {
-    const input_schema = record(alike(60, 100, 'p'), { type: 'string' });
-    const views = { some: { tools: [{ name: 'run', arguments: record(alike(60, 560, 'q'), 1) }] } };
-    const text = await check('fixed arguments', config('guessed', { input_schema }, { views }));
-    assert.match(text, /the tool has no argument/);
-  });
-
   it('[find A1] tools and tags of a view that its server does not have', async () => {
     const tools = alike(40, 150, 'p').map((name) => tool({ name, tags: [name] }));
     const views = { some: { tools: alike(40, 200, 'q'), tags: alike(40, 50, 'q') } };
     const text = await check('tools', { ...config('guessed', {}, { views }), tools });
     assert.match(text, /the server has no tool/);
-  });
-
-  it('[find A1] files whose names are in arguments that do not exist', async () => {
-    const names = alike(60, 100, 'p');
-    const file = (i: number) => ({
-      type: 'string',
-      content: 'base64',
-      file_name: { argument: alike(60, 101, 'q')[i] },
-    });
-    const input_schema = Object.fromEntries(names.map((name, i) => [name, file(i)]));
-    const text = await check('file names', config('guessed', { input_schema, body: 'multipart' }));
-    assert.match(text, /the name of another argument/);
   });
 
   it('[find A1] remarks about names of any length are short', async () => {

@@ -16,10 +16,6 @@ const repeated = (piece: string) => (bytes: number) => piece.repeat(Math.floor(b
 /** So many bytes of letters that take long to normalise: marks in the wrong order, and letters that become many. */
 const letters: Record<string, (bytes: number) => string> = {
   'marks in turn': repeated('\u0301\u0323'),
-  'marks after others that belong behind them': (bytes) =>
-    repeated('\u0301')(bytes / 2) + repeated('\u0323')(bytes / 2),
-  'sound marks of kana': repeated('\uff9e\u0301'),
-  'vowels of Thai': repeated('\u0e33\u0e49'),
   phrases: repeated('\ufdfa'),
   squares: repeated('\u3316'),
 };

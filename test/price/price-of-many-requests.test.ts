@@ -126,16 +126,11 @@ describe('[find A3] the cost of requests that are sent before the answers to ear
   const message = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
   const kinds: Record<string, () => string> = {
     probes: () => get('/livez'),
-    readiness: () => get('/readyz'),
-    'expectations that are not known': () => get('/livez', 'Expect:a\r\n'),
-    'paths that do not exist': () => get('/a'),
     'the edge': () => 'GET / HTTP/1.1\r\nHost:a\r\n\r\n',
     'slugs that do not exist': () => get('/mcp/a'),
-    'messages without a credential': () => post('/mcp/stored', message),
     'messages with a made-up credential': () => post('/mcp/brought', message, 'Authorization:Bearer x\r\n'),
     'messages with a key': () => post('/mcp/stored', message, `Authorization:Bearer ${priced.key}\r\n`),
     'pages of a login': () => get('/mcp/brought/authorize?client_id=x'),
-    'documents of the API': () => get('/api/v1/openapi.json'),
     'lists of servers': () => get('/api/v1/servers', `Authorization:Bearer ${priced.key}\r\n`),
   };
   for (const [what, request] of Object.entries(kinds)) {

@@ -16,9 +16,7 @@ const headers = (count: number): Json =>
 /** Fields of a tool that repeat a placeholder so many times. */
 const places: Record<string, (count: number) => Json> = {
   'one text of a body': (count) => ({ body_template: { all: '{{X}}'.repeat(count) } }),
-  'many texts of a body': (count) => ({ body_template: repeated('{{X}}', count) }),
   'a constant': (count) => ({ input_schema: { c: { type: 'array', value: repeated('{{X}}', count) } } }),
-  'a constant text': (count) => ({ input_schema: { c: { type: 'string', value: '{{X}}'.repeat(count) } } }),
   headers: (count) => ({ headers: headers(count) }),
 };
 

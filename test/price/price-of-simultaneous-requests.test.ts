@@ -14,12 +14,9 @@ const wide = (name: string, value: string) =>
 
 /** Bodies of almost a megabyte that take long to read. */
 const long: Record<string, string> = {
-  names: wide('n', '1'),
   'exact numbers': wide('n', '1E-400'),
   'names with escapes': wide('\\n', '1'),
   elements: `[${times(29_000, () => '{}').join(',')}]`,
-  'escaped quotes': `"${'\\"'.repeat(500_000)}"`,
-  texts: `[${times(58_000, () => '"é"').join(',')}]`,
 };
 
 const ping = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"ping","params":${params}}`;
@@ -115,7 +112,7 @@ describe('the cost of requests that come at once', () => {
 
   it('refuses none of a hundred long calls, which are done one after the other', async () => {
     priced.upstream.on('*', () => ({ body: { ok: true } }));
-    const args = `{"a":${long.names}}`;
+    const args = `{"a":${long['exact numbers']}}`;
     const answers = await Promise.all(times(100, () => priced.call('anything', 'run', args)));
     assert.deepEqual([...new Set(answers.map(({ status }) => status))], [200]);
   });

@@ -1,10 +1,5 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { after, afterEach, before, describe, it } from 'node:test';
-import { setFlagsFromString } from 'node:v8';
-import { Worker } from 'node:worker_threads';
-import { bodyLimits } from '../../src/domain/json/body-limits.ts';
-import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
 import { afterRunning } from '../../src/domain/work/running-time.ts';
 import { whenCalm } from '../../src/domain/work/when-calm.ts';
 import { JobError } from '../../src/errors.ts';
@@ -102,42 +97,6 @@ describe('jobs on threads', () => {
     assert.deepEqual(await Promise.all([...first, ...others]), Array(5).fill('none'));
   });
 
-  it('[find A2] workspaces that fill the queue leave slots to others', async () => {
-    const threads = start({ queue: { ofWorkspace: 10, ofAll: 40 } });
-    const of = (workspaceId: string) => reasonOf(threads.run(check(short, { workspaceId })));
-    const flood = ['a', 'b', 'c', 'd', 'e'].flatMap((id) => Array.from({ length: 20 }, () => of(id)));
-    assert.ok(threads.counts().waiting < 40);
-    const others = await Promise.all([of('f'), of('g')]);
-    assert.deepEqual(others, ['none', 'none']);
-    assert.ok((await Promise.all(flood)).includes('refused'));
-  });
-
-  it('[find A6] parties of a workspace take turns, and strangers together have one of two', async () => {
-    const threads = start({ queue: { ofWorkspace: 20, ofAll: 60 } });
-    const ended: string[] = [];
-    const run = (name: string, isStranger: boolean) =>
-      threads.run(check(short, { party: { name, isStranger } })).then(() => ended.push(name));
-    const strangers = ['s1', 's1', 's1', 's1', 's2', 's3'].map((name) => run(name, true));
-    await Promise.all([...strangers, ...['a', 'a', 'b'].map((name) => run(name, false))]);
-    assert.deepEqual(ended, ['s1', 'a', 's1', 'b', 's2', 'a', 's3', 's1', 's1']);
-  });
-
-  it('[find A6] of one party, and of strangers together, no more wait than leave places to others', async () => {
-    const threads = start({ queue: { ofWorkspace: 10, ofAll: 40 } });
-    const of = (name: string, isStranger: boolean) =>
-      reasonOf(threads.run(check(short, { party: { name, isStranger } })));
-    const many = (count: number, ...party: [string, boolean]) => Array.from({ length: count }, () => of(...party));
-    const waiting = () => threads.counts().waiting;
-    const flood = many(10, 's1', true);
-    assert.equal(waiting(), 4, 'one stranger has half of what is left');
-    flood.push(...['s2', 's3', 's4', 's5'].map((name) => of(name, true)));
-    assert.equal(waiting(), 5, 'all strangers have half of all');
-    const key = many(10, 'a', false);
-    assert.equal(waiting(), 7);
-    assert.equal(await of('b', false), 'none');
-    assert.ok((await Promise.all([...flood, ...key])).includes('refused'));
-  });
-
   it('[find A2] [imp 1] imports of several workspaces leave a thread to calls', async () => {
     const threads = start();
     const rules = { managementSlug: 'manage', egressAllow: '', ownHosts: [] };
@@ -171,18 +130,6 @@ describe('jobs on threads', () => {
     assert.equal(await running, 'none');
   });
 
-  it('[imp 4] the body of an import waits as long as an import does', async () => {
-    const { after, expire } = waits();
-    const threads = start({ after, waitMs: 10 });
-    const { workspaceId } = check(long);
-    const input = { body: Buffer.from('{}'), limits: bodyLimits, longText: { field: 'document', characters: 10 } };
-    const running = threads.run(check(long));
-    const body = reasonOf(threads.run({ kind: 'read-body', input, workspaceId, limitMs: 10_000 }));
-    expire(30);
-    assert.equal(await body, 'refused');
-    await running;
-  });
-
   it('[find A2] a client that goes away cancels its job, whether it waits or runs', async () => {
     const threads = start();
     const cancels: (() => void)[] = [];
@@ -195,19 +142,6 @@ describe('jobs on threads', () => {
     for (const cancel of cancels) cancel();
     assert.equal(await waiting, 'cancelled');
     assert.match(await running, /^(cancelled|none)$/);
-    assert.equal((await threads.run(check(short))).failure, undefined);
-  });
-
-  it('[find A2] a job that is cancelled before its thread has it is not begun', async () => {
-    const threads = start();
-    let cancel = (): void => assert.fail('the job cannot be cancelled');
-    const onGone = (given: () => void) => {
-      cancel = given;
-    };
-    const running = reasonOf(threads.run(check(long, { onGone })));
-    cancel();
-    const another = new Promise((resolve) => setImmediate(resolve, 'begun'));
-    assert.equal(await Promise.race([running, another]), 'cancelled');
     assert.equal((await threads.run(check(short))).failure, undefined);
   });
 
@@ -236,30 +170,20 @@ describe('jobs on threads', () => {
       hanging = [];
       await eventually(() => assert.equal(pool?.states().ending, 0));
     };
-    /** Lets a job hang; it is given up, because its caller goes away. */
-    const hang = async (threads: ThreadPool, workspaceId: string, more: object = {}) => {
+    /** Lets a job hang, and gives it up, because its caller goes away. */
+    const hangAndGiveUp = async (threads: ThreadPool, workspaceId: string) => {
       const job = hangingJob();
       hanging.push(job);
       let cancel = (): void => assert.fail('the job cannot be cancelled');
       const onGone = (given: () => void) => {
         cancel = given;
       };
-      const body = Buffer.from(job.body());
-      const coding = 'gzip';
-      const input = { body, coding, limitBytes: megabyte };
-      const running = threads.run({ kind: 'decode-body', input, workspaceId, limitMs: 60_000, onGone, ...more });
-      const reason = reasonOf(running);
+      const input = { body: Buffer.from(job.body()), coding: 'gzip' as const, limitBytes: megabyte };
+      const reason = reasonOf(threads.run({ kind: 'decode-body', input, workspaceId, limitMs: 60_000, onGone }));
       await job.begun();
-      return {
-        bytes: body.length + coding.length,
-        async giveUp() {
-          cancel();
-          assert.equal(await reason, 'cancelled');
-        },
-      };
+      cancel();
+      assert.equal(await reason, 'cancelled');
     };
-    const hangAndGiveUp = async (threads: ThreadPool, workspaceId: string) =>
-      (await hang(threads, workspaceId)).giveUp();
 
     it('[find A2] another thread takes the place of one that does not end', async () => {
       const threads = start();
@@ -282,55 +206,6 @@ describe('jobs on threads', () => {
       assert.equal(await waiting, 'refused');
     });
 
-    it('[find A6] strangers never have all threads that their workspace may', async () => {
-      const threads = start({ threads: 4 });
-      const party = { name: 's', isStranger: true };
-      const hung = [await hang(threads, 'one', { party }), await hang(threads, 'one', { party })];
-      const waiting = reasonOf(threads.run(check(short, { party: { name: 's2', isStranger: true } })));
-      assert.equal((await threads.run(check(short, { party: { name: 'a', isStranger: false } }))).failure, undefined);
-      assert.equal(threads.counts().waiting, 1);
-      await hung[0]?.giveUp();
-      assert.equal(await waiting, 'none', 'they have as many again while their threads do not end');
-      await hung[1]?.giveUp();
-    });
-
-    it('[find A6] strangers whose threads do not end leave one to their workspace', async () => {
-      const { after, expire } = waits();
-      const threads = start({ after, waitMs: 10 });
-      const party = { name: 's', isStranger: true };
-      await (await hang(threads, 'one', { party })).giveUp();
-      const waiting = reasonOf(threads.run(check(short, { party })));
-      assert.equal((await threads.run(check(short, { party: { name: 'a', isStranger: false } }))).failure, undefined);
-      assert.equal(threads.counts().waiting, 1);
-      expire(10);
-      assert.equal(await waiting, 'refused');
-    });
-
-    it('[find A2] beyond as many again, jobs wait, and are refused on time although no thread ends', async () => {
-      const { after, expire } = waits();
-      const threads = start({ after, waitMs: 10 });
-      for (const workspaceId of ['a', 'b', 'c', 'd']) await hangAndGiveUp(threads, workspaceId);
-      const waiting = reasonOf(threads.run(check(short)));
-      assert.deepEqual([threads.counts().waiting, threads.states()], [1, { idle: 0, busy: 0, ending: 4 }]);
-      expire(10);
-      assert.equal(await waiting, 'refused');
-      const next = threads.run(check(short));
-      await release();
-      assert.equal((await next).failure, undefined, 'a thread that has ended leaves its place');
-    });
-
-    it('[find A2] its input counts as memory until its thread has ended, whoever counted it before', async () => {
-      const memory = new MemoryBudget(100 * megabyte);
-      const threads = start({ memory });
-      const held = memory.hold('b');
-      const [own, others] = [await hang(threads, 'a'), await hang(threads, 'b', { held })];
-      assert.equal(memory.bytes, own.bytes);
-      for (const { giveUp } of [own, others]) await giveUp();
-      await eventually(() => assert.equal(memory.bytes, own.bytes + others.bytes));
-      await release();
-      await eventually(() => assert.equal(memory.bytes, 0));
-    });
-
     it('[find A2] a job that gets no processor time is refused: it was not too large', async () => {
       const threads = start({ threads: 1 });
       // The start of the thread takes processor time.
@@ -340,29 +215,5 @@ describe('jobs on threads', () => {
       assert.equal(await reasonOf(running), 'refused');
       assert.equal((await threads.run(check(short))).failure, undefined, 'another thread takes its place');
     });
-
-    it('[find A2] closing a pool does not wait for it', async () => {
-      const threads = start();
-      await hang(threads, 'a');
-      await hangAndGiveUp(threads, 'b');
-      await threads.close();
-      assert.deepEqual([threads.counts().running, threads.states().ending], [0, 2]);
-    });
-  });
-
-  it('a thread that gets no other job gives back the memory of the last one', async () => {
-    setFlagsFromString('--expose-gc');
-    const thread = new Worker(new URL('../../src/threads/thread.ts', import.meta.url), { execArgv: [] });
-    try {
-      const { kind, input } = check({ schema, args: argsOf(60_000) });
-      thread.postMessage({ kind, input });
-      await once(thread, 'message');
-      const heldBytes = async () => (await thread.getHeapStatistics()).total_heap_size;
-      const before = await heldBytes();
-      await eventually(async () => assert.ok((await heldBytes()) < before - 2 * megabyte));
-    } finally {
-      await thread.terminate();
-      setFlagsFromString('--no-expose-gc');
-    }
   });
 });

@@ -1,0 +1,257 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import fc from 'fast-check';
+import { configurationLimits } from '../../src/domain/json/body-limits.ts';
+import { largeServer, largeTool } from '../support/large-server.ts';
+import { nastyJson } from '../support/nasty-inputs.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+describe('the cost of a large server', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost({ REFUSALS_PER_MINUTE: '0', QUOTAS: 'writes=0,megabytes=0,tools=0' });
+  });
+  after(() => priced.stop());
+
+  describe('of a thousand tools', () => {
+    /** Of the inputs; see `price-of-everything.test.ts`. */
+    const runs = Number(process.env.PRICE_RUNS ?? 3);
+    const seed = Number(process.env.PRICE_SEED ?? 7);
+
+    /** Steps that store all of the server, and their cost in units: a thread writes the megabytes. */
+    const ofChange = /^(create|update|add|restore)/;
+    const littleOfChange = 0.7;
+
+    it('[conf 7] is little for every operation that reads or stores it', async () => {
+      const size = JSON.stringify(largeServer('large')).length;
+      assert.ok(size > 0.85 * configurationLimits.bytes && size < configurationLimits.bytes, String(size));
+      const ask = async (what: string, method: string, path: string, body?: Json | (() => Json)) => {
+        const send = () => priced.rest(method, path, typeof body === 'function' ? body() : body);
+        const {
+          status,
+          text,
+          body: answer,
+        } = await priced.costsLittle(what, send, ofChange.test(what) ? littleOfChange : 1);
+        assert.ok(status < 300, `${what}: ${status} ${text.slice(0, 300)}`);
+        return answer;
+      };
+      const checked = await ask('check', 'POST', '/check', largeServer('large'));
+      assert.deepEqual([checked.valid, checked.problems], [true, []]);
+      let made = 0;
+      await ask('create', 'POST', '/servers', () => largeServer(`large-${++made}`));
+      const path = `/servers/large-${made}`;
+      await ask('get', 'GET', path);
+      await ask('update the name', 'PATCH', path, () => ({ name: `Other ${++made}` }));
+      await ask('update the tools', 'PATCH', path, () => ({ tools: largeServer('x', 990 + (++made % 10)).tools }));
+      await ask('change a tool', 'PATCH', `${path}/tools/post_customers_customer_sources_500`, () => ({
+        title: `T ${++made}`,
+      }));
+      const next = () => ({ ...largeTool(0), name: `another_${++made}` });
+      await ask('add a tool', 'POST', `${path}/tools`, next);
+      await ask('versions', 'GET', `${path}/versions`);
+      const { version } = (await priced.rest('GET', path)).body.server as { version: number };
+      await ask('restore', 'POST', `${path}/versions/${version - 1}/restore`, {});
+      await ask('connection', 'POST', `${path}/connection-check`, {});
+      const slug = path.slice(9);
+      const rpc = async (what: string, at: string, method: string, params: Json) => {
+        const { status, text } = await priced.costsLittle(what, () => priced.rpc(at, method, params));
+        assert.ok(status === 200 && !text.includes('"isError":true'), text.slice(0, 300));
+      };
+      await rpc('tools/list', slug, 'tools/list', {});
+      await rpc('manage get', 'manage', 'tools/call', { name: 'getMcpServer', arguments: { slug } });
+      await rpc('manage update', 'manage', 'tools/call', {
+        name: 'updateMcpServer',
+        arguments: { slug, tools: largeServer('x').tools },
+      });
+    });
+
+    it('[conf 7] is little for anything else that is as large', async () => {
+      const bytes = configurationLimits.bytes - 1000;
+      const inputs = fc.sample(nastyJson(bytes, { elements: 118_000, names: 98_000 }), { numRuns: runs, seed });
+      for (const [index, value] of inputs.entries()) {
+        const head = '{"name":"x","slug":"made-here","tools":[{"name":"t","description":"Takes it.","method":"POST",';
+        const schema = `${head}"url":"https://api.example.com/x","input_schema":${value}}]}`;
+        const message = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"checkMcpServer","arguments":${value}}}`;
+        const entries = {
+          check: ['/api/v1/check', value],
+          schema: ['/api/v1/check', schema],
+          manage: ['/mcp/manage', message],
+        };
+        for (const [name, [path = '', body = '']] of Object.entries(entries)) {
+          const what = `${name}, input ${index} of seed ${seed}: ${value.slice(0, 100)}`;
+          const { status } = await priced.costsLittle(what, () => priced.post(path, body));
+          assert.ok([200, 400, 413].includes(status), `${what}: ${status}`);
+        }
+      }
+    });
+
+    it('[conf 7] holds only as many different names as any other body', async () => {
+      const names = Array.from({ length: 31_000 }, (_, i) => `"n${i}":{}`);
+      const body = `{"name":"x","tools":[{${names.join(',')}}]}`;
+      const { status, text } = await priced.costsLittle('names', () => priced.post('/api/v1/check', body));
+      assert.deepEqual([status, /more than 30000 different names/.test(text)], [413, true], text);
+    });
+  });
+
+  describe('with views', () => {
+    const mostTools = 1000;
+    const mostViews = 20;
+    const authentication = { type: 'Bearer', token: 'of-the-upstream' };
+
+    const toolAt = (n: number) => ({
+      name: `get_thing_${n}`,
+      description: `Thing ${n} is the one to get, with all of its parts and what belongs to them.`,
+      method: 'GET',
+      url: `https://api.example.com/t${n}`,
+      tags: ['all'],
+      input_schema: { account: { type: 'string', pattern: '^(a|b)*c?$', optional: true }, id: { type: 'integer' } },
+    });
+    const tools = Array.from({ length: mostTools }, (_, n) => toolAt(n));
+    const viewsOf = (view: object) =>
+      Object.fromEntries(Array.from({ length: mostViews }, (_, n) => [`view-${n}`, view]));
+
+    it('is little for 20 views of 1,000 tools, however they name them [agent 2]', async () => {
+      const fixed = { tools: tools.map(({ name }) => ({ name, arguments: { account: 'abababababababc' } })) };
+      for (const [name, view] of Object.entries({ tagged: { tags: ['all'] }, reading: { read_only: true }, fixed })) {
+        const config = { name, slug: `server-${name}`, authentication, tools, views: viewsOf(view) };
+        const checked = await priced.costsLittle(`check ${name}`, () => priced.rest('POST', '/check', config));
+        assert.deepEqual(checked.body.problems, [], name);
+        const made = await priced.costsLittle(`create ${name}`, () => priced.rest('POST', '/servers', config), 0.7);
+        assert.equal(made.status, 201, made.text.slice(0, 300));
+        const path = `/servers/server-${name}/tools/get_thing_7`;
+        const changed = await priced.costsLittle(
+          `change a tool ${name}`,
+          () => priced.rest('PATCH', path, { title: 'Seven' }),
+          0.7,
+        );
+        assert.equal(changed.status, 200, changed.text.slice(0, 300));
+        for (const at of [0, 19]) {
+          const list = await priced.costsLittle(`list ${name}`, () =>
+            priced.rpc(`server-${name}/view-${at}`, 'tools/list', {}),
+          );
+          assert.equal((list.body.result as { tools: unknown[] }).tools.length, mostTools);
+        }
+      }
+    });
+
+    it('is bounded where views list too much, fix long values, or name what is not there [agent 2]', async () => {
+      const many = [...tools, ...tools.map((tool) => ({ ...tool, name: `${tool.name}_again` }))];
+      const long = { tools: tools.map(({ name }) => ({ name, arguments: { account: 'ab'.repeat(60) } })) };
+      const absent = { tools: tools.map(({ name }) => `${name}_x`), tags: ['al'] };
+      const problemsOf = async (what: string, more: object) => {
+        const config = { name: 'x', slug: 'bounded', authentication, tools, ...more };
+        const { body, status, text } = await priced.costsLittle(what, () => priced.rest('POST', '/check', config));
+        assert.equal(status, 200, text.slice(0, 300));
+        return (body.problems as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
+      };
+      assert.deepEqual(await problemsOf('too many', { tools: many, views: viewsOf({ tags: ['all'] }) }), [
+        'views: list 40000 tools together; allowed: 20000. Name fewer, or set tool_mode to search in the larger ones',
+      ]);
+      assert.deepEqual(
+        await problemsOf('search', { tools: many, views: viewsOf({ tags: ['all'], tool_mode: 'search' }) }),
+        [],
+      );
+      const steps = await problemsOf('long values', { views: viewsOf(long) });
+      assert.ok(
+        steps.every((problem) => /more steps to check than a configuration has|^: and/.test(problem)),
+        steps[0] ?? '',
+      );
+      const unknown = await problemsOf('absent', { views: viewsOf(absent) });
+      assert.equal(unknown.length, 21);
+      assert.match(unknown[20] ?? '', /and 200\d\d more/);
+    });
+  });
+
+  describe('of 5,000 tools that are searched', () => {
+    const verbs = ['list', 'get', 'create', 'update', 'delete'];
+
+    const toolAt = (n: number) => ({
+      name: `${verbs[n % 5]}_thing_${n}`,
+      description: `Thing ${n} of word${n % 977} and part${n % 89} is the one to ${verbs[n % 5]}.`,
+      method: 'GET',
+      url: `https://api.example.com/t${n}`,
+    });
+    const text = async (name: string, args: object) => {
+      const reply = await priced.call('large', name, JSON.stringify(args));
+      assert.equal(reply.status, 200, reply.text.slice(0, 500));
+      return (reply.body.result as { content: { text: string }[] }).content[0]?.text ?? '';
+    };
+
+    it('holds the event loop no longer than any request, and lists them in 1,500 tokens [agent 1]', async () => {
+      const tools = Array.from({ length: 5000 }, (_, n) => toolAt(n));
+      const made = await priced.rest('POST', '/servers', { name: 'Large', slug: 'large', tool_mode: 'search', tools });
+      assert.equal(made.status, 201, made.text.slice(0, 500));
+      const list = await priced.costsLittle('list', () => priced.rpc('large', 'tools/list', {}));
+      assert.ok(list.text.length / 4 < 1500, `${list.text.length / 4} tokens`);
+      const first = await priced.costsLittle('search', () => text('search_tools', { query: 'delete word900 part3' }));
+      assert.match(first, /word900/);
+      const worst = Array.from({ length: 60 }, (_, n) => `wo${n}rd`).join(' ');
+      for (const query of [worst, 'thing list get create update delete part word', 'wor par thi lis cre upd del ge']) {
+        await priced.costsLittle(query.slice(0, 40), () => text('search_tools', { query }));
+      }
+      const unknown = await priced.costsLittle('an unknown tool', () => text('call_tool', { name: 'list_thing_x' }));
+      assert.match(unknown, /There is no tool/);
+    });
+  });
+
+  describe('that is not in the cache', () => {
+    /** So many that the cache does not hold all of them. */
+    const mostServers = 12;
+
+    const slugs = Array.from({ length: mostServers }, (_, n) => `absent-${n}`);
+    before(async () => {
+      const description = 'Words about it, which agents read. '.repeat(20);
+      const toolAt = (n: number) => ({
+        name: `get_thing_${n}`,
+        description,
+        method: 'GET',
+        url: `${priced.upstream.url}/t${n}`,
+        input_schema: Object.fromEntries(
+          Array.from({ length: 10 }, (_, i) => [`argument_${i}`, { type: 'integer', optional: true, description }]),
+        ),
+      });
+      const tools = Array.from({ length: 480 }, (_, n) => toolAt(n));
+      for (const slug of slugs) {
+        const { status, text } = await priced.rest('POST', '/servers', { name: slug, slug, tools });
+        assert.equal(status, 201, text.slice(0, 300));
+      }
+    });
+
+    /** A stranger's request to each server, all at once. Returns the statuses and the texts. */
+    const askAll = () =>
+      Promise.all(
+        slugs.map(async (slug) => {
+          const response = await fetch(`${priced.url}/mcp/${slug}`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: '{"jsonrpc":"2.0","id":1,"method":"ping"}',
+          });
+          return { status: response.status, text: await response.text() };
+        }),
+      );
+
+    /** On a busy machine some are not begun within five seconds. */
+    function assertRefused({ status, text }: { status: number; text: string }): void {
+      if (status === 429)
+        assert.match(text, /was not begun within 5 s; large servers of a workspace are read one at a time/);
+      else assert.equal(status, 401, text);
+    }
+
+    it('is little also for all of them at once [find A2]', async () => {
+      for (const refused of await priced.costsLittle('all at once', askAll)) assertRefused(refused);
+    });
+
+    it('leaves the others their turns while a workspace calls them again and again [find A2]', async () => {
+      const tools = [{ name: 'get', description: 'Gets a thing.', method: 'GET', url: `${priced.upstream.url}/thing` }];
+      assert.equal((await priced.rest('POST', '/servers', { name: 'Small', slug: 'small', tools })).status, 201);
+      await priced.costsLittle('again and again', async () => {
+        for (let round = 0; round < 4; round++) {
+          const all = askAll();
+          assert.equal((await priced.rpc('small', 'ping', {})).status, 200);
+          for (const refused of await all) assertRefused(refused);
+        }
+      });
+    });
+  });
+});
