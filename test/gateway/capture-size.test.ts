@@ -150,31 +150,6 @@ describe('[find A5] the size of a capture', () => {
     assert.deepEqual(shown.shortened, ['result.text', 'request.headers', 'request.body', 'response.headers']);
   });
 
-  it('changes nothing of an ordinary capture, and first cuts what the agent got where that is enough', async () => {
-    const said = 'An "ordinary" answer.\n'.repeat(1000);
-    answerWith({}, { said });
-    const short = { a: 'b'.repeat(30_000) };
-    const { shown: ordinary } = await captured('json', short);
-    const { response, result } = ordinary as { response: { body: string }; result: { text: string } };
-    assert.deepEqual([ordinary.arguments, ordinary.shortened], [short, undefined]);
-    assert.deepEqual(
-      [response.body, result.text].map((text) => Buffer.byteLength(text)),
-      [8192, 8192],
-    );
-    answerWith({}, { said: '"'.repeat(10_000) });
-    const { shown } = await captured('json', short);
-    assert.deepEqual(shown.shortened, ['result.text']);
-    assert.equal((shown.response as { body: string }).body.length, 8192);
-  });
-
-  it('keeps its own numbers where a secret is the same digits', async () => {
-    await toolhost.rest('PUT', '/servers/sizes/secrets/KEY', { body: { value: '12340' } });
-    answerWith({ 'content-type': 'text/plain' }, 'b'.repeat(12_340));
-    const { shown } = await captured('json', { a: 1 });
-    await toolhost.rest('PUT', '/servers/sizes/secrets/KEY', { body: { value: secret } });
-    assert.equal((shown.response as { body_bytes: number }).body_bytes, 12_340);
-  });
-
   /** Texts that take more as JSON than as they are, short and long. */
   const piece = fc
     .tuple(

@@ -1,10 +1,6 @@
 import assert from 'node:assert/strict';
-import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import pg from 'pg';
+import { afterEach, beforeEach, describe, it } from 'node:test';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { tokensOf } from '../support/oauth/oauth-client.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type Answer,
@@ -119,32 +115,6 @@ describe('[find A6] tokens that a generator makes up at one address', () => {
   });
 });
 
-describe('[find A6] credentials that a login issued', () => {
-  let world: LoginWorld;
-  before(async () => {
-    world = await startLoginWorld({ env: { CONCURRENT_CALLS: '10' } });
-  });
-  after(() => world.stop());
-
-  it('is known to be good where the API never refuses a token', async () => {
-    const slug = await world.serve({}, { token_mode: 'passthrough' });
-    const { access_token } = await world.tokens(await world.client(slug));
-    world.upstream.on('*', ({ headers }) => (tokenOf(headers) === access_token ? fine : fine));
-    const call = (token: string) =>
-      toolhostOf(world).rpc(slug, token, 'tools/call', { name: 'run', arguments: {} }, { 'x-forwarded-for': home });
-    assertFine([await call(access_token)]);
-    for (let n = 0; n < 30; n++) assertFine([await call(`made-up-${n}`)]);
-    assertFine([await call(access_token)]);
-    world.upstream.on('*', ({ headers }) => (tokenOf(headers) === access_token ? fine : 'hold'));
-    const begun = world.upstream.requests.length;
-    const flood = Array.from({ length: 30 }, (_, n) => call(`made-up-${n}`).catch(() => undefined));
-    await world.upstream.waitForRequest(begun + 3);
-    for (let round = 0; round < 10; round++) assertFine([await call(access_token)]);
-    for (const request of world.upstream.requests) request.release(fine);
-    await Promise.all(flood);
-  });
-});
-
 describe('tokens that one person makes up, in networks of one IPv6 network', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
@@ -177,91 +147,6 @@ describe('tokens that one person makes up, in networks of one IPv6 network', () 
     assert.equal(result.isError, undefined, JSON.stringify(result));
   });
 });
-
-describe('[find A6] made-up tokens where the service asks the database which login issued a token', () => {
-  let postgres: TestPostgres;
-  let blocker: pg.Client;
-  let world: LoginWorld;
-  before(async () => {
-    postgres = await startPostgres();
-    const url = await postgres.createDatabase();
-    world = await startLoginWorld({ env: { DATABASE_URL: url, REFUSALS_PER_MINUTE: '5' } });
-    world.upstream.on('*', () => fine);
-    blocker = new pg.Client({ connectionString: url });
-    await blocker.connect();
-  });
-  after(async () => {
-    await blocker.end();
-    await world.stop();
-    await postgres.stop();
-  });
-
-  const list = async (slug: string, token: string, from: string) =>
-    (await world.toolhost.rpc(slug, token, 'tools/list', {}, { 'x-forwarded-for': from })).status;
-  /** A server with a token that is limited to a view, and a token of a login for all of it. */
-  const serve = async () => {
-    const slug = await world.serve({ views: { desk: { title: 'The desk', tools: ['run'] } } }, passthrough);
-    const client = await world.client(slug);
-    const resource = { resource: `${world.issuer(slug)}/desk` };
-    const { code, verifier } = await world.logIn(client, undefined, resource);
-    tokensOf(await client.redeem(code, verifier, resource));
-    return { slug, token: (await world.tokens(client)).access_token };
-  };
-  const passthrough = { token_mode: 'passthrough' };
-
-  it('of one address ask two questions at a time, and hold up nobody else', async () => {
-    const { slug, token } = await serve();
-    for (const from of [home, elsewhere]) assert.equal(await list(slug, token, from), 200);
-    for (let n = 0; n < 6; n++) assert.equal(await list(slug, `made-up-${n}`, home), 200);
-    await blocker.query('begin; lock table handed_out_tokens in access exclusive mode');
-    let refused = 0;
-    const enough = Promise.withResolvers<void>();
-    const flood = Array.from({ length: 100 }, async (_, n) => {
-      const status = await list(slug, `flood-${n}`, home);
-      if (status === 429 && ++refused === 78) enough.resolve();
-      return status;
-    });
-    const ended = Promise.all(flood);
-    await Promise.race([enough.promise, ended]);
-    assert.equal(refused, 78, 'two ask, and twenty wait');
-    assert.equal(await list(slug, token, home), 200);
-    const mine = list(slug, 'a-token-of-mine', elsewhere);
-    await blocker.query('rollback');
-    assert.equal(await mine, 200);
-    assert.equal((await ended).filter((status) => status === 200).length, 22);
-  });
-
-  it('[find A3] of servers that are made up: discovery asks two questions at a time', async () => {
-    const { slug } = await serve();
-    const from = '198.51.100.78';
-    const paths = [
-      '/.well-known/oauth-protected-resource/mcp/SLUG',
-      '/.well-known/oauth-protected-resource/mcp/SLUG/desk',
-      '/.well-known/oauth-authorization-server/mcp/SLUG',
-      '/mcp/SLUG/authorize',
-    ];
-    const ask = async (n: number, name: string) => {
-      const path = (paths[n % paths.length] as string).replace('SLUG', name);
-      return (await fetch(world.toolhost.url + path, { headers: { 'x-forwarded-for': from } })).status;
-    };
-    for (let n = 0; n < 6; n++) await ask(n, `absent-${n}`);
-    assert.equal(await ask(0, slug), 200);
-    await blocker.query('begin; lock table servers, workspaces in access exclusive mode');
-    let refused = 0;
-    const enough = Promise.withResolvers<void>();
-    const flood = Array.from({ length: 100 }, async (_, n) => {
-      if ((await ask(n, `flood-${n}`)) === 429 && ++refused === 78) enough.resolve();
-    });
-    const ended = Promise.all(flood);
-    await Promise.race([enough.promise, ended]);
-    assert.equal(refused, 78, 'two ask, and twenty wait');
-    for (const n of [0, 1, 2]) assert.equal(await ask(n, slug), 200, 'a server that is known asks nothing');
-    await blocker.query('rollback');
-    await ended;
-  });
-});
-
-const toolhostOf = ({ toolhost }: LoginWorld): TestToolhost => toolhost;
 
 function assertFine(replies: readonly Reply[]): void {
   for (const { status, body, text } of replies) {

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -154,49 +153,6 @@ describe('example upstream: creating', () => {
     await refused('400 23514', 'POST', 'projects', [{ name: 'Half' }, { name: 'Half', status: 'lost' }]);
     assert.deepEqual(await rows('GET', 'projects?name=eq.Half'), []);
   });
-
-  it('refuses bad projects', async () => {
-    const { details } = await refused('400 23514', 'POST', 'projects', { name: 'bad', status: 'lost' });
-    assert.equal(details, 'status is one of active, archived');
-    await refused('400 22P02', 'POST', 'projects', { name: 7 });
-    await refused('400 23502', 'POST', 'projects', {});
-    await refused('400 23502', 'POST', 'projects', { name: null });
-    await refused('400 23502', 'POST', 'projects', { name: 'bad', status: null });
-    await refused('400 42703', 'POST', 'projects', { name: 'bad', colour: 'red' });
-    await refused('400 42703', 'POST', 'projects', '{"name":"bad","__proto__":"y"}');
-    assert.deepEqual(await rows('GET', 'projects?name=eq.bad'), []);
-  });
-
-  it('refuses bad tasks', async () => {
-    const { id: project_id } = await create('projects', { name: 'Parent' });
-    const task = { project_id, title: 'Child' };
-    await refused('400 23514', 'POST', 'tasks', { ...task, status: 'active' });
-    await refused('400 23514', 'POST', 'tasks', { ...task, priority: 'urgent' });
-    for (const due_date of ['tomorrow', '2027-02-30', '2027-13-01', '2027-3-1', '2027-03-01T00:00:00Z', '']) {
-      await refused('400 22007', 'POST', 'tasks', { ...task, due_date });
-    }
-    await refused('400 22P02', 'POST', 'tasks', { ...task, project_id: 'garden' });
-    const orphan = await refused('409 23503', 'POST', 'tasks', { ...task, project_id: nobody });
-    assert.match(orphan.details ?? '', /existing project/);
-    await refused('409 23505', 'POST', 'projects', { id: project_id, name: 'Twin' });
-  });
-
-  it('refuses what is not a row', async () => {
-    const notUtf8 = new Blob([new Uint8Array([0x22, 0xff, 0x22])]);
-    for (const body of ['', '{', 'name=x', 'null', '"x"', '7', '[7]', '[[]]', notUtf8]) {
-      await refused('400 PGRST102', 'POST', 'projects', body);
-    }
-    await refused('404 PGRST205', 'POST', 'users', { name: 'x' });
-    await refused('400 PGRST100', 'POST', 'projects?name=eq.x', { name: 'x' });
-    await refused('400 PGRST109', 'POST', 'projects?limit=1', { name: 'x' });
-  });
-
-  it('takes a body up to 1 MB', async () => {
-    const name = 'x'.repeat(1024 * 1024 - '{"name":""}'.length);
-    assert.equal((await create('projects', { name })).name, name);
-    const { message } = await refused('413 null', 'POST', 'projects', { name: `${name}x` });
-    assert.match(message ?? '', /1 MB/);
-  });
 });
 
 describe('example upstream: changing and deleting', () => {
@@ -240,21 +196,6 @@ describe('example upstream: changing and deleting', () => {
     assert.deepEqual(await rows('GET', 'tasks'), untouched);
   });
 
-  it('refuses bad changes', async () => {
-    const { id: project_id = '' } = await create('projects', { name: 'Parent' });
-    const task = await create('tasks', { project_id, title: 'Child' });
-    const path = `tasks?id=eq.${task.id}`;
-    await refused('400 23514', 'PATCH', path, { status: 'archived' });
-    await refused('400 22007', 'PATCH', path, { due_date: '2027-02-29' });
-    await refused('400 23502', 'PATCH', path, { title: null });
-    await refused('409 23503', 'PATCH', path, { project_id: nobody });
-    await refused('409 23503', 'PATCH', `projects?id=eq.${project_id}`, { id: nobody });
-    await refused('400 42703', 'PATCH', path, { colour: 'red' });
-    for (const body of ['{', [{ title: 'x' }]]) await refused('400 PGRST102', 'PATCH', path, body);
-    await refused('400 22P02', 'DELETE', 'tasks?id=eq.child');
-    assert.deepEqual(await rows('GET', path), [task]);
-  });
-
   it('knows four methods', async () => {
     await refused('405 PGRST117', 'PUT', 'projects', { name: 'x' });
     assert.equal((await send('PUT', 'projects')).headers.get('allow'), 'GET, POST, PATCH, DELETE');
@@ -269,14 +210,6 @@ describe('example upstream: the process', () => {
       const response = await fetch(`${api().url}/rest/v1/users`, { headers });
       assert.match(`${response.status} ${await response.text()}`, /^401 .*"message":"[^"]*API key/);
     }
-  });
-
-  it('survives a caller that hangs up in the middle of a body, and an odd address', async () => {
-    const socket = connect(api().port, '127.0.0.1');
-    const head = 'POST /rest/v1/tasks HTTP/1.1\r\nHost: x\r\napikey: local-example-key\r\nContent-Length: 9\r\n\r\n{';
-    await new Promise((resolve) => socket.write(head, resolve));
-    socket.destroy();
-    assert.equal((await fetch(`${api().url}//`, { headers: key })).status, 404);
   });
 
   it('keeps its rows in the file, seeds only once, and says why it cannot start', async (test) => {

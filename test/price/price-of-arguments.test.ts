@@ -151,58 +151,6 @@ describe('the cost of arguments', () => {
     await call('48 ü in 10,000 fields', form, filter('ü'.repeat(48), 10_000));
   });
 
-  it('[find A2] thousands of different odd names, which could be read as other arguments', async () => {
-    const odd: Record<string, (i: number) => string> = {
-      dots: (i) => `x.id.${i}`,
-      'wide letters': (i) => `ｘ.ｉｄ.${i}`,
-      spaces: (i) => `x${' '.repeat(60)}id${i}`,
-      'the beginning of another name': (i) => `i.d${i}`,
-      'long names': (i) => `id${'.'.repeat(90)}${i}`,
-    };
-    for (const style of ['repeat', 'deep', 'indices']) {
-      const slug = await serve(fields(style, { body: 'form' }));
-      for (const [what, name] of Object.entries(odd)) {
-        const names = times(Math.min(10_000, most / (Buffer.byteLength(name(9999)) + 5)), (i) => `"${name(i)}":1`);
-        await call(`${what} as ${style}`, slug, `{"filter":{${names.join(',')}}}`);
-      }
-    }
-  });
-
-  it('[find A2] the first call of a tool whose 100 arguments all have properties as parameters', async () => {
-    const one = (i: number) => [`a${i}`, { type: 'object', style: 'repeat', wire_name: `${'é.'.repeat(95)}${i}` }];
-    const properties = Object.fromEntries(times(100, one));
-    const input_schema = { type: 'object', properties };
-    // A server for each measurement, because its tools are compiled once.
-    const { text: said } = await priced.costsLittle('the first call', async () =>
-      priced.call(await serve({ input_schema, body: 'form' }), 'run', '{"a0":{"x.y":1}}'),
-    );
-    assert.match(said, /ok/);
-  });
-
-  it('[find A2] one long name in thousands of pairs, which encoding makes longer', async () => {
-    for (const [style, body, signs] of [
-      ['repeat', 'form', ['!', '€']],
-      ['deep', 'form', ['!', '€']],
-      ['repeat', 'multipart', ['"', '€']],
-      ['deep', 'multipart', ['"']],
-    ] as const) {
-      const slug = await serve(fields(style, { body }));
-      for (const sign of signs) {
-        priced.upstream.take();
-        await call(`${sign} as ${style} in ${body}`, slug, filter(sign.repeat(390), 10_000));
-        for (const { body: sent } of priced.upstream.take()) assert.ok(String(sent).length < 5_000_000);
-      }
-    }
-  });
-
-  it('[find A2] thousands of texts that are percent-encoded', async () => {
-    for (const body of ['form', 'multipart']) {
-      const slug = await serve({ input_schema: { a: { type: 'array' } }, body });
-      for (const sign of ['!', '€', '(a)'])
-        await call(`texts of ${sign} in ${body}`, slug, `{"a":${list(text(sign, 99), most, 10_000)}}`);
-    }
-  });
-
   it('[find A2] a text of which every character is escaped or encoded', async () => {
     const header = await serve({ input_schema: { a: { type: 'string', style: 'json', in: 'header' } } });
     await call('JSON in a header', header, `{"a":${text('é')}}`);

@@ -98,52 +98,6 @@ describe('the cost of captures and secrets', () => {
     });
   }
 
-  it('[find A2] an error that repeats one character, and a credential of that character', async () => {
-    const a = (count: number) => 'a'.repeat(count);
-    for (const [n, token] of [`${a(20)}b${a(3900)}`, `b${a(3900)}`, `${a(300)}b${a(3600)}&`].entries()) {
-      const slug = `repeated-${n}`;
-      const tool = { ...runTool(), url: `${priced.upstream.url}/repeated` };
-      const made = await priced.rest('POST', '/servers', {
-        name: 'Repeated',
-        slug,
-        authentication: { type: 'Bearer', token },
-        tools: [tool],
-      });
-      assert.equal(made.status, 201, made.text);
-      priced.upstream.on('POST /repeated', () => ({ status: 500, body: `\\"${a(100_000)}` }));
-      const { text } = await priced.costsLittle(slug, () => priced.call(slug, 'run', '{}'));
-      assert.match(text, /HTTP 500/);
-    }
-  });
-
-  it('[find A2] an error that may have a credential in every encoding, or in none', async () => {
-    const tool = { ...runTool(), url: `${priced.upstream.url}/encoded` };
-    const authentication = { type: 'Bearer', token: 'sk_live_4eC39HqLyjWDarjtT1zdp7dc' };
-    const made = await priced.rest('POST', '/servers', {
-      name: 'Encoded',
-      slug: 'encoded',
-      authentication,
-      tools: [tool],
-    });
-    assert.equal(made.status, 201, made.text);
-    await priced.rest('POST', '/servers/encoded/capture', { hours: 1 });
-    const words = Buffer.from('an ordinary sentence about keys, ').toString('base64');
-    const pieces = {
-      'escaped signs': '%25252525',
-      'bytes in hex': '73:6b:',
-      'bytes as numbers': '115,107,',
-      'a hex dump': '00000000  73 6b 5f 6c 69 76 65 5f  34 65 43 33 39 48 71 4c  |sk_live_4eC39HqL|\n',
-      'quoted-printable': '=3D=\n',
-      Base64: words,
-      'some of each': `%253D=3D&amp;<wbr>73:6b ${words} 115,107,95,108,105,118,101\n`,
-    };
-    for (const [what, piece] of Object.entries(pieces)) {
-      priced.upstream.on('POST /encoded', () => ({ status: 500, body: piece.repeat(100_000 / piece.length) }));
-      const { text } = await priced.costsLittle(what, () => priced.call('encoded', 'run', '{}'));
-      assert.match(text, /HTTP 500/);
-    }
-  });
-
   let changes = 0;
   const changed = async (slug: string, tool: string) => {
     await priced.rest('PATCH', `/servers/${slug}`, { description: `Changed ${++changes} times.` });

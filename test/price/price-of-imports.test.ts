@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { checkServerConfig } from '../../src/domain/config/server-config.ts';
 import { readCorpus } from '../support/import/corpus.ts';
 import { hostileDocuments, referringTo } from '../support/import/hostile-documents.ts';
-import { openApi, planOf } from '../support/import/plan-of.ts';
+import { openApi } from '../support/import/plan-of.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
 describe('the price of imports', () => {
@@ -26,16 +25,6 @@ describe('the price of imports', () => {
       }
     });
   }
-
-  it('[imp 1] what a hostile document gives passes the check of configurations', () => {
-    for (const { what, text, gives } of hostileDocuments.filter(({ gives }) => gives === 1)) {
-      const { config, questions } = planOf(text());
-      assert.ok(config, `${what}: ${JSON.stringify(questions)} ${gives}`);
-      const { problems } = checkServerConfig(config, { managementSlug: 'manage', urlProblem: () => undefined });
-      assert.deepEqual(problems, [], what);
-      assert.doesNotMatch(JSON.stringify(config), /[\u202a-\u202e\u2066-\u2069\u200b]/, what);
-    }
-  });
 
   it('[imp 1] nothing that a document refers to is fetched', async () => {
     const addresses = [

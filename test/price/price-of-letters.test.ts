@@ -4,7 +4,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { toolAt } from '../support/configs.ts';
-import { openApi } from '../support/import/plan-of.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 
 /** Syllables that differ, which the conversion of a host to ASCII (punycode) compares with one another. */
@@ -64,21 +63,6 @@ describe('the cost of letters that are rare', () => {
   });
 
   for (const [what, lettersOf] of Object.entries(letters)) {
-    it(`[find A2] ${what} in the names of arguments`, async () => {
-      for (const [tool, bytes] of [
-        ['query', 20_000],
-        ['form', 250_000],
-        ['multipart', 250_000],
-        ['form', 900_000],
-      ] as const) {
-        const args = `{"filter":{"x${lettersOf(bytes)}":1}}`;
-        const { status, text } = await priced.costsLittle(`${what} as ${tool}`, () =>
-          priced.call('letters', tool, args),
-        );
-        assert.equal(status, 200, text.slice(0, 300));
-      }
-    });
-
     it(`[find A2] ${what} in the names of files that an upstream sends`, async () => {
       const name = lettersOf(4000);
       const part = `--b\r\nContent-Type: image/png\r\nContent-Disposition: attachment; filename="a${name}"\r\n\r\n\0\r\n`;
@@ -86,17 +70,6 @@ describe('the cost of letters that are rare', () => {
       const { status } = await priced.costsLittle(what, () => priced.call('letters', 'get', '{}'));
       assert.equal(status, 200);
       answer = {};
-    });
-
-    it(`[imp 1] ${what} in the names of a document that is imported`, async () => {
-      const long = `x${lettersOf(3_000_000)}`;
-      const get = { operationId: long, summary: 'Gets it', responses: {} };
-      const document = JSON.stringify(openApi({ '/a': { get } }, { info: { title: long, version: '1' } }));
-      const { status, text } = await priced.costsLittle(what, () =>
-        priced.rest('POST', '/import', { document, include: ['*'] }),
-      );
-      // A job that ran into its time limit would be answered with 413.
-      assert.ok(status === 200 || status === 400, `${status} ${text.slice(0, 300)}`);
     });
   }
 

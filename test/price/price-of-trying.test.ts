@@ -73,48 +73,6 @@ describe('the cost of trying a tool out', () => {
     }
   });
 
-  it('[find A2] files of 7 MB are named', async () => {
-    answerWith('image/png', Buffer.alloc(7 * megabytes, 0xfe));
-    const shown = await tried('a file');
-    const [link, said] = shown.content;
-    assert.deepEqual([link?.type, link?.size], ['resource_link', 7 * megabytes]);
-    assert.match(said?.text ?? '', /^The answer is a file: run\.png \(image\/png, 7340032 bytes\)/);
-    const part = (type: string, body: string) => `--b\r\nContent-Type: ${type}\r\n\r\n${body}\r\n`;
-    const parts = [
-      part('text/plain', 'first'),
-      part('image/png', '\xfe'.repeat(megabytes)),
-      part('text/plain', 'last'),
-    ];
-    answerWith('multipart/mixed; boundary=b', Buffer.from(`${parts.join('')}--b--`, 'latin1'));
-    const blocks = (await tried('parts')).content.map(
-      ({ type, text, size }) => size ?? (type === 'text' ? text : type),
-    );
-    assert.equal(blocks.length, 4);
-    assert.deepEqual([blocks[0], blocks[1], blocks[3]], ['first', megabytes, 'last']);
-  });
-
-  it('[find A2] many long answers at once', async () => {
-    answerWith('application/json', list('{"price":1.10}', 9.9 * megabytes));
-    const all = await priced.costsLittle('four at once', () =>
-      Promise.all(Array.from({ length: 4 }, () => priced.rest('POST', '/servers/tried/tools/run/call', {}))),
-    );
-    for (const { status, body } of all) assert.ok(status === 200 && (body as Shown).left_out !== undefined);
-  });
-
-  it('[find A2] a result just short enough is shown whole', async () => {
-    const quarter = 250_000;
-    for (const [what, item] of Object.entries({ numbers: '1.10', lists: '[]', texts: '"\\""', names: '{"a":1}' })) {
-      const json = list(item, quarter);
-      answerWith('application/json', json);
-      const shown = await tried(`${quarter} bytes of ${what}`);
-      assert.equal(textOf(shown), json);
-    }
-    answerWith('application/json', list('1.10', 100_000));
-    const shown = await tried('100 KB of numbers');
-    assert.equal((shown.structured_content as unknown[]).length, 20_000);
-    assert.equal(shown.left_out, undefined);
-  });
-
   it('[find A2] requests of 1 MB: the beginning is shown, and curl reads the body from a file', async () => {
     const texts = ["'", '\\"', 'é', '\\u0001'];
     for (const tool of ['run', 'form', 'multipart']) {
