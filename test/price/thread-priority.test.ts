@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { getPriority } from 'node:os';
 import { after, before, describe, it } from 'node:test';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
@@ -24,11 +25,9 @@ if (process.platform === 'linux') {
     after(() => toolhost.stop());
 
     it('give way to the thread that serves calls', async () => {
-      const usual = niceValues().length;
-      assert.ok(usual > 0);
       assert.equal((await toolhost.rest('GET', '/statistics')).status, 200);
       assert.ok(niceValues().includes(10), 'the thread that reads for reports has a priority of its own');
-      assert.ok(niceValues().includes(0), 'the others keep theirs');
+      assert.ok(niceValues().includes(getPriority()), 'the others keep theirs');
     });
   });
 }
