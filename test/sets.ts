@@ -10,7 +10,6 @@ export const isWhole = process.env.TEST_SET === 'all';
 /** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
 const onlyInWhole: readonly string[] = [
   'edge/file-descriptors.test.ts',
-  'edge/stopped-time.test.ts',
   'faults/',
   'gateway/client-credentials-of-replicas.test.ts',
   'gateway/displaced-answers.test.ts',

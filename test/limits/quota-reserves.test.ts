@@ -9,9 +9,9 @@ import { type QuotaWish, settleQuotas, takeOfQuotas } from '../../src/store/call
 import { openDatabase } from '../../src/store/database.ts';
 import { eventually } from '../support/eventually.ts';
 import { patientLimits, patientUrl } from '../support/store/patient-limits.ts';
-import { startPostgres } from '../support/store/postgres.ts';
+import { startOwnPostgres } from '../support/store/postgres.ts';
 import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
-import { usualOptions } from '../support/store/stores.ts';
+import { usualOptions } from '../support/store/usual-options.ts';
 
 describe('the reserves of a quota', () => {
   it('[find C6] of several processes are never more calls than it has (property)', async () => {
@@ -85,7 +85,7 @@ describe('the reserves of a quota', () => {
   });
 
   it('[find C6] are given back once, even when the answer to that was lost', async () => {
-    const postgres = await startPostgres();
+    const postgres = await startOwnPostgres();
     const proxy = await startPostgresProxy(await postgres.createDatabase());
     const location = { url: patientUrl(proxy.url), connections: 2, authorities: undefined };
     const database = await openDatabase({
