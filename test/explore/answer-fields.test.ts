@@ -7,6 +7,7 @@ import { measureFields } from '../../src/domain/answer-fields/measure-fields.ts'
 import { proposeFields } from '../../src/domain/answer-fields/propose-fields.ts';
 import { fieldTree, keepFields } from '../../src/domain/json/response-fields.ts';
 import { parseDotPath } from '../../src/domain/json/response-transform.ts';
+import { tries } from '../sets.ts';
 
 const names = ['a', 'b', 'id', 'html_url', 'self_url', 'é"\\', 'a.b', ' x', '', '_links', 'avatar'];
 const anyValue = fc.letrec<{ value: unknown }>((tie) => ({
@@ -61,7 +62,7 @@ describe('the fields of answers', () => {
           assert.ok(Math.abs(foretold - kept) <= objectsIn(use), `${foretold} instead of ${kept}`);
         },
       ),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
 
@@ -83,7 +84,7 @@ describe('the fields of answers', () => {
           assert.ok(keptBytes(use, paths) <= use.bytes + objectsIn(use));
         },
       ),
-      { numRuns: 1000 },
+      { numRuns: tries(1000) },
     );
   });
 

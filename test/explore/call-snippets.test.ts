@@ -8,6 +8,7 @@ import { type CallTarget, callSnippets } from '../../src/domain/snippets/call-sn
 import { pythonLiteral, scriptLiteral } from '../../src/domain/snippets/literals.ts';
 import { upstreamCurl } from '../../src/domain/snippets/upstream-curl.ts';
 import { root } from '../files.ts';
+import { tries } from '../sets.ts';
 import { needProgram } from '../support/browser/debian-program.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -113,7 +114,7 @@ describe('the forms in which a call is copied', () => {
         await inShell(curl.replace(/^curl/, `${curlPath} -s`));
         assert.deepEqual(essence(last()), { ...sent, service: 'Key ********' });
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     );
   });
 
@@ -162,7 +163,7 @@ describe('the forms in which a call is copied', () => {
         assert.ok(result && result.isError !== true, stdout);
         assert.deepEqual(JSON.parse(last().body.toString('utf8')), JSON.parse(JSON.stringify(given)));
       }),
-      { numRuns: 30 },
+      { numRuns: tries(30) },
     );
   });
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { leftOutBy, pathsOf, stateOf, toggled } from '../../web/src/servers/try/save-tokens/field-choice.ts';
+import { tries } from '../sets.ts';
 
 const paths = ['a', 'b', 'b.c', 'b.d', 'b.d.e', 'b.d.f', 'bc', 'bc.d'];
 const fields = paths.map((path) => ({ path, bytes: 8, times: 1, objects: 0, around: 0 }));
@@ -21,7 +22,7 @@ describe('the choice of fields in the dashboard', () => {
           for (const { path: each } of fields) assert.equal(stateOf(each, again), stateOf(each, out), each);
         }
       }),
-      { numRuns: 1000 },
+      { numRuns: tries(1000) },
     );
   });
 });

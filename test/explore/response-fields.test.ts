@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { startOfContent, textOfStart } from '../../src/gateway/answer/result-start.ts';
+import { tries } from '../sets.ts';
 
 const text = fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('"', '\\', '\n', '\0', 'é', '😀')));
 
@@ -16,7 +17,7 @@ describe('the beginning of a result', () => {
         if (found === undefined) assert.ok(most < 24);
         else assert.ok(whole.startsWith(found) || found.endsWith('\ufffd'), JSON.stringify([whole, found]));
       }),
-      { numRuns: 2000 },
+      { numRuns: tries(2000) },
     );
   });
 
