@@ -52,6 +52,7 @@ const onlyInWhole: readonly string[] = [
   'store/postgres-limits.test.ts',
   'store/sqlite-file.test.ts',
   'store/transaction-thread.test.ts',
+  'telemetry/failing-collector.test.ts',
 ];
 
 /** Whether a test file, a path below `test/`, runs with every change. */
