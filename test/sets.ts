@@ -9,6 +9,7 @@ export const isWhole = process.env.TEST_SET === 'all';
 
 /** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
 const onlyInWhole: readonly string[] = [
+  'dashboard/details/',
   'edge/file-descriptors.test.ts',
   'faults/',
   'gateway/client-credentials-of-replicas.test.ts',

@@ -3,18 +3,17 @@ import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { startProjectsApi } from '../../examples/projects/upstream.ts';
 import { exampleToken } from '../../src/local/example.ts';
+import { isWhole } from '../sets.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
 import { button, choose, field, type Seen, stillContext, watch } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 import { mcpClients } from '../support/mcp-clients.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
-const views = [
-  { colorScheme: 'light', viewport: { width: 1440, height: 900 } },
-  { colorScheme: 'dark', viewport: { width: 400, height: 800 } },
-] as const;
+const wide = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as const;
+const narrow = { colorScheme: 'dark', viewport: { width: 400, height: 800 } } as const;
 
-for (const view of views)
+for (const view of isWhole ? [wide, narrow] : [wide])
   describe(`a person in the dashboard, ${view.colorScheme}, ${view.viewport.width} px`, () => {
     let api: Awaited<ReturnType<typeof startProjectsApi>>;
     let toolhost: TestToolhost;

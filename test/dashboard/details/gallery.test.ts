@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { parse } from 'yaml';
-import { root } from '../files.ts';
-import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import { root } from '../../files.ts';
+import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import type { Json } from '../../support/toolhost/toolhost.ts';
 
 describe('the gallery in the dashboard', () => {
   let dashboard: Dashboard;

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { BrowserContext, Page } from 'playwright-core';
-import { alert, button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import { alert, button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const notice = 'Somebody changed this server meanwhile';
 
@@ -73,21 +73,6 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
     });
   });
 
-  it('meets a second conflict as it met the first', async () => {
-    await edit('twice', async (page) => {
-      await saveInConflict(page, 'twice', { name: 'First' });
-      await button(page, 'Keep mine on top of the newest').click();
-      await alert(page, notice).waitFor({ state: 'hidden' });
-      await saveInConflict(page, 'twice', { name: 'Second' });
-      await button(page, 'Keep mine on top of the newest').click();
-      await alert(page, notice).waitFor({ state: 'hidden' });
-      await button(page, 'Save').click();
-      await page.getByText('Everything is saved').waitFor();
-      const { version, name, description } = await stored('twice');
-      assert.deepEqual([version, name, description], [4, 'Second', 'My long text']);
-    });
-  });
-
   it('outlives the end of the session', async () => {
     await edit('ended', async (page, context) => {
       await context.clearCookies();
@@ -122,30 +107,6 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
       await button(page, 'Save').click();
       await page.getByText('Everything is saved').waitFor();
       assert.equal((await stored('offline')).description, 'My long text');
-    });
-  });
-
-  it('of a server that is not stored yet outlives both too', async () => {
-    await dashboard.at('/servers/new?from=form', async (page, context) => {
-      await field(page, 'Name').fill('Brand new');
-      await field(page, 'Tool name').fill('read');
-      await field(page, 'Tool description').fill('Reads.');
-      await field(page, 'URL').fill(`${dashboard.upstream.url}/new`);
-      await context.setOffline(true);
-      await button(page, 'Create server').click();
-      await alert(page, 'The service cannot be reached').waitFor();
-      await context.setOffline(false);
-      const [cookie] = await context.cookies();
-      await context.clearCookies();
-      await button(page, 'Create server').click();
-      await alert(page, 'Your session has ended').waitFor();
-      assert.equal(await field(page, 'Name').inputValue(), 'Brand new');
-      await context.addCookies([cookie ?? assert.fail('there is a session')]);
-      await button(page, 'I have signed in').click();
-      await alert(page, 'Your session has ended').waitFor({ state: 'hidden' });
-      await button(page, 'Create server').click();
-      await page.getByText('Your server is running').waitFor();
-      assert.equal((await stored('brand-new')).name, 'Brand new');
     });
   });
 

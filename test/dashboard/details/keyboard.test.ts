@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Locator, Page } from 'playwright-core';
-import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
-import { eventually } from '../support/eventually.ts';
+import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
 
 const mostStops = 90;
 

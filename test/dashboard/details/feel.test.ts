@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page, Route } from 'playwright-core';
-import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
-import { eventually } from '../support/eventually.ts';
-import { drawn } from '../support/upstreams/held-answers.ts';
+import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
+import { drawn } from '../../support/upstreams/held-answers.ts';
 
 /** How much a page may jump while it loads, by the measure of browsers. */
 const mostShift = 0.1;
@@ -117,29 +117,6 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
       await page.getByRole('table', { name: 'Servers' }).waitFor();
       await page.goForward();
       await field(page, 'Name').waitFor();
-    });
-  });
-
-  it('brings the tab of a deep link into view in a narrow window', async () => {
-    const use = async (page: Page) => {
-      const tab = page.getByRole('navigation', { name: 'About this server' }).getByRole('link', { name: 'Options' });
-      await tab.waitFor();
-      await eventually(async () => {
-        const box = (await tab.boundingBox()) ?? assert.fail('it is drawn');
-        assert.ok(box.x >= 0 && box.x + box.width <= 400, JSON.stringify(box));
-      });
-    };
-    await dashboard.at('/servers/felt/options', use, { options: { viewport: { width: 400, height: 800 } } });
-  });
-
-  it('leads back to the page that was asked for after a sign-in', async () => {
-    await dashboard.at('/servers', async (page, context) => {
-      await context.clearCookies();
-      await page.goto('/calls?outcome=ok');
-      await page.getByRole('link', { name: 'Sign in', exact: true }).click();
-      await button(page, 'Continue').click();
-      await page.waitForURL(/\/calls\?outcome=ok$/);
-      await page.getByRole('heading', { level: 1, name: 'Calls' }).waitFor();
     });
   });
 

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
-import { toasted } from '../support/browser/toasts.ts';
-import { eventually } from '../support/eventually.ts';
-import { drawn, holdAnswers } from '../support/upstreams/held-answers.ts';
+import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
+import { drawn, holdAnswers } from '../../support/upstreams/held-answers.ts';
 
 /** Answers are held back until something else is on screen than what they answer. */
 describe('an answer that comes after its question has changed', { concurrency: 2 }, () => {
@@ -19,32 +18,12 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       input_schema: { count: { type: 'integer', description: 'How many', minimum: 1 } },
     };
     await toolhost.createServer(config('late'));
-    await toolhost.createServer(config('typed-on'));
     await toolhost.createServer(config('tried', { authentication: { type: 'Bearer' }, tools: [tool] }));
     const key = await toolhost.key();
     await toolhost.callTool('late', key, 'read', { count: 7 });
     await toolhost.callTool('late', key, 'read', {});
   });
   after(() => dashboard?.stop());
-
-  it('[find D1] a preview is not shown for other arguments', async () => {
-    await dashboard.at('/servers/tried/try', async (page) => {
-      const outgoing = page.getByRole('region', { name: 'Outgoing request' });
-      await field(page, 'count').fill('1');
-      await outgoing.getByText('GET /items?count=1 HTTP/1.1').waitFor();
-      const previews = await holdAnswers(page, 'POST', '/api/v1/servers/tried/tools/read/preview');
-      await field(page, 'count').fill('2');
-      await drawn(page);
-      assert.equal(await outgoing.getByText('count=1').isVisible(), false);
-      const second = await previews.next();
-      await field(page, 'count').fill('3');
-      const third = await previews.next();
-      await third();
-      await outgoing.getByText('GET /items?count=3 HTTP/1.1').waitFor();
-      await second();
-      assert.equal(await outgoing.getByText('GET /items?count=3 HTTP/1.1').isVisible(), true);
-    });
-  });
 
   it('[find D1] a refused argument is not refused any more when it is another one', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {
@@ -81,58 +60,6 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       await result.getByText('its arguments were others').waitFor();
       await field(page, 'count').fill('1');
       await result.getByText('What the API answered, and what the agent gets of it').waitFor();
-    });
-  });
-
-  it('[find D1] a stored configuration does not replace what was typed while it was stored', async () => {
-    await dashboard.at('/servers/typed-on', async (page) => {
-      const saves = await holdAnswers(page, 'PUT', '/api/v1/servers/typed-on');
-      await field(page, 'Description').fill('First text');
-      await button(page, 'Save').click();
-      const answer = await saves.next();
-      await field(page, 'Description').fill('First text, and a second');
-      await answer();
-      await toasted(page, 'Saved as version 2');
-      await page.getByText('Unsaved changes').waitFor();
-      assert.equal(await field(page, 'Description').inputValue(), 'First text, and a second');
-      await saves.stop();
-      await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 3');
-      await page.getByText('Everything is saved').waitFor();
-      const { body } = await dashboard.toolhost.rest('GET', '/servers/typed-on');
-      assert.equal((body.config as { description: string }).description, 'First text, and a second');
-    });
-  });
-
-  it('[find D1] JSON that cannot be read yet outlives the answer to an earlier save', async () => {
-    await dashboard.toolhost.createServer(dashboard.config('half'));
-    await dashboard.at('/servers/half', async (page) => {
-      const saves = await holdAnswers(page, 'PUT', '/api/v1/servers/half');
-      await field(page, 'Description').fill('First text');
-      await button(page, 'Save').click();
-      const answer = await saves.next();
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-      await json.fill('{ "name": "Half');
-      await answer();
-      await toasted(page, 'Saved as version 2');
-      assert.equal(await json.inputValue(), '{ "name": "Half');
-    });
-  });
-
-  it('[find D1] a stored secret does not take away the next one', async () => {
-    await dashboard.at('/servers/late/secrets', async (page) => {
-      const value = page.locator('input[type=password]');
-      const stored = await holdAnswers(page, 'PUT', '/api/v1/servers/late/secrets/FIRST');
-      await field(page, 'Secret name').fill('FIRST');
-      await value.fill('first value');
-      await button(page, 'Store secret').click();
-      const answer = await stored.next();
-      await field(page, 'Secret name').fill('SECOND');
-      await value.fill('second value');
-      await answer();
-      await toasted(page, 'Stored the secret FIRST');
-      assert.equal(await field(page, 'Secret name').inputValue(), 'SECOND');
-      assert.equal(await value.inputValue(), 'second value');
     });
   });
 

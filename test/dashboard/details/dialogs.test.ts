@@ -8,7 +8,7 @@ import {
   field,
   saysAtField,
   startDashboard,
-} from '../support/browser/dashboard.ts';
+} from '../../support/browser/dashboard.ts';
 
 describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -80,17 +80,6 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
     );
   });
 
-  it('is told where a capture cannot begin', async () => {
-    await create('not-captured');
-    await dashboard.at('/servers/not-captured/options', async (page) => {
-      await choose(page, 'Capture for', 'four hours');
-      await dashboard.toolhost.rest('DELETE', '/servers/not-captured');
-      await button(page, 'Start capturing').click();
-      await saysAtField(page.getByRole('combobox', { name: 'Capture for' }), /no such server/i);
-      assert.equal(await page.getByRole('combobox', { name: 'Capture for' }).inputValue(), 'four hours');
-    });
-  });
-
   it('is told where the slug is to be typed, and nothing is deleted', async () => {
     await create('not-deleted');
     await dashboard.at('/servers/not-deleted/options', async (page) => {
@@ -125,24 +114,6 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
       await dialog.getByText('Third.').waitFor();
       await button(dialog, 'Restore').click();
       await page.getByText('Version 4', { exact: true }).waitFor();
-    });
-  });
-
-  it('forgets a failure when the question is asked anew', async () => {
-    await create('asked-anew');
-    await dashboard.at('/servers/asked-anew/options', async (page, context) => {
-      await button(page, 'Delete server…').click();
-      const dialog = page.getByRole('dialog');
-      await field(dialog, 'Type asked-anew to confirm').fill('asked-anew');
-      await context.setOffline(true);
-      await button(dialog, 'Delete server').click();
-      await dialog.getByRole('alert').getByText('The service cannot be reached').waitFor();
-      assert.equal(await field(dialog, 'Type asked-anew to confirm').inputValue(), 'asked-anew');
-      await context.setOffline(false);
-      await button(dialog, 'Cancel').click();
-      await button(page, 'Delete server…').click();
-      await field(dialog, 'Type asked-anew to confirm').waitFor();
-      assert.equal(await dialog.getByRole('alert').count(), 0);
     });
   });
 });

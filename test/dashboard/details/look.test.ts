@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import axe from 'axe-core';
 import type { Page } from 'playwright-core';
-import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
-import { eventually } from '../support/eventually.ts';
+import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
 
 /** Every rule for both layouts; in the other two views only what colours can change. */
 const views = [

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { Page } from 'playwright-core';
-import { button, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
-import { eventually } from '../support/eventually.ts';
-import { drawn, holdAnswers } from '../support/upstreams/held-answers.ts';
+import { button, type Dashboard, field, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
+import { holdAnswers } from '../../support/upstreams/held-answers.ts';
 
 /**
  * Watches the editor at every change of the page: what is said about the slug must quote the slug that is on screen,
@@ -27,7 +27,6 @@ new MutationObserver(() => {
 }).observe(document, { subtree: true, childList: true, characterData: true, attributes: true });`;
 
 const faults = (page: Page) => page.evaluate('window.slugFaults');
-const list = (page: Page) => page.getByRole('alert').filter({ hasText: 'Before it can be stored' });
 
 describe('answers that come late', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -35,54 +34,6 @@ describe('answers that come late', { concurrency: 2 }, () => {
     dashboard = await startDashboard();
   });
   after(() => dashboard?.stop());
-
-  for (const order of ['the check first', 'the refusal first'] as const) {
-    it(`[find D1] of a check and of a refusal say one thing for one fault: ${order}`, async () => {
-      await dashboard.at('/servers/new?from=form', async (page) => {
-        await page.evaluate(watchSlug);
-        await field(page, 'Name').fill('Late');
-        await field(page, 'Slug').fill('Not a slug');
-        await button(page, 'Create server').click();
-        await saysAtField(field(page, 'Slug'), /found "Not a slug"/i);
-        const checks = await holdAnswers(page, 'POST', '/api/v1/check', 'Nor this');
-        const refusals = await holdAnswers(page, 'POST', '/api/v1/servers');
-        await field(page, 'Slug').fill('Nor this');
-        await button(page, 'Create server').click();
-        const check = await checks.next();
-        const refusal = await refusals.next();
-        const answers = order === 'the check first' ? [check, refusal] : [refusal, check];
-        for (const release of answers) {
-          await release();
-          await saysAtField(field(page, 'Slug'), /found "Nor this"/i);
-        }
-        assert.deepEqual(await faults(page), []);
-        assert.equal(await list(page).getByRole('listitem').filter({ hasText: /^slug/ }).count(), 1);
-      });
-    });
-  }
-
-  it('[find D1] of older checks are dropped, whichever comes last', async () => {
-    await dashboard.at('/servers/new?from=json', async (page) => {
-      await page.evaluate(watchSlug);
-      const checks = await holdAnswers(page, 'POST', '/api/v1/check', ' one');
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-      const write = (slug: string) => json.fill(JSON.stringify({ ...dashboard.config('x'), slug }));
-      await write('First one');
-      const first = await checks.next();
-      await write('Second one');
-      const second = await checks.next();
-      await second();
-      await saysAtField(field(page, 'Slug'), /found "Second one"/i);
-      await first();
-      await write('Third one');
-      await eventually(async () => assert.match((await list(page).textContent()) ?? '', /being checked/i));
-      // The page forgets a verdict after a while, and then asks again.
-      await checks.stop();
-      await write('Second one');
-      await saysAtField(field(page, 'Slug'), /found "Second one"/i);
-      assert.deepEqual(await faults(page), []);
-    });
-  });
 
   it('[find D1] keep what was said of the parts that have not changed', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
@@ -102,20 +53,6 @@ describe('answers that come late', { concurrency: 2 }, () => {
       await saysAtField(field(page, 'URL'), /being checked/i);
       await checks.stop();
       await saysAtField(field(page, 'URL'), /allowed: at least 1 character/);
-    });
-  });
-
-  it('[find D1] a slug that cannot change has one line, whatever it was changed to', async () => {
-    await dashboard.toolhost.createServer(dashboard.config('fixed'));
-    await dashboard.at('/servers/fixed', async (page) => {
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-      for (const slug of ['Wrong one', 'other', 'fixed-2']) {
-        await json.fill(JSON.stringify({ ...dashboard.config('fixed'), slug }));
-        await button(page, 'Save').click();
-        await eventually(async () => assert.match((await list(page).textContent()) ?? '', /cannot be changed/));
-        await drawn(page);
-        assert.equal(await list(page).getByRole('listitem').filter({ hasText: /^slug/ }).count(), 1);
-      }
     });
   });
 

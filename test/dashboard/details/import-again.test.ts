@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { checkPage } from '../support/browser/check-page.ts';
-import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
-import { toasted } from '../support/browser/toasts.ts';
-import { openApi } from '../support/import/plan-of.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import { checkPage } from '../../support/browser/check-page.ts';
+import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { toasted } from '../../support/browser/toasts.ts';
+import { openApi } from '../../support/import/plan-of.ts';
+import type { Json } from '../../support/toolhost/toolhost.ts';
 
 const id = { name: 'id', in: 'path', required: true, schema: { type: 'string' } };
 

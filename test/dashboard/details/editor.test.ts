@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
-import { toasted } from '../support/browser/toasts.ts';
-import { eventually } from '../support/eventually.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import { button, choose, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { toasted } from '../../support/browser/toasts.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Json } from '../../support/toolhost/toolhost.ts';
 
 describe('the editor of a server', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -16,23 +16,6 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     const { body } = await dashboard.toolhost.rest('GET', `/servers/${slug}`);
     return ((body.config as Json).tools as { name: string }[]).map(({ name }) => name);
   };
-
-  it('shows form and JSON side by side on one model', async () => {
-    await dashboard.toolhost.createServer(dashboard.config('both-sides'));
-    await dashboard.at('/servers/both-sides', async (page) => {
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-      await field(page, 'Description').fill('From the form');
-      await eventually(async () => assert.match(await json.inputValue(), /"description": "From the form"/));
-      await json.fill((await json.inputValue()).replace('From the form', 'From the JSON'));
-      await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
-      await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
-      await field(page, 'Description').fill('Another');
-      await button(page, 'Discard').click();
-      assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
-      assert.match(await json.inputValue(), /From the JSON/);
-    });
-  });
 
   it('completes names and values in the JSON', async () => {
     await dashboard.at('/servers/new?from=json', async (page) => {

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
-import { checkPage } from '../support/browser/check-page.ts';
-import { launchChromium } from '../support/browser/chromium.ts';
-import { button, contextOf, field, type Person, watch } from '../support/browser/dashboard.ts';
-import { eventually } from '../support/eventually.ts';
-import { type HonestProvider, password, startHonestProvider } from '../support/oauth/honest-provider.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import type { Browser, BrowserContext, Page } from 'playwright-core';
+import { launchChromium } from '../../support/browser/chromium.ts';
+import { button, contextOf, field, type Person, watch } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type HonestProvider, password, startHonestProvider } from '../../support/oauth/honest-provider.ts';
+import { type Json, startToolhost, type TestToolhost } from '../../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
 
 /** A machine that does many things at once is slow. */
 const patienceMs = 30_000;
@@ -43,9 +42,8 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
     path: string,
     use: (page: Page, context: BrowserContext) => Promise<void>,
     person: Person = { name: 'Anna' },
-    options?: BrowserContextOptions,
   ): Promise<void> {
-    const context = await contextOf(browser, toolhost, person, options);
+    const context = await contextOf(browser, toolhost, person);
     context.setDefaultTimeout(patienceMs);
     const complaints: string[] = [];
     context.on('page', (page) => {
@@ -223,26 +221,4 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       assert.equal(await said(page, 'Waiting for the login in the new tab').isVisible(), true);
     });
   });
-
-  const views = [
-    ['light', 400],
-    ['dark', 1440],
-  ] as const;
-  for (const [colorScheme, width] of views) {
-    it(`fits and is accessible: ${colorScheme}, ${width} px`, async () => {
-      await serve(`seen-${width}`);
-      const options = { colorScheme, viewport: { width, height: 900 } };
-      const follow = async (page: Page, context: BrowserContext) => {
-        const tab = await begin(page, context);
-        await said(page, 'Waiting for the login in the new tab').waitFor();
-        await checkPage(page);
-        await logIn(tab);
-        await said(page, 'The login works').waitFor();
-        await checkPage(page);
-        await said(tab, 'The login works').waitFor();
-        await checkPage(tab);
-      };
-      await at(`/servers/seen-${width}/connect`, follow, { name: 'Anna' }, options);
-    });
-  }
 });

@@ -1,0 +1,202 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { button, choose, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { toasted } from '../../support/browser/toasts.ts';
+import type { Json } from '../../support/toolhost/toolhost.ts';
+
+const tool = {
+  name: 'run',
+  description: 'Runs the request of this test.',
+  method: 'GET',
+  url: 'https://api.example.com/x',
+};
+
+describe('fields of the editor, and what is stored of them', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const configOf = async (slug: string) =>
+    (await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as Json;
+
+  it('[conf 4] a second credential is added, and each has the fields of its type', async () => {
+    const authentication = { type: 'ApiKey', header: 'DD-API-KEY', token: '{{API}}' };
+    await dashboard.toolhost.createServer({ name: 'Two', slug: 'two-keys', tools: [tool], authentication });
+    await dashboard.at('/servers/two-keys', async (page) => {
+      await button(page, 'Another credential').click();
+      const types = page.getByRole('combobox', { name: 'The token is sent as' });
+      await types.nth(1).click();
+      await page
+        .getByRole('option', { name: /Client credentials/ })
+        .last()
+        .click();
+      await field(page, 'Token endpoint').fill('https://login.example.com/token');
+      await field(page, 'Id of the client').fill('my-client');
+      await button(page, 'Save').click();
+      await toasted(page, 'Saved as version 2');
+    });
+    assert.deepEqual((await configOf('two-keys')).authentication, [
+      authentication,
+      {
+        type: 'ClientCredentials',
+        token_url: 'https://login.example.com/token',
+        client_id: 'my-client',
+        client_secret: '{{CLIENT_SECRET}}',
+      },
+    ]);
+  });
+
+  it('[conf 3] a base address, a header and a variable are written once for all tools', async () => {
+    await dashboard.toolhost.createServer({
+      name: 'Wide',
+      slug: 'wide',
+      tools: [{ ...tool, url: 'https://api.example.com/v1/x' }],
+    });
+    await dashboard.at('/servers/wide', async (page) => {
+      await button(page, 'Base address, headers and variables').click();
+      await field(page, 'Base address').fill('https://{{host}}/v1');
+      await button(page, 'Add a shared header').click();
+      await field(page, 'Name of shared header 1').fill('Api-Version');
+      await field(page, 'Value of shared header 1').fill('2026-01');
+      await button(page, 'Add a variable').click();
+      await field(page, 'Name of variable 1').fill('host');
+      await field(page, 'Value of variable 1').fill('staging.example.com');
+      await field(page, 'Description of variable 1').fill('The host of the API');
+      await button(page, 'Save').click();
+      await toasted(page, 'Saved as version 2');
+    });
+    const { base_url, headers, variables } = await configOf('wide');
+    assert.deepEqual(
+      { base_url, headers, variables },
+      {
+        base_url: 'https://{{host}}/v1',
+        headers: { 'Api-Version': '2026-01' },
+        variables: { host: { value: 'staging.example.com', description: 'The host of the API' } },
+      },
+    );
+    await dashboard.at('/servers/wide/secrets', async (page) => {
+      await page.getByRole('heading').first().waitFor();
+      assert.equal(await page.getByText('host has no value').count(), 0);
+    });
+  });
+
+  it('[conf 1] [conf 2] is chosen behind a button, and a constant is not asked for when the tool is tried', async () => {
+    const { toolhost } = dashboard;
+    const input_schema = { file: { type: 'string' }, tags: { type: 'array' }, version: { type: 'string' } };
+    const tool = {
+      name: 'run',
+      description: 'Runs the upload of this test.',
+      method: 'POST',
+      url: 'https://api.example.com/files',
+    };
+    await toolhost.createServer({ name: 'Sent', slug: 'sent', tools: [{ ...tool, input_schema, body: 'multipart' }] });
+    await dashboard.at('/servers/sent', async (page) => {
+      const open = async (name: string, nth: number) => {
+        await button(page, `More about ${name}`).click();
+        await button(page, 'How it is sent').nth(nth).click();
+      };
+      await open('file', 0);
+      await field(page, 'Name of file for the API').fill('upload[file]');
+      await page.getByRole('checkbox', { name: 'file is Base64' }).check();
+      await field(page, 'File name of file').fill('scan.png');
+      await field(page, 'Media type of file').fill('image/png');
+      await open('tags', 1);
+      await choose(page, 'Style of tags', 'a[0]=1, a[b][0]=1');
+      await open('version', 2);
+      await field(page, 'Constant of version').fill('2026-01');
+      await button(page, 'Save').click();
+      await toasted(page, 'Saved as version 2');
+    });
+    const { body } = await toolhost.rest('GET', '/servers/sent');
+    const [stored] = (body.config as Json).tools as Json[];
+    assert.deepEqual(stored?.input_schema, {
+      file: {
+        type: 'string',
+        wire_name: 'upload[file]',
+        content: 'base64',
+        file_name: 'scan.png',
+        media_type: 'image/png',
+      },
+      tags: { type: 'array', style: 'indices' },
+      version: { type: 'string', value: '2026-01' },
+    });
+    await dashboard.at('/servers/sent/try', async (page) => {
+      await page.getByLabel(/^tags/).first().waitFor();
+      assert.equal(await page.getByLabel(/^version/).count(), 0);
+    });
+  });
+
+  it('[conf 1] a text of a file may name an argument, and a problem is shown at it', async () => {
+    const { toolhost } = dashboard;
+    const input_schema = { file: { type: 'string', content: 'base64' }, name: { type: 'string' } };
+    const tool = {
+      name: 'run',
+      description: 'Runs the upload of this test.',
+      method: 'POST',
+      url: 'https://api.example.com/files',
+    };
+    await toolhost.createServer({
+      name: 'Named',
+      slug: 'named',
+      tools: [{ ...tool, input_schema, body: 'multipart' }],
+    });
+    await dashboard.at('/servers/named', async (page) => {
+      await button(page, 'More about file').click();
+      await button(page, 'How it is sent').click();
+      await field(page, 'File name of file').fill(':nam');
+      await button(page, 'Save').click();
+      await page
+        .getByText(/did you mean `?name/)
+        .first()
+        .waitFor();
+      await field(page, 'File name of file').fill(':name');
+      await button(page, 'Save').click();
+      await toasted(page, 'Saved as version 2');
+    });
+    const { body } = await toolhost.rest('GET', '/servers/named');
+    const [stored] = (body.config as Json).tools as Json[];
+    assert.deepEqual((stored?.input_schema as Json | undefined)?.file, {
+      type: 'string',
+      content: 'base64',
+      file_name: { argument: 'name' },
+    });
+  });
+
+  it('[conf 5] headers, redirects and a pattern are set in the form, and a problem stands at its field', async () => {
+    const { toolhost } = dashboard;
+    const tool = {
+      name: 'run',
+      description: 'Gets the file of this test.',
+      method: 'GET',
+      url: 'https://api.example.com/files/:id',
+      input_schema: { id: { type: 'string' } },
+    };
+    await toolhost.createServer({ name: 'Answered', slug: 'answered', tools: [tool] });
+    await dashboard.at('/servers/answered', async (page) => {
+      await button(page, 'Advanced').click();
+      const headers = page.getByRole('combobox', { name: 'Headers of the answer', exact: true });
+      await headers.fill('Set-Cookie');
+      await page.keyboard.press('Enter');
+      await page
+        .getByText(/agents never get this header/i)
+        .first()
+        .waitFor();
+      await headers.press('Backspace');
+      await headers.fill('ETag');
+      await page.keyboard.press('Enter');
+      await choose(page, 'Redirects', 'Are followed, up to 3');
+      await button(page, 'More about id').click();
+      await field(page, 'Pattern').fill('^[a-z]+$');
+      await button(page, 'Save').click();
+      await toasted(page, 'Saved as version 2');
+    });
+    const { body } = await toolhost.rest('GET', '/servers/answered');
+    const [stored] = (body.config as Json).tools as Json[];
+    assert.deepEqual(
+      [stored?.response_headers, stored?.redirects, stored?.input_schema],
+      [['ETag'], 'follow', { id: { type: 'string', pattern: '^[a-z]+$' } }],
+    );
+  });
+});

@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { checkPage } from '../../support/browser/check-page.ts';
+import { alert, button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { largeShop } from '../../support/import/large-shop.ts';
+
+describe('importing an API, in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  it('[imp 4] says what is wrong with a description, and keeps what was typed', async () => {
+    await dashboard.at('/servers/new/import', async (page) => {
+      await field(page, 'Or its text').fill('{"openapi": "3.1.0"');
+      await button(page, 'Read the description').click();
+      await alert(page, 'The description was not read').waitFor();
+      assert.equal(await field(page, 'Or its text').inputValue(), '{"openapi": "3.1.0"');
+    });
+  });
+
+  it('[imp 4] is used by keyboard in a narrow window, and is not for viewers', async () => {
+    const narrow = { options: { viewport: { width: 400, height: 800 } } };
+    const { upstream } = dashboard;
+    await dashboard.at(
+      '/servers/new/import',
+      async (page) => {
+        await field(page, 'Or its text').fill(largeShop(upstream.url));
+        await button(page, 'Read the description').focus();
+        await page.keyboard.press('Enter');
+        const group = page.getByRole('button', { name: /operations of Tag 3$/ });
+        await group.focus();
+        await page.keyboard.press('Enter');
+        const box = page.getByRole('checkbox', { name: /get_thing31\b/ });
+        const before = await box.isChecked();
+        await box.focus();
+        await page.keyboard.press('Space');
+        assert.equal(await box.isChecked(), !before);
+        await checkPage(page);
+      },
+      narrow,
+    );
+    await dashboard.at(
+      '/servers/new/import',
+      async (page) => {
+        await page.getByText('Only editors and owners make servers.').waitFor();
+      },
+      { person: { name: 'Vera', role: 'viewer' } },
+    );
+  });
+});

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { button, choose, type Dashboard, startDashboard } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Json } from '../../support/toolhost/toolhost.ts';
+
+describe('tools that are switched off or tried out in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const serve = (slug: string) => {
+    const [tool] = dashboard.config(slug).tools as Json[];
+    const tools = ['read', 'write'].map((name) => ({ ...tool, name, input_schema: {} }));
+    return dashboard.toolhost.createServer(dashboard.config(slug, { authentication: { type: 'Bearer' }, tools }));
+  };
+  const enabled = (page: Page, name: string) => page.getByRole('switch', { name: `Agents get ${name}`, exact: true });
+  const listed = async (slug: string) => {
+    const { body } = await dashboard.toolhost.rpc(slug, 'of-the-caller', 'tools/list');
+    return (body.result as { tools: Json[] }).tools.map(({ name }) => name);
+  };
+
+  it('switches a tool off and on by keyboard, in the form and in the JSON', async () => {
+    await serve('switched');
+    await dashboard.at('/servers/switched', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await enabled(page, 'write').focus();
+      await page.keyboard.press('Space');
+      assert.equal(await enabled(page, 'write').isChecked(), false);
+      await page.getByText('Disabled', { exact: true }).waitFor();
+      assert.match(await json.inputValue(), /"disabled": true/);
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      assert.deepEqual(await listed('switched'), ['read']);
+
+      await json.fill((await json.inputValue()).replace('"disabled": true', '"disabled": false'));
+      await eventually(async () => assert.equal(await enabled(page, 'write').isChecked(), true));
+      await page.getByText('Disabled', { exact: true }).waitFor({ state: 'hidden' });
+      await enabled(page, 'read').focus();
+      await page.keyboard.press('Space');
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      assert.deepEqual(await listed('switched'), ['write']);
+      await page.goto('/servers/switched/versions');
+      await button(page, 'Changes since version 2').click();
+      const changes = page.getByLabel('Changes of version 3');
+      await changes.getByText('"disabled": true').first().waitFor();
+    });
+  });
+
+  it('offers only enabled tools to try, and says so where there are none', async () => {
+    await serve('half');
+    const { body } = await dashboard.toolhost.rest('GET', '/servers/half');
+    const tools = (body.config as { tools: Json[] }).tools;
+    const store = (next: Json[]) => dashboard.toolhost.rest('PATCH', '/servers/half', { body: { tools: next } });
+    await store(tools.map((tool) => ({ ...tool, disabled: tool.name === 'read' })));
+    await dashboard.at('/servers/half/try?tool=read', async (page) => {
+      const tool = page.getByRole('combobox', { name: 'Tool', exact: true });
+      assert.equal(await tool.inputValue(), 'write');
+      await tool.click();
+      assert.deepEqual(await page.getByRole('option').allTextContents(), ['write']);
+      await store(tools.map((one) => ({ ...one, disabled: true })));
+      await page.reload();
+      await page.getByText('Every tool is disabled. Enable one under Configuration first.').waitFor();
+      await page.goto('/servers/half');
+      await page.getByText('Every tool of the server is disabled; agents see none.').waitFor();
+    });
+  });
+
+  it('lists a call from the dashboard as a try-out of that person, and filters by it', async () => {
+    await serve('tried');
+    await dashboard.toolhost.callTool('tried', 'of-the-caller', 'write');
+    await dashboard.at(
+      '/servers/tried/try?tool=read',
+      async (page) => {
+        await button(page, 'Call the tool').click();
+        await page.getByRole('region', { name: 'Result' }).waitFor();
+        await page.goto('/calls?server=tried');
+        const rows = page.getByRole('table', { name: 'Calls' }).locator('tbody tr');
+        await eventually(async () => assert.equal(await rows.count(), 2));
+        await choose(page, 'Caller', 'Try-out');
+        await eventually(async () => assert.equal(await rows.count(), 1));
+        assert.equal(new URL(page.url()).searchParams.get('caller'), 'try_out');
+        assert.match((await rows.textContent()) ?? '', /read.*Try-out/);
+        await rows.getByRole('button', { name: 'read' }).click();
+        await page.getByRole('dialog').getByText('Try-out by Berta').waitFor();
+        const csv = await page.getByRole('link', { name: 'Export as CSV' }).getAttribute('href');
+        assert.match(csv ?? '', /caller_kind=try_out/);
+      },
+      { person: { name: 'Berta' } },
+    );
+  });
+});

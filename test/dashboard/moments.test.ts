@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { checked, press } from '../support/browser/press.ts';
+import { toasted } from '../support/browser/toasts.ts';
+import { drawn, holdAnswers } from '../support/upstreams/held-answers.ts';
+
+describe('a page that changes while somebody works with it', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    await dashboard.toolhost.createServer(dashboard.config('typed-on'));
+    await dashboard.toolhost.createServer(dashboard.config('tried'));
+  });
+  after(() => dashboard?.stop());
+
+  it('[find D1] a preview is not shown for other arguments', async () => {
+    await dashboard.at('/servers/tried/try', async (page) => {
+      const outgoing = page.getByRole('region', { name: 'Outgoing request' });
+      await field(page, 'count').fill('1');
+      await outgoing.getByText('GET /items?count=1 HTTP/1.1').waitFor();
+      const previews = await holdAnswers(page, 'POST', '/api/v1/servers/tried/tools/read/preview');
+      await field(page, 'count').fill('2');
+      await drawn(page);
+      assert.equal(await outgoing.getByText('count=1').isVisible(), false);
+      const second = await previews.next();
+      await field(page, 'count').fill('3');
+      const third = await previews.next();
+      await third();
+      await outgoing.getByText('GET /items?count=3 HTTP/1.1').waitFor();
+      await second();
+      assert.equal(await outgoing.getByText('GET /items?count=3 HTTP/1.1').isVisible(), true);
+    });
+  });
+
+  it('[find D1] a stored configuration does not replace what was typed while it was stored', async () => {
+    await dashboard.at('/servers/typed-on', async (page) => {
+      const saves = await holdAnswers(page, 'PUT', '/api/v1/servers/typed-on');
+      await field(page, 'Description').fill('First text');
+      await button(page, 'Save').click();
+      const answer = await saves.next();
+      await field(page, 'Description').fill('First text, and a second');
+      await answer();
+      await toasted(page, 'Saved as version 2');
+      await page.getByText('Unsaved changes').waitFor();
+      assert.equal(await field(page, 'Description').inputValue(), 'First text, and a second');
+      await saves.stop();
+      await button(page, 'Save').click();
+      await toasted(page, 'Saved as version 3');
+      await page.getByText('Everything is saved').waitFor();
+      const { body } = await dashboard.toolhost.rest('GET', '/servers/typed-on');
+      assert.equal((body.config as { description: string }).description, 'First text, and a second');
+    });
+  });
+
+  it('[find D2] the first click after a URL was typed counts', async () => {
+    await dashboard.at('/servers/new?from=form', async (page) => {
+      await field(page, 'Name').fill('Pressed');
+      await field(page, 'Tool name').fill('read');
+      await field(page, 'URL').fill('nowhere');
+      await checked(page);
+      await press(page, button(page, 'Add an argument'));
+      await field(page, 'Name of argument 1').waitFor();
+      await page.getByText('Not a URL').first().waitFor();
+    });
+  });
+
+  it('[find D2] an answer that arrives meanwhile is shown after the click', async () => {
+    await dashboard.at('/servers/new?from=form', async (page) => {
+      await field(page, 'Name').fill('Meanwhile');
+      await button(page, 'Create server').click();
+      const checks = await holdAnswers(page, 'POST', '/api/v1/check', 'far away');
+      await field(page, 'Slug').fill('far away from a slug');
+      const answer = await checks.next();
+      await press(page, button(page, 'Add an argument'), answer);
+      await field(page, 'Name of argument 1').waitFor();
+      await page
+        .getByText(/found "far away/i)
+        .first()
+        .waitFor();
+    });
+  });
+});

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { checkPage } from '../support/browser/check-page.ts';
+import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
+import { eventually } from '../support/eventually.ts';
+import { largeShop } from '../support/import/large-shop.ts';
+
+const token = 'token-of-the-api-0123456789';
+
+describe('making a server and trying it, in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  it('shows form and JSON side by side on one model', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('both-sides'));
+    await dashboard.at('/servers/both-sides', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      await field(page, 'Description').fill('From the form');
+      await eventually(async () => assert.match(await json.inputValue(), /"description": "From the form"/));
+      await json.fill((await json.inputValue()).replace('From the form', 'From the JSON'));
+      await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
+      await button(page, 'Save').click();
+      await toasted(page, 'Saved as version 2');
+      await field(page, 'Description').fill('Another');
+      await button(page, 'Discard').click();
+      assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
+      assert.match(await json.inputValue(), /From the JSON/);
+    });
+  });
+
+  it('is told at the fields of a new server, and what was typed stays', async () => {
+    await dashboard.at('/servers/new?from=form', async (page) => {
+      await field(page, 'Name').fill('Bad one');
+      await field(page, 'Slug').fill('Not a slug!');
+      await field(page, 'Tool name').fill('has spaces in it');
+      await field(page, 'URL').fill('nowhere');
+      await button(page, 'Create server').click();
+      await saysAtField(field(page, 'Slug'), /3 to 63 lower-case letters/);
+      await saysAtField(field(page, 'Tool name'), /letters, digits/);
+      await saysAtField(field(page, 'URL'), /not a URL/i);
+      await saysAtField(field(page, 'Tool description'), /at least 1 character\./);
+      assert.equal(await field(page, 'Slug').inputValue(), 'Not a slug!');
+      assert.equal(await field(page, 'URL').inputValue(), 'nowhere');
+      await button(page, 'slug').click();
+      await eventually(async () => assert.equal(await page.locator(':focus').inputValue(), 'Not a slug!'));
+    });
+  });
+
+  it('[imp 4] leads from a file to a connected server with 12 of 300 operations', async () => {
+    const { toolhost, upstream } = dashboard;
+    upstream.on('GET /things17/a', () => ({ body: { number: 17 } }));
+    await dashboard.at('/servers/new', async (page) => {
+      await page.getByRole('link', { name: /From an API description/ }).click();
+      const file = { name: 'shop.json', mimeType: 'application/json', buffer: Buffer.from(largeShop(upstream.url)) };
+      await page.locator('input[type=file]').setInputFiles(file);
+      await page.getByRole('heading', { name: 'Operations' }).waitFor();
+      await checkPage(page);
+      await button(page, 'Choose none').click();
+      await page.getByText('0 tools, about 0 tokens').waitFor();
+      await page.getByRole('checkbox', { name: 'Tag 1', exact: true }).check();
+      await page.getByRole('textbox', { name: 'Search operations' }).fill('things2');
+      await page.getByRole('checkbox', { name: /get_thing25\b/ }).check();
+      await page.getByRole('checkbox', { name: /get_thing27\b/ }).check();
+      await page.getByText(/12 tools, about \d+/).waitFor();
+      await field(page, 'Slug').fill('shop');
+      await button(page, 'Review').click();
+      const region = page.getByRole('region', { name: 'Credentials and review' });
+      await region.getByText(/12 tools/).waitFor();
+      await region.locator('input[type=password]').fill('the-key-of-the-shop');
+      await checkPage(page);
+      await button(page, 'Create the server').click();
+      await page.waitForURL('**/servers/shop/connect');
+      await page.getByText('Your server is running').waitFor();
+    });
+    const key = await toolhost.key();
+    const result = await toolhost.callTool('shop', key, 'get_thing17', { id: 'a' });
+    assert.match(result.content[0]?.text ?? '', /17/, JSON.stringify(result));
+    assert.equal(upstream.take().at(-1)?.headers['x-shop-key'], 'the-key-of-the-shop');
+  });
+
+  it('shows the exact request before and after, as curl too, with the credential masked', async () => {
+    const tool = {
+      name: 'read',
+      description: 'Reads an item.',
+      method: 'GET',
+      url: `${dashboard.upstream.url}/items/:id`,
+      input_schema: { id: { type: 'string' }, kind: { type: 'string', enum: ['big', 'small'], optional: true } },
+    };
+    dashboard.upstream.on('GET /items/seven', () => ({ body: { total: 1 } }));
+    const authentication = { type: 'Bearer', token };
+    await dashboard.toolhost.createServer(dashboard.config('tried', { authentication, tools: [tool] }));
+    await dashboard.at('/servers/tried/try', async (page) => {
+      await field(page, 'id').fill('seven');
+      await choose(page, 'kind', 'small');
+      const outgoing = page.getByRole('region', { name: 'Outgoing request' });
+      await outgoing.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
+      await outgoing.getByText('curl', { exact: true }).click();
+      await outgoing.getByText(`${dashboard.upstream.url}/items/seven?kind=small`).waitFor();
+      await button(page, 'Call the tool').click();
+      const result = page.getByRole('region', { name: 'Result' });
+      await button(result, 'The request that was sent').click();
+      await result.getByText('GET /items/seven?kind=small HTTP/1.1').waitFor();
+      await result.getByText(/Authorization: Bearer \*{8}/).waitFor();
+      const shown = (await page.getByRole('main').textContent()) ?? '';
+      assert.match(shown, /\d+ ms · API \d+ ms, Toolhost \d+ ms/);
+      assert.match(shown, /The agent gotabout \d+ tokens/);
+      assert.ok(!shown.includes(token));
+    });
+  });
+});

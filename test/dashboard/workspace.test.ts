@@ -1,0 +1,146 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import {
+  button,
+  choose,
+  type Dashboard,
+  field,
+  type Person,
+  saysAtField,
+  startDashboard,
+} from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
+import { eventually } from '../support/eventually.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const viewer: Person = { name: 'Vera', role: 'viewer' };
+const whyNot = 'You are a viewer of this workspace.';
+
+describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, upstream, config } = dashboard;
+    const [tool] = config('busy').tools as Json[];
+    const tools = [tool, { ...tool, name: 'write', method: 'POST' }];
+    await toolhost.createServer(config('busy', { authentication: { type: 'Bearer', token: '{{KEY}}' }, tools }));
+    await toolhost.createServer(config('idle'));
+    await toolhost.rest('PUT', '/servers/busy/secrets/KEY', { body: { value: 'secret-of-the-api' } });
+    await toolhost.rest('PATCH', '/servers/idle', { body: { description: 'Again.' } });
+    upstream.on('POST /items', () => ({ status: 500, body: { error: 'broken' } }));
+    const key = await toolhost.key();
+    await toolhost.callTool('idle', key, 'read', { count: 4 });
+    await toolhost.rest('POST', '/servers/busy/capture', { body: { hours: 1 } });
+    await toolhost.callTool('busy', key, 'write', { count: 3 });
+  });
+  after(() => dashboard?.stop());
+
+  it('a call is shown, with what went over the wire where it was captured', async () => {
+    await dashboard.at('/calls', async (page) => {
+      const dialog = page.getByRole('dialog');
+      await button(page, /^write/).click();
+      await dialog.getByText('API answered 500').waitFor();
+      await dialog.getByText('HTTP 500 Internal Server Error, application/json').waitFor();
+      await dialog.getByRole('region', { name: 'arguments' }).getByText('"count": 3').waitFor();
+      await dialog.getByText('POST /items HTTP/1.1').waitFor();
+      await dialog.getByRole('region', { name: 'body of the answer' }).getByText('broken').waitFor();
+      assert.ok(!(await dialog.textContent())?.includes('secret-of-the-api'));
+      await page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'hidden' });
+      await page.getByRole('row').filter({ hasText: 'idle' }).getByRole('button').first().click();
+      await dialog.getByText('was not captured').waitFor();
+    });
+  });
+
+  it('a key is shown with its last use, and replaced without a gap', async () => {
+    const { toolhost } = dashboard;
+    const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Replaced', scopes: ['call'] } });
+    await toolhost.callTool('idle', String(body.key), 'read', { count: 5 });
+    await dashboard.at('/keys', async (page) => {
+      const row = page.getByRole('row').filter({ hasText: 'Replaced' });
+      await button(page, 'Replace Replaced').click();
+      const dialog = page.getByRole('dialog', { name: 'Replace Replaced' });
+      await choose(page, 'Expires', 'In 30 days');
+      await choose(page, 'Servers', 'The idle');
+      await page.keyboard.press('Escape');
+      await button(dialog, 'Make the new key').click();
+      const shown = page.getByRole('dialog').getByRole('region', { name: 'API key', exact: true });
+      await shown.waitFor();
+      const key = (await shown.textContent()) ?? '';
+      assert.equal((await toolhost.rpc('idle', String(body.key), 'ping')).status, 200, 'the old one works on');
+      assert.equal((await toolhost.rpc('idle', key, 'ping')).status, 200);
+      assert.equal((await toolhost.rpc('busy', key, 'ping')).status, 403);
+      await button(page, 'I have copied it, revoke the old key').click();
+      await row.getByText(/^revoked/).waitFor();
+      await row.getByText('expires in 30 days').waitFor();
+      await eventually(async () => {
+        const { keys } = (await toolhost.rest('GET', '/keys')).body as { keys: Json[] };
+        assert.ok(keys.find(({ id }) => id === body.id)?.last_used_at);
+      });
+      await page.reload();
+      await row
+        .filter({ hasText: 'revoked' })
+        .getByRole('cell', { name: /just now|second|minute/ })
+        .first()
+        .waitFor();
+      assert.equal((await toolhost.rpc('idle', String(body.key), 'ping')).status, 401);
+    });
+  });
+
+  it('[find C6] quotas of a minute and a day are none until one is set', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('rationed'));
+    await dashboard.at('/servers/rationed/options', async (page) => {
+      const day = field(page, 'Calls a day');
+      assert.equal(await day.getAttribute('placeholder'), 'no limit');
+      assert.equal(await page.getByText('No quota is set.').count(), 2);
+      await day.fill('5000000000');
+      await button(page, 'Save limits').click();
+      await saysAtField(day, /Allowed: a whole number from 1 to 1,000,000,000, or nothing for the default/);
+      await day.fill('20000');
+      await button(page, 'Save limits').click();
+      await toasted(page, 'Saved the limits');
+      const { body } = await dashboard.toolhost.rest('GET', '/servers/rationed/limits');
+      assert.deepEqual(body.calls_per_day, { limit: 20_000, from: 'set', set: 20_000 });
+    });
+  });
+
+  it('viewers find nothing to change with, and why', async () => {
+    await dashboard.at(
+      '/servers',
+      async (page) => {
+        await page.getByRole('link', { name: 'The idle' }).waitFor();
+        assert.equal(await page.getByRole('link', { name: 'New server' }).count(), 0);
+        for (const [path, absent, disabled] of [
+          ['/servers/new?from=form', ['Create server'], []],
+          ['/servers/idle', ['Save', 'Add a tool', 'Delete read', 'Add an argument'], []],
+          ['/servers/idle/try', [], ['Call the tool']],
+          ['/servers/idle/connect', [], ['Make a key for this server']],
+          ['/servers/idle/secrets', ['Store secret', /^Delete/], []],
+          ['/servers/idle/versions', [/^Restore/], []],
+          ['/servers/idle/options', ['Delete server…', 'Save limits'], ['Start capturing']],
+          ['/keys', ['New API key', /^Revoke/, /^Replace/], []],
+        ] as const) {
+          await page.goto(path);
+          await page.getByRole('heading', { level: 1 }).waitFor();
+          if (path !== '/servers/idle/versions') await page.getByText(whyNot).first().waitFor();
+          await page.waitForLoadState('networkidle');
+          for (const name of absent) assert.equal(await button(page, name).count(), 0, `${path} has ${name}`);
+          for (const name of disabled) assert.equal(await button(page, name).isDisabled(), true, `${path}: ${name}`);
+        }
+        await page.goto('/servers/idle');
+        await field(page, 'Name').waitFor();
+        const editable =
+          'main :is(input:not([readonly], [disabled], [type=radio], [type=hidden]), textarea:not([readonly]))';
+        assert.deepEqual(
+          await page.evaluate(`[...document.querySelectorAll('${editable}')].map((e) => e.outerHTML)`),
+          [],
+        );
+        await page.goto('/settings');
+        await page.getByRole('table', { name: 'Members' }).waitFor();
+        for (const name of ['Invite', 'Rename', /^Remove/, /^Withdraw/] as const)
+          assert.equal(await button(page, name).count(), 0, `settings has ${name}`);
+      },
+      { person: viewer },
+    );
+  });
+});

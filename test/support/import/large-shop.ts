@@ -1,0 +1,21 @@
+import type { Json } from '../toolhost/toolhost.ts';
+import { openApi } from './plan-of.ts';
+
+/** Three hundred operations in thirty tags, with a key. */
+export function largeShop(address: string): string {
+  const paths: Json = {};
+  for (let index = 0; index < 300; index++) {
+    paths[`/things${index}/{id}`] = {
+      parameters: [{ name: 'id', in: 'path', required: true, schema: { type: 'string' } }],
+      get: {
+        operationId: `getThing${index}`,
+        summary: `Get one of the things number ${index}`,
+        tags: [`Tag ${Math.floor(index / 10)}`],
+      },
+    };
+  }
+  const securitySchemes = { key: { type: 'apiKey', in: 'header', name: 'X-Shop-Key' } };
+  return JSON.stringify(
+    openApi(paths, { servers: [{ url: address }], components: { securitySchemes }, security: [{ key: [] }] }),
+  );
+}
