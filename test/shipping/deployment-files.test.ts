@@ -10,13 +10,18 @@ import { parse, parseAllDocuments } from 'yaml';
 import { variables } from '../../src/variables.ts';
 import { root } from '../files.ts';
 import { parseTemplate, render } from '../support/deploy/go-template.ts';
+import { instructionsOf } from '../support/image/image-steps.ts';
 
 type Json = { [key: string]: unknown };
 type Manifest = { apiVersion: string; kind: string; metadata: { name: string }; spec: Json };
 
 const deploy = join(root, 'deploy');
 const read = (...path: string[]) => readFileSync(join(deploy, ...path), 'utf8');
-const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as {
+  version: string;
+  devDependencies: { node: string };
+};
+const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
 /** Set by images and by Node, not by us. */
 const foreign = ['PATH', 'NODE_COMPILE_CACHE', 'POSTGRES_PASSWORD', 'POSTGRES_USER', 'POSTGRES_DB', 'TOOLHOST_IMAGE'];
 
@@ -63,6 +68,24 @@ describe('the unit of systemd', () => {
     const file = [...read('systemd', 'toolhost.env').matchAll(/^#?([A-Z_]+)=/gm)].map(([, name = '']) => name);
     refuseUnknown([...set, ...file], 'the unit');
     assert.ok(set.includes('MASTER_KEY_FILE') && file.includes('OIDC_CLIENT_SECRET'));
+  });
+});
+
+describe('the Dockerfile', () => {
+  it('[ship 2] has nothing that its linter would change', () => {
+    assert.deepEqual(validate(dockerfile), []);
+  });
+
+  it('[ship 2] ends as a user without rights, on the pinned Node', () => {
+    const instructions = instructionsOf(dockerfile);
+    assert.equal(instructions[0]?.text, `NODE_VERSION=${devDependencies.node}`);
+    const last = instructions.slice(instructions.findLastIndex(({ keyword }) => keyword === 'FROM'));
+    const keywords = last.map(({ keyword }) => keyword);
+    assert.ok(!keywords.includes('RUN') && !keywords.includes('ADD'));
+    for (const keyword of ['USER', 'VOLUME', 'HEALTHCHECK', 'STOPSIGNAL', 'ENTRYPOINT', 'CMD']) {
+      assert.equal(keywords.filter((each) => each === keyword).length, 1, keyword);
+    }
+    assert.match(last.find(({ keyword }) => keyword === 'USER')?.text ?? '', /^[1-9]\d{3,}:[1-9]\d{3,}$/);
   });
 });
 
@@ -200,7 +223,6 @@ describe('the chart', () => {
     assert.equal(found.get('spec.terminationGracePeriodSeconds'), 30);
     assert.deepEqual([found.get('securityContext.runAsNonRoot'), found.get('rollingUpdate.maxUnavailable')], [true, 0]);
     assert.equal(found.get('securityContext.readOnlyRootFilesystem'), true);
-    const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
     assert.ok(
       dockerfile.includes(`USER ${found.get('securityContext.runAsUser')}:${found.get('securityContext.runAsGroup')}`),
     );

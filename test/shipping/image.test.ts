@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -9,39 +9,15 @@ import { text } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 import { createGzip } from 'node:zlib';
-import { validate } from 'dockerfile-utils';
-import { root } from '../files.ts';
 import { eventually } from '../support/eventually.ts';
 import { inCleanRoot } from '../support/image/clean-root.ts';
-import { type BuiltImage, instructionsOf, runImageSteps } from '../support/image/image-steps.ts';
+import { type BuiltImage, runImageSteps } from '../support/image/image-steps.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 
 const run = promisify(execFile);
-const dockerfile = readFileSync(join(root, 'Dockerfile'), 'utf8');
 const commit = '0123456789abcdef0123456789abcdef01234567';
 /** Compressed size of node:26-trixie-slim without Node: Debian and npm. */
 const baseMegabytes = 35;
-
-describe('the Dockerfile', () => {
-  it('[ship 2] has nothing that its linter would change', () => {
-    assert.deepEqual(validate(dockerfile), []);
-  });
-
-  it('[ship 2] ends as a user without rights, on the pinned Node', () => {
-    const instructions = instructionsOf(dockerfile);
-    const { devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest;
-    assert.equal(instructions[0]?.text, `NODE_VERSION=${devDependencies.node}`);
-    const last = instructions.slice(instructions.findLastIndex(({ keyword }) => keyword === 'FROM'));
-    const keywords = last.map(({ keyword }) => keyword);
-    assert.ok(!keywords.includes('RUN') && !keywords.includes('ADD'));
-    for (const keyword of ['USER', 'VOLUME', 'HEALTHCHECK', 'STOPSIGNAL', 'ENTRYPOINT', 'CMD']) {
-      assert.equal(keywords.filter((each) => each === keyword).length, 1, keyword);
-    }
-    assert.match(last.find(({ keyword }) => keyword === 'USER')?.text ?? '', /^[1-9]\d{3,}:[1-9]\d{3,}$/);
-  });
-});
-
-type Manifest = { devDependencies: { node: string } };
 
 describe('the image', () => {
   let folder: string;

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
-import { copyFile, mkdir } from 'node:fs/promises';
+import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
@@ -174,38 +173,3 @@ type Sbom = {
   metadata: { component: { purl: string } };
   components: { purl: string }[];
 };
-
-describe('the sources', () => {
-  it('[ship 1] call the command line by the name that it has in this installation', () => {
-    const literal = globSync('src/**/*.ts', { cwd: root })
-      .filter((path) => path !== 'src/version.ts')
-      .filter((path) => /^(?!\s*(?:\/\/|\/?\*)).*bin\/toolhost/m.test(readFileSync(join(root, path), 'utf8')));
-    assert.deepEqual(literal, [], 'these name bin/toolhost; the package has `programName` of src/version.ts');
-  });
-});
-
-describe('the two launchers', () => {
-  it('[ship 1] give Node the same flags', () => {
-    const shell = readFileSync(join(root, 'bin', 'toolhost'), 'utf8');
-    const script = readFileSync(join(root, 'bin', 'toolhost.js'), 'utf8');
-    const flagsOf = (text: string) => [...text.matchAll(/(?<=[ '])--[a-z-]+(?:=\d+)?(?=[ '])/g)].map(String);
-    const [, shellLine = ''] = /^exec (.*)$/m.exec(shell) ?? [];
-    const [, list = ''] = /const flags = \[([^\]]*)\]/.exec(script) ?? [];
-    assert.ok(flagsOf(shellLine).length > 2);
-    assert.deepEqual(flagsOf(list), flagsOf(shellLine));
-  });
-
-  it('[ship 1] that of the package says what to do where nothing was compiled', async () => {
-    const folder = mkdtempSync(join(root, 'node_modules', '.cache', 'launcher-'));
-    try {
-      await mkdir(join(folder, 'bin'));
-      const program = join(folder, 'bin', 'toolhost.mjs');
-      await copyFile(join(root, 'bin', 'toolhost.js'), program);
-      const { code, stderr } = await toolhost([program], { program: process.execPath });
-      assert.equal(code, 1);
-      assert.match(stderr, /^toolhost: there is no compiled program; .*npm run build/);
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
-});

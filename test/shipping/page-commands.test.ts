@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { outcomes } from '../../src/errors.ts';
 import { root } from '../files.ts';
+import { isWhole } from '../sets.ts';
 import { type Block, blocksOf, isShell, notRun, userPages } from '../support/pages/blocks.ts';
 import { checkConfigurations } from '../support/pages/check-configurations.ts';
 import { runPage } from '../support/pages/run-page.ts';
@@ -31,7 +32,7 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
   });
   after(() => upstream.close());
 
-  for (const page of userPages()) {
+  for (const page of isWhole ? userPages() : ['docs/rest-api.md']) {
     const blocks = blocksOf(page);
     const shell = blocks.filter(isShell).filter((block) => notRun(block) === undefined);
     if (shell.length > 0) {

@@ -172,14 +172,6 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     }
   });
 
-  it('[ship 8] meets a process only once that can serve', async () => {
-    const port = await freePort();
-    const starting = startChildToolhost({ DATA_DIR: join(folder, 'starting'), PORT: String(port) });
-    const first = await eventually(() => freshRequest(`http://127.0.0.1:${port}/readyz`), 120_000);
-    await (await starting).end();
-    assert.equal(first.status, 200);
-  });
-
   it('[ship 8] gives the address of the client, whatever the client claims', async () => {
     const service = await startService(1, { DATA_DIR: join(folder, 'address') });
     const proxies: RunningProxy[] = [];
