@@ -9,6 +9,14 @@ export const isWhole = process.env.TEST_SET === 'all';
 
 /** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
 const onlyInWhole: readonly string[] = [
+  'cli/completion-shells.test.ts',
+  'cli/doctor-faults.test.ts',
+  'cli/doctor-login.test.ts',
+  'cli/login-details.test.ts',
+  'cli/login-renewal.test.ts',
+  'cli/records-following.test.ts',
+  'cli/seed.test.ts',
+  'cli/streams.test.ts',
   'dashboard/details/',
   'edge/file-descriptors.test.ts',
   'faults/',

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
 import { PNG } from '../support/upstreams/content-upstream.ts';
-import { freePort, startListener } from '../support/upstreams/listener.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const inputSchema = {
@@ -197,22 +194,6 @@ describe('a service that does not answer as it should', () => {
     assert.match(none.stderr, /no API key: set TOOLHOST_API_KEY or give --key; make one with: /);
     assert.doesNotMatch(odd.stderr, /nter2/);
     assert.deepEqual([none.code, odd.code], [1, 1]);
-  });
-
-  it('may be another program, to whose redirects the key is not sent', async () => {
-    const elsewhere = await startListener();
-    const other = createServer((_request, response) => {
-      response
-        .writeHead(307, { Location: `http://127.0.0.1:${elsewhere.port}/`, 'Content-Type': 'text/html' })
-        .end('<p>Moved</p>');
-    });
-    await once(other.listen(0, '127.0.0.1'), 'listening');
-    const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`;
-    const { code, stderr } = await list({ TOOLHOST_URL: url, TOOLHOST_API_KEY: 'k' });
-    assert.deepEqual([code, elsewhere.connections], [1, 0]);
-    assert.match(stderr, /answered \(307\), but not as this version of toolhost does; is the address right\?/);
-    other.close();
-    await elsewhere.close();
   });
 
   it('says in its own words why it refuses', async () => {

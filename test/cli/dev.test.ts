@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { stringify } from 'yaml';
 import { serverAt, toolAt } from '../support/configs.ts';
@@ -13,8 +13,6 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 describe('toolhost dev', () => {
   let upstream: RecordingUpstream;
   let folder: string;
-  /** A file that is named itself, not through its folder. */
-  let single: string;
   let serving: ChildToolhost;
   let key: string;
   before(async () => {
@@ -22,16 +20,14 @@ describe('toolhost dev', () => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-dev-files-'));
     write('first.yaml', config('first'));
     write('sealed.yaml', { ...config('sealed'), secrets: { KEY: { env: 'DEV_KEY' } } });
-    single = join(mkdtempSync(join(tmpdir(), 'toolhost-dev-files-')), 'single.yaml');
-    writeFileSync(single, stringify(config('single')));
     const env = { EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DEV_KEY: 'dev-value', HOME: folder };
-    serving = await startChildToolhost(env, binary, ['dev', folder, single]);
+    serving = await startChildToolhost(env, binary, ['dev', folder]);
     key = /^API key {4}(\S+)/m.exec(serving.output('stderr'))?.[1] ?? '';
   });
   after(async () => {
     await serving?.end();
     await upstream.close();
-    for (const made of [folder, dirname(single)]) rmSync(made, { recursive: true, force: true });
+    rmSync(folder, { recursive: true, force: true });
   });
 
   const config = (slug: string, more: object = {}) =>
@@ -99,17 +95,6 @@ describe('toolhost dev', () => {
     const tools = [toolAt(`${upstream.url}/fixed`, { name: 'fixed' })];
     write('kept.yaml', config('kept', { tools }));
     await becomes('kept', ['fixed']);
-  });
-
-  it('[imp 6] goes on after a path that cannot be read for a moment', async () => {
-    const looping = join(dirname(single), 'looping.yaml');
-    symlinkSync(single, looping);
-    renameSync(looping, single);
-    await eventually(() => assert.match(serving.output('stderr'), /single\.yaml/));
-    assert.deepEqual(await toolsOf('single'), ['get']);
-    rmSync(single);
-    writeFileSync(single, stringify(config('single', { tools: [toolAt(`${upstream.url}/again`, { name: 'again' })] })));
-    await becomes('single', ['again']);
   });
 
   it('[imp 6] ends with 0 at a signal that comes while it applies files', async () => {

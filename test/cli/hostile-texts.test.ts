@@ -13,6 +13,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import {
   answersJson,
   configOf,
@@ -195,7 +196,7 @@ describe('commands and the texts of a hostile service', () => {
         if (code === 1 && args[0] !== 'call') assert.match(stderr, sentence, what);
         assert.doesNotMatch(stderr, /fault of toolhost|^\s+at /m, what);
       }),
-      { numRuns: 40, examples: pastFaults },
+      { numRuns: tries(40), examples: pastFaults },
     );
     for (const problems of [[null], 'text', [7], { length: 3 }, [{ path: 1, message: [] }]]) {
       hostile.answers(

@@ -85,33 +85,6 @@ describe('toolhost login', () => {
     assert.equal((await list(env)).code, 0);
   });
 
-  it('[ship 7] waits on when a page sends the browser to the loopback address', async () => {
-    const env = newPerson();
-    const login = beginLogin([running.url], { env });
-    const answer = await signInPerson(await login.address);
-    const forged = new URL(answer);
-    forged.searchParams.set('state', 'forged');
-    assert.equal((await fetch(forged)).status, 400);
-    assert.equal((await fetch(new URL('/else', answer))).status, 404);
-    const page = await fetch(answer);
-    assert.equal(page.status, 200);
-    assert.match(await page.text(), /You are logged in/);
-    assert.equal((await login.ended).code, 0);
-  });
-
-  it('[ship 7] opens the browser that there is', async () => {
-    const env = newPerson();
-    const opened = join(folder, 'opened');
-    const browser = join(folder, 'browser.sh');
-    writeFileSync(browser, `#!/bin/sh\nprintf %s "$1" > '${opened}'\n`);
-    chmodSync(browser, 0o755);
-    const login = beginLogin([running.url], { env: { ...env, BROWSER: browser } });
-    const address = await login.address;
-    await eventually(() => assert.equal(readFileSync(opened, 'utf8'), address));
-    await fetch(await signInPerson(address));
-    assert.equal((await login.ended).code, 0);
-  });
-
   it('[ship 7] ends with the reason when the person cancels', async () => {
     const login = beginLogin([running.url], { env: newPerson() });
     const cancelled = new URL(new URL(await login.address).searchParams.get('redirect_uri') ?? '');
@@ -162,24 +135,6 @@ describe('toolhost login', () => {
     const ended = await list(other);
     assert.equal(ended.code, 1);
     assert.match(ended.stderr, /the login of the profile "default" has ended; log in again with: .*login --profile/);
-  });
-
-  it('[ship 7] ends the login that another one of the same profile replaces', async () => {
-    const env = await loggedIn();
-    const first = stored(env).profiles.default?.access_token ?? '';
-    assert.equal((await logInWithCommand([], { env })).code, 0);
-    assert.equal((await running.rest('GET', '/servers', { key: first })).status, 401);
-    assert.equal((await list(env)).code, 0);
-  });
-
-  it('[ship 7] asks for less with --read-only', async () => {
-    const env = await loggedIn('--read-only');
-    assert.equal((await list(env)).code, 0);
-    const file = join(folder, 'never.json');
-    writeFileSync(file, JSON.stringify({ name: 'Never', slug: 'never', tools: [] }));
-    const refused = await toolhost(['servers', 'create', file], { env });
-    assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /needs the scope manage:write; the credential has manage:read/);
   });
 
   it('[ship 7] stores an API key from standard input', async () => {
@@ -264,21 +219,5 @@ describe('toolhost login', () => {
     } finally {
       await second.stop();
     }
-  });
-
-  it('[ship 7] keeps the tokens of a service that is down', async () => {
-    const service = await startToolhost();
-    const env = newPerson();
-    assert.equal((await logInWithCommand([service.url], { env })).code, 0);
-    await service.stop();
-    const down = await list(env);
-    assert.deepEqual([down.code, /nothing answers at/.test(down.stderr)], [1, true]);
-    const out = await toolhost(['logout'], { env });
-    assert.deepEqual([out.code, /cannot be reached: .*nothing was removed/.test(out.stderr)], [1, true], out.stderr);
-    assert.ok(stored(env).profiles.default);
-    assert.equal((await toolhost(['logout', '--local'], { env })).code, 0);
-    assert.deepEqual(stored(env).profiles, {});
-    const again = await beginLogin([service.url], { env }).ended;
-    assert.deepEqual([again.code, /cannot be reached/.test(again.stderr)], [1, true]);
   });
 });

@@ -45,7 +45,7 @@ describe('what the command line writes to a terminal', () => {
   const at = '2026-11-22T10:00:00.000Z';
 
   it('[ship 7] has no commands for it in refusals of a service', async () => {
-    for (const status of [400, 401, 403, 404, 409, 429, 500, 503]) {
+    for (const status of [400, 500]) {
       answer = { status, body: { detail: evil, problems: [{ path: evil, message: evil }] } };
       const ended = await run(['servers', 'list']);
       assert.equal(ended.code, 1);

@@ -15,7 +15,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
   const serve = (slug: string) => {
     const [tool] = dashboard.config(slug).tools as Json[];
     const tools = ['read', 'write'].map((name) => ({ ...tool, name, input_schema: {} }));
-    return dashboard.toolhost.createServer(dashboard.config(slug, { authentication: { type: 'Bearer' }, tools }));
+    return dashboard.toolhost.createServer(dashboard.config(slug, { tools }));
   };
   const enabled = (page: Page, name: string) => page.getByRole('switch', { name: `Agents get ${name}`, exact: true });
   const listed = async (slug: string) => {

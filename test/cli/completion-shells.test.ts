@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { promisify } from 'node:util';
+import { needProgram } from '../support/browser/debian-program.ts';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { binary } from '../support/toolhost/toolhost-command.ts';
+
+const run = promisify(execFile);
+
+describe('completion in a shell', () => {
+  let running: TestToolhost;
+  let folder: string;
+  let env: Record<string, string>;
+  before(async () => {
+    running = await startToolhost();
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-completion-'));
+    symlinkSync(binary, join(folder, 'toolhost'));
+    env = {
+      PATH: `${folder}:${process.env.PATH}`,
+      HOME: folder,
+      TOOLHOST_URL: running.url,
+      TOOLHOST_API_KEY: await running.key(),
+    };
+    await running.createServer(serverAt('things', 'https://api.example.com'));
+  });
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await running.stop();
+  });
+
+  /** What bash would offer after these words, of which the last one is being typed. */
+  async function bash(...words: string[]): Promise<{ words: string[]; files: boolean }> {
+    const script = `
+      compopt() { files=1; }
+      source <(toolhost completion bash)
+      COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); files=0
+      _toolhost toolhost
+      printf '%s\\n' "$files" "\${COMPREPLY[@]}"`;
+    const { stdout, stderr } = await run('bash', ['--norc', '-c', script, 'bash', 'toolhost', ...words], { env });
+    assert.equal(stderr, '');
+    const [files, ...found] = stdout.trimEnd().split('\n');
+    return { files: files === '1', words: found.filter((word) => word !== '').toSorted() };
+  }
+
+  it('[ship 7] works in bash', async () => {
+    // A busy machine may not answer within the time that completion waits; like a person, this presses Tab again.
+    await eventually(async () => {
+      assert.deepEqual(await bash('ver'), { words: ['verify', 'versions'], files: false });
+      // bash takes `=` for a word of its own.
+      const choices = { words: ['unavailable', 'unreachable'], files: false };
+      assert.deepEqual(await bash('calls', '--outcome', '=', 'un'), choices);
+      assert.deepEqual(await bash('servers', 'create', ''), { words: [], files: true });
+      assert.deepEqual(await bash('servers', 'get', 'th'), { words: ['things'], files: false });
+    });
+  });
+
+  it('[ship 7] works in zsh', async () => {
+    const zsh = await needProgram(['/usr/bin/zsh', '/bin/zsh'], 'zsh');
+    const script = `
+      compdef() { :; }; _describe() { print -l -- "\${(@P)4}"; }; _files() { print FILES; }
+      source <(toolhost completion zsh)
+      words=(toolhost ver); CURRENT=2; _toolhost
+      words=(toolhost servers create ''); CURRENT=4; _toolhost`;
+    const file = join(folder, 'script.zsh');
+    writeFileSync(file, script);
+    await eventually(async () => {
+      const { stdout } = await run(zsh, ['-f', file], { env });
+      assert.match(stdout, /^versions:.*\nverify:.*\nFILES\n$|^verify:.*\nversions:.*\nFILES\n$/);
+    });
+  });
+
+  it('[ship 7] works in fish', async () => {
+    const fish = await needProgram(['/usr/bin/fish', '/opt/homebrew/bin/fish'], 'fish');
+    const script = 'toolhost completion fish | source; complete -C "toolhost servers get th"';
+    // As in bash, a busy machine may not answer in time.
+    await eventually(async () => {
+      const { stdout } = await run(fish, ['--no-config', '-c', script], { env });
+      assert.match(stdout, /^things\tthings$/m);
+    });
+  });
+});

@@ -1,0 +1,306 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import type { Check } from '../../src/doctor/check.ts';
+import { examine } from '../support/toolhost/doctor-command.ts';
+import { type Fault, json, startForeignMcpServer } from '../support/upstreams/foreign-mcp-server.ts';
+import { at, fields, method, result } from '../support/upstreams/mcp-faults.ts';
+
+const rightToken = 'the-right-token';
+
+const tool = (more: object) => ({ name: 'only', description: 'Does it.', inputSchema: { type: 'object' }, ...more });
+
+type Broken = [name: string, fault: Fault, id: string, status: Check['status'], detail: RegExp];
+
+const broken: Broken[] = [
+  [
+    'redirects',
+    at('mcp', () => ({ status: 307, headers: { location: '/elsewhere' } })),
+    'reach',
+    'problem',
+    /redirect \(307\) to .*\/elsewhere/,
+  ],
+  [
+    'answers with a page',
+    at('mcp', () => ({ status: 200, headers: { 'content-type': 'text/html' }, body: '<p>' })),
+    'reach',
+    'problem',
+    /text\/html/,
+  ],
+  ['is not there', at('mcp', () => json(404, {})), 'reach', 'problem', /404/],
+  ['takes no POST', at('mcp', () => json(405, {})), 'reach', 'problem', /405/],
+  ['refuses with 403', at('mcp', () => json(403, {})), 'reach', 'problem', /403/],
+  ['insists on another Accept', at('mcp', () => json(406, {})), 'reach', 'problem', /406/],
+  ['fails', at('mcp', () => json(500, {})), 'reach', 'problem', /500/],
+  [
+    'challenges without Bearer',
+    at('mcp', (usual) => (usual.status === 401 ? json(401, {}) : undefined)),
+    'challenge',
+    'problem',
+    /WWW-Authenticate/,
+  ],
+  ['names metadata that is not there', at('resource', () => json(404, {})), 'resource_metadata', 'problem', /404/],
+  [
+    'names another resource',
+    fields('resource', { resource: 'https://other.example/mcp' }),
+    'resource_metadata',
+    'problem',
+    /other\.example/,
+  ],
+  [
+    'names no authorization server',
+    fields('resource', { authorization_servers: [] }),
+    'resource_metadata',
+    'problem',
+    /no authorization server/,
+  ],
+  [
+    'has an authorization server without metadata',
+    at('issuer', () => json(404, {})),
+    'server_metadata',
+    'problem',
+    /404/,
+  ],
+  [
+    'has another issuer',
+    fields('issuer', { issuer: 'https://other.example' }),
+    'server_metadata',
+    'problem',
+    /other\.example/,
+  ],
+  [
+    'announces no PKCE',
+    fields('issuer', { code_challenge_methods_supported: undefined }),
+    'server_metadata',
+    'problem',
+    /PKCE/,
+  ],
+  [
+    'lacks a token endpoint',
+    fields('issuer', { token_endpoint: undefined }),
+    'server_metadata',
+    'problem',
+    /token_endpoint/,
+  ],
+  [
+    'has endpoints on plain http',
+    fields('issuer', { token_endpoint: 'http://auth.example/token' }),
+    'server_metadata',
+    'problem',
+    /https/,
+  ],
+  [
+    'takes no registration',
+    fields('issuer', { registration_endpoint: undefined }),
+    'registration',
+    'problem',
+    /registration_endpoint/,
+  ],
+  [
+    'refuses registration',
+    at('register', () => json(400, { error: 'invalid_client_metadata' })),
+    'register',
+    'problem',
+    /400 invalid_client_metadata/,
+  ],
+  [
+    'registers clients that have expired',
+    fields('register', { client_secret: 's', client_secret_expires_at: 1 }),
+    'register',
+    'problem',
+    /expired/,
+  ],
+  [
+    'gives a method without a secret',
+    fields('register', { token_endpoint_auth_method: 'client_secret_basic' }),
+    'register',
+    'problem',
+    /no secret/,
+  ],
+  [
+    'refuses loopback addresses of clients',
+    at('register', (_, { body }) =>
+      body.includes('33418') ? json(400, { error: 'invalid_redirect_uri' }) : undefined,
+    ),
+    'redirect_uris',
+    'problem',
+    /VS Code \(400 invalid_redirect_uri\)/,
+  ],
+  [
+    'forgets clients',
+    at('authorize', () => json(400, { error: 'invalid_client' })),
+    'authorize',
+    'problem',
+    /invalid_client/,
+  ],
+  [
+    'does not require PKCE',
+    at('authorize', () => ({ status: 302, headers: { location: '/login' } })),
+    'pkce',
+    'problem',
+    /without PKCE/,
+  ],
+  [
+    'redirects to anybody',
+    at('authorize', (_, { request }) => ({
+      status: 302,
+      headers: { location: new URL(request.url ?? '', 'http://x').searchParams.get('redirect_uri') ?? '' },
+    })),
+    'redirect_uri',
+    'problem',
+    /anybody/,
+  ],
+  [
+    'has a page at its token endpoint',
+    at('token', () => ({ status: 404, headers: { 'content-type': 'text/html' }, body: '<p>' })),
+    'token_endpoint',
+    'problem',
+    /404 and text\/html/,
+  ],
+  [
+    'forgets clients at its token endpoint',
+    at('token', () => json(401, { error: 'invalid_client' })),
+    'token_endpoint',
+    'problem',
+    /does not know/,
+  ],
+  ['takes any code', at('token', () => json(200, { access_token: 'x' })), 'token_endpoint', 'problem', /200/],
+  [
+    'answers expired tokens with 403',
+    at('mcp', (_, { request }) => (request.headers.authorization?.includes('made-up') ? json(403, {}) : undefined)),
+    'expired_token',
+    'problem',
+    /403/,
+  ],
+  [
+    'has no CORS',
+    at('issuer', (usual) => ({
+      ...usual,
+      headers: { ...usual.headers, 'access-control-allow-origin': 'https://own.example' },
+    })),
+    'cors',
+    'warning',
+    /oauth-authorization-server/,
+  ],
+  [
+    'announces no tools',
+    result('initialize', { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: { name: 'x' } }),
+    'handshake',
+    'problem',
+    /tools/,
+  ],
+  [
+    'refuses the end of the handshake',
+    method('notifications/initialized', () => json(400, {})),
+    'notification',
+    'problem',
+    /400/,
+  ],
+  ['has no list of tools', result('tools/list', {}), 'tool_list', 'problem', /without tools/],
+  [
+    'repeats a cursor',
+    result('tools/list', { tools: [], nextCursor: 'again' }),
+    'tool_list',
+    'problem',
+    /repeats a cursor/,
+  ],
+  [
+    'has a tool without a schema',
+    result('tools/list', { tools: [tool({ inputSchema: null })] }),
+    'tool_list',
+    'problem',
+    /only/,
+  ],
+  [
+    'has tools of the same name',
+    result('tools/list', { tools: [tool({}), tool({})] }),
+    'tool_list',
+    'problem',
+    /same name/,
+  ],
+  [
+    'has a name that models refuse',
+    result('tools/list', { tools: [tool({ name: 'a.b' })] }),
+    'tool_names',
+    'warning',
+    /a\.b/,
+  ],
+  [
+    'has a combinator at the root',
+    result('tools/list', { tools: [tool({ inputSchema: { type: 'object', anyOf: [{}] } })] }),
+    'tool_schemas',
+    'warning',
+    /root/,
+  ],
+  [
+    'has an argument that Claude refuses',
+    result('tools/list', { tools: [tool({ inputSchema: { type: 'object', properties: { 'a[b]': {} } } })] }),
+    'tool_schemas',
+    'warning',
+    /names have characters/,
+  ],
+  [
+    'has tools without hints',
+    result('tools/list', { tools: [tool({ annotations: { readOnlyHint: true } })] }),
+    'tool_hints',
+    'warning',
+    /ChatGPT.*only/,
+  ],
+  [
+    'has an output schema of a list',
+    result('tools/list', { tools: [tool({ outputSchema: { type: 'array' } })] }),
+    'tool_list',
+    'problem',
+    /output schema.*only/,
+  ],
+  [
+    'has a name that is too long with that of the server',
+    result('tools/list', { tools: [tool({ name: 'a'.repeat(64) })] }),
+    'tool_names',
+    'warning',
+    /Claude Code takes 64.*Cursor takes 60.*Goose takes 64.*LibreChat takes 64/,
+  ],
+  [
+    'has a name that no model takes',
+    result('tools/list', { tools: [tool({ name: 'a'.repeat(65) })] }),
+    'tool_names',
+    'warning',
+    /ChatGPT takes 64/,
+  ],
+  [
+    'has more tools than Windsurf takes',
+    result('tools/list', { tools: Array.from({ length: 101 }, (_, n) => tool({ name: `t${n}` })) }),
+    'tool_count',
+    'warning',
+    /Windsurf 100/,
+  ],
+  ['fails for newer clients', method('server/discover', () => json(500, {})), 'modern', 'problem', /500/],
+];
+
+describe('toolhost doctor', () => {
+  it('[ship 6] reads an answer behind many messages in an event stream, however it is cut', async () => {
+    const before = `data: {"jsonrpc":"2.0","method":"notifications/message","params":{}}\r\n\r\n`.repeat(150_000);
+    const server = await startForeignMcpServer(
+      method('tools/list', ({ body }) => ({
+        status: 200,
+        headers: { 'content-type': 'text/event-stream' },
+        body: `${before}event: message\r\ndata: ${JSON.stringify(body)}\r\n\r\n`,
+      })),
+    );
+    const { checks } = await examine(server.address, rightToken);
+    await server.close();
+    const remarks = checks.filter(({ status }) => status !== 'ok').map(({ id }) => id);
+    assert.deepEqual(remarks, ['address']);
+  });
+
+  for (const [name, fault, id, status, detail] of broken) {
+    it(`[ship 6] says of a server that ${name} what is wrong`, async () => {
+      const server = await startForeignMcpServer(fault);
+      const examined = await examine(server.address, rightToken);
+      await server.close();
+      const found = examined.checks.find((check) => check.id === id);
+      assert.equal(found?.status, status, JSON.stringify(examined.checks, undefined, 1));
+      assert.match(found.detail, detail);
+      assert.equal(examined.code, examined.checks.some((check) => check.status === 'problem') ? 1 : 0);
+    });
+  }
+});

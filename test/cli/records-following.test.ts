@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { eventually } from '../support/eventually.ts';
+import { beginFollowing } from '../support/toolhost/follow-command.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { binary } from '../support/toolhost/toolhost-command.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const withinMs = 30_000;
+
+describe('a command that follows calls', () => {
+  let running: TestToolhost;
+  let upstream: RecordingUpstream;
+  let env: Record<string, string>;
+  let dataDir: string;
+  let port: string;
+  const start = async () => {
+    running = await startToolhost({ egress: [upstream.port], dataDir, env: { PORT: port } });
+  };
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-records-'));
+    port = String(await freePort());
+    await start();
+    env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+    await running.createServer(serverAt('things', upstream.url));
+    await running.callTool('things', 'some-token', 'get');
+  });
+  after(async () => {
+    await running.stop();
+    await upstream.close();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  it('[ship 7] ends without a word when its reader ends', async () => {
+    const pipe = spawn('bash', ['--norc', '-o', 'pipefail', '-c', `'${binary}' calls --follow --limit 1 | head -n 1`], {
+      env: { PATH: process.env.PATH ?? '', ...env },
+    });
+    const ended = once(pipe, 'close');
+    let isOver = false;
+    void ended.then(() => {
+      isOver = true;
+    });
+    const stderr = text(pipe.stderr);
+    await eventually(async () => {
+      await running.callTool('things', 'some-token', 'get');
+      assert.ok(isOver);
+    }, withinMs);
+    assert.deepEqual([(await ended)[0], await stderr], [0, '']);
+  });
+
+  it('[ship 7] goes on when the service comes back, without losing or repeating a call', async () => {
+    const following = beginFollowing(['calls', '--json', '--limit', '1'], env);
+    await eventually(() => assert.equal(following.lines().length, 1), withinMs);
+    await running.stop();
+    await eventually(() => assert.match(following.notes(), /nothing answers at .*; trying again/), withinMs);
+    await start();
+    await running.callTool('things', 'some-token', 'get');
+    await eventually(() => assert.equal(following.lines().length, 2), withinMs);
+    assert.equal(new Set(following.ids()).size, 2);
+    assert.equal((await following.end()).code, 0);
+  });
+});
