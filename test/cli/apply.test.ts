@@ -53,29 +53,6 @@ describe('toolhost apply', () => {
   /** A slug of this test. */
   const own = (name: string) => `${name}-${count}`;
 
-  it('applies views, compares them by name, and takes back what it exports [agent 2]', async () => {
-    const tools = ['one', 'two'].map((name) => ({ ...toolAt(upstream), name }));
-    const views = (text: string) => ({ desk: { description: text, tools: ['one'] }, all: { tools: ['one', 'two'] } });
-    const config = (text: string) => ({ ...serverAt('viewed', upstream), tools, views: views(text) });
-    const path = file('viewed.yaml', config('First.'));
-    assert.deepEqual(results(await apply([path, '--yes', '--json'])), [['viewed', 'created']]);
-    assert.deepEqual(results(await apply([path, '--yes', '--json'])), [['viewed', 'same']]);
-    file('viewed.yaml', config('Second.'));
-    const [changed] = report(await apply([path, '--yes', '--json'])).servers;
-    assert.deepEqual(
-      changed?.changes.map((change) => change.path),
-      ['views.desk.description'],
-    );
-    const exported = await run(['export', 'viewed']);
-    assert.equal(exported.code, 0, exported.stderr);
-    assert.match(exported.stdout, /views:/);
-    const back = file('exported.yaml', exported.stdout);
-    assert.deepEqual(results(await apply([back, '--yes', '--json'])), [['viewed', 'same']]);
-    file('viewed.yaml', { ...config('Third.'), views: { desk: { tools: ['three'] } } });
-    const [problem] = report(await apply([path, '--yes', '--json'])).problems;
-    assert.match(`${problem?.path}: ${problem?.message}`, /^views\.desk\.tools\[0\]: the server has no tool "three"/);
-  });
-
   it('[imp 6] creates and changes what files describe, and does nothing the second time', async () => {
     const [a, b, c] = [own('a'), own('b'), own('c')];
     file('one.yaml', serverAt(a, upstream), serverAt(b, upstream));

@@ -35,27 +35,6 @@ describe('answers that come late', { concurrency: 2 }, () => {
   });
   after(() => dashboard?.stop());
 
-  it('[find D1] keep what was said of the parts that have not changed', async () => {
-    await dashboard.at('/servers/new?from=form', async (page) => {
-      await field(page, 'Name').fill('Parts');
-      await field(page, 'Slug').fill('Not a slug');
-      await button(page, 'Create server').click();
-      await saysAtField(field(page, 'Tool name'), /allowed/);
-      await saysAtField(field(page, 'Slug'), /found "Not a slug"/i);
-      const checks = await holdAnswers(page, 'POST', '/api/v1/check');
-      await field(page, 'Description').fill('Another part');
-      const check = await checks.next();
-      await saysAtField(field(page, 'Slug'), /found "Not a slug"/i);
-      await field(page, 'Tool name').fill('read');
-      await saysAtField(field(page, 'Slug'), /found "Not a slug"/i);
-      await saysAtField(field(page, 'URL'), /being checked/i);
-      await check();
-      await saysAtField(field(page, 'URL'), /being checked/i);
-      await checks.stop();
-      await saysAtField(field(page, 'URL'), /allowed: at least 1 character/);
-    });
-  });
-
   it('[find D1] whatever is typed, and in whatever order the answers come', async () => {
     const text = fc.constantFrom('Not a slug', 'Nor this', 'neither-', 'x', '', 'good-slug', 'another-good-slug');
     const step = fc.record({ text, isSaved: fc.boolean(), answers: fc.nat(3) });

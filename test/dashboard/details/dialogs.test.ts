@@ -1,14 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import {
-  alert,
-  button,
-  choose,
-  type Dashboard,
-  field,
-  saysAtField,
-  startDashboard,
-} from '../../support/browser/dashboard.ts';
+import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
 
 describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -33,26 +25,6 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
       await button(dialog, 'Create key').click();
       await saysAtField(field(dialog, 'Name'), /at most 100/);
       assert.equal((await field(dialog, 'Name').inputValue()).length, 300);
-    });
-  });
-
-  it('is told at the fields of a secret', async () => {
-    await create('with-secret');
-    await dashboard.at('/servers/with-secret/secrets', async (page) => {
-      const value = page.locator('input[type=password]');
-      await button(page, 'Store secret').click();
-      await saysAtField(field(page, 'Secret name'), /which secret/);
-      await saysAtField(value, /paste the value/);
-      await field(page, 'Secret name').fill('not a name');
-      await value.fill('of the secret');
-      await button(page, 'Store secret').click();
-      await saysAtField(field(page, 'Secret name'), /allowed/);
-      assert.equal(await value.inputValue(), 'of the secret');
-      await field(page, 'Secret name').fill('A_NAME');
-      await value.fill('x'.repeat(20_000));
-      await button(page, 'Store secret').click();
-      await saysAtField(value, /at most/);
-      assert.equal((await value.inputValue()).length, 20_000);
     });
   });
 
@@ -97,23 +69,6 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
       await button(dialog, 'Delete server').click();
       await page.waitForURL(/\/servers$/);
       assert.equal((await dashboard.toolhost.rest('GET', '/servers/not-deleted')).status, 404);
-    });
-  });
-
-  it('is told when a version cannot be restored, and trying again helps', async () => {
-    await create('restored');
-    const change = (description: string) =>
-      dashboard.toolhost.rest('PATCH', '/servers/restored', { body: { description } });
-    await change('Second.');
-    await dashboard.at('/servers/restored/versions', async (page) => {
-      await button(page, 'Restore version 1').click();
-      await change('Third.');
-      const dialog = page.getByRole('dialog');
-      await button(dialog, 'Restore').click();
-      await alert(page, 'version 3').waitFor();
-      await dialog.getByText('Third.').waitFor();
-      await button(dialog, 'Restore').click();
-      await page.getByText('Version 4', { exact: true }).waitFor();
     });
   });
 });

@@ -128,42 +128,6 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     });
   });
 
-  it('[conf 1] a text of a file may name an argument, and a problem is shown at it', async () => {
-    const { toolhost } = dashboard;
-    const input_schema = { file: { type: 'string', content: 'base64' }, name: { type: 'string' } };
-    const tool = {
-      name: 'run',
-      description: 'Runs the upload of this test.',
-      method: 'POST',
-      url: 'https://api.example.com/files',
-    };
-    await toolhost.createServer({
-      name: 'Named',
-      slug: 'named',
-      tools: [{ ...tool, input_schema, body: 'multipart' }],
-    });
-    await dashboard.at('/servers/named', async (page) => {
-      await button(page, 'More about file').click();
-      await button(page, 'How it is sent').click();
-      await field(page, 'File name of file').fill(':nam');
-      await button(page, 'Save').click();
-      await page
-        .getByText(/did you mean `?name/)
-        .first()
-        .waitFor();
-      await field(page, 'File name of file').fill(':name');
-      await button(page, 'Save').click();
-      await toasted(page, 'Saved as version 2');
-    });
-    const { body } = await toolhost.rest('GET', '/servers/named');
-    const [stored] = (body.config as Json).tools as Json[];
-    assert.deepEqual((stored?.input_schema as Json | undefined)?.file, {
-      type: 'string',
-      content: 'base64',
-      file_name: { argument: 'name' },
-    });
-  });
-
   it('[conf 5] headers, redirects and a pattern are set in the form, and a problem stands at its field', async () => {
     const { toolhost } = dashboard;
     const tool = {

@@ -165,46 +165,4 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
       }
     });
   });
-
-  it('says of every empty list what leads to the first entry', async () => {
-    const person = { name: 'New', workspace: 'wsp_new' };
-    await dashboard.at(
-      '/servers',
-      async (page) => {
-        await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
-        for (const start of ['From an example', 'From the worked example', 'From JSON', 'By hand'])
-          await page.getByText(start).waitFor();
-        for (const [path, title] of [
-          ['/keys', 'No API keys yet'],
-          ['/calls', 'No calls'],
-          ['/audit', 'Nothing has been changed yet'],
-        ] as const) {
-          await page.goto(path);
-          await page.getByRole('heading', { name: title }).waitFor();
-        }
-      },
-      { person },
-    );
-    await dashboard.at('/servers/felt/secrets', async (page) => {
-      await page.getByRole('heading', { name: 'No secrets' }).waitFor();
-      await page.goto('/calls?tool=none');
-      await page.getByText('None fit the filter and the time.').waitFor();
-    });
-  });
-
-  it('moves nothing for who wants no motion', async () => {
-    await dashboard.at(
-      '/servers/felt',
-      async (page) => {
-        await loaded(page);
-        await button(page, 'Advanced').click();
-        await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
-        const moving = `document.getAnimations().filter((a) => a.effect.getComputedTiming().duration > 1).length`;
-        assert.equal(await page.evaluate(moving), 0);
-        await page.goto('/servers');
-        assert.equal(await page.evaluate(moving), 0);
-      },
-      { options: { reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } } },
-    );
-  });
 });

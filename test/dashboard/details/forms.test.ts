@@ -44,24 +44,6 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
-  it('is told at the JSON where there is no form beside it, and its place is selected', async () => {
-    await dashboard.at('/servers/new?from=json', async (page) => {
-      await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-      const typed = JSON.stringify(
-        { ...dashboard.config('in-json'), tools: [{ name: 'ok' }, { url: 'nowhere' }] },
-        null,
-        2,
-      );
-      await json.fill(typed);
-      await saysAtField(json, /tools\[\d\]\.\w+: /i);
-      await button(page, 'tools[1].url').click();
-      await eventually(async () => assert.equal(await page.evaluate(selected), '"url"'));
-      assert.equal(await json.inputValue(), typed);
-    });
-  });
-  const selected = `(({ value, selectionStart, selectionEnd }) => value.slice(selectionStart, selectionEnd))(document.activeElement)`;
-
   it('is told that a slug is taken before anything is sent', async () => {
     await create('taken-before');
     await dashboard.at('/servers/new?from=json', async (page) => {
@@ -98,28 +80,6 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
       await button(page, 'Create server').click();
       assert.equal(await field(page, 'Extra parameters').inputValue(), '{"audience": ');
       assert.equal(await field(page, 'Token URL').inputValue(), 'http://id.example/token');
-    });
-  });
-
-  it('is told at the arguments and headers of a tool', async () => {
-    await create('rows');
-    await dashboard.at('/servers/rows', async (page) => {
-      await field(page, 'Name of argument 1').fill('two words');
-      await button(page, 'Add a header').click();
-      await field(page, 'Name of header 1').fill('Host');
-      await field(page, 'Value of header 1').fill('other.example');
-      await button(page, 'Save').click();
-      await saysAtField(field(page, 'Name of argument 1'), /not an argument name/i);
-      await field(page, 'Name of argument 1').fill('count');
-      await saysAtField(field(page, 'Value of header 1'), /set by the service/);
-      await field(page, 'Name of header 1').fill('Accept');
-      await button(page, 'Add a header').click();
-      await field(page, 'Name of header 2').fill('Accept');
-      await field(page, 'Value of header 2').fill('text/plain');
-      await saysAtField(field(page, 'Name of header 2'), /is there twice/);
-      await button(page, 'Save').click();
-      await page.getByRole('button', { name: 'tools[0].headers', exact: true }).waitFor();
-      assert.equal(await field(page, 'Value of header 2').inputValue(), 'text/plain');
     });
   });
 

@@ -59,16 +59,6 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
     element: unknown,
   ) => boolean;
 
-  it('leads to the page with the first stop', async () => {
-    await dashboard.at('/servers', async (page) => {
-      await page.getByRole('heading', { level: 1, name: 'Servers' }).waitFor();
-      await page.keyboard.press('Tab');
-      assert.equal(await page.locator(':focus').textContent(), 'Skip to the page');
-      await page.keyboard.press('Enter');
-      await eventually(async () => assert.equal(await page.locator(':focus').getAttribute('id'), 'main'));
-    });
-  });
-
   it('creates a server, tries it and finds it in the list', async () => {
     const use = async (page: Page) => {
       await tabTo(page, page.getByRole('link', { name: 'New server' }));
@@ -119,26 +109,6 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
       await eventually(async () => assert.equal(await opener.evaluate(isFocused), true));
     };
     await dashboard.at('/keys', use, { options });
-  });
-
-  it('moves a tool in the list with its buttons', async () => {
-    const { toolhost, config } = dashboard;
-    const [tool] = config('ordered').tools as { name: string }[];
-    await toolhost.createServer(config('ordered', { tools: [tool, { ...tool, name: 'write' }] }));
-    const use = async (page: Page) => {
-      await tabTo(page, button(page, 'Move write up'));
-      await page.keyboard.press('Enter');
-      await tabTo(page, button(page, 'Save'));
-      await page.keyboard.press('Enter');
-      await page.getByText('Everything is saved').waitFor();
-      const { body } = await toolhost.rest('GET', '/servers/ordered');
-      const { tools } = body.config as { tools: { name: string }[] };
-      assert.deepEqual(
-        tools.map(({ name }) => name),
-        ['write', 'read'],
-      );
-    };
-    await dashboard.at('/servers/ordered', use, { options });
   });
 
   it('shows where the focus is, at every stop', async () => {

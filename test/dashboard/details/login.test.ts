@@ -2,8 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { launchChromium } from '../../support/browser/chromium.ts';
-import { button, contextOf, field, type Person, watch } from '../../support/browser/dashboard.ts';
-import { eventually } from '../../support/eventually.ts';
+import { button, contextOf, type Person, watch } from '../../support/browser/dashboard.ts';
 import { type HonestProvider, password, startHonestProvider } from '../../support/oauth/honest-provider.ts';
 import { type Json, startToolhost, type TestToolhost } from '../../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../../support/upstreams/recording-upstream.ts';
@@ -164,49 +163,6 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
       await said(page, 'Waiting for the login in the new tab').waitFor({ state: 'hidden' });
       assert.equal(await button(page, 'Try the login').isEnabled(), true);
     });
-  });
-
-  it('runs with what is stored, and is not for viewers', async () => {
-    await serve('unsaved');
-    await at('/servers/unsaved', async (page) => {
-      await field(page, 'Client id').fill('another');
-      await page.getByText('Save your changes first').waitFor();
-      assert.equal(await button(page, 'Try the login').isDisabled(), true);
-      await button(page, 'Discard').click();
-      await eventually(async () => assert.equal(await button(page, 'Try the login').isEnabled(), true));
-    });
-    await at(
-      '/servers/unsaved/connect',
-      async (page) => {
-        await page.getByText('Viewers cannot try the login.').waitFor();
-        assert.equal(await button(page, 'Try the login').isDisabled(), true);
-      },
-      { name: 'Vera', role: 'viewer' },
-    );
-  });
-
-  it('works under every name of this machine, and where the browser opens no tab by itself', async () => {
-    await serve('blocked');
-    const origin = toolhost.url.replace('127.0.0.1', 'localhost');
-    const context = await contextOf(browser, toolhost, { name: 'Anna' });
-    context.setDefaultTimeout(patienceMs);
-    try {
-      const [cookie] = await context.cookies();
-      await context.addCookies([{ name: 'toolhost-session', value: cookie?.value ?? '', url: origin }]);
-      await context.addInitScript('window.open = () => null');
-      const page = await context.newPage();
-      await page.goto(`${origin}/servers/blocked/connect`);
-      await button(page, 'Try the login').click();
-      const opened = context.waitForEvent('page');
-      await page.getByRole('link', { name: 'Open the login' }).click();
-      const tab = await opened;
-      await logIn(tab);
-      await said(tab, 'The login works').waitFor();
-      assert.equal(tab.url(), `${origin}/login-check`);
-      await said(page, 'The login works').waitFor();
-    } finally {
-      await context.close();
-    }
   });
 
   it('takes no answer that this page did not ask for', async () => {
