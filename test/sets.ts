@@ -51,7 +51,6 @@ const onlyInWhole: readonly string[] = [
   'price/',
   'replicas/',
   'request/foreign-text.test.ts',
-  'shipping/',
   'shipping/backup-moves.test.ts',
   'shipping/bench.test.ts',
   'shipping/built-site.test.ts',

@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict';
+import { cpSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
+import { sql } from 'kysely';
+import { readBackupFile } from '../../src/app/backups/backup-file.ts';
 import type { ReadBackup } from '../../src/app/backups/backups.ts';
+import { importTables } from '../../src/store/backup/import-tables.ts';
+import { openEmptyPostgres, openEmptySqlite } from '../../src/store/backup/table-target.ts';
+import { readMigrations } from '../../src/store/engine/migration-files.ts';
 import { root } from '../files.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { backupRows } from '../support/store/backup-text.ts';
 import { startPgBouncer } from '../support/store/pgbouncer.ts';
+import { migrationsFolder } from '../support/store/usual-options.ts';
 import { type BackupWorld, startBackupWorld } from '../support/toolhost/backup-world.ts';
 import { runScript } from '../support/toolhost/run-script.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
@@ -38,16 +45,39 @@ describe('backups that move a service', () => {
     ]);
   });
 
-  it('[ship 3] with a part of a millisecond, which SQLite stores, is restored whole', async () => {
-    const env = await world.newDatabase('sqlite');
-    const running = await world.serve(env);
-    const row = { server_id: 's', hash: 'h', agreement: 'a', expires_at: Date.now() + 3_599_123.4 };
-    await running.running.app.runner.db.insertInto('handed_out_tokens').values(row).execute();
-    await world.stop(running);
-    const again = await world.backupOf(await world.restored('postgres', await world.backupOf(env)));
-    const kept = [row.server_id, row.hash, row.agreement, Math.floor(row.expires_at)];
-    assert.deepEqual(backupRows(again).get('handed_out_tokens'), [JSON.stringify(kept)]);
-  });
+  for (const engine of ['sqlite', 'postgres'] as const) {
+    it(`[ship 3] of an older version is migrated when it is restored on ${engine}`, async () => {
+      const source = await world.newDatabase('sqlite');
+      await world.stop(await world.serve(source));
+      const file = await world.backupOf(source);
+      const newer = world.newPath('migrations');
+      cpSync(migrationsFolder, newer, { recursive: true });
+      writeFileSync(
+        join(newer, '9999-later.sql'),
+        "alter table workspaces add column colour text;\nupdate workspaces set colour = 'red';\n",
+      );
+      const { DATA_DIR = '', DATABASE_URL: url } = await world.newDatabase(engine);
+      const target =
+        url === undefined
+          ? await openEmptySqlite(join(DATA_DIR, 'toolhost.sqlite'))
+          : await openEmptyPostgres({ url, connections: 2, authorities: undefined });
+      try {
+        const options = { engine, files: readMigrations(newer), version: '9.9.9', now: () => 5 };
+        await importTables(target.db, readBackupFile(file), options);
+        const { rows } = await sql<{ colour: string }>`select colour from workspaces`.execute(target.db);
+        assert.deepEqual(new Set(rows.map(({ colour }) => colour)), new Set(['red']));
+        const applied = await target.db.selectFrom('migrations').selectAll().orderBy('name').execute();
+        assert.deepEqual(
+          applied.map(({ name }) => name),
+          readdirSync(newer).toSorted(),
+        );
+        assert.ok((applied[0]?.applied_at ?? 0) > 5);
+        assert.deepEqual([applied.at(-1)?.applied_at, applied.at(-1)?.version], [5, '9.9.9']);
+      } finally {
+        await target.close();
+      }
+    });
+  }
 
   it('[ship 3] is made and restored through PgBouncer in transaction mode', async () => {
     const [source, target] = [await world.newDatabase('postgres'), await world.newDatabase('postgres')];

@@ -38,7 +38,10 @@ export async function startBackupWorld(engines: readonly Engine[]): Promise<Back
   const newDatabase: BackupWorld['newDatabase'] = async (engine) => {
     const DATA_DIR = newPath('data');
     if (engine === 'sqlite') return { DATA_DIR };
-    return { DATA_DIR, DATABASE_URL: (await postgres?.createDatabase()) ?? assert.fail('PostgreSQL was not started') };
+    return {
+      DATA_DIR,
+      DATABASE_URL: (await postgres?.createDatabase('empty')) ?? assert.fail('PostgreSQL was not started'),
+    };
   };
   const done = async (args: readonly string[], env: Record<string, string>) => {
     const { code, stderr } = await toolhost(args, { env });
