@@ -2,8 +2,6 @@ import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { sql } from 'kysely';
-import { readBackupFile } from '../../src/app/backups/backup-file.ts';
 import type { ReadBackup } from '../../src/app/backups/backups.ts';
 import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
