@@ -259,7 +259,7 @@ describe('the house', () => {
   });
 
   it('[find A1] parses configurations in several turns, but for those that are known to be short', () => {
-    const short = ['gateway/hosted/server-reader.ts', 'store/servers/servers.ts'];
+    const short = ['gateway/hosted/hosted-servers.ts', 'store/servers/servers.ts'];
     const parsers = service
       .filter(({ text }) => /JSON\.parse\([^;]*as ServerConfig/.test(text))
       .map(({ path }) => path);

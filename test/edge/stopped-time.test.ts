@@ -7,7 +7,7 @@ import { describe, it } from 'node:test';
 import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import { afterRunning, runningNow } from '../../src/domain/work/running-time.ts';
 import { createSharedTime } from '../../src/domain/work/shared-time.ts';
-import { closeSilentConnections } from '../../src/edge/silent-connections.ts';
+import { closeSilentConnections } from '../../src/edge/client-connections.ts';
 import { eventually } from '../support/eventually.ts';
 import { startOneTool, textOf } from '../support/one-tool.ts';
 import { stopFor } from '../support/stop-for.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { startOfContent, textOfStart } from '../../src/gateway/answer/result-start.ts';
+import { startOfContent, textOfStart } from '../../src/gateway/answer/json-text-block.ts';
 
 const text = fc.array(fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('"', '\\', '\n', '\0', 'é', '😀')));
 

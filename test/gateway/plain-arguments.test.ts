@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Validator } from '@cfworker/json-schema';
 import fc from 'fast-check';
-import { plainCheck } from '../../src/gateway/arguments/plain-arguments.ts';
+import { plainCheck } from '../../src/gateway/arguments/validate-arguments.ts';
 
 const values = fc.oneof(
   fc.constantFrom('', 'a', 'é', '😀', '😀😀', 'ab', '\ud800', 'active', 'toString'),

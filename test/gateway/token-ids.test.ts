@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { createTokenIds } from '../../src/gateway/callers/token-ids.ts';
+import { createTokenIds } from '../../src/gateway/callers/recent-digests.ts';
 
 const minute = 60_000;
 const text = fc.string({ minLength: 1, maxLength: 8 });

@@ -10,7 +10,7 @@ import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
 import { AppError } from '../../src/errors.ts';
 import type { Called } from '../../src/gateway/callers/caller.ts';
 import { createKnownCallers } from '../../src/gateway/callers/known-callers.ts';
-import { createTokenIds } from '../../src/gateway/callers/token-ids.ts';
+import { createTokenIds } from '../../src/gateway/callers/recent-digests.ts';
 import { createCircuits, noteSuccess, windowMs } from '../../src/gateway/limits/circuits.ts';
 import { createClientDocuments } from '../../src/oauth/clients/client-document.ts';
 import { createUnsavedTokens } from '../../src/oauth/tokens/unsaved-tokens.ts';
@@ -164,7 +164,7 @@ describe('[find A6] what a process remembers', () => {
       // Slugs that do not exist are nobody's; for a second.
       'src/gateway/hosted/hosted-servers.ts',
       // In a server, by which it counts.
-      'src/gateway/hosted/view-memory.ts',
+      'src/gateway/hosted/hosted-server.ts',
       // Statements are ours.
       'src/store/engine/sqlite-file.ts',
     ]);
