@@ -1,5 +1,4 @@
-import { newGuesses } from '../domain/problems/did-you-mean.ts';
-import { nearest } from '../domain/problems/near-names.ts';
+import { nearest, newGuesses } from '../domain/problems/did-you-mean.ts';
 import { type Fields, objectOf, ok, problem, type Verdict, warning } from './check.ts';
 import type { CallToTry } from './examination.ts';
 import { type McpSession, post, resultOf, rpcOf } from './session.ts';

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config.ts';
 import { base62 } from '../domain/credentials/api-key.ts';
-import { createOwnHosts } from '../domain/http/own-hosts.ts';
-import { createServerHosts, type ServerHosts } from '../domain/http/server-hosts.ts';
+import { createOwnHosts, createServerHosts, type ServerHosts } from '../domain/http/own-hosts.ts';
 import type { Random } from '../domain/ids.ts';
 import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';

@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
-import { ownHostPath } from '../domain/http/server-hosts.ts';
+import { ownHostPath } from '../domain/http/own-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
 import type { Lookup, Party, SharedArrivals, Strangers } from '../domain/visit.ts';

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type FieldUse, mergeUses } from '../../src/domain/answer-fields/field-use.ts';
-import { keptBytes } from '../../src/domain/answer-fields/kept-bytes.ts';
 import { measureFields } from '../../src/domain/answer-fields/measure-fields.ts';
-import { proposeFields } from '../../src/domain/answer-fields/propose-fields.ts';
+import { keptBytes, proposeFields } from '../../src/domain/answer-fields/propose-fields.ts';
 import { fieldTree, keepFields } from '../../src/domain/json/response-fields.ts';
 import { parseDotPath } from '../../src/domain/json/response-transform.ts';
 

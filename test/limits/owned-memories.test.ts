@@ -161,10 +161,10 @@ describe('[find A6] what a process remembers', () => {
       'src/domain/work/owned-memory.ts',
       // On a thread, and without it a text is compiled again.
       'src/gateway/compiled-texts.ts',
-      // Slugs that do not exist are nobody's; for a second.
-      'src/gateway/hosted/hosted-servers.ts',
       // In a server, by which it counts.
       'src/gateway/hosted/hosted-server.ts',
+      // Slugs that do not exist are nobody's; for a second.
+      'src/gateway/hosted/hosted-servers.ts',
       // Statements are ours.
       'src/store/engine/sqlite-file.ts',
     ]);

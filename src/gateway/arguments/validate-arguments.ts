@@ -4,7 +4,6 @@ import { dotted } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { Fault } from '../../domain/schema/check-run.ts';
 import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
-import { declaredNames } from '../../domain/schema/declared-names.ts';
 import {
   allowedText,
   dependentText,
@@ -17,6 +16,7 @@ import {
 import { formatTest } from '../../domain/schema/formats.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { kindOf } from '../../domain/schema/keyword-tests.ts';
+import { declaredNames } from '../../domain/schema/schema-index.ts';
 import { Steps, stepsOfText } from '../../domain/work/steps.ts';
 import { type Problem, ToolFailure } from '../../errors.ts';
 

@@ -8,8 +8,7 @@ import {
   revisions,
   type ToolCall,
 } from '../../domain/mcp.ts';
-import { newGuesses } from '../../domain/problems/did-you-mean.ts';
-import { nearestOrAll } from '../../domain/problems/near-names.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { nextTurn, workFor } from '../../domain/work/next-turn.ts';

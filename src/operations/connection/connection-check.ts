@@ -1,8 +1,7 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { viewConfig } from '../../domain/config/view.ts';
-import { newGuesses } from '../../domain/problems/did-you-mean.ts';
-import { nearestOrAll } from '../../domain/problems/near-names.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { AppError } from '../../errors.ts';
 import { findGrants } from '../../store/logins/grants.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
