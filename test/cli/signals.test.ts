@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { whileSignalsWait } from '../../src/cli/profiles/signals.ts';
+import { whileSignalsWait } from '../../src/cli/profiles/credentials.ts';
 
 describe('work during which signals wait', () => {
   it('[ship 7] leaves one listener behind, however often a command that goes on renews its login', async () => {
