@@ -34,7 +34,7 @@ export function worldOf(scale: number, now: number): World {
 
 export const callDays = 29;
 export const large = 'large';
-/** A workspace whose servers an older version of the service stored, without their summaries. */
+/** A workspace whose servers an older version of the service stored, with summaries of another form. */
 export const older = 'older';
 const olderServers = 1000;
 /** A person of the large workspace made so many of the hundred keys there. */
@@ -92,19 +92,19 @@ function serverRows(world: World, upstream: string): string[] {
   const { servers, grants, now } = world;
   const config = configOf(upstream);
   const values = (id: string, workspace: string, at: string, summary: string) =>
-    `'srv_' || ${id}, ${workspace}, 'server-' || ${id}, 'Server ' || ${id}, ${quoted(JSON.stringify(config))}, 1, 'usr_0', ${at}, ${at}, ${summary}`;
-  const columns = 'id, workspace_id, slug, name, config, version, created_by, created_at, updated_at';
+    `'srv_' || ${id}, ${workspace}, 'server-' || ${id}, 'Server ' || ${id}, ${quoted(JSON.stringify(config))}, 1, 'usr_0', ${at}, ${at}, 0, ${summary}`;
+  const columns = 'id, workspace_id, slug, name, config, version, created_by, created_at, updated_at, stored_bytes';
   const age = (count: number) => `${now} - (${count} - i) * 100000`;
   const [summary, deletedAt] = [quoted(summaryText(config)), `case when i / 2 % 20 = 19 then ${now} end`];
   return [
-    `${rows(servers)} insert into servers (${columns}, summary, summary_version, deleted_at)
-      select ${values('i', workspaceOf(world, 'i'), age(servers), `${summary}, 1, ${deletedAt}`)} from n`,
-    `${rows(olderServers)} insert into servers (${columns}, summary) select ${values("('older-' || i)", `'${older}'`, age(olderServers), 'null')} from n`,
+    `${rows(servers)} insert into servers (${columns}, summary, deleted_at)
+      select ${values('i', workspaceOf(world, 'i'), age(servers), `${summary}, ${deletedAt}`)} from n`,
+    `${rows(olderServers)} insert into servers (${columns}, summary) select ${values("('older-' || i)", `'${older}'`, age(olderServers), quoted('{}'))} from n`,
     `insert into server_versions (server_id, workspace_id, version, config, created_by, created_at)
       select id, workspace_id, version, config, created_by, created_at from servers`,
     `${rows(versionsOfOne)} insert into server_versions (server_id, workspace_id, version, config, created_by, created_at)
       select 'srv_0', '${large}', i + 2, ${quoted(JSON.stringify(config))}, 'usr_' || i, ${now} - 1000 + i from n`,
-    `update servers set version = ${versionsOfOne + 1}, summary_version = ${versionsOfOne + 1} where id = 'srv_0'`,
+    `update servers set version = ${versionsOfOne + 1} where id = 'srv_0'`,
     `${rows(grants)} insert into grants (id, workspace_id, server_id, slug, client_id, client_name, user_id, scope, agreement, sealed_tokens, tokens_version, generation, rotated_at, created_at)
       select 'grt_' || i, ${workspaceOf(world, 'i')}, 'srv_' || server, 'server-' || server, 'client', 'Client', null, 'openid', 'none', '', 1, 1, at, at
       from (select i, ${fellow(world, servers, 2)} as server, ${now} - (${grants} - i) * 25000 as at from n) as made`,
@@ -138,9 +138,9 @@ function recordRows(world: World): string[] {
   const { calls, servers, keys, auditEvents, users, now } = world;
   const apart = Math.floor((callDays * dayMs) / calls);
   return [
-    `${rows(calls)} insert into calls (${recordColumns.join(', ')}, counted)
+    `${rows(calls)} insert into calls (${recordColumns.join(', ')})
       select 'call_' || ((i * 2654435761) % 4294967296), ${workspaceOf(world, 'i')}, 'srv_' || server, 'server-' || server, tool, at, kind,
-        case kind when 'caller_token' then null else key end, 'api.example.com', 200, ${outcome('i')}, took, took - took / 8, 200, 1000, 'req_' || i, case when ${outcome('i')} = 'ok' then null else 'HTTP 500 Internal Server Error, application/json' end, 250, case when i % 3 = 0 then 'reading' else null end, 1
+        case kind when 'caller_token' then null else key end, 'api.example.com', 200, ${outcome('i')}, took, took - took / 8, 200, 1000, 'req_' || i, case when ${outcome('i')} = 'ok' then null else 'HTTP 500 Internal Server Error, application/json' end, 250, case when i % 3 = 0 then 'reading' else null end
       from (select i, ${fellow(world, servers, 3)} as server, 'tool_' || ${skewed(4, 12)} as tool, ${now} - (${calls} - i) * ${apart} as at,
         case when i % 7 < 3 then 'caller_token' when i % 5000 < 2 then 'try_out' else 'api_key' end as kind,
         'key_' || (${fellow(world, keys, 5)}) as key, 1 + ${skewed(6, 4000)} as took from n) as made`,

@@ -313,7 +313,7 @@ const shipping = {
     'ship 3': 'A backup holds one moment of the database, and is restored whole or not at all, on either engine.',
   }),
   ...of('docs/operations/upgrades.md', {
-    'ship 4': 'Two neighbouring versions serve side by side, and an older one does nothing else than was configured.',
+    'ship 4': 'A version does nothing else than was configured with a newer one, and refuses what it does not know.',
   }),
   ...of('README.md', {
     'ship 8': 'Every command on a page is run or says why not, and every page and link of the site leads somewhere.',

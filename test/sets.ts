@@ -8,7 +8,16 @@ import type { Engine } from '../src/store/db.ts';
 export const isWhole = process.env.TEST_SET === 'all';
 
 /** Files, and folders that end in a slash, below `test/`, which only `npm run test:all` runs. */
-const onlyInWhole: readonly string[] = ['price/', 'faults/', 'replicas/', 'upgrades/', 'shipping/'];
+const onlyInWhole: readonly string[] = [
+  'faults/',
+  'import/corpus.test.ts',
+  'import/import-bounds.test.ts',
+  'import/wire.test.ts',
+  'price/',
+  'replicas/',
+  'request/foreign-text.test.ts',
+  'shipping/',
+];
 
 /** Whether a test file, a path below `test/`, runs with every change. */
 export function runsWithEveryChange(file: string): boolean {

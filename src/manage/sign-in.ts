@@ -5,7 +5,7 @@ import { html } from 'hono/html';
 import { base62 } from '../domain/credentials/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import { AppError, isUnavailable, messageOf } from '../errors.ts';
-import { type HostCookie, hostCookie, hostCookies } from '../http/cookies.ts';
+import { type HostCookie, hostCookies } from '../http/cookies.ts';
 import { page, pagePolicy } from '../http/page.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
@@ -50,9 +50,6 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
   const departures = hostCookies('toolhost-sign-in', parts.baseUrl, mostDepartures);
   const departureOf = (state: string) =>
     departures.named(createHash('sha256').update(state).digest('hex').slice(0, 16));
-  // Earlier versions have this one cookie for all sign-ins. During an upgrade one version may begin a sign-in and the other
-  // one end it.
-  const shared = hostCookie('toolhost-sign-in', parts.baseUrl);
   const session = sessionCookie(parts.baseUrl);
   const redirectUri = parts.baseUrl + routes.loginCallback;
   const app = new Hono<Env>();
@@ -73,7 +70,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
       expiresAt: parts.now() + departureMs,
     };
     const sealed = parts.keyring.seal(JSON.stringify(signIn), sealContext);
-    for (const cookie of [departureOf(signIn.state), shared]) cookie.set(c, sealed, departureMs);
+    departureOf(signIn.state).set(c, sealed, departureMs);
     departures.clearOlder(c);
     return c.redirect((await parts.identity.authorizationUrl(signIn, redirectUri)).href);
   });
@@ -81,13 +78,12 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
   app.get(routes.loginCallback, async (c) => {
     checkRate(c);
     const state = c.req.query('state') ?? '';
-    // Only what belongs to this answer: another tab may have begun a sign-in of its own.
-    const own = [departureOf(state), shared].filter((cookie) => openDeparture(cookie.get(c), parts)?.state === state);
-    const signIn = openDeparture(own[0]?.get(c), parts);
+    const own = departureOf(state);
+    const signIn = openDeparture(own.get(c), parts);
     // No cookie, or one that is not ours: the message is the same as for an expired one.
-    if (!signIn || signIn.expiresAt <= parts.now())
+    if (signIn?.state !== state || signIn.expiresAt <= parts.now())
       throw new AppError('forbidden', 'this sign-in was begun in another browser or has expired; start again');
-    for (const cookie of own) cookie.clear(c);
+    own.clear(c);
     const returned = new URL(redirectUri);
     returned.search = new URL(c.req.url).search;
     const identity = await parts.returns(c.env.incoming, (failed) => identify({ returned, signIn, failed }, parts));

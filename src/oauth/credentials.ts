@@ -42,10 +42,7 @@ export function sealTokens(tokens: ProviderTokens, grantKey: Buffer, grantId: st
 }
 
 export function openTokens(sealed: string, grantKey: Buffer, grantId: string): ProviderTokens {
-  const tokens = JSON.parse(
-    createKeyring([grantKey]).open(sealed, `provider tokens|${grantId}`),
-  ) as Partial<ProviderTokens>;
-  // Earlier versions sealed parts of a millisecond where a provider gave them. Columns of times take whole numbers.
-  const expiresAt = tokens.expiresAt === undefined ? undefined : Math.floor(tokens.expiresAt);
-  return { accessToken: '', refreshToken: undefined, scope: undefined, ...tokens, expiresAt };
+  const text = createKeyring([grantKey]).open(sealed, `provider tokens|${grantId}`);
+  const tokens = JSON.parse(text) as Partial<ProviderTokens>;
+  return { accessToken: '', refreshToken: undefined, scope: undefined, expiresAt: undefined, ...tokens };
 }

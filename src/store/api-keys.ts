@@ -24,10 +24,7 @@ export type ApiKey = {
   limits?: KeyLimits;
 };
 
-/**
- * Servers and views are in one column, so an older version of the program, which knows no views, takes a view for a
- * server that does not exist, and refuses.
- */
+/** Servers and views are in one column; only a view has a slash. */
 function reachOf(stored: string | null): Pick<ApiKey, 'servers' | 'views'> {
   if (stored === null) return { servers: undefined };
   const entries = JSON.parse(stored) as string[];

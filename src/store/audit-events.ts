@@ -74,7 +74,7 @@ export async function findAuditEvents(
 ): Promise<{ rows: AuditEvent[]; next: string | undefined }> {
   const query = db.selectFrom('audit_events').select(['id', 'workspace_id', 'at', 'actor_kind', 'actor_id']);
   const rows = await query
-    .select(['operation', 'target', 'request_id', detailOf.as('detail')])
+    .select(['operation', 'target', 'request_id', 'detail'])
     .where('workspace_id', '=', workspaceId)
     .where(olderThan('at', page.after))
     .orderBy('at', 'desc')
@@ -83,9 +83,6 @@ export async function findAuditEvents(
     .execute();
   return pageOf(rows, Math.min(page.limit, fitting(rows)), (row) => ({ at: row.at, id: row.id }));
 }
-
-/** The detail of a row, or a mark in place of one that an older version stored without a limit. */
-const detailOf = sql<string>`case when octet_length(detail) <= ${mostOfDetail * 3} then detail else ${leftOut} end`;
 
 /** How many of the first rows fit into a page. */
 function fitting(rows: readonly AuditEvent[]): number {

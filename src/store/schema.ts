@@ -6,8 +6,8 @@ export type Tables = {
   migrations: {
     name: string;
     applied_at: number;
-    checksum: string | null;
-    version: string | null;
+    checksum: string;
+    version: string;
     readable_by: string | null;
   };
   master_keys: {
@@ -75,8 +75,7 @@ export type Tables = {
     capture_until: number | null;
     limits: string | null;
     summary: string | null;
-    summary_version: number | null;
-    stored_bytes: number | null;
+    stored_bytes: number;
     label: string | null;
     applied_version: number | null;
   };
@@ -157,8 +156,6 @@ export type Tables = {
     reason: string | null;
     estimated_tokens: number | null;
     view: string | null;
-    /** 1 when the call is in `call_counts`. */
-    counted: number | null;
   };
   call_counts: {
     workspace_id: string;
@@ -211,7 +208,7 @@ export type Tables = {
     at: number;
     kind: 'server' | 'key' | 'grant' | 'workspace';
     ref: string;
-    position: number | null;
+    position: number;
   };
   processes: {
     id: string;
@@ -220,7 +217,7 @@ export type Tables = {
     pid: number;
     started_at: number;
     seen_at: number;
-    master_keys: string | null;
+    master_keys: string;
   };
   call_quota_use: {
     kind: string;
@@ -289,4 +286,4 @@ export type Tables = {
   };
 };
 
-export type CallRow = Omit<Insertable<Tables['calls']>, 'counted'>;
+export type CallRow = Insertable<Tables['calls']>;

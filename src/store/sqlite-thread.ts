@@ -20,7 +20,6 @@ if (access === 'read') {
 const calls = createSqliteCallWriter(database);
 const procedures: { [name in Procedure]: (parameters: unknown[]) => number } = {
   'call write_calls': (rows) => calls.write(rows as RecordValue[]),
-  'call count_older_calls': ([most]) => calls.countOlder(most as number),
 };
 
 function answer({ sql, parameters }: ThreadQuestion): ThreadAnswer {

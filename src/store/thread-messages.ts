@@ -11,8 +11,8 @@ export type ThreadData = { file: SqliteFile; access: ThreadAccess };
  */
 export type ThreadQuestion = { sql: string; parameters: string | readonly unknown[] };
 
-/** Procedures of the thread, each in one transaction; the parameters are call records, or a number of calls. */
-export type Procedure = 'call write_calls' | 'call count_older_calls';
+/** A procedure of the thread, in one transaction; the parameters are call records. */
+export type Procedure = 'call write_calls';
 
 export type ThreadAnswer =
   | { rows: unknown[]; changes?: bigint }

@@ -35,15 +35,13 @@ export function threadedSqliteDialect(file: SqliteFile, access: ThreadAccess, lo
 
 /** A writer of call records that works in the thread, so that it takes no time from the calls. */
 export function threadedCallWriter(db: Kysely<Tables>): CallWriter {
-  const ask = (procedure: Procedure, parameters: readonly unknown[]) =>
-    db.executeQuery(CompiledQuery.raw(procedure, [...parameters]));
+  const procedure: Procedure = 'call write_calls';
   return {
     async write(rows) {
       // Nobody waits for records. The connection is taken afterwards, because calls wait for other statements on it.
       await whenCalm();
-      await ask('call write_calls', recordValues(rows));
+      await db.executeQuery(CompiledQuery.raw(procedure, recordValues(rows)));
     },
-    countOlder: async (most) => Number((await ask('call count_older_calls', [most])).numAffectedRows),
   };
 }
 

@@ -1,17 +1,99 @@
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { check, configWith, toolProblems, toolWith } from '../support/configurations.ts';
+import { isWhole } from '../sets.ts';
+import { serverAt } from '../support/configs.ts';
+import { check, configWith, oauth, toolProblems, toolWith } from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 
 const api = 'https://api.example.com';
 const text = { type: 'string' };
 
-describe('what a tool would send as it stands', () => {
+const importing =
+  'import it with the operation importApi, or with: toolhost import FILE; it makes a configuration of the operations that you choose';
+
+const documents: [name: string, document: Json, advice: string][] = [
+  ['an OpenAPI document', { openapi: '3.1.0', info: { title: 'A', version: '1' }, paths: {} }, importing],
+  ['an OpenAPI document', { swagger: '2.0', info: {}, paths: {} }, importing],
+  ['a Postman collection', { info: { _postman_id: 'x', name: 'A' }, item: [] }, importing],
+  ['a Postman collection', { collection: { info: { name: 'A' }, item: [] } }, importing],
+  ['a HAR file', { log: { version: '1.2', entries: [] } }, importing],
+  [
+    'a file that says which servers a client connects to',
+    { mcpServers: { files: { command: 'npx', args: ['-y', 'server'] } } },
+    'such a file names MCP servers that exist already, so nothing is made of it; a configuration names an HTTP API and its tools',
+  ],
+  [
+    'a file that says which servers a client connects to',
+    { servers: { api: { type: 'http', url: 'https://mcp.example.com' } } },
+    'such a file names MCP servers that exist already, so nothing is made of it; a configuration names an HTTP API and its tools',
+  ],
+  [
+    'a list of tools as an MCP server gives it',
+    { tools: [{ name: 'a', description: 'A', inputSchema: { type: 'object' } }] },
+    'it does not say which HTTP requests the tools make; give each tool a method and a url, and its input_schema',
+  ],
+  [
+    'the answer of getMcpServer',
+    { server: { slug: 'a' }, config: { name: 'A', tools: [] }, warnings: [] },
+    'send only the value of its field config',
+  ],
+  [
+    'the result of a GraphQL introspection',
+    { data: { __schema: { types: [] } } },
+    'write a tool for each query: method POST, and the query as an argument with a constant "value"',
+  ],
+];
+
+type Path = readonly (string | number)[];
+
+/** Where the values stand that are not made of others. */
+function leaves(value: unknown, path: Path = []): Path[] {
+  if (typeof value !== 'object' || value === null) return [path];
+  const parts: [string | number, unknown][] = Array.isArray(value) ? [...value.entries()] : Object.entries(value);
+  return parts.flatMap(([part, inner]) => leaves(inner, [...path, part]));
+}
+
+function withValue(config: Json, path: Path, value: unknown): Json {
+  const copy = structuredClone(config);
+  let at = copy as Record<string | number, unknown>;
+  for (const part of path.slice(0, -1)) at = at[part] as Record<string | number, unknown>;
+  at[path.at(-1) ?? ''] = value;
+  return copy;
+}
+
+const fullTool = toolWith({
+  title: 'Things',
+  headers: { Accept: 'text/plain' },
+  input_schema: { id: { type: 'string', description: 'Which', format: 'uuid', in: 'query' } },
+  response_transform: 'data',
+  timeout_ms: 500,
+  array_format: 'repeat',
+  response_fields: ['name'],
+  body: 'json',
+  method: 'POST',
+});
+const login = configWith({
+  authentication: { type: 'Bearer', header: 'X-Token' },
+  oauth: { ...oauth, scopes: ['read'], token_mode: 'issued', extra_params: { prompt: 'consent' } },
+});
+const stored = configWith({
+  description: 'All',
+  authentication: { type: 'ApiKey', token: '{{KEY}}' },
+  tools: [fullTool],
+});
+/** Values that are wrong in most fields. */
+const wrong = isWhole ? ['', ' ', 7, true, null, [], {}, 'x'.repeat(5000), 'http://[', '\u0001'] : ['', null, {}];
+
+describe('mistakes in a configuration', () => {
   let toolhost: TestToolhost;
   before(async () => {
     toolhost = await startToolhost();
   });
-  after(() => toolhost.stop());
+  after(() => toolhost?.stop());
   const problems = (fields: Json, more?: Json) => toolProblems(toolhost, fields, more);
   const literal = (found: string, name: string, declaring = '') =>
     `tools[0].url: \`${found}\` would be sent as it stands; write \`:${name}\`${declaring} for an argument, {{${name}}} for a variable or a secret, or ${encodeURIComponent(found)} for the characters themselves`;
@@ -149,5 +231,78 @@ describe('what a tool would send as it stands', () => {
         `tools[0].input_schema.${name}: this header is set already by headers, authentication or another argument`,
       ]);
     }
+  });
+
+  it('[find D1] one fault has one line, whatever a field holds', async () => {
+    const twice: string[] = [];
+    for (const config of [stored, login]) {
+      for (const path of leaves(config)) {
+        for (const value of wrong) {
+          const { body, status, text } = await toolhost.rest('POST', '/check', {
+            body: withValue(config, path, value),
+          });
+          assert.equal(status, 200, text);
+          const paths = (body.problems as { path: string }[]).map((problem) => problem.path);
+          if (new Set(paths).size < paths.length) twice.push(`${path.join('.')} ${JSON.stringify(body.problems)}`);
+        }
+      }
+    }
+    assert.deepEqual(twice, []);
+  });
+
+  describe('documents of other programs', () => {
+    let folder: string;
+    let env: Record<string, string>;
+    before(async () => {
+      folder = mkdtempSync(join(tmpdir(), 'toolhost-foreign-'));
+      env = { TOOLHOST_URL: toolhost.url, TOOLHOST_API_KEY: await toolhost.key() };
+      await toolhost.createServer(serverAt('existing', api));
+    });
+    after(() => rmSync(folder, { recursive: true, force: true }));
+
+    it('[conf 6] get one problem that says what they are and what to do', async () => {
+      for (const [name, document, advice] of documents) {
+        const message = `this is ${name}, not a configuration; ${advice}`;
+        const checked = await toolhost.rest('POST', '/check', { body: document });
+        assert.deepEqual(checked.body.problems, [{ path: '', message }], JSON.stringify(document));
+      }
+      for (const body of [
+        { tools: [] },
+        { servers: {} },
+        { info: {} },
+        { log: {} },
+        configWith({ name: 'openapi: 3' }),
+      ]) {
+        const checked = await toolhost.rest('POST', '/check', { body });
+        assert.doesNotMatch(checked.text, /this is /, JSON.stringify(body));
+      }
+    });
+
+    it('[conf 6] are recognised at every entry, a curl command and YAML by the command line', async () => {
+      const [, document] = documents[0] ?? assert.fail();
+      const message = `this is an OpenAPI document, not a configuration; ${importing}`;
+      for (const [method, path] of [
+        ['POST', '/servers'],
+        ['PATCH', '/servers/existing'],
+        ['POST', '/servers/existing/tools'],
+      ] as const) {
+        const refused = await toolhost.rest(method, path, { body: document });
+        assert.deepEqual([refused.status, refused.body.problems], [400, [{ path: '', message }]], path);
+      }
+      const managed = await toolhost.callTool('manage', String(env.TOOLHOST_API_KEY), 'createMcpServer', document);
+      assert.match(String(managed.content[0]?.text), /this is an OpenAPI document, not a configuration; import it/);
+      const yaml = join(folder, 'openapi.yaml');
+      writeFileSync(yaml, 'openapi: 3.0.3\ninfo: {title: A, version: "1"}\n');
+      const created = await command(['servers', 'create', yaml], { env });
+      assert.deepEqual([created.code, created.stderr.includes(`${yaml}: ${message}`)], [1, true], created.stderr);
+      const curl = join(folder, 'request.txt');
+      writeFileSync(
+        curl,
+        "$ curl -X POST https://api.example.com/things \\\n  -H 'Accept: application/json' -d '{\"a\": 1}'\n",
+      );
+      const checked = await command(['check', curl], { env });
+      const expected = `${curl}: this is a curl command, not a configuration; ${importing}`;
+      assert.deepEqual([checked.code, checked.stdout.trim()], [1, expected]);
+    });
   });
 });

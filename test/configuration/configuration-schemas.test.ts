@@ -6,35 +6,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const dialect = 'https://json-schema.org/draft/2020-12/schema';
 
-/** Keys in an order of its own, and one keyword of each kind that is allowed. */
-const fullSchema: Json = {
-  $schema: dialect,
-  title: 'Order',
-  required: ['customer'],
-  type: 'object',
-  properties: {
-    note: { maxLength: 10, type: 'string', description: 'Ünïcode "quotes" \\ and <b>' },
-    customer: { $ref: '#/$defs/customer' },
-    lines: { type: 'array', items: { $ref: '#line' }, minItems: 1, contains: { type: 'object' } },
-    kind: { oneOf: [{ const: 'a' }, { enum: ['b', 1, null, { deep: [true] }] }] },
-    flag: true,
-  },
-  $defs: {
-    customer: {
-      anyOf: [
-        { type: 'string', format: 'uuid' },
-        { type: 'integer', exclusiveMinimum: 0 },
-      ],
-    },
-    line: { $anchor: 'line', type: 'object', dependentRequired: { a: ['b'] }, propertyNames: { minLength: 1 } },
-  },
-  if: { properties: { flag: { const: true } } },
-  // biome-ignore lint/suspicious/noThenProperty: this is a JSON Schema
-  then: { required: ['note'] },
-  additionalProperties: false,
-};
-
-describe('the input_schema of a tool', () => {
+describe('the schemas of a tool, and its fields about answers', () => {
   let toolhost: TestToolhost;
   let upstream: RecordingUpstream;
   before(async () => {
@@ -54,7 +26,7 @@ describe('the input_schema of a tool', () => {
     return { tools: (body.result as { tools: Json[] }).tools, text };
   };
 
-  it('[behaviour Configuration] as a flat map becomes a closed JSON Schema object', async () => {
+  it('[behaviour Configuration] an input_schema that is a flat map becomes a closed JSON Schema object', async () => {
     const input_schema = {
       id: { type: 'string', description: 'Its id', in: 'query', format: 'uuid', examples: ['a'] },
       count: { type: 'integer', minimum: 1, maximum: 9, default: 5 },
@@ -77,7 +49,7 @@ describe('the input_schema of a tool', () => {
     });
   });
 
-  it('[behaviour Configuration] takes the six types of a field and its optional keywords, each of the right form', async () => {
+  it('[behaviour Configuration] input_schema takes the six types of a field and its optional keywords, each of the right form', async () => {
     for (const type of ['string', 'number', 'integer', 'boolean', 'array', 'object']) {
       assert.deepEqual(await schemaProblems({ a: { type } }), []);
     }
@@ -100,7 +72,7 @@ describe('the input_schema of a tool', () => {
     }
   });
 
-  it('[behaviour Configuration] refuses $ref and every other keyword in a flat map', async () => {
+  it('[behaviour Configuration] a flat map refuses $ref and every other keyword', async () => {
     for (const keyword of ['patternProperties', '$ref', 'oneOf', 'uniqueItems', '$id', 'title', 'optionl']) {
       const [report, ...more] = await schemaProblems({ a: { type: 'string', [keyword]: 'x' } });
       assert.match(
@@ -113,7 +85,7 @@ describe('the input_schema of a tool', () => {
     assert.match(report ?? '', /did you mean `optional`\?$/);
   });
 
-  it('[behaviour Configuration] takes argument names of letters, digits, _ . - [ ] that begin with a letter or _', async () => {
+  it('[behaviour Configuration] input_schema takes argument names of letters, digits, _ . - [ ] that begin with a letter or _', async () => {
     for (const name of ['a', '_a', 'user.name', 'ids[]', 'x-y', 'a'.repeat(64), 'toString']) {
       assert.deepEqual(await schemaProblems({ [name]: { type: 'string' } }), []);
     }
@@ -172,15 +144,6 @@ describe('the input_schema of a tool', () => {
       );
     }
     for (const path of ['.', '', 'a', 'a.0.b', '.a']) assert.equal(await problem({ response_transform: path }), '');
-  });
-
-  it('[mcp 32] as a full JSON Schema comes back byte-equal in tools/list', async () => {
-    assert.deepEqual(await schemaProblems(fullSchema), []);
-    const output_schema = { type: 'object', properties: { b: { type: 'string' }, a: {} }, required: ['b'] };
-    const tool = toolWith({ method: 'POST', input_schema: fullSchema, output_schema });
-    const { text } = await listed('full-schema', [tool]);
-    assert.ok(text.includes(`"inputSchema":${JSON.stringify(fullSchema)},`));
-    assert.ok(text.includes(`"outputSchema":${JSON.stringify(output_schema)},`));
   });
 
   it('[mcp 32] never fetches a schema from the network', async () => {
@@ -249,5 +212,41 @@ describe('the input_schema of a tool', () => {
       );
       assert.deepEqual(more, []);
     }
+  });
+
+  it('[conf 5] response_headers takes each name once, and no headers of cookies or of the connection', async () => {
+    assert.deepEqual(await refused({ response_headers: ['Link', 'X-Total-Count', 'etag'] }), []);
+    const unfit: [string, RegExp][] = [
+      ['Set-Cookie', /agents never get this header/],
+      ['SET-COOKIE2', /agents never get this header/],
+      ['Connection', /agents never get this header/],
+      ['Transfer-Encoding', /agents never get this header/],
+      ['Proxy-Authenticate', /agents never get this header/],
+      ['X A', /found "X A"; allowed: the name of a header, such as Link$/],
+      ['Link: x', /allowed: the name of a header/],
+      ['Lïnk', /allowed: the name of a header/],
+    ];
+    for (const [name, message] of unfit) {
+      const [problem = '', ...more] = await refused({ response_headers: ['ETag', name] });
+      assert.match(problem, /^tools\[0\]\.response_headers\[1\]: /);
+      assert.match(problem, message);
+      assert.deepEqual(more, []);
+    }
+    assert.deepEqual(await refused({ response_headers: ['Link', 'link'] }), [
+      'tools[0].response_headers[1]: this header is named twice',
+    ]);
+    for (const wrong of [[], 'Link', [1], Array.from({ length: 21 }, (_, i) => `X-${i}`)])
+      assert.match((await refused({ response_headers: wrong })).join(), /^tools\[0\]\.response_headers/);
+  });
+
+  it('[conf 5] redirects are followed for GET only, because another request must not be sent twice', async () => {
+    assert.deepEqual(await refused({ redirects: 'follow' }), []);
+    assert.deepEqual(await refused({ redirects: 'follow', method: 'get' }), []);
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      assert.deepEqual(await refused({ redirects: 'follow', method }), [
+        `tools[0].redirects: found "${method}" as the method; only redirects of GET and HEAD are followed, because another request must not be sent twice; leave it out`,
+      ]);
+    }
+    assert.match((await refused({ redirects: 'always' })).join(), /^tools\[0\]\.redirects: .*allowed: "follow"$/);
   });
 });

@@ -5,6 +5,8 @@ import { type Json, startToolhost, type TestToolhost } from '../support/toolhost
 
 type Remark = { path: string; message: string };
 
+const text = { type: 'string' };
+
 describe('the warnings of a configuration', () => {
   let toolhost: TestToolhost;
   before(async () => {
@@ -18,8 +20,8 @@ describe('the warnings of a configuration', () => {
     return judged.warnings;
   };
   const toolWarnings = (fields: Json) => warnings({ tools: [toolWith(fields)] });
+  const ofSchema = (schema: Json) => toolWarnings({ input_schema: schema, method: 'POST' });
   const rest = { url: 'https://api.example.com/rest/v1/things' };
-  const text = { a: { type: 'string' }, b: { type: 'string' } };
 
   it('[spec 7] POST and PATCH to /rest/v1/ without Prefer: return=representation', async () => {
     const warning =
@@ -88,7 +90,7 @@ describe('the warnings of a configuration', () => {
 
   it('[behaviour Configuration] a token inside parentheses of a query value', async () => {
     const of = (query: string) =>
-      toolWarnings({ url: `https://api.example.com/(things)?${query}`, input_schema: text });
+      toolWarnings({ url: `https://api.example.com/(things)?${query}`, input_schema: { a: text, b: text } });
     for (const query of ['or=(name.eq.:a)', 'x=1&and=(a.gt.1,or(b.eq.:a),c.eq.2)', 'or=(a.in.(1,2),b.eq.:b)']) {
       const [report, ...more] = await of(query);
       assert.match(report ?? '', /^tools\[0\]\.url: a :token inside parentheses .*prefer eq\.:id$/, query);
@@ -101,9 +103,9 @@ describe('the warnings of a configuration', () => {
   it('[behaviour Configuration] more than 40 tools, and none at all', async () => {
     const tools = (count: number) => Array.from({ length: count }, (_, i) => toolWith({ name: `t${i}` }));
     assert.deepEqual(await warnings({ tools: tools(40) }), []);
-    const [report, ...more] = await warnings({ tools: tools(41) });
-    assert.match(report ?? '', /^tools: 41 tools: some clients cut off above 40/);
-    assert.deepEqual(more, []);
+    assert.deepEqual(await warnings({ tools: tools(41) }), [
+      'tools: 41 tools: some clients cut off above 40 (Cursor takes 40, VS Code takes 128, Windsurf takes 100, over all their servers); consider several servers, or tool_mode search',
+    ]);
     assert.deepEqual(await warnings({ tools: [] }), ['tools: the server has no tools yet']);
   });
 
@@ -198,5 +200,110 @@ describe('the warnings of a configuration', () => {
       assert.deepEqual([changed.status, tokens(changed.body.warnings)], [200, tokens(body.warnings)], changed.text);
       assert.equal(tokens(body.warnings).length, 1, JSON.stringify(body.warnings).slice(0, 300));
     }
+  });
+
+  it('[conf 6] names of arguments that Claude refuses, of which constants are none', async () => {
+    const sentence = (names: string) =>
+      `tools[0].input_schema: Arguments whose names have characters other than letters, digits, _ . - (${names}): Claude, Claude Code and Anthropic API refuse the tool; rename the argument and give the name that the API expects as its "wire_name"`;
+    assert.deepEqual(await ofSchema({ 'filter[name]': text, 'a.b-c_d': text }), [sentence('filter[name]')]);
+    assert.deepEqual(await ofSchema({ filter_name: { ...text, wire_name: 'filter[name]' } }), []);
+    assert.deepEqual(await ofSchema({ 'filter[name]': { ...text, value: 'constant' } }), []);
+  });
+
+  it('[conf 6] $ref, combinators at the root and arrays without items, with the clients that refuse them', async () => {
+    const at = 'tools[0].input_schema: ';
+    const object = (more: Json) => ofSchema({ type: 'object', properties: { a: text }, ...more });
+    assert.deepEqual(await object({ properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: text } }), [
+      `${at}$ref, which clients do not follow (a): Claude, Claude Code and Anthropic API refuse the tool; write the schema where it is used`,
+    ]);
+    const root = `${at}oneOf, anyOf, allOf or not at the root of the schema`;
+    const advice =
+      'Claude, Claude Code, Anthropic API, ChatGPT, Codex and OpenAI API refuse the tool; declare the arguments in properties, and describe in words which of them go together';
+    assert.deepEqual(await object({ anyOf: [{ required: ['a'] }] }), [`${root} (anyOf): ${advice}`]);
+    assert.deepEqual(await object({ properties: { a: { anyOf: [text, { type: 'null' }] } } }), []);
+    const items =
+      'VS Code, ChatGPT, Codex and OpenAI API refuse the tool; say what the entries are, for example "items": {"type": "string"}';
+    assert.deepEqual(
+      await ofSchema({ ids: { type: 'array' }, deep: { type: 'object', properties: { b: { type: 'array' } } } }),
+      [`${at}Arrays without items (ids, deep.b): ${items}`],
+    );
+    assert.deepEqual(await ofSchema({ ids: { type: 'array', items: text } }), []);
+  });
+
+  it('[conf 6] names of tools that a client cuts off or its model refuses', async () => {
+    const long = 'a'.repeat(56);
+    assert.deepEqual(await warnings({ slug: 'things', tools: [toolWith({ name: long })] }), [
+      `tools[0].name: is mcp__things__${long} in Claude Code, which takes 64 characters; make the name of the tool shorter by 5`,
+      `tools[0].name: is things:${long} in Cursor, which takes 60 characters; make the name of the tool shorter by 3`,
+      `tools[0].name: is ${long}_mcp_things in LibreChat, which takes 64 characters; make the name of the tool shorter by 3`,
+    ]);
+    assert.deepEqual(await toolWarnings({ name: 'things.get' }), [
+      'tools[0].name: has a dot, which the models of Claude Code, Claude, ChatGPT, Codex, OpenAI API and Anthropic API refuse; write _ instead',
+    ]);
+    const off = [toolWith({ name: 'things.get', input_schema: { 'a[b]': text }, disabled: true }), toolWith()];
+    assert.deepEqual(await warnings({ tools: off }), []);
+    assert.deepEqual(await warnings({ tools: [toolWith({ name: 'things.get' })], tool_mode: 'search' }), []);
+  });
+
+  it('[conf 6] hints that the request contradicts', async () => {
+    const hints = (method: string, annotations: Json, more: Json = {}) =>
+      toolWarnings({ method, annotations, ...more });
+    const [asked, ...others] = await hints('DELETE', { readOnlyHint: true, destructiveHint: false });
+    assert.equal(
+      asked,
+      'tools[0].annotations.readOnlyHint: calls DELETE a reading request, so clients send it without asking the person',
+    );
+    assert.deepEqual(others, []);
+    assert.deepEqual(await hints('POST', { readOnlyHint: true, destructiveHint: true }), [
+      'tools[0].annotations.destructiveHint: contradicts readOnlyHint; clients then ignore it, so say false to one of the two',
+    ]);
+    assert.deepEqual(await hints('GET', { readOnlyHint: false }), [
+      'tools[0].annotations.readOnlyHint: says that this GET changes something; a GET whose connection was lost is sent again, so use the method that the API has for changes',
+    ]);
+    const repeated =
+      'tools[0].annotations.idempotentHint: says that this POST may be repeated; without an Idempotency-Key, in headers or as an argument, make sure that the API does nothing twice';
+    assert.deepEqual(await hints('POST', { idempotentHint: true }), [repeated]);
+    for (const more of [
+      { headers: { 'Idempotency-Key': 'fixed' } },
+      { input_schema: { key: { ...text, in: 'header', wire_name: 'Idempotency-Key' } } },
+      { input_schema: { 'X-Request-Id': { ...text, in: 'header' } } },
+    ]) {
+      assert.deepEqual(await hints('POST', { idempotentHint: true }, more), [], JSON.stringify(more));
+    }
+    for (const method of ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'])
+      assert.deepEqual(await hints(method, {}), [], method);
+    assert.deepEqual(await hints('POST', { readOnlyHint: true }), []);
+    assert.deepEqual(await hints('PUT', { idempotentHint: true }), []);
+  });
+
+  it('[conf 6] response_fields that output_schema does not describe, or that leave out what it requires', async () => {
+    const output_schema = { type: 'object', properties: { name: text, id: text }, required: ['name'] };
+    const judged = (fields: string[], schema: Json = output_schema) =>
+      toolWarnings({ response_fields: fields, output_schema: schema });
+    assert.deepEqual(await judged(['nam', 'name.first']), [
+      'tools[0].response_fields[0]: output_schema has no property nam, so this matches nothing that it describes; did you mean `name`?',
+    ]);
+    assert.deepEqual(await judged(['id']), [
+      'tools[0].response_fields: leave out name, which output_schema requires, so every answer would be refused; keep it, or take it out of required',
+    ]);
+    assert.deepEqual(await judged(['name', 'id.x']), []);
+    assert.deepEqual(await judged(['anything'], { type: 'object' }), []);
+  });
+
+  it('[conf 6] braces in the value of a header', async () => {
+    const shell = ['$', '{TOKEN}'].join('');
+    for (const [value, found] of [
+      ['{TOKEN}', '{TOKEN}'],
+      [`Bearer ${shell}`, shell],
+    ]) {
+      assert.deepEqual(await toolWarnings({ headers: { 'X-Auth': value } }), [
+        `tools[0].headers.X-Auth: \`${found}\` is sent as it stands; write {{TOKEN}} for a variable or a secret`,
+      ]);
+    }
+    const config = { headers: { 'X-Team': '{TEAM}' } };
+    assert.deepEqual(await warnings(config), [
+      'headers.X-Team: `{TEAM}` is sent as it stands; write {{TEAM}} for a variable or a secret',
+    ]);
+    assert.deepEqual(await toolWarnings({ headers: { 'X-Json': '{"a":1}', 'X-Empty': '{}' } }), []);
   });
 });

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { patternTest } from '../../src/domain/schema/pattern-match.ts';
 import { parsePattern } from '../../src/domain/schema/pattern-syntax.ts';
 import { Steps } from '../../src/domain/work/steps.ts';
+import { tries } from '../sets.ts';
 import { check, configWith, toolProblems, toolWith } from '../support/configurations.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -105,9 +106,9 @@ describe('patterns', () => {
           assert.equal(ours, foundByNode(source, one), JSON.stringify([source, one]));
         }
       }),
-      { numRuns: 4000 },
+      { numRuns: tries(4000) },
     );
-    assert.ok(compared > 10_000, String(compared));
+    assert.ok(compared > tries(10_000), String(compared));
   });
 
   it('[conf 5] are those of real descriptions', () => {
@@ -199,7 +200,7 @@ describe('patterns', () => {
       );
     });
 
-    it('[conf 5] have 20,000 characters together, and more in a stored tool make it refuse its calls', async () => {
+    it('[conf 5] have 20,000 characters together', async () => {
       const long = (count: number) => ({
         type: 'object',
         properties: {
@@ -212,21 +213,6 @@ describe('patterns', () => {
         assert.deepEqual(await toolProblems(one.toolhost, { method: 'POST', [field]: long(25) }), []);
         const problems = await toolProblems(one.toolhost, { method: 'POST', [field]: long(26) });
         assert.deepEqual(problems, [`tools[0].${field}: ${expected}`]);
-        const slug = await one.serve({ url: '/stored', [field]: { ...long(1), description: 'to be replaced' } });
-        const { db } = one.toolhost.running.app.runner;
-        const stored = db.selectFrom('servers').select('config').where('slug', '=', slug);
-        const config = JSON.parse((await stored.executeTakeFirstOrThrow()).config);
-        config.tools[0][field] = long(26);
-        await db
-          .updateTable('servers')
-          .set({ config: JSON.stringify(config) })
-          .where('slug', '=', slug)
-          .execute();
-        const result = await one.call(slug, {});
-        assert.equal(
-          textOf(result),
-          `this tool cannot be called until its configuration is changed: ${field} ${expected}`,
-        );
       }
     });
 

@@ -293,4 +293,111 @@ describe('base_url, headers and variables of a server', () => {
     });
     assert.ok(!preview.text.includes('x\\"{{'), preview.text);
   });
+
+  describe('have lengths that are limited once they are filled', () => {
+    const V = { V: { value: 'v'.repeat(500) } };
+    const times = (count: number) => '{{V}}'.repeat(count);
+    const constant = (count: number) => ({ input_schema: { a: { type: 'string', value: times(count) } } });
+    const tool = (more: Json = {}) => toolAt(`${staging.url}/thing`, more);
+    const post = (more: Json = {}) => tool({ method: 'POST', ...more });
+    const many = (length: number, make: (n: number) => Json) =>
+      Array.from({ length }, (_, n) => ({ ...make(n), name: `tool_${n}` }));
+    const filling = async (config: Json) => (await create({ variables: V, ...config })).slug;
+    const problemsOfFilling = (config: Json) => problemsOf({ variables: V, ...config });
+    const client = (more: Json) => ({
+      tools: [tool()],
+      authentication: {
+        type: 'ClientCredentials',
+        token_url: `${staging.url}/token`,
+        client_id: 'me',
+        client_secret: '{{S}}',
+        ...more,
+      },
+    });
+    const filled = (length: number, most: number) => `has ${length} characters when filled; allowed: ${most}`;
+
+    it('[conf 3] in every field, which the check of a configuration names', async () => {
+      assert.deepEqual((await problemsOfFilling({ headers: { 'x-0': times(490) }, tools: [tool()] })).slice(0, 1), [
+        `headers.x-0: ${filled(245_000, 16_384)}`,
+      ]);
+      const headers = Object.fromEntries([1, 2, 3, 4, 5].map((n) => [`x-${n}`, times(30)]));
+      assert.match((await problemsOfFilling({ headers, tools: [tool()] }))[0] ?? '', /^headers: variables fill 75000 /);
+      const ofTool: [Json, string][] = [
+        [{ headers: { 'x-0': times(33) } }, `headers.x-0: ${filled(16_500, 16_384)}`],
+        [{ url: `${staging.url}/${times(5)}` }, `url: ${filled(staging.url.length + 2501, 2048)}`],
+        [constant(132), 'input_schema: variables fill 66000 characters of it; allowed: 65536'],
+        [{ body_template: [{ a: times(66) }, times(66)] }, 'body_template: variables fill 66000 characters of it'],
+      ];
+      for (const [more, expected] of ofTool) {
+        const [found = '', ...others] = await problemsOfFilling({ tools: [post(more)] });
+        assert.deepEqual([others, found.slice(0, `tools[0].${expected}`.length)], [[], `tools[0].${expected}`]);
+      }
+      const ofCredential: [Json, string][] = [
+        [{ token_url: `${staging.url}/${times(5)}` }, `token_url: ${filled(staging.url.length + 2501, 2048)}`],
+        [{ audience: times(3) }, `audience: ${filled(1500, 1000)}`],
+        [{ resource: times(3) }, `resource: ${filled(1500, 1000)}`],
+        [{ client_id: times(2) }, `client_id: ${filled(1000, 500)}`],
+        [{ scopes: ['a', times(1)] }, `scopes[1]: ${filled(500, 200)}`],
+        [{ extra_params: { a: times(3) } }, `extra_params.a: ${filled(1500, 1000)}`],
+      ];
+      for (const [more, expected] of ofCredential)
+        assert.deepEqual(await problemsOfFilling(client(more)), [`authentication.${expected}`]);
+      const view = (value: string) => ({
+        tools: [post({ input_schema: { a: { type: 'string' } } })],
+        views: { one: { tools: [{ name: 'get', arguments: { a: value } }] } },
+      });
+      assert.match(
+        (await problemsOfFilling(view(times(132))))[0] ?? '',
+        /^views\.one.*a: variables fill 66000 characters/,
+      );
+      await filling({ ...view(times(131)), headers: { 'x-0': times(32) } });
+    });
+
+    it('[conf 3] in all fields together, also when a tool is added', async () => {
+      const full = (tools: number) => ({ tools: many(tools, () => post(constant(131))) });
+      const slug = await filling(full(64));
+      const whole = 'variables and base_url fill 4257500 characters in all fields together; allowed: 4194304';
+      assert.ok((await problemsOfFilling(full(65)))[0]?.startsWith(`: ${whole}`));
+      const added = await toolhost.rest('POST', `/servers/${slug}/tools`, { body: post(constant(131)) });
+      assert.deepEqual([added.status, added.text.includes(whole)], [400, true], added.text);
+      const base = { base_url: `${staging.url}/${'b'.repeat(1900)}` };
+      await filling({ ...base, tools: many(300, (n) => toolAt(`/${n}`)) });
+      const crowded = { variables: { V: { value: '' } }, tools: many(51, () => post(constant(990))) };
+      assert.deepEqual(await problemsOfFilling(crowded), [
+        ': has 50490 placeholders {{NAME}} in all fields together; allowed: 50000',
+      ]);
+    });
+
+    it('[conf 3] in a call where secrets fill a header or a credential', async () => {
+      const secrets = { S: 's'.repeat(6000) };
+      const failing: [Json, RegExp][] = [
+        [{ tools: [tool({ headers: { 'x-0': '{{S}}{{S}}{{S}}' } })] }, /header x-0 has more than 16384 characters/],
+        [
+          { tools: [tool()], authentication: { type: 'Bearer', token: '{{S}}{{S}}{{S}}' } },
+          /token of authentication has more than 16384 characters/,
+        ],
+      ];
+      for (const [config, expected] of failing) {
+        const slug = await filling(config);
+        for (const [name, value] of Object.entries(secrets))
+          await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value } });
+        const result = await toolhost.callTool(slug, key, 'get');
+        assert.equal(result.isError, true);
+        assert.match(textOf(result), expected);
+      }
+      assert.deepEqual(staging.take(), []);
+    });
+
+    it('[sec M8] and hide no error where a request holds a secret many times', async () => {
+      const slug = await filling({ tools: [post({ body_template: Array(150).fill('{{S}}') })] });
+      const body = { value: 'a-secret-of-this-test' };
+      await toolhost.rest('PUT', `/servers/${slug}/secrets/S`, { body });
+      const said = `no ${body.value} here, ${'because of this and that. '.repeat(240)}`;
+      staging.on('POST /thing', () => ({ status: 422, body: { said } }));
+      const text = textOf(await toolhost.callTool(slug, key, 'get'));
+      staging.take();
+      assert.match(text, /no \[redacted\] here, because of this and that/);
+      assert.ok(!text.includes(body.value));
+    });
+  });
 });

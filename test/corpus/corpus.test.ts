@@ -108,10 +108,4 @@ describe('configurations of real APIs', () => {
       }
     });
   }
-
-  it('are of at least 20 APIs and 40 operations, each with its documentation', () => {
-    assert.ok(corpora.length >= 20);
-    assert.ok(corpora.flatMap(({ calls }) => calls).length >= 40);
-    for (const { documentation } of corpora) assert.match(documentation, /^https:\/\//);
-  });
 });

@@ -4,7 +4,7 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { onTime } from '../support/on-time.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
 import { scrape } from '../support/toolhost/scrape.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -15,10 +15,10 @@ const mostMs = 7500;
 const stored = { authentication: { type: 'Bearer', token: 'stored-token' } };
 
 describe('a PostgreSQL that fails', () => {
-  let postgres: TestPostgres;
+  let postgres: OwnPostgres;
   let upstream: RecordingUpstream;
   before(async () => {
-    [postgres, upstream] = await Promise.all([startPostgres(), startRecordingUpstream()]);
+    [postgres, upstream] = await Promise.all([startOwnPostgres(), startRecordingUpstream()]);
   });
   after(() => Promise.all([postgres.stop(), upstream.close()]));
 

@@ -13,8 +13,8 @@ import { openDatabase } from '../../src/store/database.ts';
 import type { Db } from '../../src/store/db.ts';
 import { eventually } from '../support/eventually.ts';
 import { Ledger } from '../support/store/ledger.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { usualOptions } from '../support/store/stores.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
+import { usualOptions } from '../support/store/usual-options.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 
@@ -137,13 +137,13 @@ describe('durability on SQLite', () => {
 });
 
 describe('durability on PostgreSQL', () => {
-  let postgres: TestPostgres;
+  let postgres: OwnPostgres;
   let dataDir: string;
   let env: Record<string, string>;
   let key: string;
   let child: ChildToolhost | undefined;
   before(async () => {
-    postgres = await startPostgres();
+    postgres = await startOwnPostgres();
     dataDir = mkdtempSync(join(tmpdir(), 'toolhost-durability-'));
     env = {
       DATA_DIR: dataDir,

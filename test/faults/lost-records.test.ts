@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
@@ -87,22 +87,6 @@ describe('a service that stops while its database is down', () => {
     const none = join(dataDir, 'none');
     assert.equal(await stopInOutage({ DATA_DIR: none }, 5), 1);
     assert.match(child?.output() ?? '', /\d+ call records could not be written.*they are lost, because the folder/);
-  });
-
-  it('[conf 8] reads a file of a version that recorded no reasons', async () => {
-    await stopInOutage({}, 5);
-    const [name = ''] = readdirSync(dataDir).filter((each) => each.startsWith('unwritten-calls'));
-    const file = join(dataDir, name);
-    const rows = readFileSync(file, 'utf8')
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line) as Json);
-    const older = rows.map(({ reason: _, ...row }) => `${JSON.stringify(row)}\n`);
-    assert.ok(rows.every((row) => 'reason' in row));
-    writeFileSync(file, older.join(''));
-    proxy.heal();
-    assert.equal(await recorded(), 25);
-    assert.equal(spooled(), false);
   });
 
   it('[find C5] reads a file whose last line was cut off up to that line', async () => {

@@ -43,13 +43,17 @@ describe('the gallery of examples', () => {
     await Promise.all([running.stop(), upstream.close()]);
   });
 
-  it('[imp 7] is valid without a warning, and each file is described and has a case here', async () => {
+  it('[imp 7] [agent 3] is valid without a warning, limits its answers, and each file is described and has a case here', async () => {
     const names = examples.map(({ name }) => name).toSorted();
     const files = readdirSync(gallery).filter((file) => file.endsWith('.yaml'));
     assert.deepEqual(
       files.toSorted(),
       names.map((name) => `${name}.yaml`),
     );
+    for (const name of names) {
+      const { max_answer_tokens } = parse(textOf(name)) as { max_answer_tokens?: number };
+      assert.equal(max_answer_tokens, 20_000, name);
+    }
     const { code, stdout } = await toolhost(['check', gallery]);
     assert.deepEqual([code, stdout.match(/warning.*/g)], [0, null], stdout);
     const readme = readFileSync(join(gallery, 'README.md'), 'utf8');
@@ -60,15 +64,7 @@ describe('the gallery of examples', () => {
   });
 
   for (const example of examples) {
-    const config = parse(textOf(example.name)) as {
-      slug: string;
-      max_answer_tokens: number;
-      tools: { name: string }[];
-    };
-
-    it(`[agent 3] ${example.name}: answers have a limit`, () => {
-      assert.equal(config.max_answer_tokens, 20_000);
-    });
+    const config = parse(textOf(example.name)) as { slug: string; tools: { name: string }[] };
 
     it(`[imp 7] ${example.name}: every tool sends what the API expects, and gives what it answers`, async () => {
       const tools = config.tools.map(({ name }) => name);

@@ -29,16 +29,19 @@ function shop(address: string): Json {
   return openApi(paths, { servers: [{ url: address }], components: { securitySchemes }, security: [{ key: [] }] });
 }
 
+/** A document, or where it has moved to. */
+type Answer = string | Buffer | { redirect: string };
+
 /** A web server that has documents at paths. */
 async function startDocuments(
-  documents: Map<string, string | { redirect: string }>,
+  documents: Map<string, Answer>,
 ): Promise<{ url: string; port: number; server: Server; asked: string[] }> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     const path = request.url ?? '';
     asked.push(path);
     const found = documents.get(path);
-    if (typeof found === 'object') response.writeHead(302, { location: found.redirect }).end();
+    if (typeof found === 'object' && 'redirect' in found) response.writeHead(302, { location: found.redirect }).end();
     else response.writeHead(found === undefined ? 404 : 200).end(found);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -50,7 +53,7 @@ describe('importApi', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let documents: Awaited<ReturnType<typeof startDocuments>>;
-  const files = new Map<string, string | { redirect: string }>();
+  const files = new Map<string, Answer>();
   before(async () => {
     upstream = await startRecordingUpstream();
     documents = await startDocuments(files);
@@ -124,55 +127,6 @@ describe('importApi', () => {
     assert.match(content[0]?.text ?? '', /- read_a \(reads\)/);
   });
 
-  it('[imp 4] the text of a document is taken up to 16 MB, from credentials that may write', async () => {
-    const description = 'x'.repeat(12 * 1024 * 1024);
-    const document = JSON.stringify({ ...shop(upstream.url), info: { title: 'Large', version: '1', description } });
-    const made = await imported({ mode: 'create', document, include: ['tag 1'], report: 'chosen' });
-    assert.deepEqual(
-      [made.created?.server.slug, made.created?.server.tool_count, made.report.length],
-      ['large', 10, 10],
-    );
-    const again = { mode: 'apply', document, offered: 'new' };
-    const same = await toolhost.rest('POST', '/servers/large/import', { body: again });
-    assert.deepEqual([same.status, same.body.same_document], [200, true], same.text.slice(0, 300));
-    const reader = await toolhost.key({ scopes: ['manage:read'] });
-    const refused = await toolhost.rest('POST', '/import', { key: reader, body: { document: 'x'.repeat(2_000_000) } });
-    assert.equal(refused.status, 403);
-  });
-
-  it('[imp 4] a long text that cannot be taken is refused with its field, and nothing else of the body may be long', async () => {
-    const most = 16 * 1024 * 1024;
-    const long = 'x'.repeat(2_000_000);
-    const cases: [Json, number, RegExp][] = [
-      [
-        { document: 'x'.repeat(most + 1) },
-        400,
-        new RegExp(`document: found ${most + 1} characters; .* at most ${most} `),
-      ],
-      [{ document: `${long}\0` }, 400, /holds the character U\+0000/],
-      [{ document: 'openapi: 3', slug: long }, 413, /the body without document is larger than 1048576 bytes/],
-      [{ document: long, slug: 7 }, 400, /slug: found 7; allowed: a string/],
-      [[long] as unknown as Json, 400, /the body must be a JSON object/],
-      [{ document: [long] }, 400, /document: allowed: a string, which may be JSON text/],
-      [{ document: { openapi: '3.0.0', 'x-long': long } }, 400, /document: allowed: a string/],
-      [{ document: long, include: Array(70_000).fill('a') }, 413, /more than 60000 elements/],
-    ];
-    for (const [body, status, problem] of cases) {
-      const refused = await toolhost.rest('POST', '/import', { body });
-      assert.equal(refused.status, status, refused.text.slice(0, 300));
-      assert.match(refused.text, problem);
-    }
-  });
-
-  it('[imp 4] a workspace has two long texts read at a time, and the others are refused', async () => {
-    const body = { document: `openapi: 3\n${'x'.repeat(3_500_000)}` };
-    const answers = await Promise.all(Array.from({ length: 20 }, () => toolhost.rest('POST', '/import', { body })));
-    const busy = answers.filter(({ text }) => text.includes('other large bodies are being read'));
-    assert.ok(busy.length > 0, answers.map(({ status }) => status).join());
-    assert.ok(answers.every(({ status }) => status === 400 || status === 429));
-    assert.ok(answers.some(({ status }) => status === 400));
-  });
-
   it('[imp 3] what must be answered is asked, and refused until it is', async () => {
     const document = JSON.stringify(
       openApi({ '/a': { get: { summary: 'Something to read here' } } }, { servers: [{ url: '/api' }] }),
@@ -242,52 +196,19 @@ describe('importApi', () => {
     assert.match((await toolhost.rest('GET', '/servers/escaped-names')).text, /é/);
   });
 
-  it('[imp 4] all requests of a document together have twenty seconds', async (t) => {
-    let aheadMs = 0;
-    const runningClock = () => performance.now() + aheadMs;
-    const own = await startToolhost({ egress: [upstream.port], surroundings: { runningClock } });
-    t.after(() => own.stop());
-    upstream.on('GET /moved.json', () => {
-      aheadMs += 19_900;
-      return { status: 302, headers: { location: '/held.json' } };
-    });
-    upstream.on('GET /held.json', () => 'hold');
-    const { status, text } = await own.rest('POST', '/import', { body: { url: `${upstream.url}/moved.json` } });
-    assert.equal(status, 400, text);
-    assert.match(text, /could not be fetched: it did not arrive within 20 seconds, with redirects/);
-  });
-
-  it('[imp 4] workspaces whose descriptions are slow to come leave a place to the next one', async (t) => {
-    let at = 0;
-    const own = await startToolhost({
-      egress: [upstream.port, documents.port],
-      surroundings: { runningClock: () => at },
-    });
-    t.after(() => own.stop());
-    upstream.on('GET /slow.json', () => 'hold');
-    upstream.take();
-    const keys = await Promise.all([1, 2, 3, 4, 5, 6].map((count) => own.key({ workspace: `slow-${count}` })));
-    const importing = (index: number, url: string) =>
-      own.rest('POST', '/import', { key: keys[index] as string, body: { url } });
-    const slow = `${upstream.url}/slow.json`;
-    const quick = `${documents.url}/openapi.json`;
-    const held = [0, 1, 2].flatMap((index) => [importing(index, slow), importing(index, slow)]);
-    await upstream.waitForRequest(6);
-    assert.equal((await importing(3, quick)).status, 200, 'three workspaces leave a place to the fourth');
-    held.push(importing(3, slow), importing(4, slow));
-    await upstream.waitForRequest(8);
-    assert.equal((await importing(5, quick)).status, 429, 'what has just begun stays');
-    at += 3000;
-    assert.equal((await importing(5, quick)).status, 200, 'what takes long gives way');
-    const [first] = held;
-    const reply = await first;
-    assert.equal(reply?.status, 429);
-    assert.match(reply?.text ?? '', /host was slow while others waited/);
-    for (const request of upstream.requests) request.release({ body: shop(upstream.url) });
-    const statuses = (await Promise.all(held.slice(1))).map(({ status }) => status);
-    assert.deepEqual(
-      statuses,
-      statuses.map(() => 200),
-    );
+  it('[imp 1] UTF-16 is read, as Windows writes it', async () => {
+    const document = JSON.stringify(openApi({ '/é': { get: { summary: 'Something to read here' } } }));
+    const little = Buffer.from(document, 'utf16le');
+    files.set('/le', Buffer.concat([Buffer.from([0xff, 0xfe]), little]));
+    files.set('/be', Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(little).swap16()]));
+    files.set('/bare', little);
+    for (const path of ['/le', '/be', '/bare']) {
+      const { report } = await imported({ url: documents.url + path, report: 'all' });
+      assert.deepEqual(
+        report.map(({ operation }) => operation),
+        ['GET /é'],
+        path,
+      );
+    }
   });
 });

@@ -8,6 +8,7 @@ import {
   type ToolConflict,
   type ToolsByOperation,
 } from '../../src/import/again/merge-tools.ts';
+import { tries } from '../sets.ts';
 
 type Fields = { [name: string]: unknown };
 
@@ -90,7 +91,7 @@ function isListed(edits: readonly ToolChange[], operation: string, path: string)
 }
 
 const keepYours = { adds: () => false, choose: () => 'yours' as const };
-const runs = { numRuns: 2000 };
+const runs = { numRuns: tries(2000) };
 const cases = [generated, generated, fc.array(edit, { maxLength: 6 })] as const;
 
 describe('importing again', () => {

@@ -4,9 +4,10 @@ import fc from 'fast-check';
 import { checkServerConfig } from '../../src/domain/config/server-config.ts';
 import { planImport } from '../../src/import/plan/plan-import.ts';
 import { readDescription } from '../../src/import/read-description.ts';
+import { tries } from '../sets.ts';
 import { goodOperation, nastyDescriptions } from '../support/import/nasty-descriptions.ts';
 import { openApi, outcomesOf } from '../support/import/plan-of.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 /** A rule like that of a deployment: public https only. */
 function urlProblem({ protocol, hostname }: URL): string | undefined {
@@ -33,8 +34,8 @@ describe('a description of which some parts are wrong', () => {
         if (outcome !== 'whole') assert.ok(notes.length > 0);
       }
     });
-    fc.assert(check, { numRuns: 300 });
-    assert.ok(made > 100, String(made));
+    fc.assert(check, { numRuns: tries(300) });
+    assert.ok(made > tries(100), String(made));
   });
 
   it('[imp 3] says which part was left out, and why', () => {
@@ -47,22 +48,26 @@ describe('a description of which some parts are wrong', () => {
       required: [name],
       properties: { [name]: { type: 'object', additionalProperties: { type: 'string' } } },
     });
-    const document = openApi({
-      '/clash': { get: { summary, parameters: [deep, query('filter[x]')] } },
-      '/needed': { get: { summary, parameters: [deep, query('filter[x]', { required: true })] } },
-      '/type': { post: { summary, requestBody: body('text/plain\r\nX-Evil: 1') } },
-      '/needed-type': { post: { summary, requestBody: { ...body('text/plain\r\nX-Evil: 1'), required: true } } },
-      '/name': { get: { summary, parameters: [query('{{TOKEN}}')] } },
-      '/dots/../up': { get: { summary } },
-      '/more': { get: { summary, operationId: 'readMore' } },
-      '/called-properties': {
-        post: {
-          summary,
-          parameters: [query('id', { schema: { type: 'string', enum: ['{{A}}', 'b'] } })],
-          requestBody: { content: { 'application/json': { schema: object('properties') } } },
+    const document = openApi(
+      {
+        '/clash': { get: { summary, parameters: [deep, query('filter[x]')] } },
+        '/needed': { get: { summary, parameters: [deep, query('filter[x]', { required: true })] } },
+        '/type': { post: { summary, requestBody: body('text/plain\r\nX-Evil: 1') } },
+        '/needed-type': { post: { summary, requestBody: { ...body('text/plain\r\nX-Evil: 1'), required: true } } },
+        '/name': { get: { summary, parameters: [query('{{TOKEN}}')] } },
+        '/dots/../up': { get: { summary } },
+        '/host': { get: { summary, security: [{ host: [] }] } },
+        '/more': { get: { summary, operationId: 'readMore' } },
+        '/called-properties': {
+          post: {
+            summary,
+            parameters: [query('id', { schema: { type: 'string', enum: ['{{A}}', 'b'] } })],
+            requestBody: { content: { 'application/json': { schema: object('properties') } } },
+          },
         },
       },
-    });
+      { components: { securitySchemes: { host: { type: 'apiKey', in: 'header', name: 'Host' } } } },
+    );
     assert.deepEqual(outcomesOf(document), [
       'GET /clash: partial; the input "filter[x]": "filter[x]" is a name that a property of the argument filter can get; make one argument of both',
       'GET /needed: skipped; input_schema.filter_x.wire_name: "filter[x]" is a name that a property of the argument filter can get; make one argument of both',
@@ -70,46 +75,9 @@ describe('a description of which some parts are wrong', () => {
       'POST /needed-type: skipped; the body of type "text/plain\\r\\nX-Evil: 1"',
       'GET /name: partial; the input "{{TOKEN}}": a variable or a secret never fills a name; write it out',
       'GET /dots/../up: skipped; a path with . or .. segments',
+      'GET /host: skipped; the credential "host" cannot be sent: authentication.header: this header is set by the service or by HTTP itself; leave it out',
       'GET /more: whole',
       'POST /called-properties: partial; the input "id": "{{A}}" is not filled here and would be sent as it stands; a secret or a variable may fill a constant, "value"',
     ]);
-  });
-
-  describe('sent to the service', () => {
-    let toolhost: TestToolhost;
-    it('[imp 1] refuses neither the import nor what can be called', async (t) => {
-      toolhost = await startToolhost();
-      t.after(() => toolhost.stop());
-      const summary = 'Does something that is described';
-      const parameters = [
-        { name: 'filter', in: 'query', style: 'deepObject', schema: { type: 'object' } },
-        { name: 'filter[x]', in: 'query', schema: { type: 'string' } },
-      ];
-      const securitySchemes = {
-        host: { type: 'apiKey', in: 'header', name: 'Host' },
-        machine: { type: 'oauth2', flows: { clientCredentials: { tokenUrl: 'https://localhost/token' } } },
-      };
-      const document = JSON.stringify(
-        openApi(
-          {
-            '/a': { get: { summary, parameters, security: [{ machine: [] }] } },
-            '/b': { get: { summary, servers: [{ url: 'http://localhost:3000' }] } },
-            '/c': { get: { summary, security: [{ host: [] }] } },
-            '/d': { get: { summary, operationId: 'read_more' } },
-          },
-          { components: { securitySchemes } },
-        ),
-      );
-      const body = { mode: 'create', document, include: ['*'], report: 'all', slug: 'nasty' };
-      const reply = await toolhost.rest('POST', '/import', { body });
-      assert.equal(reply.status, 200, reply.text);
-      const { report } = reply.body as { report: { operation: string; outcome: string; notes: string[] }[] };
-      assert.deepEqual(
-        report.map(({ operation, outcome }) => `${operation} ${outcome}`),
-        ['GET /a partial', 'GET /b skipped', 'GET /c skipped', 'GET /d whole'],
-      );
-      assert.match(String(report[1]?.notes), /^url: /);
-      assert.match(String(report[2]?.notes), /the credential "host" cannot be sent/);
-    });
   });
 });

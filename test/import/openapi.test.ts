@@ -475,65 +475,6 @@ describe('the reader of API descriptions', () => {
     });
   });
 
-  it('[imp 2] an operation with a server of its own is sent there, or skipped when its address is not known', () => {
-    const post = (url: string, variables = {}) => ({
-      servers: [{ url, variables }],
-      post: { summary: 'Makes a thing of some kind' },
-    });
-    const document = openApi({
-      '/token': post('/oauth'),
-      '/region': post('https://{region}.example.com'),
-      '/default': post('https://{region}.example.com', { region: { default: 'eu' } }),
-      '/bot': post('https://bots.example.com/bot{token}', { token: { default: 'x' } }),
-    });
-    const urls = (answers = {}) =>
-      configOf(planOf(document, { include: ['*'], documentUrl: 'https://docs.example.org/a.json', answers })).tools.map(
-        ({ url }) => url,
-      );
-    assert.deepEqual(urls(), ['https://api.example.com/oauth/token', 'https://eu.example.com/default']);
-    assert.deepEqual(urls({ region: 'us' }).slice(1, 3), [
-      'https://us.example.com/region',
-      'https://us.example.com/default',
-    ]);
-    assert.deepEqual(
-      outcomesOf(document).filter((line) => line.includes('skipped')),
-      [
-        'POST /region: skipped; the address of its own needs a value of "region"; give it in answers',
-        'POST /bot: skipped; a secret in an address of its own',
-      ],
-    );
-    const item = (url: string) => ({ name: `Ask ${url}`, request: { method: 'GET', url: { raw: url } } });
-    const collection = { info: { name: 'Two' }, item: [item('{{base}}/things'), item('{{login}}/token')] };
-    const plan = planOf(JSON.stringify(collection), {
-      include: ['*'],
-      answers: { base: 'https://api.example.com' },
-    });
-    assert.deepEqual(
-      configOf(plan).tools.map(({ url }) => url),
-      ['/things'],
-    );
-  });
-
-  it('[imp 2] writes values of a path in the styles matrix and label, and skips what it cannot write', () => {
-    const path = (style: string, schema: object = { type: 'string' }) => ({
-      get: { summary: 'Gets one thing', parameters: [{ name: 'id', in: 'path', required: true, style, schema }] },
-    });
-    const document = openApi({
-      '/a/{id}': path('matrix'),
-      '/b/{id}': path('label', { type: 'integer' }),
-      '/c/{id}': path('matrix', { type: 'array', items: { type: 'string' } }),
-      '/d': { get: { parameters: [{ name: 'q', in: 'querystring', required: true, content: {} }] } },
-    });
-    assert.deepEqual(
-      configOf(planOf(document)).tools.map(({ url }) => url),
-      ['/a/;id=:id', '/b/.:id'],
-    );
-    assert.deepEqual(outcomesOf(document).slice(2), [
-      'GET /c/{id}: skipped; "id": a list or an object of this style in the path',
-      'GET /d: skipped; an input in "querystring"',
-    ]);
-  });
-
   it('[imp 2] names that are one in other letters refuse no import, and share no secret', () => {
     const key = (name: string) => ({ type: 'apiKey', in: 'header', name });
     const headers = ['X_Y', 'X-Y', 'x-y'].map((name) => ({ name, in: 'header', schema: { type: 'string' } }));

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { after, before, describe, it } from 'node:test';
-import { onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
-import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { describe, it } from 'node:test';
+import { readDescription } from '../../src/import/read-description.ts';
+import { configOf, onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 const summary = 'Does something that is described';
+const text = { type: 'string' };
 
-describe('unusual documents', () => {
+/** A document with one operation that has these parameters. */
+const withParameters = (parameters: Json[], more: Json = {}) =>
+  openApi({ '/incidents': { get: { operationId: 'listIncidents', summary: 'List all incidents', parameters } } }, more);
+
+describe('descriptions as they are published', () => {
   it('[imp 2] references to an anchor are followed, also where it refers to itself', () => {
     const node = {
       $anchor: 'node',
@@ -152,36 +156,210 @@ paths:
     }
   });
 
-  describe('of an address', () => {
-    let toolhost: TestToolhost;
-    const document = JSON.stringify(openApi({ '/é': { get: { summary } } }));
-    const little = Buffer.from(document, 'utf16le');
-    const answers = new Map([
-      ['/le', Buffer.concat([Buffer.from([0xff, 0xfe]), little])],
-      ['/be', Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(little).swap16()])],
-      ['/bare', little],
-    ]);
-    const server = createServer((request, response) => void response.end(answers.get(String(request.url))));
-    before(async () => {
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-      toolhost = await startToolhost({ egress: [(server.address() as AddressInfo).port] });
+  it('[imp 2] an operation with a server of its own is sent there, or skipped when its address is not known', () => {
+    const post = (url: string, variables = {}) => ({
+      servers: [{ url, variables }],
+      post: { summary: 'Makes a thing of some kind' },
     });
-    after(async () => {
-      await toolhost.stop();
-      server.close();
+    const document = openApi({
+      '/token': post('/oauth'),
+      '/region': post('https://{region}.example.com'),
+      '/default': post('https://{region}.example.com', { region: { default: 'eu' } }),
+      '/bot': post('https://bots.example.com/bot{token}', { token: { default: 'x' } }),
+    });
+    const urls = (answers = {}) =>
+      configOf(planOf(document, { include: ['*'], documentUrl: 'https://docs.example.org/a.json', answers })).tools.map(
+        ({ url }) => url,
+      );
+    assert.deepEqual(urls(), ['https://api.example.com/oauth/token', 'https://eu.example.com/default']);
+    assert.deepEqual(urls({ region: 'us' }).slice(1, 3), [
+      'https://us.example.com/region',
+      'https://us.example.com/default',
+    ]);
+    assert.deepEqual(
+      outcomesOf(document).filter((line) => line.includes('skipped')),
+      [
+        'POST /region: skipped; the address of its own needs a value of "region"; give it in answers',
+        'POST /bot: skipped; a secret in an address of its own',
+      ],
+    );
+    const item = (url: string) => ({ name: `Ask ${url}`, request: { method: 'GET', url: { raw: url } } });
+    const collection = { info: { name: 'Two' }, item: [item('{{base}}/things'), item('{{login}}/token')] };
+    const plan = planOf(JSON.stringify(collection), {
+      include: ['*'],
+      answers: { base: 'https://api.example.com' },
+    });
+    assert.deepEqual(
+      configOf(plan).tools.map(({ url }) => url),
+      ['/things'],
+    );
+  });
+
+  it('[imp 2] writes values of a path in the styles matrix and label, and skips what it cannot write', () => {
+    const path = (style: string, schema: object = { type: 'string' }) => ({
+      get: { summary: 'Gets one thing', parameters: [{ name: 'id', in: 'path', required: true, style, schema }] },
+    });
+    const document = openApi({
+      '/a/{id}': path('matrix'),
+      '/b/{id}': path('label', { type: 'integer' }),
+      '/c/{id}': path('matrix', { type: 'array', items: { type: 'string' } }),
+      '/d': { get: { parameters: [{ name: 'q', in: 'querystring', required: true, content: {} }] } },
+    });
+    assert.deepEqual(
+      configOf(planOf(document)).tools.map(({ url }) => url),
+      ['/a/;id=:id', '/b/.:id'],
+    );
+    assert.deepEqual(outcomesOf(document).slice(2), [
+      'GET /c/{id}: skipped; "id": a list or an object of this style in the path',
+      'GET /d: skipped; an input in "querystring"',
+    ]);
+  });
+
+  describe('each a small copy of one that somebody published', () => {
+    it('[imp 2] a header for the version of the answer is sent, with its parameters (PagerDuty)', () => {
+      const accept = {
+        name: 'Accept',
+        in: 'header',
+        required: true,
+        schema: { ...text, default: 'application/vnd.pagerduty+json;version=2' },
+      };
+      assert.deepEqual(onlyTool(withParameters([accept])).headers, {
+        Accept: 'application/vnd.pagerduty+json;version=2',
+      });
+      const unsure = { ...accept, required: false };
+      assert.equal(onlyTool(withParameters([unsure])).headers, undefined);
     });
 
-    it('[imp 1] UTF-16 is read, as Windows writes it', async () => {
-      const { port } = server.address() as AddressInfo;
-      for (const path of answers.keys()) {
-        const body = { url: `http://127.0.0.1:${port}${path}`, report: 'all' };
-        const reply = await toolhost.rest('POST', '/import', { body });
-        assert.equal(reply.status, 200, reply.text);
-        assert.deepEqual(
-          (reply.body.report as { operation: string }[]).map(({ operation }) => operation),
-          ['GET /é'],
-        );
+    it('[imp 2] the words before a key are kept to the last character (PagerDuty)', () => {
+      for (const [description, token] of [
+        ['The API Key with format `Token token=<API_KEY>`', 'Token token={{KEY}}'],
+        ['Format: `Token <key>`', 'Token {{KEY}}'],
+      ]) {
+        const key = { type: 'apiKey', name: 'Authorization', in: 'header', description };
+        const document = withParameters([], { components: { securitySchemes: { key } }, security: [{ key: [] }] });
+        assert.deepEqual(configOf(planOf(document)).authentication, { type: 'ApiKey', token });
       }
+    });
+
+    it('[imp 2] a query parameter with brackets takes a list, also where its schema has one value (PagerDuty)', () => {
+      const statuses = { name: 'statuses[]', in: 'query', schema: { ...text, enum: ['triggered', 'resolved'] } };
+      const fields = onlyTool(withParameters([statuses])).input_schema as { statuses: Json };
+      assert.deepEqual([fields.statuses.type, fields.statuses.wire_name], ['array', 'statuses[]']);
+      const document = {
+        swagger: '2.0',
+        host: 'api.example.com',
+        paths: {
+          '/incidents': {
+            get: { summary: 'List all incidents', parameters: [{ name: 'ids[]', in: 'query', type: 'string' }] },
+          },
+        },
+      };
+      const swagger = onlyTool(document).input_schema as { ids: Json };
+      assert.deepEqual([swagger.ids.type, swagger.ids.style], ['array', undefined]);
+    });
+
+    it('[imp 2] an answer that is raw text is not asked for where there is another one (GitHub)', () => {
+      const content = { 'application/vnd.github.raw+json': {}, 'application/vnd.github.html+json': {} };
+      const get = { summary: 'Get the readme of a repository', responses: { 200: { content } } };
+      assert.deepEqual(onlyTool(openApi({ '/readme': { get } })).headers, {
+        Accept: 'application/vnd.github.html+json',
+      });
+    });
+
+    it('[imp 2] a slug is short, without words that say nothing, so that names of tools fit into clients', () => {
+      const slugs: [string, string][] = [
+        ["Netlify's API documentation", 'netlify'],
+        ['API Reference', 'example'],
+        ['Twilio SendGrid Marketing Campaigns Designs', 'twilio-sendgrid'],
+        ['The Example REST API v2', 'example'],
+        ['Öffentliche Dienste', 'offentliche-dienste'],
+        ['API', 'example'],
+        ['X', 'x-api'],
+      ];
+      for (const [title, slug] of slugs) {
+        const document = withParameters([], { info: { title, version: '1' } });
+        assert.equal(configOf(planOf(document)).slug, slug, title);
+      }
+    });
+
+    it('[imp 1] operations in other files are named, with what makes one file of them (DigitalOcean)', () => {
+      const document = openApi({ '/v2/droplets': { get: { $ref: 'resources/droplets/list.yml' } } });
+      assert.throws(() => readDescription(JSON.stringify(document)), /resources\/droplets\/list\.yml.*bundle/);
+      const partly = {
+        '/v2/droplets': { get: { $ref: 'list.yml' } },
+        '/v2/keys': { get: { summary: 'List all keys' } },
+      };
+      assert.match(JSON.stringify(planOf(openApi(partly)).findings), /refers to .*list\.yml.*not fetched/);
+    });
+
+    it('[imp 1] a script is read with its variables, and a key of one request is an argument (Stripe)', () => {
+      const script = `#!/usr/bin/env bash
+set -e
+export ADDR="https://api.example.com"
+TOKEN="eyJhbGciOiJI"
+curl -v -X POST -H "Content-Type: application/json" -H "Authorization: Bearer \${TOKEN}" \\
+  --data "{\\"body\\":\\"\${BODY}\\",\\"n\\":$N}" "\${ADDR:-x}/v1/secret/$ID?q=$Q"
+curl $ADDR/v1/charges -u sk_test_4eC39: -d 'amount=$2000' -H "Idempotency-Key: KG5LxwFBepaKHyUD"`;
+      const plan = planOf(script, { include: ['*'], answers: { ADDR: 'https://api.example.com', credential: 'none' } });
+      assert.deepEqual(
+        plan.all.map(({ operation }) => [operation.method, operation.path, operation.inputs.map(({ name }) => name)]),
+        [
+          ['POST', '/v1/secret/{ID}', ['ID', 'q']],
+          ['POST', '/v1/charges', ['Idempotency-Key']],
+        ],
+      );
+      assert.doesNotMatch(JSON.stringify(plan), /eyJhbGciOiJI|sk_test|KG5LxwFB/);
+      assert.match(JSON.stringify(plan.all[1]?.operation.body), /\$2000/, 'single quotes keep what is in them');
+      const short = planOf('curl "$ADDR/v1/charges"', { include: ['*'], answers: { ADDR: 'api.example.com' } });
+      assert.equal(configOf(short).base_url, 'https://api.example.com');
+      const host = planOf('curl https://api.stripe.com/v1/charges -d amount=1', { include: ['*'] });
+      assert.equal(configOf(host).slug, 'stripe');
+    });
+
+    it('[imp 1] a collection whose addresses have only their parts is read, and no key is shared by requests (Lob)', () => {
+      const collection = {
+        info: { name: 'Lob' },
+        variable: [{ key: 'baseUrl', value: 'https://api.lob.com/v1' }],
+        item: [
+          {
+            name: 'Create an address',
+            request: {
+              method: 'POST',
+              header: [
+                { key: 'Idempotency-Key', value: '<string>' },
+                { key: 'X-Region', value: '<string>' },
+              ],
+              url: {
+                host: ['{{baseUrl}}'],
+                path: ['addresses', ':adr_id'],
+                query: [
+                  { key: 'limit', value: '10' },
+                  { key: 'before', value: '<string>', disabled: true },
+                ],
+                variable: [{ key: 'adr_id', value: '' }],
+              },
+            },
+          },
+          {
+            name: 'Health',
+            request: { url: { protocol: 'https', host: ['api', 'lob', 'com'], port: '8443', path: 'health' } },
+          },
+        ],
+      };
+      const { tools, base_url, authentication } = configOf(planOf(collection));
+      assert.deepEqual([base_url, authentication], ['https://api.lob.com', undefined]);
+      assert.deepEqual(
+        tools.map(({ method, url, headers }) => [method, url, headers]),
+        [
+          ['POST', '/v1/addresses/:adr_id', undefined],
+          ['GET', 'https://api.lob.com:8443/health', undefined],
+        ],
+      );
+      const [first] = tools;
+      assert.deepEqual(
+        Object.keys(first?.input_schema ?? {}).sort(),
+        ['Idempotency-Key', 'X-Region', 'adr_id', 'before', 'limit'].sort(),
+      );
     });
   });
 });

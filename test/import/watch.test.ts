@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict';
-import { createServer, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
 import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
 import { startWatchingImports } from '../../src/app/elected/watch-imports.ts';
-import { eventually } from '../support/eventually.ts';
+import { engines } from '../sets.ts';
 import { openApi } from '../support/import/plan-of.ts';
-import { engines } from '../support/store/stores.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json, Reply } from '../support/toolhost/toolhost.ts';
 
@@ -217,58 +216,6 @@ for (const engine of engines) {
         response.writeHead(304).end();
       };
       assert.match(await errorOf(), /HTTP 304/);
-    });
-
-    it('[imp 5] that never answer delay only those of their own workspace', async () => {
-      const held: ServerResponse[] = [];
-      let isHanging = false;
-      document.answer = ({ url = '' }, response) => {
-        if (isHanging && url.includes('slow')) held.push(response);
-        else response.end(things(first));
-      };
-      const { toolhost } = world;
-      const watched = async (workspace: string, names: string[]) => {
-        const key = await toolhost.key({ workspace });
-        for (const name of names) {
-          const url = document.url.replace('api', name);
-          const slug = `${name}-${workspace}`;
-          const made = await toolhost.rest('POST', '/import', {
-            key,
-            body: { mode: 'create', url, slug, include: ['*'] },
-          });
-          assert.equal(made.status, 200, made.text);
-          const reply = await toolhost.rest('PUT', `/servers/${slug}/import/watch`, { key, body: { watch: 'daily' } });
-          assert.equal(reply.status, 200, reply.text);
-        }
-        return async () => {
-          const { servers } = (await toolhost.rest('GET', '/servers', { key })).body as unknown as {
-            servers: { imported: State }[];
-          };
-          return servers.filter(({ imported }) => imported.checked_at !== undefined).length;
-        };
-      };
-      const slow = await watched(`slow-${engine}`, ['slow-1', 'slow-2', 'slow-3', 'slow-4']);
-      const quick = await watched(`quick-${engine}`, ['quick-1', 'quick-2', 'quick-3']);
-      isHanging = true;
-      // Those that hang are the oldest ones, as if the service had been down.
-      const { db } = await world.database();
-      await db
-        .updateTable('import_checks')
-        .set({ due_at: world.now() - day })
-        .where('workspace_id', '=', `slow-${engine}`)
-        .execute();
-      await world.wait(day);
-      await Promise.all(watchers.map((watcher) => watcher.look()));
-      await eventually(async () => assert.equal(await quick(), 3));
-      assert.deepEqual([await slow(), held.length], [0, 1]);
-      isHanging = false;
-      for (const response of held) response.destroy();
-      await Promise.all(watchers.map((watcher) => watcher.settled()));
-      assert.equal(await slow(), 4);
-      await db
-        .deleteFrom('import_checks')
-        .where('workspace_id', 'in', [`slow-${engine}`, `quick-${engine}`])
-        .execute();
     });
 
     it('[imp 5] are few in a workspace, need an address, and end with their server', async () => {

@@ -12,9 +12,9 @@ import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { fromNoon } from '../support/from-noon.ts';
 import { patientLimits, patientUrl } from '../support/store/patient-limits.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startOwnPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { startPostgresProxy } from '../support/store/postgres-proxy.ts';
-import { usualOptions } from '../support/store/stores.ts';
+import { usualOptions } from '../support/store/usual-options.ts';
 import { movableClock } from '../support/toolhost/movable-clock.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -201,7 +201,7 @@ describe('shares of limits', () => {
   });
 
   it('[find C6] of a quota: calls are given back once, even when the answer to it was lost', async () => {
-    const postgres = await startPostgres();
+    const postgres = await startOwnPostgres();
     const proxy = await startPostgresProxy(await postgres.createDatabase());
     const location = { url: patientUrl(proxy.url), connections: 2, authorities: undefined };
     const database = await openDatabase({

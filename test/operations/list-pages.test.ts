@@ -59,7 +59,7 @@ for (const engine of engines) {
       const { db } = world.toolhost.running.app.runner;
       const config = { name: 'Older', slug: 'full-7', description: 'Stored by an older version', tools: [] };
       const row = db.updateTable('servers').where('slug', '=', 'full-7');
-      await row.set({ config: JSON.stringify(config), version: 2 }).execute();
+      await row.set({ config: JSON.stringify(config), summary: '{"format":0}' }).execute();
       const { body } = await world.toolhost.rest('GET', '/servers?slug=full-7', { key });
       assert.equal((body.servers as Json[])[0]?.description, 'Stored by an older version');
     });
@@ -110,8 +110,6 @@ for (const engine of engines) {
       });
       for (let n = 0; n < 40; n += 1) await insertAuditEvent(db, event(n, 30_000));
       await insertAuditEvent(db, event(40, 2_000_000));
-      // As an older version stored it.
-      await db.insertInto('audit_events').values(event(41, 2_000_000)).execute();
       const found: Json[] = [];
       for (let query = '?limit=200'; ; ) {
         const { body, text } = await world.toolhost.rest('GET', `/audit${query}`, { key: auditor });
@@ -121,11 +119,8 @@ for (const engine of engines) {
         query = `?limit=200&cursor=${body.next_cursor}`;
       }
       const own = found.filter(({ request_id }) => request_id === 'of-this-test');
-      assert.equal(own.length, 42);
-      assert.deepEqual(
-        own.slice(0, 2).map(({ detail }) => detail),
-        [{ left_out: true }, { left_out: true }],
-      );
+      assert.equal(own.length, 41);
+      assert.deepEqual(own[0]?.detail, { left_out: true });
     });
 
     it('[find A4] of people have members first, then invitations, in pages of any size', async () => {

@@ -19,9 +19,8 @@ type Statistics = {
   buckets: (Summary & { at: string })[];
   by_server: (Summary & { slug: string })[];
   by_tool: (Summary & { slug: string; tool: string })[];
-  complete: boolean;
 };
-type Activity = { servers: { slug: string; calls: number; errors: number; hourly: number[] }[]; complete: boolean };
+type Activity = { servers: { slug: string; calls: number; errors: number; hourly: number[] }[] };
 
 for (const engine of engines) {
   describe(`the statistics of calls on ${engine}`, () => {
@@ -71,7 +70,6 @@ for (const engine of engines) {
       hourly[22] = 1;
       hourly[0] = 2;
       assert.deepEqual(await activityOf('busy'), { slug: 'busy', calls: 5, errors: 2, hourly });
-      assert.equal((await activity()).complete, true);
     });
 
     it('leave a deleted server out of the activity', async () => {
@@ -113,7 +111,6 @@ for (const engine of engines) {
         ],
         by_server: [{ slug: 'spread', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 }],
         by_tool: [{ slug: 'spread', tool: 'get', calls: 3, errors: 1, p50_ms: 7, p95_ms: 37 }],
-        complete: true,
       });
     });
 
@@ -203,21 +200,6 @@ for (const engine of engines) {
       for (const path of ['/statistics', '/activity', '/calls/call_private', '/calls.csv']) {
         assert.equal((await world.toolhost.rest('GET', path, { key: calling })).status, 403, path);
       }
-    });
-
-    it('[find A4] are complete once the calls of an older version are counted too', async () => {
-      const add = await serve('upgraded');
-      await add([{}, { outcome: 'timeout' }]);
-      const { db } = world.toolhost.running.app.runner;
-      const old = aCall({ id: 'call_of_before', workspace_id: 'local', slug: 'upgraded', started_at: world.now() });
-      await db.insertInto('calls').values(old).execute();
-      const before = await statistics('slug=upgraded&buckets=1');
-      assert.deepEqual([before.complete, before.by_tool[0]?.calls], [false, 2]);
-      assert.equal((await activity('?slug=upgraded')).complete, false);
-      assert.equal(await (await world.database()).calls.countOlder(1000), 1);
-      assert.equal(await (await world.database()).calls.countOlder(1000), 0);
-      const after = await statistics('slug=upgraded&buckets=1');
-      assert.deepEqual([after.complete, after.by_tool[0]?.calls], [true, 3]);
     });
 
     it('[find A4] are of whole minutes, and of whole hours where the time begins more than three days ago', async () => {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { echoConfig, mirrors, resultOf } from '../support/mcp.ts';
 import { type Json, modernMeta, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
@@ -108,13 +109,13 @@ describe('anything at all, posted to an MCP endpoint', () => {
       assertSound(reply);
       assert.notEqual(reply.status, 404);
     });
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: tries(200) });
     await alive();
   });
 
   it('[mcp 16] random JSON: an answer that is JSON-RPC', async () => {
     const property = fc.asyncProperty(fc.json({ maxDepth: 8 }), async (text) => assertSound(await post(text)));
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: tries(200) });
     await alive();
   });
 
@@ -126,7 +127,7 @@ describe('anything at all, posted to an MCP endpoint', () => {
     const property = fc.asyncProperty(body, headers, async (posted, fields) =>
       assertSound(await post(JSON.stringify(posted), fields)),
     );
-    await fc.assert(property, { numRuns: 500 });
+    await fc.assert(property, { numRuns: tries(500) });
     await alive();
   });
 
@@ -152,7 +153,7 @@ describe('anything at all, posted to an MCP endpoint', () => {
     );
     const longs = [2n ** 53n, -(2n ** 53n), 10n ** 20n, 10n ** 21n, 12345678901234567000n];
     const examples = longs.map((long): [bigint, 'tools/list', boolean] => [long, 'tools/list', long % 3n === 0n]);
-    await fc.assert(property, { numRuns: 100, examples });
+    await fc.assert(property, { numRuns: tries(100), examples });
   });
 
   it('[mcp 14] any argument: the upstream gets exactly the arguments of the call, or nothing', async () => {
@@ -168,6 +169,6 @@ describe('anything at all, posted to an MCP endpoint', () => {
         else assert.deepEqual(reply.result.structuredContent, { text });
       },
     );
-    await fc.assert(property, { numRuns: 200 });
+    await fc.assert(property, { numRuns: tries(200) });
   });
 });

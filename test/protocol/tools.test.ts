@@ -110,6 +110,30 @@ describe('tools, as clients of both eras see them', () => {
     }
   });
 
+  it('[mcp 32] a schema with the keywords of 2020-12 is listed byte for byte, in both eras', async () => {
+    const input_schema = JSON.parse(richSchema) as Json;
+    await toolhost.createServer({ ...echoConfig(upstream.url, { slug: 'rich' }), tools: [toolOf({ input_schema })] });
+    const legacy = await toolhost.rpc('rich', token, 'tools/list');
+    const modern = await toolhost.modern('rich', token, 'tools/list');
+    for (const { text } of [legacy, modern])
+      assert.ok(text.includes(`"inputSchema":${JSON.stringify(input_schema)},`), text);
+    const fits = { address: { street: 'A', city: 'B' }, contact: 'email', tags: ['x', 'y'] };
+    assert.notEqual((await toolhost.callTool('rich', token, 'tool', fits)).isError, true);
+    const misfit = await toolhost.callTool('rich', token, 'tool', { address: { street: 1 } });
+    assert.equal(misfit.isError, true);
+    assert.match(misfit.content[0]?.text ?? '', /address\.street: found 1/);
+    assert.equal(upstream.requests.length, 1);
+  });
+
+  it('[mcp 32] a tool without parameters is listed with an object schema that takes nothing', async () => {
+    await toolhost.createServer({ ...echoConfig(upstream.url, { slug: 'bare' }), tools: [toolOf()] });
+    const [tool] = resultOf(await toolhost.rpc('bare', token, 'tools/list')).tools as Json[];
+    assert.deepEqual(tool?.inputSchema, { type: 'object', properties: {}, additionalProperties: false });
+    const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true };
+    assert.deepEqual(tool?.annotations, annotations);
+    assert.equal('outputSchema' in (tool ?? {}), false);
+  });
+
   it('[mcp 33] with an output schema every result fits it, or is an error', async () => {
     const output_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
     await toolhost.createServer({
@@ -277,3 +301,28 @@ describe('tools, as clients of both eras see them', () => {
     }
   });
 });
+
+/** Close to what `json-schema-2020-12` of the conformance suite registers. */
+const richSchema = `{
+  "$schema": "https://json-schema.org/draft/2020-12/schema",
+  "type": "object",
+  "$defs": {
+    "address": {
+      "$anchor": "addressDef",
+      "type": "object",
+      "properties": { "street": { "type": "string" }, "city": { "type": "string" } },
+      "required": ["street"]
+    }
+  },
+  "properties": {
+    "address": { "$ref": "#/$defs/address" },
+    "also": { "$ref": "#addressDef" },
+    "contact": { "anyOf": [{ "enum": ["email", "phone"] }, { "type": "null" }] },
+    "tags": { "type": "array", "prefixItems": [{ "type": "string" }], "minItems": 1 }
+  },
+  "allOf": [{ "anyOf": [{ "required": ["address"] }, { "required": ["also"] }] }],
+  "if": { "required": ["contact"] },
+  "then": { "required": ["tags"] },
+  "else": { "properties": { "tags": false } },
+  "additionalProperties": false
+}`;

@@ -7,7 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { version } from '../../src/version.ts';
 import { eventually } from '../support/eventually.ts';
 import { onTime } from '../support/on-time.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { type MovableClock, movableClock } from '../support/toolhost/movable-clock.ts';
 import { scrape } from '../support/toolhost/scrape.ts';
@@ -17,12 +17,12 @@ import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.t
 const absentMs = 10_000;
 
 describe('[find C6] processes that serve from one database', () => {
-  let postgres: TestPostgres;
+  let postgres: OwnPostgres;
   let clock: MovableClock;
   let env: Record<string, string>;
   let first: TestToolhost;
   before(async () => {
-    postgres = await startPostgres();
+    postgres = await startOwnPostgres();
     const url = await postgres.createDatabase();
     clock = await movableClock(url);
     env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };

@@ -14,7 +14,7 @@ import { freshCall, freshRequest } from '../support/fresh-request.ts';
 import { type HostileProvider, startHostileProvider } from '../support/oauth/hostile-provider.ts';
 import { registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
 import { Ledger } from '../support/store/ledger.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { startOwnPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { engines } from '../support/store/stores.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
@@ -356,7 +356,7 @@ async function holdStart(child: ChildToolhost): Promise<boolean> {
 
 describe('workers whose database is away', () => {
   it('go on without one that died, which starts again when the database is back', async () => {
-    const postgres = await startPostgres();
+    const postgres = await startOwnPostgres();
     const dataDir = mkdtempSync(join(tmpdir(), 'toolhost-workers-'));
     const child = await startChildToolhost({
       DATA_DIR: dataDir,

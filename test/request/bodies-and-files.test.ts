@@ -315,14 +315,6 @@ describe('bodies and files', () => {
         /headers\.Content-Type: found .*, but body_template makes a JSON body/,
       ],
       [
-        { body: 'form', input_schema: { a: { type: 'object' } } },
-        /a\.style: is missing; a form has no objects of its own/,
-      ],
-      [
-        { body: 'multipart', input_schema: { a: { type: 'array', items: { type: 'object' } } } },
-        /a\.style: is missing; a form/,
-      ],
-      [
         { method: 'GET', body: 'form', input_schema: { a: text } },
         /body: no argument goes into the body of this GET request; say/,
       ],

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { tries } from '../sets.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 
 /** Text that attackers and accidents produce: any UTF-16, halves of characters too, and the classics of injection. */
@@ -148,7 +149,7 @@ describe('properties of requests and results', () => {
           expected,
         );
       }),
-      { numRuns: 300 },
+      { numRuns: tries(300) },
     );
   });
 
@@ -165,7 +166,7 @@ describe('properties of requests and results', () => {
           assert.equal(rawHeaders.filter((name) => name.toLowerCase() === 'x-value').length, 1);
         }
       }),
-      { numRuns: 100 },
+      { numRuns: tries(100) },
     );
   });
 
@@ -189,7 +190,7 @@ describe('properties of requests and results', () => {
           assert.equal(request?.body.toString(), isText ? JSON.parse(text) : text);
         }
       }),
-      { numRuns: 200 },
+      { numRuns: tries(200) },
     );
   });
 
@@ -206,7 +207,7 @@ describe('properties of requests and results', () => {
         assert.ok(text.includes(`"structuredContent":${expected},"resultType"`), text);
         assert.equal(textOf(JSON.parse(text).result), expected);
       }),
-      { numRuns: 200 },
+      { numRuns: tries(200) },
     );
   });
 
@@ -242,7 +243,7 @@ describe('properties of requests and results', () => {
           assert.equal(textOf(result), passedOn(written(expected, '')));
         } else assert.ok(errorOf(result).startsWith(`response_transform "${path}" does not exist in the answer: `));
       }),
-      { numRuns: 400 },
+      { numRuns: tries(400) },
     );
   });
 
@@ -268,7 +269,7 @@ describe('properties of requests and results', () => {
           );
         }
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     );
   });
 });

@@ -238,10 +238,4 @@ describe('arguments that try to be more than arguments', () => {
     assert.equal(tooLong.status, 413);
     assert.equal(textOf(await one.call(slug, { list: ['x'] })).length > 0, true);
   });
-
-  it('[behaviour The tool result] an unknown tool is a JSON-RPC error −32602', async () => {
-    const slug = await one.serve({});
-    const { body } = await one.toolhost.rpc(slug, callerToken, 'tools/call', { name: 'other', arguments: {} });
-    assert.equal((body.error as Json).code, -32602);
-  });
 });

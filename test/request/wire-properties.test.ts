@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import qs from 'qs';
+import { tries } from '../sets.ts';
 import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 
@@ -90,7 +91,7 @@ describe('properties of what the upstream receives', () => {
             assert.deepEqual(style === 'deep' ? unlisted(data) : data, expected(o), text);
           }
         }),
-        { numRuns: 60 },
+        { numRuns: tries(60) },
       );
     });
   }
@@ -115,7 +116,7 @@ describe('properties of what the upstream receives', () => {
           const a = given.map((text) => text.replaceAll(separator, '_'));
           for (const text of await sent({ a })) assert.deepEqual(read(text), a, text);
         }),
-        { numRuns: 40 },
+        { numRuns: tries(40) },
       );
     });
   }
@@ -133,7 +134,7 @@ describe('properties of what the upstream receives', () => {
         const { url } = await one.sent(slug, { a: value });
         assert.deepEqual([...new URLSearchParams(url.slice(3))], [[wire_name, value]]);
       }),
-      { numRuns: 40 },
+      { numRuns: tries(40) },
     );
   });
 
@@ -148,7 +149,7 @@ describe('properties of what the upstream receives', () => {
         assert.match(text, /^[\x20-\x7e]*$/);
         assert.deepEqual(JSON.parse(text), arg);
       }),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     );
   });
 
@@ -162,27 +163,23 @@ describe('properties of what the upstream receives', () => {
     ['\\u005f_proto__', '__proto__'],
     ['x\\n', 'x\n'],
   ] as const;
-  for (const [index, [written, name]] of escapedNames.entries()) {
-    it(`[conf 1] the name "${written}" arrives as what it means, whatever another caller has sent`, async () => {
-      const input_schema = { arg: { type: 'object' } };
-      const [other, own] = [
-        await one.serve({ method: 'POST', input_schema }),
-        await one.serve({ method: 'POST', input_schema }),
+  it('[conf 1] a name with escapes arrives as what it means, whatever another caller has sent', async () => {
+    const tool = { method: 'POST', input_schema: { arg: { type: 'object' } } };
+    const [other, own] = [await one.serve(tool), await one.serve(tool)];
+    for (const [index, [written, name]] of escapedNames.entries()) {
+      const first = `first_${index}`;
+      await one.sent(other, { arg: { [first]: [], [name.startsWith('x') ? 'x\\' : '\\']: 0 } });
+      const result = await one.callText(own, `{"arg":{"${first}":"\\n","${written}" :1.25}}`);
+      assert.notEqual(result.isError, true, textOf(result));
+      const [request] = one.upstream.take();
+      const { arg } = JSON.parse(String(request?.body)) as { arg: object };
+      const expected = [
+        [first, '\n'],
+        [name, 1.25],
       ];
-      for (let round = 0; round < 5; round++) {
-        const first = `first_${index}_${round}`;
-        await one.sent(other, { arg: { [first]: [], [name.startsWith('x') ? 'x\\' : '\\']: 0 } });
-        const result = await one.callText(own, `{"arg":{"${first}":"\\n","${written}" :1.25}}`);
-        assert.notEqual(result.isError, true, textOf(result));
-        const [request] = one.upstream.take();
-        const { arg } = JSON.parse(String(request?.body)) as { arg: object };
-        assert.deepEqual(Object.entries(arg), [
-          [first, '\n'],
-          [name, 1.25],
-        ]);
-      }
-    });
-  }
+      assert.deepEqual(Object.entries(arg), expected, written);
+    }
+  });
 
   it('[conf 1] long arguments arrive as they were written: numbers with their digits, names with what they mean', async () => {
     const slug = await one.serve({ method: 'POST', input_schema: { arg: { type: 'object' } } });
@@ -226,7 +223,7 @@ describe('properties of what the upstream receives', () => {
           assert.equal([...form].length, 3);
         },
       ),
-      { numRuns: 60 },
+      { numRuns: tries(60) },
     );
   });
 
@@ -254,7 +251,7 @@ describe('properties of what the upstream receives', () => {
         assert.ok(inner.every((segment) => segment !== '' && segment !== '.' && segment !== '..'));
         assert.equal(new URL(request.url, 'http://x').pathname.split('/').length, segments.length);
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     );
   });
 
@@ -289,7 +286,7 @@ describe('properties of what the upstream receives', () => {
         assert.equal(folded.filter((name) => name === 'api_key').length, 1, query);
         assert.equal(typeof qs.parse(query, parsing).api_key, 'string', query);
       }),
-      { numRuns: 150 },
+      { numRuns: tries(150) },
     );
   });
 });

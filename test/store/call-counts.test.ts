@@ -4,13 +4,7 @@ import fc from 'fast-check';
 import { durationClasses, durationClassOf, middleOfClass, percentile } from '../../src/domain/duration-classes.ts';
 import { outcomes } from '../../src/errors.ts';
 import { dayMs, hourMs, minuteMs, startOf } from '../../src/store/calls/call-counts.ts';
-import {
-  type CallScope,
-  countByInterval,
-  countByServer,
-  isAllCounted,
-  mostCalled,
-} from '../../src/store/calls/call-statistics.ts';
+import { type CallScope, countByInterval, countByServer, mostCalled } from '../../src/store/calls/call-statistics.ts';
 import { batchRows, type CallRecord } from '../../src/store/calls/call-writer.ts';
 import type { Database } from '../../src/store/database.ts';
 import { aCall } from '../support/store/rows.ts';
@@ -33,14 +27,14 @@ const call = fc.record({
   duration_ms: fc.oneof(fc.integer({ min: 0, max: 60 }), fc.integer({ min: 0, max: 40_000 })),
 });
 
-/** Steps of the service: it writes whole batches and parts of them, some again, and counts older calls. */
+/** Steps of the service: it writes whole batches and parts of them, some again. */
 const history = fc.array(
   fc.record({
     calls: fc.oneof(
       fc.array(call, { minLength: batchRows, maxLength: batchRows }),
       fc.array(call, { minLength: 1, maxLength: 12 }),
     ),
-    how: fc.constantFrom('write', 'write again', 'write a part again', 'of an older version'),
+    how: fc.constantFrom('write', 'write again', 'write a part again'),
   }),
   { minLength: 1, maxLength: 5 },
 );
@@ -91,10 +85,6 @@ for (const engine of engines) {
     let made = 0;
     const write = async (database: Database, { calls, how }: { calls: Partial<CallRecord>[]; how: string }) => {
       const rows = calls.map((one) => aCall({ ...one, id: `call_${++made}` }));
-      if (how === 'of an older version') {
-        await database.db.insertInto('calls').values(rows).execute();
-        return;
-      }
       const { write: writeCalls } = database.calls;
       await writeCalls(rows);
       if (how === 'write again') await writeCalls(rows);
@@ -110,12 +100,6 @@ for (const engine of engines) {
           await database.db.deleteFrom('calls').execute();
           await database.db.deleteFrom('call_counts').execute();
           for (const step of steps) await write(database, step);
-          const isOld = steps.some(
-            ({ how, calls }) => how === 'of an older version' && calls.some((c) => c.workspace_id === 'ours'),
-          );
-          assert.equal(await isAllCounted(database.db, 'ours'), !isOld);
-          while ((await database.calls.countOlder(40)) > 0);
-          assert.equal(await isAllCounted(database.db, 'ours'), true);
           const records = await database.db
             .selectFrom('calls')
             .selectAll()

@@ -7,6 +7,7 @@ import { recordChange } from '../../src/store/changes/changes.ts';
 import { createReadChanges } from '../../src/store/changes/read-changes.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { Tables } from '../../src/store/schema.ts';
+import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 
 const writers = 4;
@@ -29,6 +30,7 @@ const steps = fc.array(
 );
 
 describe('[find B1] the positions of changes on PostgreSQL', () => {
+  let postgres: OwnPostgres;
   let stores: Stores;
   let db: Kysely<Tables>;
   let ids = 0;
@@ -52,7 +54,8 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     };
   };
   before(async () => {
-    stores = await startStores('postgres');
+    postgres = await startOwnPostgres();
+    stores = await startStores('postgres', async () => postgres);
     ({ db } = await stores.open());
   });
   after(() => stores.stop());
@@ -123,9 +126,9 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
     const read = createReadChanges(db);
     await read();
     assert.equal((await read()).isContinuous, true);
-    await stores.postgres?.crash();
+    await postgres.crash();
     await assert.rejects(read());
-    await stores.postgres?.restart();
+    await postgres.restart();
     const missed = await record(db);
     const found = await read();
     assert.equal(found.isContinuous, false);

@@ -159,27 +159,6 @@ for (const engine of engines) {
       await follower.look();
       assert.deepEqual([seen, gaps], [['after'], 2]);
     });
-
-    it('[find B1] sees the changes of a process of the previous version, in every process', async () => {
-      const others: string[] = [];
-      const second = followChanges({ ...options(), onChanges: (list) => others.push(...list.map(({ ref }) => ref)) });
-      await second.look();
-      // As the version before positions wrote them.
-      const written = (ref: string) =>
-        database.db
-          .insertInto('changes')
-          .values({ id: `chg_${ref}`, at: 1, kind: 'key', ref, position: null })
-          .execute();
-      await written('one');
-      await follower.look();
-      await written('two');
-      await second.look();
-      await Promise.all([follower.look(), second.look()]);
-      assert.deepEqual([new Set(seen), new Set(others)], [new Set(['one', 'two']), new Set(['one', 'two'])]);
-      const unplaced = await database.db.selectFrom('changes').select('id').where('position', 'is', null).execute();
-      assert.deepEqual(unplaced, []);
-      await second.stop();
-    });
   });
 }
 

@@ -8,7 +8,8 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { statements } from '../../src/store/engine/migration-files.ts';
 import { eventually } from '../support/eventually.ts';
-import { engines, migrationsFolder, type Stores, startStores } from '../support/store/stores.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { migrationsFolder } from '../support/store/usual-options.ts';
 import { startStarters } from '../support/toolhost/starters.ts';
 
 const names = readdirSync(migrationsFolder).sort();
@@ -87,6 +88,23 @@ for (const engine of engines) {
       );
       await newer.close();
       await (await openDatabase(options)).close();
+    });
+
+    it('[find C1] of a build from before the first release are refused, and nothing is changed', async () => {
+      const options = await stores.newOptions();
+      const early = mkdtempSync(join(folder, 'early-'));
+      writeFileSync(join(early, '0001-initial.sql'), 'create table workspaces (id text primary key);\n');
+      const made = await openDatabase({ ...options, migrations: early });
+      await sql`insert into workspaces values ('kept')`.execute(made.db);
+      await made.close();
+      await assert.rejects(
+        openDatabase(options),
+        /made by a build of toolhost from before its first release.*give toolhost an empty database, with another DATA_DIR or DATABASE_URL/,
+      );
+      const again = await openDatabase({ ...options, migrations: early });
+      assert.deepEqual(await applied(again), ['0001-initial.sql']);
+      assert.equal((await sql`select id from workspaces`.execute(again.db)).rows.length, 1);
+      await again.close();
     });
 
     it('leave nothing behind when one of them fails', async () => {

@@ -7,7 +7,8 @@ import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
 import { readOnlyFolder } from '../support/store/full-disk.ts';
-import { engines, migrationsFolder, type Stores, startStores } from '../support/store/stores.ts';
+import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { migrationsFolder } from '../support/store/usual-options.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
@@ -90,17 +91,6 @@ for (const engine of engines) {
       await (await openDatabase(own)).close();
       withFile('9997-own.sql', 'create table own (id bigint);\n', { ...options, folder });
       await assert.rejects(openDatabase(own), /another text .*9997-own\.sql \(by version \d.*never changed/);
-    });
-
-    it('[find C1] adds the checksums of migrations that were applied without', async () => {
-      await prepare(async ({ db }) => {
-        for (const column of ['checksum', 'version', 'readable_by'])
-          await sql`alter table migrations drop column ${sql.id(column)}`.execute(db);
-      });
-      await prepare(async ({ db }) => {
-        const rows = await db.selectFrom('migrations').selectAll().execute();
-        assert.ok(rows.length > 5 && rows.every((row) => /^[0-9a-f]{64}$/.test(row.checksum ?? '')));
-      });
     });
 
     it('[find C1] is refused when the tables are those of another application', async () => {

@@ -16,8 +16,8 @@ import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { untilServed } from '../support/fresh-request.ts';
 import { type PgBouncer, startPgBouncer } from '../support/store/pgbouncer.ts';
-import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { usualOptions } from '../support/store/stores.ts';
+import { startOwnPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
+import { usualOptions } from '../support/store/usual-options.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
 import { selfSigned } from '../support/upstreams/certificate.ts';
@@ -338,7 +338,7 @@ describe('PostgreSQL with TLS', () => {
   let url: string;
   const files = { own: '', other: '', text: '' };
   before(async () => {
-    postgres = await startPostgres(certificate);
+    postgres = await startOwnPostgres(certificate);
     folder = mkdtempSync(join(tmpdir(), 'toolhost-tls-'));
     for (const [name, pem] of Object.entries({
       own: certificate.cert,

@@ -7,6 +7,7 @@ import { after, before, describe, it } from 'node:test';
 import { type Database, type DatabaseOptions, openDatabase } from '../../src/store/database.ts';
 import { StoreFault } from '../../src/store/engine/faults.ts';
 import { eventually } from '../support/eventually.ts';
+import { aCall } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 import { insertWorkspace, workspaceIds } from '../support/store/workspace-rows.ts';
 
@@ -37,7 +38,7 @@ const losses: { [how: string]: (file: string) => void } = {
 const uses: { [connection: string]: (database: Database) => Promise<unknown> } = {
   transactions: ({ transactions }) => transactions.transaction().execute((db) => insertWorkspace(db, 'written')),
   records: ({ records }) => insertWorkspace(records, 'written'),
-  'the writer of call records': ({ calls }) => calls.countOlder(1),
+  'the writer of call records': ({ calls }) => calls.write([aCall({})]),
   reports: ({ reports }) => workspaceIds(reports),
 };
 

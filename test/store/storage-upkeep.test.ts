@@ -15,7 +15,7 @@ import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { endCrowdedGrants, mostOfServer, mostTokens } from '../../src/store/pruning/prune-logins.ts';
 import { pruneCrowdedKeys, prunePeople } from '../../src/store/pruning/prune-people.ts';
 import type { Tables } from '../../src/store/schema.ts';
-import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
+import { insertServer } from '../../src/store/servers/servers.ts';
 import { aCall, anApiKey, aServer } from '../support/store/rows.ts';
 import { engines, type Stores, startStores } from '../support/store/stores.ts';
 
@@ -159,6 +159,7 @@ for (const engine of engines) {
         pid: 1,
         started_at: 1,
         seen_at: at - age,
+        master_keys: 'x',
       });
       await both('processes', seen, [2 * minute, minute / 2]);
       const person = (id: string, age: number) => ({
@@ -328,26 +329,6 @@ for (const engine of engines) {
       assert.deepEqual(back, ['second']);
       assert.deepEqual(await ids('workspaces'), ['ours', 'second']);
       assert.deepEqual(await ids('members', 'user_id'), ['second']);
-      await world.stop();
-    });
-
-    it('[find A5] includes versions and configurations that an older version of the program kept', async () => {
-      const world = await open();
-      const { db, ids } = world;
-      let server = aServer();
-      await insertServer(db, server);
-      for (let version = 2; version <= 5; version++) {
-        server = { ...server, version };
-        await updateServer(db, server, 'x');
-      }
-      await insertServer(db, aServer({ slug: 'gone' }));
-      await db.updateTable('servers').set({ deleted_at: 5 }).where('slug', '=', 'gone').execute();
-      await db.updateTable('servers').set({ stored_bytes: null }).execute();
-      await round(world.one);
-      assert.deepEqual(await ids('server_versions', 'version'), [4, 5]);
-      const rows = await db.selectFrom('servers').selectAll().orderBy('slug').execute();
-      assert.deepEqual([rows[0]?.config, rows[0]?.stored_bytes], ['{}', 0]);
-      assert.ok((rows[1]?.stored_bytes ?? 0) >= 3 * JSON.stringify(server.config).length);
       await world.stop();
     });
 

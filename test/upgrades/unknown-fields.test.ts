@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines } from '../support/store/stores.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 

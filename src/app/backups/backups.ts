@@ -171,7 +171,7 @@ async function syncFolder(folder: string): Promise<void> {
  * The parts of a backup, in order.
  * @throws AppError notFound when there is no such file; see `readBackup` for what is wrong in it
  */
-async function* readBackupFile(path: string): AsyncGenerator<BackupPart> {
+export async function* readBackupFile(path: string): AsyncGenerator<BackupPart> {
   if (path !== standardStream && !existsSync(path)) throw new AppError('notFound', `there is no file ${path}`);
   const input = path === standardStream ? process.stdin : createReadStream(path);
   const unzipped = createGunzip();

@@ -2,7 +2,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
 import type { Log } from '../../log.ts';
 import type { Database } from '../../store/database.ts';
-import { rowsAtOnce } from '../../store/delete-in-steps.ts';
 import type { EndedLogins } from '../../store/logins/login-events.ts';
 import { prunings, roundMs } from '../../store/pruning/prunings.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
@@ -50,17 +49,14 @@ async function prune(
   log: Log,
   { now, running }: { now: number; running: RunningRound },
 ): Promise<void> {
-  const { db, records, calls } = database;
+  const { db, records } = database;
   const pause = pacing(running);
-  // Calls recorded by an older version, which did not count them, must be counted before they are deleted.
-  while ((await calls.countOlder(rowsAtOnce)) > 0) await pause();
   const round = {
     db,
     records,
     now,
     callsFrom: now - config.callRetentionDays * dayMs,
     auditFrom: now - config.auditRetentionDays * dayMs,
-    mostVersions: config.quotas.versions,
     pause,
     onLoginsEnded: (ended: EndedLogins) => log.warn(ended, 'upkeep ended logins beyond a limit'),
   };

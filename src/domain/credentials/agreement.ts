@@ -1,6 +1,6 @@
 /**
  * What a person agreed to at a login: the hash of the server's agreement, followed by the view that the login is limited
- * to. A hash has no slash. An older version of the program, which knows no views, refuses a login for a view.
+ * to. A hash has no slash.
  */
 export function agreementFor(hash: string, view: string | undefined): string {
   return view === undefined ? hash : `${hash}/${view}`;

@@ -120,8 +120,8 @@ function isCredential({ location, wireName }: SentArgument, kind: BodyKind, cred
 }
 
 /**
- * Without the arguments of callers that could take the place of a constant. A new configuration is refused with one; an
- * older one, and a view that fixes the other argument, go on without it.
+ * Without the arguments of callers that could take the place of a constant. A configuration is refused with one; a view
+ * that fixes the other argument goes on without it.
  */
 function withoutReadAsConstants(
   all: readonly SentArgument[],

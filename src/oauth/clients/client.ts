@@ -90,6 +90,5 @@ export function readClientId(keyring: Keyring, serverId: string, clientId: strin
   const [, payload = '', mac = ''] = match;
   if (!keyring.isMac(mac, payload, 'client id')) return undefined;
   const { s, n, r } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Registration;
-  // Earlier versions put names with control characters into ids.
-  return s === serverId ? { id: clientId, name: shortName(n), redirectUris: r, host: undefined } : undefined;
+  return s === serverId ? { id: clientId, name: n, redirectUris: r, host: undefined } : undefined;
 }

@@ -8,7 +8,7 @@ import { offlineScope } from '../metadata.ts';
 import { type OAuthAnswer, type RequestParts, spans } from '../parts.ts';
 import { clientRedirect, errorWithLink } from './client-redirect.ts';
 import { type ConsentRequest, consentContext } from './consent.ts';
-import { consentCookie, consentPrefix, cookieJar, sharedConsentCookie } from './cookies.ts';
+import { consentCookie, consentPrefix, cookieJar } from './cookies.ts';
 import { consentPage } from './pages.ts';
 
 /**
@@ -33,7 +33,7 @@ export async function authorize(
     const codeChallenge = checkPkce(query);
     const view = checkResource(server, query.getAll('resource'));
     const jar = cookieJar(parts.baseUrl);
-    const browser = jar.read(cookieHeader, sharedConsentCookie) ?? newSecret(parts.random);
+    const browser = newSecret(parts.random);
     const consentId = newSecret(parts.random);
     const request: ConsentRequest = {
       consentId,
@@ -51,7 +51,6 @@ export async function authorize(
     const html = consentPage(server, client, request, sealed);
     const cookies = [
       jar.set(consentCookie(hashOf(consentId)), browser, spans.consent),
-      jar.set(sharedConsentCookie, browser, spans.consent),
       ...jar.clearOlder(cookieHeader, consentPrefix),
     ];
     return { kind: 'page', status: 200, html, cookies };

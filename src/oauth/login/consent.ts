@@ -5,7 +5,7 @@ import { hashOf, newSecret } from '../credentials.ts';
 import type { LoginServer } from '../login-server.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
 import { clientAnswerPage } from './client-redirect.ts';
-import { consentCookie, cookieJar, loginCookie, loginPrefix, sharedConsentCookie } from './cookies.ts';
+import { consentCookie, cookieJar, loginCookie, loginPrefix } from './cookies.ts';
 import { sealLoginSecrets } from './login-secrets.ts';
 import { departurePage } from './pages.ts';
 
@@ -100,10 +100,8 @@ function openRequest(server: LoginServer, form: URLSearchParams, parts: OAuthPar
 }
 
 function checkBrowser(request: ConsentRequest, cookie: string | undefined, parts: OAuthParts): void {
-  const jar = cookieJar(parts.baseUrl);
-  const names = [consentCookie(hashOf(request.consentId)), sharedConsentCookie];
-  const browsers = names.map((name) => jar.read(cookie, name)).filter((browser) => browser !== undefined);
-  if (!browsers.some((browser) => hashOf(browser) === request.browser)) {
+  const browser = cookieJar(parts.baseUrl).read(cookie, consentCookie(hashOf(request.consentId)));
+  if (browser === undefined || hashOf(browser) !== request.browser) {
     throw refused('the form was shown in another browser, or cookies are off');
   }
 }

@@ -20,12 +20,6 @@ export function consentCookie(consentHash: string): string {
   return consentPrefix + consentHash.slice(0, 16);
 }
 
-/**
- * Earlier versions bind all forms to this one cookie. It is set and read as well, because during an upgrade one version
- * may show a form and the other one take it.
- */
-export const sharedConsentCookie = 'toolhost-consent';
-
 /** Binds a login to the browser that consented. One cookie per login, so that several can be in progress. */
 export function loginCookie(stateHash: string): string {
   return loginPrefix + stateHash.slice(0, 16);

@@ -54,7 +54,7 @@ const callRecord = z.object({
   estimated_tokens: z
     .int()
     .optional()
-    .describe('Tokens of the text that the agent got, at four characters each; absent in records of older versions.'),
+    .describe('Tokens of the text that the agent got, at four characters each; absent where it got none.'),
   view: z.string().optional().describe('The view at whose address it was made; absent for that of the server.'),
 });
 

@@ -8,7 +8,6 @@ import {
   countByInterval,
   countByServer,
   countedFrom,
-  isAllCounted,
   minutesKeptMs,
   mostCalled,
 } from '../../store/calls/call-statistics.ts';
@@ -19,9 +18,6 @@ import { getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, 
 const hours = 24;
 const mostEntries = 100;
 
-const complete = z
-  .boolean()
-  .describe('false for some minutes after an upgrade, while the calls that the older version recorded are counted.');
 const counts = {
   calls: z.int(),
   errors: z.int().describe('Calls of any outcome but ok.'),
@@ -53,7 +49,6 @@ const getServerActivity = operation({
       }),
     ),
     next_cursor: nextCursor,
-    complete,
   }),
   async run(context, { slug, ...page }) {
     const { db, actor } = context;
@@ -75,7 +70,6 @@ const getServerActivity = operation({
         return { slug: name, ...sumOf(own), hourly };
       }),
       next_cursor: next,
-      complete: await isAllCounted(db, actor.workspaceId),
     };
   },
 });
@@ -142,13 +136,12 @@ const getCallStatistics = operation({
       .describe(
         'Present where very many tools were called: by_server and by_tool then have those that were called most from this time on, with all of their calls.',
       ),
-    complete,
   }),
   async run(context, input) {
     const { from: wantedFrom, until, widthMs } = spanOf(context, input);
     const wanted = await scopeOf(context, input, wantedFrom, until);
     await context.serving?.flushCalls();
-    const { db, actor } = context;
+    const { db } = context;
     const from = await countedFrom(db, wanted, widthMs);
     const scope = { ...wanted, from };
     const intervals = new Map((await countByInterval(db, scope, widthMs)).map((row) => [row.at, row]));
@@ -164,7 +157,6 @@ const getCallStatistics = operation({
       by_server: servers.map((row) => ({ slug: row.slug, ...summary(row) })),
       by_tool: tools.map((row) => ({ slug: row.slug, tool: row.tool, ...summary(row) })),
       ...(rankedFrom !== undefined && { ranked_from: isoTime(rankedFrom) }),
-      complete: await isAllCounted(db, actor.workspaceId),
     };
   },
 });

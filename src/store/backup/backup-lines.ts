@@ -12,11 +12,11 @@ export const formatVersion = 1;
 export type Cell = string | number | null;
 export type Row = readonly Cell[];
 
-const migrationRow = z.object({
+export const migrationRow = z.object({
   name: z.string(),
   applied_at: z.number(),
-  checksum: z.string().nullable(),
-  version: z.string().nullable(),
+  checksum: z.string(),
+  version: z.string(),
   readable_by: z.string().nullable(),
 });
 

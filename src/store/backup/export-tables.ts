@@ -1,8 +1,7 @@
-import { z } from 'zod';
 import { AppError } from '../../errors.ts';
 import type { Engine } from '../db.ts';
 import { type MigrationFile, tablesOf } from '../engine/migration-files.ts';
-import { type BackupHeader, BackupLines, type RowCounts } from './backup-lines.ts';
+import { type BackupHeader, BackupLines, migrationRow, type RowCounts } from './backup-lines.ts';
 import type { TableSource } from './table-source.ts';
 
 /**
@@ -34,7 +33,7 @@ export type ExportOptions = {
 
 /**
  * The text of a backup. The returned value counts its rows.
- * @throws AppError notFound for a database without our tables, conflict when a newer version has changed it
+ * @throws AppError notFound for a database without our tables, conflict when another version has changed it
  */
 export async function* exportTables(source: TableSource, options: ExportOptions): AsyncGenerator<string, RowCounts> {
   const { engine, files, version, at, leavesOutRecords } = options;
@@ -54,30 +53,19 @@ export async function* exportTables(source: TableSource, options: ExportOptions)
   return counts;
 }
 
-const text = z.string().nullable();
-
 async function appliedMigrations(source: TableSource): Promise<BackupHeader['migrations']> {
-  const columns = ['name', 'applied_at', 'checksum', 'version', 'readable_by'];
-  // A database of an early version has fewer columns.
+  const columns = migrationRow.keyof().options;
   const present = new Set(await source.columns('migrations'));
-  if (!present.has('name')) {
+  if (!columns.every((column) => present.has(column))) {
     throw new AppError(
       'notFound',
       'the database has no tables of toolhost; set DATABASE_URL or DATA_DIR to that of the service',
     );
   }
-  const found = columns.filter((column) => present.has(column));
   const migrations: BackupHeader['migrations'] = [];
-  for await (const rows of source.rows('migrations', found)) {
+  for await (const rows of source.rows('migrations', columns)) {
     for (const row of rows) {
-      const value = (column: string) => row[found.indexOf(column)] ?? null;
-      migrations.push({
-        name: String(value('name')),
-        applied_at: Number(value('applied_at')),
-        checksum: text.parse(value('checksum')),
-        version: text.parse(value('version')),
-        readable_by: text.parse(value('readable_by')),
-      });
+      migrations.push(migrationRow.parse(Object.fromEntries(columns.map((column, index) => [column, row[index]]))));
     }
   }
   return migrations.toSorted((a, b) => (a.name < b.name ? -1 : 1));
@@ -90,6 +78,6 @@ function refuseUnknown(migrations: BackupHeader['migrations'], files: readonly M
   if (unknown.length === 0) return;
   throw new AppError(
     'conflict',
-    `the database was changed by a newer version of toolhost, and this is ${version}, which does not know its migrations ${unknown.join(', ')}; make the backup with that version`,
+    `this version of toolhost, ${version}, does not know the migrations ${unknown.join(', ')} of the database; make the backup with the version that made them`,
   );
 }

@@ -8,7 +8,6 @@ import {
   type BackupHeader,
   type BackupPart,
   type BackupTable,
-  type Cell,
   damaged,
   type Row,
   type RowCounts,
@@ -73,9 +72,7 @@ function filesOf({ migrations, version }: BackupHeader, { files, version: own }:
       `the backup was made by version ${version} of toolhost, and this is ${own}, which does not know its migrations ${unknown.join(', ')}; restore it with version ${version} or a newer one`,
     );
   }
-  const changed = migrations.filter(
-    ({ name, checksum }) => checksum !== null && checksum !== known.get(name)?.checksum,
-  );
+  const changed = migrations.filter(({ name, checksum }) => checksum !== known.get(name)?.checksum);
   if (changed.length > 0) {
     throw new AppError(
       'conflict',
@@ -105,7 +102,7 @@ async function insertRows(db: Db, { table, columns }: BackupTable, rows: readonl
   const names = sql.join(columns.map((column) => sql.ref(column)));
   const together = Math.max(1, Math.floor(mostValues / columns.length));
   for (let from = 0; from < rows.length; from += together) {
-    const values = rows.slice(from, from + together).map((row) => sql`(${sql.join(row.map(whole))})`);
+    const values = rows.slice(from, from + together).map((row) => sql`(${sql.join([...row])})`);
     try {
       await sql`insert into ${sql.table(table)} (${names}) values ${sql.join(values)}`.execute(db);
     } catch (error) {
@@ -113,11 +110,6 @@ async function insertRows(db: Db, { table, columns }: BackupTable, rows: readonl
       throw error;
     }
   }
-}
-
-/** Every column of numbers holds whole ones. SQLite takes others too, and earlier versions stored some. */
-function whole(cell: Cell): Cell {
-  return typeof cell === 'number' ? Math.trunc(cell) : cell;
 }
 
 const sqliteConstraint = 19;

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CallRow } from '../schema.ts';
-import { batchRows, type CallWriter, laterColumns, recordColumns } from './call-writer.ts';
+import { batchRows, type CallWriter, recordColumns } from './call-writer.ts';
 
 const names = /^unwritten-calls-[0-9a-f]+\.jsonl$/;
 const privateMode = 0o600;
@@ -59,7 +59,7 @@ function readLines(path: string): string[] {
 function readRow(line: string): CallRow | undefined {
   try {
     const found = JSON.parse(line) as CallRow;
-    return recordColumns.every((column) => column in found || laterColumns.includes(column)) ? found : undefined;
+    return recordColumns.every((column) => column in found) ? found : undefined;
   } catch (error) {
     if (error instanceof SyntaxError) return undefined;
     throw error;

@@ -23,12 +23,6 @@ export type CountedCalls = Counts & { durations: number[] };
  */
 export const minutesKeptMs = 3 * dayMs;
 
-/** Whether every call of a workspace is counted: calls recorded by an older version are counted step by step. */
-export async function isAllCounted(db: Db, workspaceId: string): Promise<boolean> {
-  const query = db.selectFrom('calls').select('id').where('workspace_id', '=', workspaceId);
-  return (await query.where('counted', 'is', null).limit(1).executeTakeFirst()) === undefined;
-}
-
 type Part = { width: number; from: number; until: number };
 
 /** The fewest minutes, hours and days that make up a period. */

@@ -2,7 +2,7 @@ import type { Selectable } from 'kysely';
 import type { CallRow, Tables } from '../schema.ts';
 
 /** The record of a finished call; times in epoch ms, spans in ms, sizes in bytes. */
-export type CallRecord = Omit<Selectable<Tables['calls']>, 'counted'>;
+export type CallRecord = Selectable<Tables['calls']>;
 
 export const recordColumns = [
   'id',
@@ -26,9 +26,6 @@ export const recordColumns = [
   'view',
 ] as const satisfies readonly (keyof CallRecord)[];
 
-/** Columns that records of an older version do not have. */
-export const laterColumns: readonly string[] = ['reason', 'estimated_tokens', 'view'];
-
 export type RecordValue = string | number | null;
 
 /** Records in sequence, each as the values of `recordColumns`: their text is half as long as with the names. */
@@ -47,8 +44,6 @@ export type CallWriter = {
    * because a batch is written again when the answer to its first writing was lost.
    */
   write(rows: readonly CallRow[]): Promise<void>;
-  /** Counts up to `most` calls that an older version recorded without counting them. Returns their number. */
-  countOlder(most: number): Promise<number>;
 };
 
 /** Number of rows in a batch under load. */

@@ -16,9 +16,9 @@ export type Capture = {
   request?: ReadableRequest;
   /** Absent when the upstream did not answer. */
   response?: CapturedResponse;
-  /** Absent when the caller got no result, or the capture is of an older version. */
+  /** Absent when the caller got no result. */
   result?: CapturedResult;
-  /** Absent where the answer was no JSON that could be measured, or the capture is of an older version. */
+  /** Absent where the answer was no JSON that could be measured. */
   fields?: MeasuredAnswer;
   /** Absent when every part is there as far as usual. */
   shortened?: ShortenedPart[];

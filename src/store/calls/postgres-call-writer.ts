@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import type { CallRow, Tables } from '../schema.ts';
 import { transact } from '../transact.ts';
-import { addCountsText, type CallCount, classColumns, countColumns, countedColumns, countsOf } from './call-counts.ts';
+import { addCountsText, type CallCount, classColumns, countColumns, countsOf } from './call-counts.ts';
 import { type CallWriter, recordColumns } from './call-writer.ts';
 
 /** Rows are sent as one JSON text, which takes half the time of as many parameters. */
@@ -11,12 +11,6 @@ export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
     write: (rows) =>
       transact(db, async (transaction) => {
         await addCounts(transaction, countsOf(await insert(transaction, rows)));
-      }),
-    countOlder: (most) =>
-      transact(db, async (transaction) => {
-        const calls = await markOlder(transaction, most);
-        await addCounts(transaction, countsOf(calls));
-        return calls.length;
       }),
   };
 }
@@ -38,8 +32,8 @@ const typedColumns = sql.raw(
 /** The rows that were not stored before. */
 async function insert(db: Db, rows: readonly CallRow[]): Promise<readonly CallRow[]> {
   const inserted = await sql<{ id: string }>`
-    insert into calls (${columns}, counted)
-    select ${columns}, 1 from json_to_recordset(${JSON.stringify(rows)}) as given (${typedColumns})
+    insert into calls (${columns})
+    select ${columns} from json_to_recordset(${JSON.stringify(rows)}) as given (${typedColumns})
     on conflict (id) do nothing
     returning id`.execute(db);
   if (inserted.rows.length === rows.length) return rows;
@@ -60,18 +54,4 @@ async function addCounts(db: Db, counts: readonly CallCount[]): Promise<void> {
     ...Object.fromEntries(durations.flatMap((calls, index) => (calls > 0 ? [[classColumns[index], calls]] : []))),
   }));
   await sql`${sql.raw(beforeCounts)}${JSON.stringify(rows)}${sql.raw(afterCounts)}`.execute(db);
-}
-
-/** Concurrent runs take different calls. */
-async function markOlder(db: Db, most: number) {
-  const older = db
-    .selectFrom('calls')
-    .select('id')
-    .where('counted', 'is', null)
-    .orderBy('workspace_id')
-    .orderBy('started_at')
-    .limit(most)
-    .forUpdate()
-    .skipLocked();
-  return db.updateTable('calls').set({ counted: 1 }).where('id', 'in', older).returning(countedColumns).execute();
 }

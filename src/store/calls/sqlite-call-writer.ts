@@ -12,8 +12,8 @@ import { batchRows, type RecordValue, recordColumns } from './call-writer.ts';
 /** Records in sequence, each as the values of `recordColumns`. */
 type Values = readonly RecordValue[];
 
-/** A `CallWriter` for the thread that writes records, which arrive in the form of `recordValues`. Its methods return the number of counted calls. */
-export type SqliteCallWriter = { write(records: Values): number; countOlder(most: number): number };
+/** A `CallWriter` for the thread that writes records, which arrive in the form of `recordValues`. Returns the number of stored calls. */
+export type SqliteCallWriter = { write(records: Values): number };
 
 export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWriter {
   const run = (sql: string, parameters: readonly unknown[] = []) =>
@@ -64,24 +64,15 @@ export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWrit
         return written.length / recordColumns.length;
       });
     },
-    countOlder(most) {
-      return transaction(() => {
-        const calls = database.prepare(notCounted).all([most]) as (CountedCall & { id: string })[];
-        for (const { id } of calls) run('update calls set counted = 1 where id = ?', [id]);
-        addCounts(countsOf(calls));
-        return calls.length;
-      });
-    },
   };
 }
 
 const addOne = addCountsText(`values (${countColumns.map(() => '?').join(', ')})`);
-const notCounted = `select id, ${countedColumns.join(', ')} from calls where counted is null order by workspace_id, started_at limit ?`;
 
 function insertText(rows: number): string {
-  const row = `(${recordColumns.map(() => '?').join(', ')}, 1)`;
+  const row = `(${recordColumns.map(() => '?').join(', ')})`;
   const values = Array.from({ length: rows }, () => row).join(', ');
-  return `insert into calls (${recordColumns.join(', ')}, counted) values ${values} on conflict (id) do nothing`;
+  return `insert into calls (${recordColumns.join(', ')}) values ${values} on conflict (id) do nothing`;
 }
 
 const [workspace, slug, tool, startedAt, outcome, duration] = countedColumns.map((name) =>

@@ -5,10 +5,7 @@ import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
 export type Change = { id: string; kind: 'server' | 'key' | 'grant' | 'workspace'; ref: string };
 
-/**
- * Written in the transaction of the change itself. No workspace: replicas follow all of them.
- * `at` decides how long the row is kept; processes of the previous version search by it.
- */
+/** Written in the transaction of the change itself. No workspace: replicas follow all of them. `at` decides how long the row is kept. */
 export async function recordChange(db: Db, source: Source, kind: Change['kind'], ref: string): Promise<void> {
   await recordChanges(db, source, kind, [ref]);
 }

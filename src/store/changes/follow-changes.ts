@@ -2,7 +2,7 @@ import type { Db } from '../db.ts';
 import { oneAtATime } from '../one-at-a-time.ts';
 import { type Change, changesKeptMs } from './changes.ts';
 import type { DatabaseClock } from './database-clock.ts';
-import { createReadChanges, givePositions, type Look } from './read-changes.ts';
+import { createReadChanges, type Look } from './read-changes.ts';
 
 /** Follows the changes of this and other replicas by a look at the database once a second, which no lost message can break. */
 export type ChangeFollower = {
@@ -60,7 +60,6 @@ export function followChanges(options: FollowOptions): ChangeFollower {
       time.take({ ...found.time, before, after: clock() });
       report(found);
       lookedAt = before;
-      if (found.isUnplaced) await givePositions(db);
     } catch (error) {
       isUp = false;
       throw error;

@@ -35,14 +35,14 @@ export async function countProcesses(db: Db, since: number): Promise<number> {
   return Number(count);
 }
 
-/** The master keys of the processes that serve at `now`; the first of each seals. Older versions record none. */
+/** The master keys of the processes that serve at `now`; the first of each seals. */
 export async function keysOfProcesses(db: Db, now: number): Promise<{ host: string; masterKeys: string[] }[]> {
   const rows = await db
     .selectFrom('processes')
     .select(['host', 'master_keys'])
     .where('seen_at', '>=', now - absentMs)
     .execute();
-  return rows.flatMap(({ host, master_keys }) => (master_keys ? [{ host, masterKeys: master_keys.split(',') }] : []));
+  return rows.map(({ host, master_keys }) => ({ host, masterKeys: master_keys.split(',') }));
 }
 
 export async function removeProcess(db: Db, id: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from '../db.ts';
-import { type Change, isPostgres, nextPosition } from './changes.ts';
+import { type Change, isPostgres } from './changes.ts';
 import type { FoundTime } from './database-clock.ts';
 
 /** The result of a look for changes. */
@@ -9,8 +9,6 @@ export type Look = {
   changes: readonly Change[];
   /** False when the changes between the looks are not known: at the first look, on another database, after too many changes. */
   isContinuous: boolean;
-  /** Whether some changes have no position yet; see `givePositions`. */
-  isUnplaced: boolean;
   /** What the database says of the time. */
   time: FoundTime;
 };
@@ -21,7 +19,7 @@ export type ReadChanges = () => Promise<Look>;
 /** Above this, dropping all cached values is less work than dropping each. */
 const maxChanges = 2000;
 
-type Found<Mark> = { rows: readonly (Change & { position: number | null })[]; mark: Mark; time: FoundTime };
+type Found<Mark> = { rows: readonly Change[]; mark: Mark; time: FoundTime };
 
 /** How one engine finds new changes: `mark` is the end of a look in that engine's terms. */
 type Engine<Mark> = {
@@ -41,9 +39,6 @@ type Engine<Mark> = {
  * - **SQLite.** Transactions that write run one after another, and each takes the position after the greatest that it
  *   sees, which is the greatest of all. So positions grow in the order of the commits, and a look that has seen one has
  *   seen all below it. `pruneChanges` keeps the greatest.
- *
- * A process of the previous version writes changes without a position. Each look reports them until `givePositions` adds
- * the positions; after that every other process finds them by position, if it has not before.
  */
 export function createReadChanges(db: Db): ReadChanges {
   return isPostgres(db) ? reading(postgres(db)) : reading(sqlite(db));
@@ -55,24 +50,15 @@ function reading<Mark>(engine: Engine<Mark>): ReadChanges {
     const { rows, mark, time } = await engine.read(last);
     const isContinuous = last !== undefined && engine.follows(last, mark) && rows.length <= maxChanges;
     last = mark;
-    return { changes: rows, isContinuous, isUnplaced: rows.some((row) => row.position === null), time };
+    return { changes: rows, isContinuous, time };
   };
 }
 
-/** Adds positions to changes that a process of the previous version wrote. */
-export async function givePositions(db: Db): Promise<void> {
-  await db
-    .updateTable('changes')
-    .set({ position: nextPosition(db) })
-    .where('position', 'is', null)
-    .execute();
-}
-
 /** A left join returns one row without a change when there is none. */
-type Row = { id: string | null; kind: Change['kind']; ref: string; position: number | null };
+type Row = { id: string | null; kind: Change['kind']; ref: string };
 
-function changesIn(rows: readonly Row[]): (Change & { position: number | null })[] {
-  return rows.flatMap(({ id, kind, ref, position }) => (id === null ? [] : [{ id, kind, ref, position }]));
+function changesIn(rows: readonly Row[]): Change[] {
+  return rows.flatMap(({ id, kind, ref }) => (id === null ? [] : [{ id, kind, ref }]));
 }
 
 type Snapshot = { text: string /** When the server was started, as it says it. */; server: string };
@@ -88,14 +74,10 @@ function postgres(db: Db): Engine<Snapshot> {
             floor(extract(epoch from clock_timestamp()) * 1000)::bigint as at
         ) as look
         left join (
-          (
-            select id, kind, ref, position from changes
-            where position >= ${last ? boundsOf(last).xmin : null}::bigint
-              and not txid_visible_in_snapshot(position, ${last?.text ?? null}::txid_snapshot)
-            limit ${maxChanges + 1}
-          )
-          union all
-          select id, kind, ref, position from changes where position is null
+          select id, kind, ref from changes
+          where position >= ${last ? boundsOf(last).xmin : null}::bigint
+            and not txid_visible_in_snapshot(position, ${last?.text ?? null}::txid_snapshot)
+          limit ${maxChanges + 1}
         ) as found on true`.execute(db);
       const { snapshot: text, server, at } = rows[0] as (typeof rows)[number];
       return { rows: changesIn(rows), mark: { text, server }, time: { at } };
@@ -118,11 +100,7 @@ function sqlite(db: Db): Engine<number> {
         from (select max(position) as last from changes) as look
         left join machine_clock on true
         left join (
-          select * from (
-            select id, kind, ref, position from changes where position > ${last ?? null} limit ${maxChanges + 1}
-          )
-          union all
-          select id, kind, ref, position from changes where position is null
+          select id, kind, ref from changes where position > ${last ?? null} limit ${maxChanges + 1}
         ) as found on true`.execute(db);
       const { last: mark = null, boot = null, level = null } = rows[0] ?? {};
       const shared = boot === null || level === null ? undefined : { boot, level };

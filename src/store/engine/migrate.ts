@@ -19,14 +19,12 @@ type Applied = Tables['migrations'];
 const advisoryLock = 7_236_491;
 /** "tool" in ASCII: the application id that marks our SQLite files. */
 const applicationId = 0x746f6f6c;
-/** Columns that were added to the table of migrations later. */
-const laterColumns = ['checksum', 'version', 'readable_by'] as const;
 
 /**
  * Applies the pending files of the folder, in the order of their names, all in one transaction. Forward only: an applied
  * file is never changed.
- * @throws AppError conflict when the database belongs to a newer version or another application, or when a file that
- * was applied has changed
+ * @throws AppError conflict when the database belongs to a newer version, another application or an unreleased build,
+ * or when a file that was applied has changed
  */
 export async function migrate(db: Kysely<Tables>, engine: Engine, options: MigrateOptions): Promise<void> {
   const files = readMigrations(options.folder);
@@ -44,31 +42,29 @@ export async function migrateWithin(
   if (engine === 'postgres') await sql`select pg_advisory_xact_lock(${sql.lit(advisoryLock)})`.execute(transaction);
   const applied = await prepareTable(transaction, engine, files);
   refuseStrangers(files, applied, options.version);
-  const known = new Map(applied.map((row) => [row.name, row]));
-  for (const file of files) {
-    const row = known.get(file.name);
-    if (!row) await apply(transaction, file, options);
-    else if (row.checksum === null) await fillChecksum(transaction, file);
-  }
+  const known = new Set(applied.map(({ name }) => name));
+  for (const file of files) if (!known.has(file.name)) await apply(transaction, file, options);
 }
 
 async function isCurrent(db: Db, engine: Engine, files: readonly MigrationFile[], version: string): Promise<boolean> {
-  const columns = await columnsOf(db, engine);
-  if (!laterColumns.every((column) => columns.has(column))) return false;
+  if (!(await hasTable(db, engine))) return false;
   const applied = await db.selectFrom('migrations').selectAll().execute();
   refuseStrangers(files, applied, version);
-  const checked = new Set(applied.filter((row) => row.checksum !== null).map((row) => row.name));
-  return files.every((file) => checked.has(file.name));
+  const known = new Set(applied.map(({ name }) => name));
+  return files.every(({ name }) => known.has(name));
 }
 
-/** Makes or updates the table of migrations, and returns its rows. */
+/** Makes the table of migrations where there is none, and returns its rows. */
 async function prepareTable(db: Db, engine: Engine, files: readonly MigrationFile[]): Promise<Applied[]> {
-  const columns = await columnsOf(db, engine);
-  if (columns.size === 0) await refuseForeignTables(db, engine, files);
-  else if (!columns.has('name') || !columns.has('applied_at')) throw foreign(['migrations']);
-  await sql`create table if not exists migrations (name text primary key, applied_at bigint not null)`.execute(db);
-  for (const column of laterColumns) {
-    if (!columns.has(column)) await sql`alter table migrations add column ${sql.id(column)} text`.execute(db);
+  if (!(await hasTable(db, engine))) {
+    await refuseForeignTables(db, engine, files);
+    await sql`create table migrations (
+      name text primary key,
+      applied_at bigint not null,
+      checksum text not null,
+      version text not null,
+      readable_by text
+    )`.execute(db);
   }
   if (engine === 'sqlite') await sql`pragma application_id = ${sql.lit(applicationId)}`.execute(db);
   return db.selectFrom('migrations').selectAll().execute();
@@ -87,19 +83,17 @@ async function apply(
     .execute();
 }
 
-/** Adds the checksum of a file that was applied before checksums were recorded. */
-async function fillChecksum(db: Db, { name, checksum }: MigrationFile): Promise<void> {
-  await db.updateTable('migrations').set({ checksum }).where('name', '=', name).where('checksum', 'is', null).execute();
-}
-
-/** The columns of the table of migrations; none when there is no such table. */
-async function columnsOf(db: Db, engine: Engine): Promise<Set<string>> {
+/** Whether there is a table of migrations. @throws AppError conflict when it is not one of ours */
+async function hasTable(db: Db, engine: Engine): Promise<boolean> {
   const query =
     engine === 'sqlite'
       ? sql<{ name: string }>`select name from pragma_table_info('migrations')`
       : sql<{ name: string }>`select attname as name from pg_attribute
           where attrelid = to_regclass('migrations') and attnum > 0 and not attisdropped`;
-  return new Set((await query.execute(db)).rows.map(({ name }) => name));
+  const columns = new Set((await query.execute(db)).rows.map(({ name }) => name));
+  if (columns.size === 0) return false;
+  if (!['name', 'checksum', 'version', 'readable_by'].every((name) => columns.has(name))) throw foreign(['migrations']);
+  return true;
 }
 
 /** A SQLite file is ours or empty. A PostgreSQL database may hold other tables, as long as the names do not clash. */
@@ -117,11 +111,13 @@ async function refuseForeignTables(db: Db, engine: Engine, files: readonly Migra
   if (![0, applicationId].includes(rows[0]?.application_id ?? 0)) throw foreign([]);
 }
 
+const otherDatabase = 'give toolhost an empty database, with another DATA_DIR or DATABASE_URL';
+
 function foreign(tables: readonly string[]): AppError {
   const found = tables.length === 0 ? 'its own mark' : `tables named ${tables.slice(0, 5).join(', ')}`;
   return new AppError(
     'conflict',
-    `the database belongs to another application: it has ${found}, which toolhost did not make; give toolhost an empty database, with another DATA_DIR or DATABASE_URL`,
+    `the database belongs to another application: it has ${found}, which no release of toolhost made; ${otherDatabase}`,
   );
 }
 
@@ -131,30 +127,38 @@ function foreign(tables: readonly string[]): AppError {
  */
 function refuseStrangers(files: readonly MigrationFile[], applied: readonly Applied[], version: string): void {
   const own = new Map(files.map((file) => [file.name, file]));
+  if (applied.length > 0 && !applied.some(({ name }) => name === files[0]?.name)) throw unreleased();
   const unknown = applied.filter(
     ({ name, readable_by }) => !own.has(name) && !(readable_by !== null && isAtLeast(version, readable_by)),
   );
   if (unknown.length > 0) throw newerDatabase(unknown, version);
   const changed = applied.filter(({ name, checksum }) => {
     const file = own.get(name);
-    return file !== undefined && checksum !== null && checksum !== file.checksum;
+    return file !== undefined && checksum !== file.checksum;
   });
   if (changed.length > 0) throw changedFiles(changed);
 }
 
-function newerDatabase(unknown: readonly Applied[], version: string): AppError {
-  const names = unknown.map(({ name }) => name).join(', ');
-  const writers = [...new Set(unknown.flatMap((row) => row.version ?? []))];
-  const newest = writers.reduce<string | undefined>((a, b) => (a !== undefined && isAtLeast(a, b) ? a : b), undefined);
-  const by = newest === undefined ? 'a newer version' : newest === version ? 'a later build' : `version ${newest}`;
+/** Every release has the first migration. */
+function unreleased(): AppError {
   return new AppError(
     'conflict',
-    `the database was changed by ${by} of toolhost, and this is ${version}, which does not know its migrations ${names}; start ${newest === undefined || newest === version ? 'that one' : `version ${newest}`} or a newer one, or restore a backup from before the upgrade`,
+    `the database was made by a build of toolhost from before its first release, which no release can take over; ${otherDatabase}`,
+  );
+}
+
+function newerDatabase(unknown: readonly Applied[], version: string): AppError {
+  const names = unknown.map(({ name }) => name).join(', ');
+  const newest = unknown.map((row) => row.version).reduce((a, b) => (isAtLeast(a, b) ? a : b));
+  const [by, start] = newest === version ? ['a later build', 'that one'] : [`version ${newest}`, `version ${newest}`];
+  return new AppError(
+    'conflict',
+    `the database was changed by ${by} of toolhost, and this is ${version}, which does not know its migrations ${names}; start ${start} or a newer one, or restore a backup from before the upgrade`,
   );
 }
 
 function changedFiles(changed: readonly Applied[]): AppError {
-  const list = changed.map(({ name, version }) => (version === null ? name : `${name} (by version ${version})`));
+  const list = changed.map(({ name, version }) => `${name} (by version ${version})`);
   return new AppError(
     'conflict',
     `these migrations were applied to the database with another text than this installation has: ${list.join(', ')}; a migration that was applied is never changed, so reinstall toolhost from its release`,

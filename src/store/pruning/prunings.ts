@@ -18,7 +18,6 @@ import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.
 import { pruneCalls, pruneCounts } from './prune-calls.ts';
 import { type LoginEnding, mostBytesOfWorkspace, mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
-import { measureServers } from './prune-servers.ts';
 
 const dayMs = 24 * hourMs;
 /** Time until the next round; rows that would expire before it are deleted in this one. */
@@ -32,8 +31,6 @@ export type Round = {
   /** Time from which on call records and audit events are kept. */
   callsFrom: number;
   auditFrom: number;
-  /** Number of versions kept of a server whose workspace has no quota of its own. */
-  mostVersions: number;
   pause: Pause;
   onLoginsEnded: LoginEnding['onEnded'];
 };
@@ -89,10 +86,6 @@ export const prunings: readonly Pruning[] = [
     },
   },
   { tables: ['audit_events'], prune: ({ records, auditFrom, pause }) => pruneAuditEvents(records, auditFrom, pause) },
-  {
-    tables: ['servers', 'server_versions'],
-    prune: ({ records, mostVersions, pause }) => measureServers(records, mostVersions, pause),
-  },
   {
     tables: ['workspaces', 'members', 'users'],
     prune: ({ db, auditFrom, pause }) => prunePeople(db, auditFrom, pause),

@@ -1,4 +1,3 @@
-import { sql } from 'kysely';
 import { type Access, accessOf, isOpen } from '../../domain/config/access.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
@@ -48,7 +47,7 @@ export async function listServers(
   page: Page,
 ): Promise<{ rows: ServerSummary[]; next: string | undefined }> {
   const rows = await pageOfServers(db, workspaceId, slugs, page)
-    .select(['id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at', 'label', currentSummary])
+    .select(['id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at', 'label', 'summary'])
     .execute();
   const { rows: kept, next } = pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
   const summaries: ServerSummary[] = [];
@@ -60,9 +59,6 @@ export async function listServers(
   }
   return { rows: summaries, next };
 }
-
-/** A stored summary; null where an older version of the service stored the configuration. */
-const currentSummary = sql<string | null>`case when summary_version = version then summary end`.as('summary');
 
 function knownSummary(text: string | null): ConfigSummary | undefined {
   const { format, ...summary } = JSON.parse(text ?? '{}') as ConfigSummary & { format?: number };

@@ -24,7 +24,7 @@ export async function insertVersion(db: Db, version: NewVersion, most: number): 
 }
 
 /** Deletes versions of a server beyond the newest `most` (0 is all). Returns the bytes of the kept ones. */
-export async function trimVersions(db: Db, server: Owner, most: number): Promise<number> {
+async function trimVersions(db: Db, server: Owner, most: number): Promise<number> {
   const sizes = await sizesOf(db, server).execute();
   let [bytes, kept] = [0, 0];
   for (const size of sizes) {

@@ -34,7 +34,7 @@ export type StoredServer = {
 };
 
 type Row = Selectable<Tables['servers']>;
-type ColumnsWithoutConfig = Omit<Row, 'config' | 'deleted_at' | 'summary' | 'summary_version' | 'stored_bytes'>;
+type ColumnsWithoutConfig = Omit<Row, 'config' | 'deleted_at' | 'summary' | 'stored_bytes'>;
 
 function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> {
   return {
@@ -66,6 +66,7 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
       slug,
       name,
       ...configColumns(server, config),
+      stored_bytes: 0,
       version,
       created_by: createdBy,
       created_at: createdAt,
@@ -93,12 +94,8 @@ async function storeVersion(db: Db, server: StoredServer, stored: NewVersion, mo
     .execute();
 }
 
-function configColumns({ config, version }: StoredServer, text: string) {
-  return {
-    config: text,
-    summary: summaryText(config),
-    summary_version: version,
-  };
+function configColumns({ config }: StoredServer, text: string) {
+  return { config: text, summary: summaryText(config) };
 }
 
 function versionOf(
@@ -171,11 +168,10 @@ export async function setApplied(
 }
 
 /** Columns that a deleted server keeps empty; only its slug and times stay. */
-export const tombstone = {
+const tombstone = {
   name: '',
   config: '{}',
   summary: null,
-  summary_version: null,
   stored_bytes: 0,
   capture_until: null,
   limits: null,

@@ -1,4 +1,4 @@
-import { type Browser, chromium } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium } from 'playwright-core';
 import { needProgram } from './debian-program.ts';
 
 /** Paths of Chromium or Chrome; the first that exists is used. */
@@ -18,8 +18,25 @@ const quiet = [
   '--disable-sync',
 ];
 
-/** The system's own Chromium, without a window; a browser that npm would download cannot be had on every machine. */
+let shared: Promise<Browser> | undefined;
+
+/**
+ * The system's own Chromium, without a window; a browser that npm would download cannot be had on every machine. It is
+ * started once in a process and ends with it; `close` closes the profiles that were made with what this returns.
+ */
 export async function launchChromium(): Promise<Browser> {
-  const executablePath = await needProgram(knownPaths, 'chromium');
-  return chromium.launch({ executablePath, headless: true, chromiumSandbox: false, args: quiet });
+  shared ??= needProgram(knownPaths, 'chromium').then((executablePath) =>
+    chromium.launch({ executablePath, headless: true, chromiumSandbox: false, args: quiet }),
+  );
+  const browser = await shared;
+  const contexts: BrowserContext[] = [];
+  const own: Browser = Object.create(browser);
+  own.newContext = async (options) => {
+    const context = await browser.newContext(options);
+    contexts.push(context);
+    return context;
+  };
+  own.newPage = async (options) => (await own.newContext(options)).newPage();
+  own.close = async () => void (await Promise.all(contexts.splice(0).map((context) => context.close())));
+  return own;
 }

@@ -1,19 +1,30 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chown, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import pg from 'pg';
+import { openDatabase } from '../../../src/store/database.ts';
+import { root } from '../../files.ts';
 import type { Certificate } from '../upstreams/certificate.ts';
 import { freePort } from '../upstreams/listener.ts';
+import { migrationsFolder, usualOptions } from './usual-options.ts';
 
+/** Databases at a real PostgreSQL. */
 export interface TestPostgres {
-  /** Makes an empty database of a unique name and gives its URL. */
-  createDatabase(): Promise<string>;
+  /** Makes a database of a unique name, migrated unless it shall be empty, and gives its URL. */
+  createDatabase(content?: 'migrated' | 'empty'): Promise<string>;
+  /** Gives up the databases; also twice. */
+  stop(): Promise<void>;
+}
+
+/** A server that a test has for itself. */
+export interface OwnPostgres extends TestPostgres {
   /** Ends the server and deletes its data; also after `crash()`, also twice. */
   stop(): Promise<void>;
   /** Kills the postmaster with SIGKILL and waits until every process of the server is gone. */
@@ -55,29 +66,77 @@ async function unprivilegedAccount(): Promise<Account> {
   return { uid: Number(uid?.stdout), gid: Number(gid?.stdout) };
 }
 
-async function initialise(directory: string, tls: Certificate | undefined): Promise<Cluster> {
+/** A template that every cluster is a copy of: its data folder, with a database that is migrated, and its password. */
+interface Template {
+  data: string;
+  password: string;
+}
+
+const migratedDatabase = 'migrated';
+
+/** The template for these migrations, which is made once and kept in a cache of this checkout. */
+async function findTemplate(): Promise<Template> {
+  const key = createHash('sha256');
+  const migrations = readdirSync(migrationsFolder)
+    .toSorted()
+    .map((name) => path.join(migrationsFolder, name));
+  for (const file of [path.join(root, 'package-lock.json'), ...migrations]) key.update(readFileSync(file));
+  const kept = path.join(root, 'node_modules', '.cache', 'test-postgres', key.digest('hex').slice(0, 16));
+  if (!existsSync(kept)) await makeTemplate(kept);
+  return { data: path.join(kept, 'data'), password: await readFile(path.join(kept, 'password'), 'utf8') };
+}
+
+async function makeTemplate(kept: string): Promise<void> {
   const [{ postgres, initdb }, account] = await Promise.all([findPrograms(), unprivilegedAccount()]);
-  const { uid, gid } = account;
+  const directory = await newDirectory(account);
   const data = path.join(directory, 'data');
   const password = randomUUID();
   const passwordFile = path.join(directory, 'password');
   await writeFile(passwordFile, password, { mode: 0o600 });
-  if (uid !== undefined && gid !== undefined) {
-    await Promise.all([directory, passwordFile].map((owned) => chown(owned, uid, gid)));
-  }
+  await own(account, passwordFile);
   const flags = ['--no-sync', '--no-instructions', '--wal-segsize=1', '--encoding=UTF8', '--locale=C'];
   const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${passwordFile}`];
   await run(initdb, [`--pgdata=${data}`, ...flags, ...access], { ...account, cwd: directory, env: environment() });
-  const settings = tls ? await prepareTls(directory, tls, account) : [];
-  return { directory, data, port: 0, password, postgres, account, settings };
+  const cluster: Cluster = { directory, data, port: 0, password, postgres, account, settings: undurable };
+  const server = await startOnFreePort(cluster);
+  const url = await createDatabase(cluster, migratedDatabase);
+  const postgresOptions = { url, connections: 1, authorities: undefined };
+  await (await openDatabase({ ...usualOptions, postgres: postgresOptions })).close();
+  await endServer(server, 'INT\n');
+  await mkdir(path.dirname(kept), { recursive: true });
+  // The copy is the owner's that PostgreSQL runs as. Another process may have made the same template meanwhile.
+  const copy = await mkdtemp(`${kept}-`);
+  await run('cp', ['-a', `${directory}/.`, copy]);
+  await rename(copy, kept).catch(() => rm(copy, { recursive: true }));
+  await rm(directory, { recursive: true });
 }
 
-async function prepareTls(directory: string, { cert, key }: Certificate, { uid, gid }: Account): Promise<string[]> {
+/** Settings of a server whose data need not survive a crash of the machine. */
+const undurable = ['fsync', 'synchronous_commit', 'full_page_writes'].flatMap((name) => ['-c', `${name}=off`]);
+
+async function newDirectory(account: Account): Promise<string> {
+  const directory = await mkdtemp(path.join(tmpdir(), 'toolhost-postgres-'));
+  await own(account, directory);
+  return directory;
+}
+
+async function own({ uid, gid }: Account, file: string): Promise<void> {
+  if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);
+}
+
+async function copyTemplate(directory: string, account: Account): Promise<Cluster> {
+  const [{ postgres }, template] = await Promise.all([findPrograms(), findTemplate()]);
+  const data = path.join(directory, 'data');
+  await run('cp', ['-a', template.data, data]);
+  return { directory, data, port: 0, password: template.password, postgres, account, settings: [] };
+}
+
+async function prepareTls({ directory, account }: Cluster, { cert, key }: Certificate): Promise<string[]> {
   const files = { ssl_cert_file: cert, ssl_key_file: key };
   for (const [name, pem] of Object.entries(files)) {
     const file = path.join(directory, name);
     await writeFile(file, pem, { mode: 0o600 });
-    if (uid !== undefined && gid !== undefined) await chown(file, uid, gid);
+    await own(account, file);
   }
   const paths = Object.keys(files).map((name) => `${name}=${path.join(directory, name)}`);
   return ['ssl=on', ...paths].flatMap((setting) => ['-c', setting]);
@@ -158,17 +217,40 @@ async function endServer(guard: ChildProcess, order?: string): Promise<void> {
   await gone;
 }
 
-async function createDatabase({ port, password }: Cluster): Promise<string> {
-  const name = `test_${randomUUID().replaceAll('-', '')}`;
-  const server = `postgres://postgres:${password}@127.0.0.1:${port}`;
-  const client = new pg.Client({ connectionString: `${server}/postgres` });
+async function asSuperuser(cluster: Cluster, ...statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: `${serverUrl(cluster)}/postgres` });
   await client.connect();
   try {
-    await client.query(`CREATE DATABASE ${name}`);
+    for (const statement of statements) await client.query(statement);
   } finally {
     await client.end();
   }
-  return `${server}/${name}`;
+}
+
+function serverUrl({ port, password }: Cluster): string {
+  return `postgres://postgres:${password}@127.0.0.1:${port}`;
+}
+
+async function createDatabase(cluster: Cluster, name: string, template = 'template1'): Promise<string> {
+  await asSuperuser(cluster, `CREATE DATABASE ${name} TEMPLATE ${template}`);
+  return `${serverUrl(cluster)}/${name}`;
+}
+
+/** Makes databases at a cluster; `drop` deletes those that it made. */
+function databasesOf(cluster: Cluster) {
+  const made: string[] = [];
+  return {
+    createDatabase(content: 'migrated' | 'empty' = 'migrated'): Promise<string> {
+      const name = `test_${randomUUID().replaceAll('-', '')}`;
+      made.push(name);
+      return createDatabase(cluster, name, content === 'migrated' ? migratedDatabase : 'template1');
+    },
+    async drop(): Promise<void> {
+      const names = made.splice(0);
+      if (names.length > 0)
+        await asSuperuser(cluster, ...names.map((name) => `DROP DATABASE IF EXISTS ${name} WITH (FORCE)`));
+    },
+  };
 }
 
 function explain(cause: unknown): Error {
@@ -179,18 +261,32 @@ function explain(cause: unknown): Error {
   return new Error(`PostgreSQL for the tests did not start. ${advice} It said: ${reason}`, { cause });
 }
 
-/** A real PostgreSQL with default durability, in a fresh directory on a free port; with a certificate it also speaks TLS. */
-export async function startPostgres(tls?: Certificate): Promise<TestPostgres> {
-  const directory = await mkdtemp(path.join(tmpdir(), 'toolhost-postgres-'));
-  const removeFiles = () => rm(directory, { recursive: true, force: true });
+async function startCluster(prepare: (cluster: Cluster) => Promise<string[]>) {
+  const account = await unprivilegedAccount();
+  const directory = await newDirectory(account);
   const start = async () => {
-    const cluster = await initialise(directory, tls);
+    const cluster = await copyTemplate(directory, account);
+    cluster.settings = await prepare(cluster);
     return { cluster, server: await startOnFreePort(cluster) };
   };
-  const { cluster, server } = await start().catch(async (cause: unknown) => {
-    await removeFiles();
+  return start().catch(async (cause: unknown) => {
+    await rm(directory, { recursive: true, force: true });
     throw explain(cause);
   });
+}
+
+let shared: Promise<Cluster> | undefined;
+
+/** The server that all tests of this process share. It ends with the process. */
+export async function startPostgres(): Promise<TestPostgres> {
+  shared ??= startCluster(async () => undurable).then(({ cluster }) => cluster);
+  const { createDatabase: create, drop } = databasesOf(await shared);
+  return { createDatabase: create, stop: drop };
+}
+
+/** A server with default durability for tests that crash it; with a certificate it also speaks TLS. */
+export async function startOwnPostgres(tls?: Certificate): Promise<OwnPostgres> {
+  const { cluster, server } = await startCluster(async (made) => (tls ? prepareTls(made, tls) : []));
   let running: ChildProcess | undefined = server;
   let stopped = false;
 
@@ -199,7 +295,7 @@ export async function startPostgres(tls?: Certificate): Promise<TestPostgres> {
     running = await startServer(cluster);
   };
   return {
-    createDatabase: () => createDatabase(cluster),
+    createDatabase: databasesOf(cluster).createDatabase,
     restart,
     crash: async () => {
       const victim = running;
@@ -213,7 +309,7 @@ export async function startPostgres(tls?: Certificate): Promise<TestPostgres> {
       stopped = true;
       if (running) await endServer(running);
       running = undefined;
-      await removeFiles();
+      await rm(cluster.directory, { recursive: true, force: true });
     },
   };
 }

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Database, type DatabaseOptions, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
-import { version } from '../../../src/version.ts';
 import { patientLimits, patientUrl } from './patient-limits.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
+import { usualOptions } from './usual-options.ts';
 
 export const engines: readonly Engine[] = ['sqlite', 'postgres'];
 
@@ -20,30 +20,16 @@ export type Stores = {
   stop(): Promise<void>;
 };
 
-/** Callbacks for tests that ignore the reports of the database. */
-export const ignored = { onError: () => undefined, onFault: () => undefined, onWarning: () => undefined };
-
-export const migrationsFolder = join(import.meta.dirname, '..', '..', '..', 'migrations');
-
-/** Options for tests that open a database themselves. A test adds which one: `postgres`, or `file` for SQLite. */
-export const usualOptions: Omit<DatabaseOptions, 'postgres'> = {
-  file: '',
-  migrations: migrationsFolder,
-  version,
-  exclusive: false,
-  now: Date.now,
-  ...ignored,
-};
-
-export async function startStores(engine: Engine): Promise<Stores> {
-  const postgres = engine === 'postgres' ? await startPostgres() : undefined;
+/** `start` starts the PostgreSQL of a test that has one for itself. */
+export async function startStores(engine: Engine, start: () => Promise<TestPostgres> = startPostgres): Promise<Stores> {
+  const postgres = engine === 'postgres' ? await start() : undefined;
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-store-'));
   const opened: Database[] = [];
   let count = 0;
-  const newOptions = async (): Promise<DatabaseOptions> => ({
+  const optionsFor = async (content: 'migrated' | 'empty'): Promise<DatabaseOptions> => ({
     ...usualOptions,
     postgres: postgres && {
-      url: patientUrl(await postgres.createDatabase()),
+      url: patientUrl(await postgres.createDatabase(content)),
       connections: 10,
       authorities: undefined,
     },
@@ -52,9 +38,9 @@ export async function startStores(engine: Engine): Promise<Stores> {
   });
   return {
     postgres,
-    newOptions,
+    newOptions: () => optionsFor('empty'),
     async open() {
-      const database = await openDatabase(await newOptions());
+      const database = await openDatabase(await optionsFor('migrated'));
       opened.push(database);
       return database;
     },

@@ -3,7 +3,7 @@ import { type Database, openDatabase } from '../../../src/store/database.ts';
 import type { Engine } from '../../../src/store/db.ts';
 import { patientLimits, patientUrl } from '../store/patient-limits.ts';
 import { startPostgres } from '../store/postgres.ts';
-import { usualOptions } from '../store/stores.ts';
+import { usualOptions } from '../store/usual-options.ts';
 import { type MovableClock, movableClock } from './movable-clock.ts';
 import { type StartOptions, startToolhost, type TestToolhost } from './toolhost.ts';
 

@@ -5,26 +5,22 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../../files.ts';
 
-/** The released version before the sources of this checkout, as an installation of its own. */
+/** An earlier version, as an installation of its own. */
 export type PreviousVersion = {
-  commit: string;
   /** Its `bin/toolhost`. */
   program: string;
   remove(): Promise<void>;
 };
 
-type Declared = { version: string; commit: string };
 type Locked = { packages: Record<string, { version?: string; dev?: boolean }> };
 
 const run = promisify(execFile);
-const file = 'test/upgrades/previous.json';
 /** What a process of the service is made of. */
 const parts = ['bin', 'src', 'migrations', 'examples', 'package.json', 'package-lock.json'];
 
-/** Installs the version that `test/upgrades/previous.json` declares. Rejects with what to do when it is not to be had. */
-export async function installPreviousVersion(): Promise<PreviousVersion> {
-  const { version, commit } = await readJson<Declared>(join(root, file));
-  await fetchCommit(version, commit);
+/** Installs the version of a commit or tag. Rejects with what to do when it is not to be had. */
+export async function installPreviousVersion(commit: string): Promise<PreviousVersion> {
+  await fetchCommit(commit);
   const folder = await mkdtemp(join(tmpdir(), 'toolhost-previous-'));
   const remove = () => rm(folder, { recursive: true, force: true });
   try {
@@ -36,11 +32,11 @@ export async function installPreviousVersion(): Promise<PreviousVersion> {
     await remove();
     throw error;
   }
-  return { commit, program: join(folder, 'bin', 'toolhost'), remove };
+  return { program: join(folder, 'bin', 'toolhost'), remove };
 }
 
 /** A clone of the newest commit only, as in many pipelines, gets the older commit from where it was cloned from. */
-async function fetchCommit(version: string, commit: string): Promise<void> {
+async function fetchCommit(commit: string): Promise<void> {
   const isThere = () =>
     run('git', ['cat-file', '-e', `${commit}^{commit}`], { cwd: root }).then(
       () => true,
@@ -51,7 +47,7 @@ async function fetchCommit(version: string, commit: string): Promise<void> {
   await run('git', ['fetch', '--quiet', '--depth=1', 'origin', commit], { cwd: root }).catch(() => undefined);
   if (await isThere()) return;
   throw new Error(
-    `the test of upgrades needs the sources of version ${version}, commit ${commit} (${file}), and this clone does not have them; run "git fetch --unshallow", or clone with the whole history ("fetch-depth: 0" of actions/checkout)`,
+    `this clone does not have commit ${commit}; run "git fetch --unshallow", or clone with the whole history`,
   );
 }
 

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline';
 import { type Database, openDatabase } from '../../../src/store/database.ts';
-import { ignored } from '../store/stores.ts';
+import { ignored } from '../store/usual-options.ts';
 
 /**
  * A separate process that opens the databases named on its standard input, one JSON line each, and prints the results.

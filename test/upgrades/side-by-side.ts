@@ -1,3 +1,7 @@
+/**
+ * Runs an earlier version and these sources side by side on one PostgreSQL: `node test/upgrades/side-by-side.ts COMMIT`.
+ * A script, because the earlier version must be a release.
+ */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -32,7 +36,10 @@ const laterFields: Json = { views: { reading: { tools: ['get'] } } };
 /** How many times each kind of request must succeed while one step of the upgrade lasts. */
 const timesInStep = 15;
 
-describe('the last released version and this one on one PostgreSQL', () => {
+const [, , commit] = process.argv;
+if (commit === undefined) throw new Error('name the commit of the earlier version, such as v0.1.0');
+
+describe(`version ${commit} and this one on one PostgreSQL`, () => {
   let postgres: TestPostgres;
   let upstream: RecordingUpstream;
   let provider: HostileProvider;
@@ -47,7 +54,7 @@ describe('the last released version and this one on one PostgreSQL', () => {
       startRecordingUpstream(),
       startHostileProvider(),
       startForgingProvider(),
-      installPreviousVersion(),
+      installPreviousVersion(commit),
       startRoundRobin(),
     ]);
     upstream.on('*', () => ({ body: { said: 'something' } }));
@@ -149,7 +156,7 @@ describe('the last released version and this one on one PostgreSQL', () => {
     return { clientId: client.id, tokens: tokensOf(redeemed) };
   }
 
-  it('[ship 4] serve side by side: no call, login, change or session fails, no record is lost, and going back works', async () => {
+  it('serve side by side: no call, login, change or session fails, no record is lost, and going back works', async () => {
     const old = await startReplica(previous.program);
     const session = await signIn(createBrowser());
     const asPerson = async (method: string, path: string, body?: Json): Promise<Json> => {

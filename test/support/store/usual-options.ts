@@ -1,0 +1,19 @@
+import { join } from 'node:path';
+import type { DatabaseOptions } from '../../../src/store/database.ts';
+import { version } from '../../../src/version.ts';
+import { root } from '../../files.ts';
+
+/** Callbacks for tests that ignore the reports of the database. */
+export const ignored = { onError: () => undefined, onFault: () => undefined, onWarning: () => undefined };
+
+export const migrationsFolder = join(root, 'migrations');
+
+/** Options for tests that open a database themselves. A test adds which one: `postgres`, or `file` for SQLite. */
+export const usualOptions: Omit<DatabaseOptions, 'postgres'> = {
+  file: '',
+  migrations: migrationsFolder,
+  version,
+  exclusive: false,
+  now: Date.now,
+  ...ignored,
+};
