@@ -1,4 +1,4 @@
-import { ownHostPath } from './domain/http/server-hosts.ts';
+import { ownHostPath } from './domain/http/own-hosts.ts';
 import { reservedViewNames } from './domain/view-name.ts';
 
 /** Names of all URLs of the product. Paths are relative to the base URL. */

@@ -4,8 +4,11 @@ import { dirname, join, relative, resolve } from 'node:path';
 import { describe, it } from 'node:test';
 import { root, testFiles } from './files.ts';
 
-/** A file of the sources: its path below its root, its text, and the files of the sources that it imports, for types too. */
-type Source = { path: string; text: string; imports: string[] };
+/**
+ * A file of the sources: its path below its root, its text, and the files of the sources that it imports: all of them,
+ * those that it imports for more than their types, and of these the ones that are evaluated before it.
+ */
+type Source = { path: string; text: string; imports: string[]; values: string[]; evaluated: string[] };
 
 const src = join(root, 'src');
 const web = join(root, 'web', 'src');
@@ -16,11 +19,26 @@ function sourcesOf(folder: string): Source[] {
     .map((path) => {
       const file = join(folder, path);
       const text = readFileSync(file, 'utf8');
-      const imports = [...text.matchAll(/(?:from|import\()\s*'(\.[^']+)'/g)].map((match) =>
-        relative(folder, resolve(dirname(file), match[1] as string)),
-      );
-      return { path, text, imports: imports.filter((target) => !target.startsWith('..')) };
+      const inFolder = (targets: (string | undefined)[]) =>
+        targets
+          .map((target = '') => relative(folder, resolve(dirname(file), target)))
+          .filter((target) => !target.startsWith('..'));
+      const lazy = [...text.matchAll(/import\(\s*'(\.[^']+)'/g)].map(([, target]) => target);
+      const statements = [...text.matchAll(/^(?:import|export)\s([^;']*?)from '(\.[^']+)'/gm)];
+      const ofValues = statements.filter(([, what = '']) => !isOfTypes(what)).map(([, , target]) => target);
+      return {
+        path,
+        text,
+        imports: inFolder([...statements.map(([, , target]) => target), ...lazy]),
+        values: inFolder([...ofValues, ...lazy]),
+        evaluated: inFolder(ofValues),
+      };
     });
+}
+
+/** Whether an import takes only types, so that nothing is left of it when the code runs. */
+function isOfTypes(what: string): boolean {
+  return what.startsWith('type ') || (what.startsWith('{') && !/[{,]\s*(?!type\s)\w/.test(what));
 }
 
 const service = sourcesOf(src);
@@ -87,13 +105,39 @@ function circleOf(next: ReadonlyMap<string, ReadonlySet<string>>): string | unde
   return undefined;
 }
 
-function graphOf(sources: readonly Source[], nameOf: (path: string) => string): Map<string, Set<string>> {
+type Edges = { from: string; to: readonly string[] }[];
+
+function graphOf(edges: Edges): Map<string, Set<string>> {
   const graph = new Map<string, Set<string>>();
-  for (const { path, imports } of sources) {
-    const from = nameOf(path);
-    for (const to of imports.map(nameOf)) if (to !== from) graph.set(from, (graph.get(from) ?? new Set()).add(to));
-  }
+  for (const { from, to } of edges)
+    for (const name of to) if (name !== from) graph.set(from, (graph.get(from) ?? new Set()).add(name));
   return graph;
+}
+
+/** What a file leads to, over any number of imports. */
+function reachedFrom(file: string, graph: ReadonlyMap<string, ReadonlySet<string>>, reached = new Set<string>()) {
+  for (const next of graph.get(file) ?? []) {
+    if (reached.has(next)) continue;
+    reached.add(next);
+    reachedFrom(next, graph, reached);
+  }
+  return reached;
+}
+
+/** The imports of another folder, for types too, that close a circle. */
+function circlesOfFolders(sources: readonly Source[]): string[] {
+  const graph = graphOf(sources.map(({ path, imports }) => ({ from: path, to: imports })));
+  return sources.flatMap(({ path, imports }) =>
+    imports
+      .filter((target) => dirname(target) !== dirname(path) && reachedFrom(target, graph).has(path))
+      .map((target) => `${path} imports ${target}, which leads back to it`),
+  );
+}
+
+/** Fails with what is wrong, and what to do about it. */
+function assertNone(faults: readonly (string | undefined)[], advice: string): void {
+  const found = faults.filter((fault) => fault !== undefined);
+  assert.ok(found.length === 0, `${advice}:\n  ${found.join('\n  ')}`);
 }
 
 /** The pages that are written by hand, with what they link to and the paths that they name in code. */
@@ -120,13 +164,7 @@ const isFound = (path: string, page: string) =>
 function loadedWith(path: string, loaded = new Set<string>()): Set<string> {
   if (loaded.has(path)) return loaded;
   loaded.add(path);
-  const { text = '' } = service.find((source) => source.path === path) ?? {};
-  for (const [, names = '', target = ''] of text.matchAll(
-    /^(?:import|export)\s(?!type\s)([^;']*?)from '(\.[^']+)'/gm,
-  )) {
-    const isOfTypes = names.trim().startsWith('{') && !/[{,]\s*(?!type\s)\w/.test(names);
-    if (!isOfTypes) loadedWith(join(dirname(path), target), loaded);
-  }
+  for (const target of service.find((source) => source.path === path)?.evaluated ?? []) loadedWith(target, loaded);
   return loaded;
 }
 
@@ -138,7 +176,7 @@ describe('the pages', () => {
       ...links.filter(({ file }) => !existsSync(join(root, file))).map(({ file }) => `${page}: ${file}`),
       ...paths.filter((path) => !isFound(path, page)).map((path) => `${page}: ${path}`),
     ]);
-    assert.deepEqual(missing, []);
+    assertNone(missing, 'These files are named by a page and do not exist; name the file that has the thing now');
   });
 
   it('link each function to the file that has it', () => {
@@ -152,7 +190,10 @@ describe('the pages', () => {
       ({ file, name }) =>
         !new RegExp(`(function|const|class|type) ${name}\\b`).test(readFileSync(join(root, file), 'utf8')),
     );
-    assert.deepEqual(wrong, []);
+    assertNone(
+      wrong.map(({ page, file, name }) => `${page}: ${name} is not in ${file}`),
+      'Link the file that has the function now',
+    );
   });
 });
 
@@ -164,12 +205,18 @@ describe('the house', () => {
       if (!(from in mayImport)) return [`${path}: the folder ${from} is not in the table`];
       return imports.filter((target) => !isAllowed(from, topOf(target))).map((target) => `${path} imports ${target}`);
     });
-    assert.deepEqual(faults, []);
+    assertNone(faults, 'Pass what is needed as an argument, or move it to a folder that the importing one may import');
   });
 
-  it('has no circle of imports, of types neither', () => {
-    assert.equal(circleOf(graphOf(service, (path) => path)), undefined);
-    assert.equal(circleOf(graphOf(dashboard, (path) => path)), undefined);
+  it('has no circle of imports, but for types within one folder', () => {
+    const circles = [service, dashboard].map((sources) =>
+      circleOf(graphOf(sources.map(({ path, values }) => ({ from: path, to: values })))),
+    );
+    assertNone(circles, 'Merge files that need one another, or move what both need below them');
+    assertNone(
+      [service, dashboard].flatMap(circlesOfFolders),
+      'Move the type to the folder that is imported by the other one',
+    );
   });
 
   it('has no circle of folders that lie side by side', () => {
@@ -178,11 +225,14 @@ describe('the house', () => {
       // What lies in the folder above belongs to all of them.
       const beside = nested
         .filter(({ path }) => topOf(path) === top)
-        .map((source) => ({
-          ...source,
-          imports: source.imports.filter((target) => dirname(target).startsWith(`${top}/`)),
+        .map(({ path, imports }) => ({
+          from: dirname(path),
+          to: imports.map((target) => dirname(target)).filter((folder) => folder.startsWith(`${top}/`)),
         }));
-      assert.equal(circleOf(graphOf(beside, dirname)), undefined);
+      assertNone(
+        [circleOf(graphOf(beside))],
+        'Move the file that is imported against the order into the folder that is imported',
+      );
     }
   });
 
@@ -192,9 +242,9 @@ describe('the house', () => {
       for (const [, name = ''] of text.matchAll(/^export (?:async )?(?:function\*?|const|class|type) (\w+)/gm))
         homes.set(name, [...(homes.get(name) ?? []), path]);
     }
-    assert.deepEqual(
-      [...homes].filter(([, paths]) => paths.length > 1),
-      [],
+    assertNone(
+      [...homes].filter(([, paths]) => paths.length > 1).map(([name, paths]) => `${name}: ${paths.join(', ')}`),
+      'Give things that differ names that differ, and declare what is the same once',
     );
   });
 
@@ -202,23 +252,29 @@ describe('the house', () => {
     // `processClocks` feeds the database clock; the identity provider of local mode lives and dies with its process.
     const own = ['app/surroundings.ts', 'local/identity.ts'];
     const readers = service.filter(({ text }) => /\bDate\.now\b|new Date\(\)/.test(text)).map(({ path }) => path);
-    assert.deepEqual(readers.toSorted(), own);
+    assertNone(
+      readers.filter((path) => !own.includes(path)),
+      'Take `now` as an argument; it is the time of the database',
+    );
   });
 
   it('[find A1] parses configurations in several turns, but for those that are known to be short', () => {
-    const short = ['gateway/hosted/server-reader.ts', 'store/servers/servers.ts'];
+    const short = ['gateway/hosted/hosted-servers.ts', 'store/servers/servers.ts'];
     const parsers = service
       .filter(({ text }) => /JSON\.parse\([^;]*as ServerConfig/.test(text))
       .map(({ path }) => path);
-    assert.deepEqual(parsers.toSorted(), short);
+    assertNone(
+      parsers.filter((path) => !short.includes(path)),
+      'A long configuration holds every other call while it is parsed: use `parseJsonInTurns`',
+    );
   });
 
   it('has no test that a busy machine fails: limits of time are for `onTime`, free ports for `freePort`', () => {
     const luck =
       /(?:performance|Date)\.now\(\) - \w+ <|const (\w+) = await startListener\(\);\s+(?:\w+ = \1\.port;\s+)?await \1\.close/;
-    assert.deepEqual(
+    assertNone(
       testFiles().filter((file) => luck.test(readFileSync(join(root, 'test', file), 'utf8'))),
-      [],
+      'Check the time with `onTime`, and take the port from `freePort`',
     );
   });
 
@@ -237,26 +293,28 @@ describe('the house', () => {
       const elsewhere = service.filter(
         ({ path, text }) => pattern.test(text) && !home.includes(path) && !own.test(path),
       );
-      assert.deepEqual(
+      assertNone(
         elsewhere.map(({ path }) => path),
-        [],
-        String(pattern),
+        `Call what ${home.join(', ')} has for ${pattern}, which bounds the text`,
       );
     }
   });
 
-  it('has small files, in small folders, with names that say what is inside', () => {
+  it('has files of at most 500 lines, with names that say what is inside', () => {
     const all = [...service, ...dashboard];
-    const long = all.filter(({ text }) => text.split('\n').length > 301).map(({ path }) => path);
-    const sizes = Map.groupBy(all, ({ path }) => dirname(path));
-    const full = [...sizes].filter(([, { length }]) => length > 17).map(([folder]) => folder);
-    const vague = all
-      .filter(({ path }) => /(^|[/-])(utils?|helpers?|common|misc|manager|service|handler|impl)s?[.-]/.test(path))
-      .map(({ path }) => path);
-    const barrels = all.filter(({ path }) => /(^|\/)index\.tsx?$/.test(path)).map(({ path }) => path);
-    assert.deepEqual(
-      { long, full, vague, barrels },
-      { long: [], full: [], vague: [], barrels: ['operations/index.ts'] },
+    assertNone(
+      all.filter(({ text }) => text.split('\n').length > 501).map(({ path }) => path),
+      'Look for the second idea in the file, or for what it can do without',
+    );
+    assertNone(
+      all
+        .map(({ path }) => path)
+        .filter((path) => /(^|[/-])(utils?|helpers?|common|misc|manager|service|handler|impl)s?[.-]/.test(path)),
+      'Name the file after what it does',
+    );
+    assertNone(
+      all.map(({ path }) => path).filter((path) => /(^|\/)index\.tsx?$/.test(path) && path !== 'operations/index.ts'),
+      'Import from the file that has the thing; only the catalogue of operations is an index',
     );
   });
 
@@ -265,17 +323,17 @@ describe('the house', () => {
     const lines = [...service, ...dashboard].flatMap(({ path, text }) =>
       text.split('\n').flatMap((line, index) => (replaced.test(line) ? [`${path}:${index + 1} ${line.trim()}`] : [])),
     );
-    assert.deepEqual(lines, []);
+    assertNone(lines, 'Use the word of the glossary in ARCHITECTURE.md');
   });
 
   it('are loaded at a start only as far as calls need them', () => {
     const loaded = loadedWith('process/serve.ts');
-    assert.ok(loaded.has('gateway/call/call-tool.ts') && loaded.size > 200, String(loaded.size));
+    assert.ok(loaded.has('gateway/call/call-tool.ts') && loaded.size > 100, String(loaded.size));
     const rare =
       /^(app\/web|operations\/index|manage\/management-server|import\/plan\/|doctor\/examine|store\/engine\/postgres\.)/;
-    assert.deepEqual(
+    assertNone(
       [...loaded].filter((path) => rare.test(path)),
-      [],
+      'Load with `import()` what a service needs only later, or import only its types',
     );
   });
 });

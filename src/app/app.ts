@@ -22,6 +22,7 @@ import type { Serving } from '../operations/operation.ts';
 import { createOperationQueue } from '../operations/quotas/operation-queue.ts';
 import { createWriteQueue } from '../operations/quotas/write-queue.ts';
 import type { Runner } from '../operations/run-operation.ts';
+import type { HttpClient } from '../outbound/http-client.ts';
 import type { Database } from '../store/database.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
 import { callersOf } from './adapters/callers.ts';
@@ -31,8 +32,7 @@ import { createLoginCheck } from './adapters/login-check.ts';
 import { decodingWork, gatewayWork, startThreads } from './adapters/threads.ts';
 import { type Caches, createCaches } from './caches.ts';
 import { limitCalls } from './call-limits.ts';
-import { startCallRecords } from './call-records.ts';
-import { closeInTurn } from './close-in-turn.ts';
+import { type CallRecords, startCallRecords } from './call-records.ts';
 import { startElected } from './elected/elected.ts';
 import type { FullConfig } from './full-config.ts';
 import { openKeyring } from './keys/keyring.ts';
@@ -200,4 +200,33 @@ function queuesOf(
   const operations = createOperationQueue(waitingInputs, onGivenUp);
   const createAdmission: Runner['createAdmission'] = (decide) => new DecidedAdmission(decide, clock);
   return { reports, operations, memory, writes: createWriteQueue(), createAdmission };
+}
+
+/** Parts that are stopped with the process, each before the parts that it depends on. */
+type Ending = {
+  elected: { stop(): Promise<void> };
+  others: { leave(): Promise<void> };
+  limited: { stop(): Promise<void> };
+  caches: Caches;
+  logins: Logins;
+  callLog: CallRecords;
+  threads: { close(): Promise<void> };
+  http: HttpClient;
+  documents: HttpClient;
+  database: Store;
+  observability: Observability;
+};
+
+/** Stops the parts in order. False when data that waited to be written was lost. */
+async function closeInTurn(parts: Ending): Promise<boolean> {
+  await parts.elected.stop();
+  await parts.others.leave();
+  const hasAllTokens = await parts.logins.stop();
+  await parts.caches.changes.stop();
+  const [hasAllRecords] = await Promise.all([parts.callLog.stop(), parts.limited.stop()]);
+  await parts.threads.close();
+  await Promise.all([parts.http.close(), parts.documents.close()]);
+  await parts.database.close();
+  await parts.observability.stop();
+  return hasAllTokens && hasAllRecords;
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config.ts';
 import type { UrlRule } from '../domain/config/server-rules.ts';
-import { createServerHosts, ownHostPath } from '../domain/http/server-hosts.ts';
+import { createServerHosts, ownHostPath } from '../domain/http/own-hosts.ts';
 import { AppError } from '../errors.ts';
 import type { Parts } from '../operations/operation.ts';
 import { type RuleSource, rulesOf } from '../operations/servers/config-rules.ts';

@@ -11,7 +11,7 @@ if (args.length === 1 && args[0] === 'serve') {
     process.exitCode = (await import('./print/failure.ts')).reportFailure(error);
   }
 } else {
-  await (await import('./command-line.ts')).runCommandLine(args);
+  await (await import('./program.ts')).runCommandLine(args);
 }
 
 // A failed start may have left handles open that would keep the process alive.

@@ -1,12 +1,12 @@
 import { AppError } from '../errors.ts';
-import { type Check, everyClient, loginClients, ok, problem, warning } from './check.ts';
+import { type Check, everyClient, type Fields, loginClients, ok, problem, warning } from './check.ts';
 import { checkAddress, checkFirstAnswer } from './check-address.ts';
-import { renew } from './check-refresh.ts';
 import type { Examination, ExamineOptions, FinishedLogin, ReportCheck } from './examination.ts';
 import { examineLogin } from './examine-login.ts';
 import { examineSession } from './examine-session.ts';
+import { errorOf } from './registration.ts';
 import { initialize, type McpAddress, post } from './session.ts';
-import { Unreachable } from './web.ts';
+import { Unreachable, type WebClient } from './web.ts';
 
 /** Checks of a login, which concern only clients that log in. */
 const ofLogin: ReadonlySet<string> = new Set([
@@ -87,4 +87,53 @@ async function endLogin({ report }: Examination, { end }: FinishedLogin, token: 
     if (!(error instanceof AppError)) throw error;
     report('logout', title, warning(`${error.message}.`, []));
   }
+}
+
+type Tokens = Pick<FinishedLogin, 'accessToken' | 'refreshToken'>;
+
+/** Clients that leave out `resource` when they renew a login (https://github.com/openai/codex/issues/33403). */
+const withoutResource = ['Codex'];
+
+/** Renews a login as clients do when its token has expired (RFC 6749, 6), and gives the tokens to go on with. */
+async function renew({ web, address, report }: Examination, login: FinishedLogin): Promise<Tokens> {
+  const title = 'A login is renewed';
+  const { refreshToken } = login;
+  if (refreshToken === undefined) {
+    const detail = 'No refresh token is given, so people log in again when the access token expires.';
+    report('refresh', title, warning(detail, [...loginClients]));
+    return login;
+  }
+  const plain = await refresh(web, login, { refresh_token: refreshToken });
+  if (plain.tokens) {
+    report('refresh', title, ok('The refresh token gives a new access token, also without the parameter resource.'));
+    return plain.tokens;
+  }
+  const named = await refresh(web, login, { refresh_token: refreshToken, resource: address });
+  if (named.tokens) {
+    const detail = `Only with the parameter resource; without it the answer is ${plain.fault}.`;
+    report('refresh', title, problem(detail, withoutResource));
+    return named.tokens;
+  }
+  report(
+    'refresh',
+    title,
+    problem(`The refresh token is answered with ${named.fault}, so people have to log in again.`),
+  );
+  return login;
+}
+
+async function refresh(
+  web: WebClient,
+  { tokenEndpoint, clientId }: FinishedLogin,
+  form: { refresh_token: string; resource?: string },
+): Promise<{ tokens?: Tokens; fault: string }> {
+  const page = await web.ask(tokenEndpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+    body: new URLSearchParams({ grant_type: 'refresh_token', client_id: clientId, ...form }).toString(),
+  });
+  const { access_token: accessToken, refresh_token: next } = page.json ?? ({} as Fields);
+  const fault = `${page.status}${errorOf(page.json)}`;
+  if (page.status !== 200 || typeof accessToken !== 'string') return { fault };
+  return { tokens: { accessToken, refreshToken: typeof next === 'string' ? next : form.refresh_token }, fault };
 }

@@ -1,6 +1,7 @@
 import type { Server } from 'node:http';
 import type { Socket } from 'node:net';
 import type { OnGivenUp } from '../domain/work/given-up.ts';
+import { noticeStops, runningNow, stoppedWithin } from '../domain/work/running-time.ts';
 import { clientNetwork } from './client-address.ts';
 
 /** The connections of a network, in the order in which they came or were last looked at. */
@@ -68,4 +69,39 @@ function findIdle(network: Network, newest: Connection, looks: number): Connecti
 /** Whether a request is being answered. Node keeps its response here, and tells it in no other way. */
 function isBusy(socket: Socket & { _httpMessage?: unknown }): boolean {
   return socket._httpMessage != null;
+}
+
+/**
+ * Closes connections without traffic for `silentMs`: idle ones, and those whose client does not read what was written.
+ * They are closed after twice that at the latest, or three times that where this process was stopped meanwhile. The
+ * timers of `node:http` would be set twice for every request.
+ */
+export function closeSilentConnections(server: Server, silentMs: number): void {
+  server.on('connection', (socket) => {
+    let before = 0;
+    let since = runningNow();
+    const timer = setInterval(() => {
+      const moved = socket.bytesRead + socket.bytesWritten;
+      const now = runningNow();
+      if (moved !== before) since = now;
+      // Timers may be a millisecond early.
+      else if (now - since >= silentMs - 1) socket.destroy();
+      before = moved;
+    }, silentMs);
+    timer.unref();
+    socket.on('close', () => clearInterval(timer));
+  });
+}
+
+/**
+ * Makes the time for the headers and for the whole of a request longer by the stops of this process. `node:http` looks at
+ * the clock before it reads, and would answer 408 to requests that have arrived meanwhile.
+ */
+export function prolongTimeByStops(server: Server): void {
+  noticeStops();
+  for (const name of ['headersTimeout', 'requestTimeout'] as const) {
+    const ms = server[name];
+    // `node:http` reads both whenever it looks for late requests.
+    Object.defineProperty(server, name, { get: () => ms + stoppedWithin(ms) });
+  }
 }

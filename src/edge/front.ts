@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config.ts';
 import { base62 } from '../domain/credentials/api-key.ts';
-import { createOwnHosts } from '../domain/http/own-hosts.ts';
-import { createServerHosts, type ServerHosts } from '../domain/http/server-hosts.ts';
+import { createOwnHosts, createServerHosts, type ServerHosts } from '../domain/http/own-hosts.ts';
 import type { Random } from '../domain/ids.ts';
 import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
@@ -13,8 +12,6 @@ import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/rea
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { fileIdIn, mcpAddress, pathOnOwnHost, routes } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
-import { answerProbe, type ProbeParts } from './probes.ts';
-import { requestHostReader } from './request-host.ts';
 
 export type FrontParts = {
   config: Config & { baseUrl: string };
@@ -154,4 +151,68 @@ function refuse(
   const answer = problemAnswer(error, requestId, onUnexpected, isForPerson ? home : undefined);
   response.writeHead(answer.status, Object.fromEntries(answer.headers));
   void answer.text().then((text) => response.end(text));
+}
+
+type ProbeParts = {
+  /** Resolves with undefined when the process can serve. */
+  whyNotReady: () => Promise<string | undefined>;
+  /** Called after every answer. */
+  onAnswered: (status: number) => void;
+};
+
+/**
+ * Answers the probes of supervisors and load balancers: whether the process lives, and whether it can serve.
+ * Returns true if the request was a probe.
+ */
+function answerProbe(
+  { request: { method }, response, path, headers }: Incoming,
+  { whyNotReady, onAnswered }: ProbeParts,
+): boolean {
+  if (method !== 'GET' && method !== 'HEAD') return false;
+  const send = (code: number, status: string, reason?: string) => {
+    response.writeHead(code, [...headers, 'Content-Type', 'application/json']).end(JSON.stringify({ status, reason }));
+    onAnswered(code);
+  };
+  if (path === routes.livez) send(200, 'ok');
+  else if (path === routes.readyz) {
+    whyNotReady().then(
+      (reason) => (reason === undefined ? send(200, 'ready') : send(503, 'not ready', reason)),
+      () => send(503, 'not ready'),
+    );
+  } else return false;
+  return true;
+}
+
+/** A web address without user information, with the path where it has one (RFC 9110, 4.2.4). */
+const webAddress = /^(https?):\/\/((?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5})?)(?=[/?]|$)/i;
+
+/**
+ * Gives requests to a service at this base URL one form, which everything behind compares: the target is a path, and the
+ * Host header names the host, without the usual port of the scheme (RFC 9110, 4.2.3; some clients send it). A target that
+ * is a web address replaces the Host header (RFC 9112, 3.2.2). Any other target stays, and is refused as a path.
+ */
+function requestHostReader(baseUrl: string): (request: IncomingMessage) => void {
+  const { protocol, port } = new URL(baseUrl);
+  const usualPort = port !== '' ? undefined : protocol === 'https:' ? ':443' : ':80';
+  return (request) => {
+    if (request.url?.[0] !== '/') takeAddress(request, protocol === 'https:');
+    const { host } = request.headers;
+    if (usualPort !== undefined && host?.endsWith(usualPort)) setHost(request, host.slice(0, -usualPort.length));
+  };
+}
+
+/** Without TLS in front, no request is for an https address (RFC 9110, 7.4). */
+function takeAddress(request: IncomingMessage, isSecure: boolean): void {
+  const [start = '', scheme = '', host = ''] = webAddress.exec(request.url ?? '') ?? [];
+  if (start === '' || (scheme.length > 'http'.length && !isSecure)) return;
+  const rest = (request.url ?? '').slice(start.length);
+  request.url = rest.startsWith('/') ? rest : `/${rest}`;
+  setHost(request, host);
+}
+
+function setHost({ headers, rawHeaders }: IncomingMessage, host: string): void {
+  headers.host = host;
+  const at = rawHeaders.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
+  if (at < 0) rawHeaders.push('Host', host);
+  else rawHeaders[at + 1] = host;
 }

@@ -1,5 +1,5 @@
 import type { Visit } from '../domain/visit.ts';
-import { createBoundedWork } from '../domain/work/bounded-work.ts';
+import { createBoundedWork } from '../domain/work/places.ts';
 import { AppError } from '../errors.ts';
 import { type AddressLimitOptions, createAddressLimit } from './address-limit.ts';
 

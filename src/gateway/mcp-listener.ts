@@ -1,9 +1,10 @@
+import { Buffer } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
-import { ownHostPath } from '../domain/http/server-hosts.ts';
+import { ownHostPath } from '../domain/http/own-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
-import type { Lookup, SharedArrivals, Strangers } from '../domain/visit.ts';
+import type { Lookup, Party, SharedArrivals, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
 import { nextTurn, workFor } from '../domain/work/next-turn.ts';
 import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
@@ -21,12 +22,11 @@ import {
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { ownResourceMetadata, partsOfAddress } from '../routes.ts';
 import { DecidedAdmission } from './admission.ts';
-import { challenge } from './challenge.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
 import { type MessageStart, readMessageStart } from './protocol/message-start.ts';
+import type { Pieces } from './protocol/results.ts';
 import { serverPage } from './server-page.ts';
-import { type Outgoing, write } from './write.ts';
 
 export type McpListenerParts = {
   /** The address is a slug, or `slug/view`. */
@@ -235,4 +235,78 @@ function errorAnswer({ error, hints }: Failed, requestId: string, parts: McpList
   }
   parts.onUnexpected(error, requestId);
   return { status: 500, code: codes.internal, message: `internal error; request ${requestId}` };
+}
+
+/** An answer to be written. `headers`, and `ofBody` without its length, alternate names and values. */
+type Outgoing = {
+  status: number;
+  headers: readonly string[];
+  ofBody: readonly string[];
+  body: string | Pieces | undefined;
+};
+
+/**
+ * Ends a response on which nothing has been set. What the client does not read is counted for its party: the address of
+ * the request when `party` is absent.
+ */
+function write(
+  response: ServerResponse,
+  { status, headers, ofBody, body }: Outgoing,
+  unread: UnreadAnswers,
+  party?: Party,
+): void {
+  if (response.destroyed) return;
+  let bytes = 0;
+  if (body === undefined) response.writeHead(status, [...headers]).end();
+  else {
+    bytes = typeof body === 'string' ? Buffer.byteLength(body) : bytesOf(body);
+    response.writeHead(status, [...headers, ...ofBody, 'Content-Length', String(bytes)]);
+    const text = typeof body === 'string' ? body : joinedText(body);
+    // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
+    if (text !== undefined) response.end(text, bytes === text.length ? 'latin1' : 'utf8');
+    else endWithPieces(response, body as Pieces);
+  }
+  // The socket has taken everything, so the client can no longer hold memory.
+  if (response.socket?.writableLength !== 0) unread.hold(response, bytes, party, bytesIn(body));
+}
+
+/** The pieces that are bytes. A list of tools is the same ones for all who read it. */
+function bytesIn(body: Outgoing['body']): Uint8Array[] {
+  return typeof body === 'object' ? body.filter((piece) => typeof piece !== 'string') : [];
+}
+
+function bytesOf(pieces: Pieces): number {
+  let bytes = 0;
+  for (const piece of pieces) bytes += Buffer.byteLength(piece);
+  return bytes;
+}
+
+/**
+ * One text of pieces that are all texts. V8 copies their characters together when the text is first read, which is when it
+ * is written: to count its bytes as a whole would copy it once more.
+ */
+function joinedText(pieces: Pieces): string | undefined {
+  let text = '';
+  for (const piece of pieces) {
+    if (typeof piece !== 'string') return undefined;
+    text += piece;
+  }
+  return text;
+}
+
+/** Corked, the pieces and the head go out in one write. */
+function endWithPieces(response: ServerResponse, pieces: Pieces): void {
+  response.cork();
+  for (const piece of pieces) response.write(piece);
+  response.end();
+}
+
+/** The `WWW-Authenticate` field (RFC 6750, 3; RFC 9728, 5.1). Without credentials it carries no error. */
+export function challenge(error: Unauthenticated, hints: LoginHints | undefined): string {
+  const parts: string[] = [];
+  if (hints) parts.push(`resource_metadata="${hints.resourceMetadata}"`);
+  if (hints && hints.scopes.length > 0) parts.push(`scope="${hints.scopes.join(' ')}"`);
+  if (error.refusal === 'invalid') parts.push('error="invalid_token"');
+  if (error.refusal === 'forbidden') parts.push('error="insufficient_scope"');
+  return parts.length > 0 ? `Bearer ${parts.join(', ')}` : 'Bearer';
 }

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import { claudeCodeCommand, mcpRemoteCommand } from '../domain/clients/terminal-clients.ts';
 import type { McpEndpoint } from '../domain/mcp.ts';
-import { credentialVariables } from '../domain/snippets/credential-variables.ts';
+import { credentialVariables } from '../domain/snippets/call-snippets.ts';
 import { page, visible } from '../http/page.ts';
 
 type About = McpEndpoint['about'];

@@ -1,20 +1,26 @@
+import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
+import { mediaTypeOf } from '../domain/http/media-type.ts';
+import { bodyLimits, checkBody, configurationLimits, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
+import { withoutObjects } from '../domain/json/cut-objects.ts';
+import { parseJsonInTurns } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
-import type { SharedArrivals } from '../domain/visit.ts';
+import { parseScanned } from '../domain/json/long-json.ts';
+import type { ArrivingBodies, Party, SharedArrivals } from '../domain/visit.ts';
 import { workFor } from '../domain/work/next-turn.ts';
+import { createPlaces } from '../domain/work/places.ts';
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
-import { admittedMs } from '../http/read-body.ts';
+import { admittedMs, checkBodyHeaders, hasBody, readBody } from '../http/read-body.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
+import type { ReadLongBody } from '../operations/long-body-job.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
-import { checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
+import { bodyLimitsFor, checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
 import { routes } from '../routes.ts';
-import { createBodyReader } from './large-bodies.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
-import { bodyOf } from './rest-body.ts';
 import { staticDocument } from './static-document.ts';
 
 /** `isAdmitted` is set once the actor is authenticated. */
@@ -119,4 +125,98 @@ function matchedVersion(match: string | undefined): number | undefined {
   if (version === undefined)
     throw invalid([{ path: 'If-Match', message: 'allowed: one ETag as a server was given with, such as "3"' }]);
   return Number(version);
+}
+
+type Fields = { [field: string]: unknown };
+
+/** A request for an operation. Without threads that read large bodies, they are read here. */
+type Asking = { op: Operation; actor: Actor; readLongBody: ReadLongBody | undefined };
+
+const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
+
+/**
+ * The object in the body of a request. A large configuration is not parsed here, which would hold the event loop.
+ * @throws AppError unsupported, encoded, invalid, tooLarge, tooMany
+ */
+async function bodyOf(
+  incoming: IncomingMessage,
+  { op, actor, readLongBody }: Asking,
+  read: ReadBody,
+): Promise<Fields | LongInput> {
+  if (incoming.method === 'GET' || !hasBody(incoming)) return {};
+  const isJson = mediaTypeOf(incoming.headers['content-type']) === 'application/json';
+  // A body without Content-Length may be empty, and then needs no type.
+  if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
+  const limits = bodyLimitsFor(op, actor);
+  const bytes = await read(incoming, limits.bytes, actor.workspaceId);
+  if (bytes.length === 0) return {};
+  if (!isJson) throw notJson();
+  if (readLongBody && op.longText && bytes.length > bodyLimits.bytes)
+    return readLongBody(bytes, { longText: op.longText, limits, workspaceId: actor.workspaceId });
+  const scan = checkBody(bytes, limits);
+  if (readLongBody && exceedsLimits(bytes.length, scan, shortLimits)) {
+    if (op.validatesInput) return new LongInput(bytes);
+    if (op.longField !== undefined) return fieldsAround(bytes, op.longField);
+  }
+  return (await parseScanned(bytes, scan)) as Fields;
+}
+
+/** The fields of a body of which one, when it is a large object, is not parsed. */
+async function fieldsAround(bytes: Buffer, field: string): Promise<Fields> {
+  const {
+    text,
+    objects: [object],
+  } = withoutObjects(bytes, [field]);
+  return { ...((await parseJsonInTurns(text)) as Fields), ...(object && { [field]: new LongInput(object) }) };
+}
+
+/** Bodies of more than a configuration that are read at the same time. */
+const mostLargeBodies = { ofWorkspace: 2, ofAll: 8 };
+const firmMs = 2000;
+
+/**
+ * Reads bodies. One that is larger than a configuration must announce its length, and takes a place while it arrives.
+ * @throws AppError encoded, tooLarge, tooMany
+ */
+type ReadBody = (request: IncomingMessage, limitBytes: number, workspaceId: string) => Promise<Buffer>;
+
+/** `clock` gives monotonic ms in which this process ran. */
+function createBodyReader(arriving: SharedArrivals, clock: () => number): ReadBody {
+  const inPlace = createPlaces({
+    most: mostLargeBodies,
+    firmMs,
+    clock,
+    noRoom: 'other large bodies are being read; try again in a few seconds',
+    lost: 'the body was not read: it came slowly while others waited; send it again',
+  });
+  return async (request, limitBytes, workspaceId) => {
+    checkBodyHeaders(request, limitBytes);
+    const party = { workspaceId };
+    const announced = Number(request.headers['content-length'] ?? 0);
+    if (announced <= configurationLimits.bytes)
+      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), party, arriving.of(party));
+    const read = (gone: AbortSignal) => readUntilGone(request, limitBytes, party, gone);
+    return inPlace(workspaceId, ({ gone, slowly }) => slowly(() => read(gone)));
+  };
+}
+
+/** Reads a body as long as it has its place, and then frees what was read and keeps no more. */
+function readUntilGone(request: IncomingMessage, limitBytes: number, party: Party, gone: AbortSignal): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    let free: (() => void) | undefined;
+    gone.addEventListener('abort', () => {
+      free?.();
+      reject(gone.reason);
+    });
+    const arriving: ArrivingBodies = {
+      hold(_request, _bytes, giveUp) {
+        if (gone.aborted) giveUp();
+        else free = giveUp;
+      },
+      release() {
+        free = undefined;
+      },
+    };
+    readBody(request, limitBytes, party, arriving).then(resolve, reject);
+  });
 }

@@ -1,17 +1,17 @@
 import { createHash } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
+import { html } from 'hono/html';
 import { base62 } from '../domain/credentials/api-key.ts';
 import type { Random } from '../domain/ids.ts';
 import { AppError, isUnavailable, messageOf } from '../errors.ts';
 import { type HostCookie, hostCookies } from '../http/cookies.ts';
-import { pagePolicy } from '../http/page.ts';
+import { page, pagePolicy } from '../http/page.ts';
 import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
 import { deleteSession, insertSession } from '../store/people/sessions.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import { causeOf, type Identity, type IdentityProvider, type SignIn } from './identity.ts';
-import { signInFailedPage } from './pages.ts';
 import { checkOwnPage, sessionCookie, sessionHash } from './session-actor.ts';
 
 type Env = { Bindings: HttpBindings };
@@ -148,4 +148,14 @@ async function startSession(
   const at = parts.now();
   await insertSession(parts.db, { ...person, hash: sessionHash(cookie), at, expiresAt: at + sessionMs });
   session.set(c, cookie, sessionMs);
+}
+
+/** Page for a failed sign-in, with a link to try again. */
+function signInFailedPage(message: string): string {
+  return page(
+    'Not signed in',
+    html`<h1>The sign-in did not succeed</h1>
+<p>${message[0]?.toUpperCase()}${message.slice(1)}.</p>
+<div class="actions"><a class="button primary" href="${routes.login}">Sign in again</a></div>`,
+  );
 }

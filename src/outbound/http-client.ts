@@ -8,8 +8,8 @@ import { type DecodeOnThread, decodeBody } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
 import type { Answer, Exchange, HeldMemory } from './exchange.ts';
 import type { LookupsOf } from './lookups.ts';
-import type { RetryBudget } from './retry-budget.ts';
 import { type Ended, noMemory, type Received, Transfer } from './transfer.ts';
+import type { RetryBudget } from './upstream.ts';
 
 export type { Answer, Exchange } from './exchange.ts';
 

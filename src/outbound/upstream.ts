@@ -1,5 +1,4 @@
 import type { Connect } from './connector.ts';
-import { createRetryBudget, type RetryBudget } from './retry-budget.ts';
 
 /** How long a connection rests after an answer, to detect bytes that no request asked for. */
 export const restMs = 50;
@@ -48,4 +47,30 @@ export function distrust(upstream: Upstream, now: number): boolean {
   upstream.distrustedUntil = now + distrustMs;
   upstream.rests = 0;
   return isNew;
+}
+
+/** Limits requests that are sent a second time: retries must not double the load of an upstream that fails. */
+export type RetryBudget = {
+  noteRequest(): void;
+  /** Uses up one retry. False if none is left. */
+  take(): boolean;
+};
+
+/** Retries earned by each request. */
+const share = 0.1;
+/** Most retries that a quiet upstream saves up. */
+const most = 10;
+
+function createRetryBudget(): RetryBudget {
+  let left = most;
+  return {
+    noteRequest() {
+      left = Math.min(most, left + share);
+    },
+    take() {
+      if (left < 1) return false;
+      left--;
+      return true;
+    },
+  };
 }

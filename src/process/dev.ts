@@ -4,8 +4,7 @@ import { join } from 'node:path';
 import type { App } from '../app/app.ts';
 import { createDevServers, type DevServers } from '../local/dev-servers.ts';
 import { createLog } from '../log.ts';
-import { exitDespiteThreads } from './exit-despite-threads.ts';
-import { stopOnSignals } from './signals.ts';
+import { exitDespiteThreads, stopOnSignals } from './signals.ts';
 import { start } from './start.ts';
 
 /** A service for development: local mode, with a database that ends with it. */

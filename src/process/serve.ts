@@ -3,8 +3,7 @@ import { type Config, readConfig, type Settings } from '../config.ts';
 import { giveBackMemory } from '../give-back-memory.ts';
 import { greeting } from '../local/greeting.ts';
 import { createLog, type Log } from '../log.ts';
-import { exitDespiteThreads } from './exit-despite-threads.ts';
-import { endWith, stopOnSignals, stopWhenLost } from './signals.ts';
+import { endWith, exitDespiteThreads, stopOnSignals, stopWhenLost } from './signals.ts';
 import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
 
 /** How long connections are still accepted after the signal, so that load balancers notice first. */

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { whileSignalsWait } from '../../src/cli/profiles/signals.ts';
+import { whileSignalsWait } from '../../src/cli/profiles/credentials.ts';
 import { eventually } from '../support/eventually.ts';
 import { logInWithCommand } from '../support/toolhost/login-command.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { engines } from '../sets.ts';
 import { createBrowser, next } from '../support/browser/browser.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -14,7 +15,6 @@ import { type HostileProvider, startHostileProvider } from '../support/oauth/hos
 import { registerClient, tokensOf } from '../support/oauth/oauth-client.ts';
 import { Ledger } from '../support/store/ledger.ts';
 import { startOwnPostgres, startPostgres, type TestPostgres } from '../support/store/postgres.ts';
-import { engines } from '../support/store/stores.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';

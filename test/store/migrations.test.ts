@@ -8,13 +8,13 @@ import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import { statements } from '../../src/store/engine/migration-files.ts';
 import { eventually } from '../support/eventually.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 import { migrationsFolder } from '../support/store/usual-options.ts';
 import { startStarters } from '../support/toolhost/starters.ts';
 
 const names = readdirSync(migrationsFolder).sort();
 
-for (const engine of engines) {
+for (const engine of bothEngines) {
   describe(`migrations on ${engine}`, () => {
     let stores: Stores;
     let folder: string;

@@ -40,7 +40,7 @@ import {
 import { pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
 import { transact } from '../../src/store/transact.ts';
 import { aGrant } from '../support/store/rows.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 const login: Authorization = {
   id: 'state',
@@ -83,7 +83,7 @@ const day = 24 * 60 * 60_000;
 
 const won = (answers: readonly boolean[]) => answers.filter((answer) => answer).length;
 
-for (const engine of engines) {
+for (const engine of bothEngines) {
   describe(`logins on ${engine}`, () => {
     let stores: Stores;
     let db: Database['db'];

@@ -18,11 +18,11 @@ import {
 } from '../../src/store/people/sessions.ts';
 import { findUser, saveMember, saveUser, workspacesOf } from '../../src/store/people/users.ts';
 import { findWorkspace, insertWorkspace, renameWorkspace } from '../../src/store/people/workspaces.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 const all = { limit: 10, after: undefined };
 
-for (const engine of engines) {
+for (const engine of bothEngines) {
   describe(`people on ${engine}`, () => {
     let stores: Stores;
     let db: Db;

@@ -17,7 +17,7 @@ import {
   updateServer,
 } from '../../src/store/servers/servers.ts';
 import { aServer } from '../support/store/rows.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 const keyring = createKeyring([Buffer.alloc(32, 1)]);
 const all: Page = { limit: 10, after: undefined };
@@ -31,7 +31,7 @@ const next = (server: StoredServer, more: Partial<StoredServer> = {}): StoredSer
 /** As it is found by its public address. */
 const served = ({ config, ...server }: StoredServer) => ({ ...server, configText: JSON.stringify(config) });
 
-for (const engine of engines) {
+for (const engine of bothEngines) {
   describe(`servers and their secrets on ${engine}`, () => {
     let stores: Stores;
     let db: Db;

@@ -12,7 +12,7 @@ import { saveMember, saveUser, workspacesOf } from '../../src/store/people/users
 import { findWorkspace, insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { pruneCalls } from '../../src/store/pruning/prune-calls.ts';
 import { aCall, anApiKey } from '../support/store/rows.ts';
-import { engines, type Stores, startStores } from '../support/store/stores.ts';
+import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 /** Follows the cursors to the end. */
 async function pages<Row>(
@@ -32,7 +32,7 @@ async function pages<Row>(
 const ids = (rows: readonly { id: string }[]) => rows.map((row) => row.id);
 const all: Page = { limit: 100, after: undefined };
 
-for (const engine of engines) {
+for (const engine of bothEngines) {
   describe(`the store on ${engine}`, () => {
     let stores: Stores;
     let database: Database;

@@ -3,7 +3,7 @@ import { widestNetwork } from '../../domain/networks.ts';
 import type { Lookup, Strangers } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
-import { createTokenIds } from '../../gateway/callers/token-ids.ts';
+import { createTokenIds } from '../../gateway/callers/recent-digests.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { Log } from '../../log.ts';
 import type { ManagerCredentials } from '../../manage/authenticate.ts';

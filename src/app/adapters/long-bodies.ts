@@ -1,6 +1,6 @@
 import { parseJsonInTurns } from '../../domain/json/json.ts';
 import { LongText } from '../../domain/json/long-text.ts';
-import { createBoundedWork } from '../../domain/work/bounded-work.ts';
+import { createBoundedWork } from '../../domain/work/places.ts';
 import { AppError } from '../../errors.ts';
 import type { ReadLongBody } from '../../operations/long-body-job.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';

@@ -1,7 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
-import { type CheckParts, checkDescription } from '../../operations/imports/check-description.ts';
-import { nextCheckAt, retryAt } from '../../operations/imports/check-times.ts';
+import { type CheckParts, checkDescription, nextCheckAt, retryAt } from '../../operations/imports/check-description.ts';
 import type { Database } from '../../store/database.ts';
 import {
   type DueCheck,
@@ -12,7 +11,6 @@ import {
 } from '../../store/servers/import-checks.ts';
 import { findServer } from '../../store/servers/servers.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
-import { turnsOfWorkspaces } from './turns-of-workspaces.ts';
 
 /** Workspaces that are looked for at once, and checks that run at once: each holds a document of megabytes. */
 const foundAtOnce = 1000;
@@ -81,4 +79,53 @@ async function checkOne(parts: CheckParts, due: DueCheck, { signal, mayGoOn }: R
   await saveCheck(db, server, result);
   const next = failures > 0 ? retryAt(now(), failures) : nextCheckAt(server.id, now());
   await moveDueCheck(db, claimed, next);
+}
+
+type OfWorkspace = { workspaceId: string };
+
+/**
+ * Lets the workspaces take turns: one item of a workspace at a time, and first the items of those that took the least
+ * time until now. So slow items delay those of their own workspace. `find` gives one item of each workspace that is not
+ * in `except`. The result is a lane, which may run several times at once; it ends when `find` has nothing for it.
+ */
+function turnsOfWorkspaces<Item extends OfWorkspace>(
+  find: (except: Iterable<string>) => Promise<Item[]>,
+  now: () => number,
+): (run: (item: Item) => Promise<void>) => Promise<void> {
+  const running = new Set<string>();
+  const spentMs = new Map<string, number>();
+  let waiting: Item[] = [];
+  let finding: Promise<void> | undefined;
+
+  /** Lanes that have nothing at the same time share one query, so that none begins what another one has begun. */
+  function findMore(): Promise<void> {
+    finding ??= find(running)
+      .then((found) => {
+        waiting = found.sort((one, other) => spentBy(one) - spentBy(other));
+      })
+      .finally(() => {
+        finding = undefined;
+      });
+    return finding;
+  }
+  const spentBy = ({ workspaceId }: Item) => spentMs.get(workspaceId) ?? 0;
+
+  return async (run) => {
+    for (;;) {
+      if (waiting.length === 0) await findMore();
+      const item = waiting.shift();
+      if (!item) return;
+      const { workspaceId } = item;
+      // Another lane may have begun an item of this workspace while this one was being found.
+      if (running.has(workspaceId)) continue;
+      const from = now();
+      running.add(workspaceId);
+      try {
+        await run(item);
+      } finally {
+        running.delete(workspaceId);
+        spentMs.set(workspaceId, spentBy(item) + now() - from);
+      }
+    }
+  };
 }

@@ -7,14 +7,14 @@ import { type LoginEvent, loginEvents } from '../../oauth/parts.ts';
 import { type BlockedClass, blockedClasses } from '../../outbound/address.ts';
 import { createCallMetrics } from '../../telemetry/call-metrics.ts';
 import { createCounter } from '../../telemetry/counter.ts';
-import { startLagHistogram } from '../../telemetry/lag-histogram.ts';
+import { startLagHistogram } from '../../telemetry/histogram.ts';
 import { type Metric, mergeMetrics, metricsText, readSource, type Source } from '../../telemetry/metric.ts';
 import { createMetricsEndpoint } from '../../telemetry/metrics-endpoint.ts';
 import { buildInfo, processSources } from '../../telemetry/process-sources.ts';
 import { createRequestMetrics } from '../../telemetry/request-metrics.ts';
+import type { Tracing } from '../../telemetry/tracing.ts';
 import { version } from '../../version.ts';
 import type { FullConfig } from '../full-config.ts';
-import { startTraces } from './traces.ts';
 
 /** Metrics and traces. The other modules report events through plain functions and import nothing of telemetry. */
 export type Observability = {
@@ -117,4 +117,19 @@ function droppedSource(read: () => number): Source {
     type: 'counter',
     read,
   };
+}
+
+/** Starts traces to the operator's collector. Without one it loads no code and returns undefined. */
+async function startTraces(endpoint: string | undefined, log: Log): Promise<Tracing | undefined> {
+  if (endpoint === undefined) return undefined;
+  const { startTracing } = await import('../../telemetry/tracing.ts');
+  return startTracing({
+    endpoint,
+    version,
+    env: process.env,
+    onCollector(state, cause) {
+      if (state === 'failing') log.warn({ cause }, 'the trace collector does not take spans; calls go on without it');
+      else log.info('the trace collector takes spans again');
+    },
+  });
 }

@@ -45,7 +45,7 @@ async function propertiesOf(client: RestClient, slug: string, tool: string): Pro
     const { toJsonSchema } = await import('../../domain/config/input-schema.ts');
     return (toJsonSchema(found.input_schema ?? {}).properties ?? {}) as { [name: string]: unknown };
   }
-  const { nearestOrAll } = await import('../../domain/problems/near-names.ts');
+  const { nearestOrAll } = await import('../../domain/problems/did-you-mean.ts');
   const { newGuesses } = await import('../../domain/problems/did-you-mean.ts');
   const advice = nearestOrAll(
     tool,

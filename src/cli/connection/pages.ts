@@ -1,5 +1,7 @@
 import { AppError } from '../../errors.ts';
+import type { Output } from '../../operations/index.ts';
 import { type Allowance, newAllowance } from './answer.ts';
+import type { RestClient } from './rest-client.ts';
 
 export type ListPage<Entry> = { entries: readonly Entry[]; next: string | undefined };
 
@@ -66,4 +68,14 @@ export async function readList<Entry>(read: ReadPage<Entry>): Promise<Entry[]> {
   const entries: Entry[] = [];
   for await (const page of pagesOf(read)) entries.push(...page.entries);
   return entries;
+}
+
+export type ListedServer = Output<'listMcpServers'>['servers'][number];
+
+/** All servers that the credential may see. @throws AppError */
+export function listedServers(client: RestClient): Promise<ListedServer[]> {
+  return readList(async (wanted, allowance) => {
+    const { servers, next_cursor: next } = await client.run('listMcpServers', wanted, allowance);
+    return { entries: servers, next };
+  });
 }

@@ -29,7 +29,7 @@ async function run(slugs: readonly string[], options: Options): Promise<void> {
   const client = await connect(options, process.env);
   const [{ documentOf }, { listedServers }, files] = await Promise.all([
     import('../files/server-document.ts'),
-    import('../connection/lists.ts'),
+    import('../connection/pages.ts'),
     import('../files/export-files.ts'),
   ]);
   const wanted = slugs.length > 0 && options.label === undefined ? slugs : await chosen();

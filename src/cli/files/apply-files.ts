@@ -1,6 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Input } from '../../operations/index.ts';
-import { type ListedServer, listedServers } from '../connection/lists.ts';
+import { type ListedServer, listedServers } from '../connection/pages.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { type Plan, type PlannedServer, wantedOf } from './plan-files.ts';
 import type { FileProblem } from './read-files.ts';

@@ -1,15 +1,26 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { type KeyScope, keyScopes } from '../../domain/credentials/scopes.ts';
+import { claudeCodeCommand } from '../../domain/clients/terminal-clients.ts';
+import { covers, type KeyScope, keyScopes } from '../../domain/credentials/scopes.ts';
 import { type KeyLimits, mostCallQuota, mostLimit } from '../../domain/limits.ts';
 import { messageOf } from '../../errors.ts';
 import { fieldsOf } from '../../operations/limit-fields.ts';
+import { programName } from '../../version.ts';
 import { environmentUrl } from '../connection/environment-url.ts';
 import { readList } from '../connection/pages.ts';
 import { wholeOrNone, wholeUpTo } from '../input/whole-number.ts';
 import { print, printJson, table } from '../print/print.ts';
 import { addOperatorOptions, asOperator, type OperatorOptions } from './as-operator.ts';
-import { secondsOf } from './expiry.ts';
-import { firstCommands } from './key-advice.ts';
+
+const unitsS = { h: 3600, d: 86_400, w: 7 * 86_400 } as const;
+const longestS = 10 * 365 * unitsS.d;
+
+/** The seconds in a span such as `90d`. @throws Error that says what is allowed */
+function secondsOf(text: string): number {
+  const match = /^([1-9]\d{0,5})([hdw])$/.exec(text.trim());
+  const span = match ? Number(match[1]) * unitsS[match[2] as keyof typeof unitsS] : Number.NaN;
+  if (!(span <= longestS)) throw new Error('allowed: hours, days or weeks, such as 12h, 90d or 4w, up to 10 years');
+  return span;
+}
 
 type CreateOptions = OperatorOptions &
   KeyLimits & { name: string; scopes: KeyScope[]; server?: string[]; view?: string[]; expires?: number };
@@ -201,4 +212,40 @@ async function revoke(id: string, options: OperatorOptions): Promise<void> {
     if (options.json) printJson(revoked);
     else print(`The API key ${id} is revoked; it stops working everywhere within two seconds.`);
   });
+}
+
+type Key = {
+  scopes: readonly KeyScope[];
+  servers?: readonly string[] | undefined;
+  views?: readonly string[] | undefined;
+};
+
+/** The default address of the service for commands. */
+const usualUrl = 'http://127.0.0.1:8080';
+const bearer = '-H "Authorization: Bearer $TOOLHOST_API_KEY"';
+
+/** First commands that the key may use. `url` is the address of the service. */
+function firstCommands(key: Key, url: string): string[] {
+  return ['export TOOLHOST_API_KEY=…', ...(url === usualUrl ? [] : [`export TOOLHOST_URL=${url}`]), ...uses(key, url)];
+}
+
+function uses({ scopes, servers, views }: Key, url: string): string[] {
+  const [view] = views ?? [];
+  if (view !== undefined && !servers) return [connectCommand(view, url)];
+  const slug = servers?.[0] ?? 'SLUG';
+  if (covers(scopes, 'manage:read')) return [`${programName} servers list`, `curl ${url}/api/v1/servers ${bearer}`];
+  if (covers(scopes, 'call')) {
+    return [
+      `${programName} call ${slug} TOOL --arg name=value`,
+      `curl ${url}/api/v1/servers/${slug}/tools/TOOL/call ${bearer} -H 'Content-Type: application/json' -d '{"arguments": {}}'`,
+      connectCommand(slug, url),
+    ];
+  }
+  return [`${programName} servers ${servers ? 'update' : 'create'} server.yaml`];
+}
+
+/** The address is a slug, or `slug/view`. */
+function connectCommand(address: string, url: string): string {
+  const name = address.replace('/', '-');
+  return claudeCodeCommand({ name, url: `${url}/mcp/${address}`, token: '$TOOLHOST_API_KEY' });
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Output } from '../../operations/index.ts';
 import type { ConnectedClient } from '../connection/rest-client.ts';
-import { painter } from '../print/colour.ts';
+import { painter } from '../print/print.ts';
 import type { ReadRecords } from './read-records.ts';
 import { addRecordOptions, type RecordOptions, runRecords } from './record-commands.ts';
 

@@ -1,4 +1,4 @@
-import { isKeyBodyAt, isKeyCharacter } from './key-body.ts';
+import { isKeyBodyAt, isKeyCharacter } from './api-key.ts';
 
 /**
  * Finds our credentials as they stand, in what is about to be written to another host. A key is found without its prefix

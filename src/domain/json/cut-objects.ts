@@ -1,5 +1,4 @@
-import { JsonCursor, type TextRange } from './json-cursor.ts';
-import { nextName } from './json-names.ts';
+import { JsonCursor, nextName, type TextRange } from './json-cursor.ts';
 
 /** JSON text in which large objects were replaced by `{}`, and the objects as text; undefined where there is none. */
 export type Shortened = { text: string; objects: (Buffer | undefined)[] };

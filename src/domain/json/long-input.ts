@@ -1,5 +1,4 @@
-import { JsonCursor, type TextRange } from './json-cursor.ts';
-import { nextName } from './json-names.ts';
+import { JsonCursor, nextName, type TextRange } from './json-cursor.ts';
 
 type Fields = { [name: string]: unknown };
 

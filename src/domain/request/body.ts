@@ -1,8 +1,11 @@
-import type { BodyTemplate } from '../config/sending/body-template.ts';
+import type { BodyNode, BodyTemplate } from '../config/sending/body-template.ts';
 import { type BodyKind, encodingOf } from '../config/sending/destinations.ts';
-import type { ArrayFormat } from '../http/values.ts';
-import { fileContent, fileNameOf, mediaTypeOfArgument } from './files.ts';
-import { fillBodyTemplate } from './fill-body-template.ts';
+import type { TextOrArgument } from '../config/sending/wire-fields.ts';
+import { GivenFile } from '../files/kept-files.ts';
+import { mediaTypePattern } from '../http/media-type.ts';
+import { percentDecoded } from '../http/percent-encoding.ts';
+import type { Part } from '../http/url-template.ts';
+import { type ArrayFormat, hasControlCharacter, valueText } from '../http/values.ts';
 import { addPairs, encodedPairs, type Pairs, pairsOf, refusedArgument, styledText } from './pairs.ts';
 import { type Arguments, own, type SentArgument } from './sent-argument.ts';
 import type { FormPart, UpstreamBody } from './upstream-request.ts';
@@ -133,4 +136,119 @@ function fileFields(plan: BodyPlan, argument: SentArgument, value: unknown, args
 
 function partOf(fileName: string | undefined, mediaType: string | undefined): NonNullable<FormPart[2]> {
   return { ...(fileName !== undefined && { fileName }), ...(mediaType !== undefined && { mediaType }) };
+}
+
+/** The bytes of a file, its media type where a data URL names it, and its name where another tool gave it. */
+type FileContent = { bytes: Buffer; mediaType: string | undefined; name?: string };
+
+const notBase64 =
+  'is not Base64; allowed: Base64 of the bytes, a data URL such as data:image/png;base64,…, or the address of a file that a tool gave';
+const longestDataHead = 300;
+
+/** Decodes Base64 (RFC 4648, 4 and 5; white space is skipped) or a data URL (RFC 2397), or takes a file as it is. @throws ToolFailure invalid_arguments */
+function fileContent(argument: SentArgument, value: unknown): FileContent {
+  if (value instanceof GivenFile) return { bytes: value.bytes, ...value.head };
+  if (typeof value !== 'string') throw refusedArgument(argument, notBase64);
+  if (!/^data:/i.test(value)) return { bytes: base64Bytes(argument, value), mediaType: undefined };
+  const comma = value.indexOf(',');
+  if (comma < 0 || comma > longestDataHead) throw refusedArgument(argument, notBase64);
+  const head = value.slice('data:'.length, comma);
+  const text = value.slice(comma + 1);
+  const isBase64 = /;\s*base64\s*$/i.test(head);
+  const given = (isBase64 ? head.slice(0, head.lastIndexOf(';')) : head).trim();
+  const mediaType = mediaTypePattern.test(given) ? given : undefined;
+  const raw = percentDecoded(text);
+  return { bytes: isBase64 ? base64Bytes(argument, raw.toString('latin1')) : raw, mediaType };
+}
+
+function base64Bytes(argument: SentArgument, given: string): Buffer {
+  const text = given.replaceAll(/[ \t\r\n\f]/g, '');
+  const padding = text.length - text.replace(/={1,2}$/, '').length;
+  const isWhole = (text.length - padding) % 4 !== 1 && (padding === 0 || text.length % 4 === 0);
+  if (!isWhole || !/^[A-Za-z0-9+/_-]*={0,2}$/.test(text)) throw refusedArgument(argument, notBase64);
+  return Buffer.from(text, 'base64');
+}
+
+/** The file name of an argument, from a constant or from another argument. @throws ToolFailure invalid_arguments */
+function fileNameOf({ fileName }: SentArgument, args: Arguments): string | undefined {
+  const text = resolved(fileName, args);
+  if (text === undefined || !hasControlCharacter(text)) return text;
+  throw refusedArgument({ name: sourceOf(fileName) }, 'a file name must not have control characters');
+}
+
+/** The media type of an argument likewise. @throws ToolFailure invalid_arguments */
+function mediaTypeOfArgument({ mediaType }: SentArgument, args: Arguments): string | undefined {
+  const text = resolved(mediaType, args);
+  if (text === undefined || mediaTypePattern.test(text)) return text;
+  throw refusedArgument({ name: sourceOf(mediaType) }, 'is not a media type; allowed: for example image/png');
+}
+
+function resolved(text: TextOrArgument | undefined, args: Arguments): string | undefined {
+  if (typeof text !== 'object') return text;
+  const given = valueText(text.argument, own(args, text.argument));
+  return given === '' ? undefined : given;
+}
+
+function sourceOf(text: TextOrArgument | undefined): string {
+  return typeof text === 'object' ? text.argument : '';
+}
+
+/** Most characters that the copies of all arguments together may become. */
+const mostOfCopies = 4 * 1024 * 1024;
+
+/** Arguments and secrets that fill a template. */
+type BodyValues = { args: Arguments; secret: (name: string) => string };
+
+/**
+ * The body of a call as a value; undefined when all of it is one argument that is absent.
+ * @throws ToolFailure invalid_arguments when a text lacks one of its arguments, or copies of an argument become too long
+ */
+function fillBodyTemplate({ root, repeats }: BodyTemplate, values: BodyValues): unknown {
+  const { args } = values;
+  let copied = 0;
+  for (const [name, count] of repeats) {
+    const value = own(args, name);
+    const length = value === undefined ? 0 : JSON.stringify(value).length;
+    copied += length * count;
+    if (copied > mostOfCopies)
+      throw refusedArgument({ name }, `is sent ${count} times in one body, which makes it too long; send less`);
+  }
+  return filled(root, values);
+}
+
+function filled(node: BodyNode, values: BodyValues): unknown {
+  switch (node.kind) {
+    case 'literal':
+      return node.value;
+    case 'argument':
+      return own(values.args, node.name);
+    case 'text':
+      return filledText(node.parts, values);
+    case 'array':
+      return node.items.map((item) => filled(item, values)).filter((item) => item !== undefined);
+    case 'object': {
+      const entries = node.entries.map(([name, value]): [string, unknown] => [name, filled(value, values)]);
+      return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
+    }
+  }
+}
+
+/** A text is absent when none of its arguments is present. */
+function filledText(parts: readonly Part[], { args, secret }: BodyValues): string | undefined {
+  const absent: string[] = [];
+  let present = 0;
+  let text = '';
+  for (const part of parts) {
+    if (!('argument' in part)) {
+      text += 'text' in part ? part.text : secret(part.secret);
+      continue;
+    }
+    const piece = valueText(part.argument, own(args, part.argument));
+    if (piece === undefined) absent.push(part.argument);
+    else present++;
+    text += piece ?? '';
+  }
+  if (absent.length === 0) return text;
+  if (present === 0) return undefined;
+  throw refusedArgument({ name: [...new Set(absent)].join(', ') }, 'is missing; a text of the body needs it');
 }

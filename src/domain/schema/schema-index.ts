@@ -90,3 +90,13 @@ export function resolveReference({ root, anchors }: Pick<SchemaIndex, 'root' | '
   }
   return value;
 }
+
+/** Every name of a property that a schema declares. Other names in a value were chosen by its sender. */
+export function declaredNames(root: JsonSchema): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const { schema, keyword, name } of indexSchema(root)?.parts ?? []) {
+    if (keyword === 'properties' && typeof name === 'string') names.add(name);
+    if (Array.isArray(schema.required)) for (const required of schema.required) names.add(String(required));
+  }
+  return names;
+}

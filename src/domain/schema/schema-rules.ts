@@ -2,12 +2,16 @@ import type { Problem } from '../../errors.ts';
 import { isDeeperThan } from '../json/json.ts';
 import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
-import { checkHeaderAnnotations } from './header-annotations.ts';
 import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
-import { patternAmountProblem } from './pattern-amount.ts';
 import { parsePattern } from './pattern-syntax.ts';
-import { checkReferences, tooManySchemas } from './references.ts';
-import { indexSchema, pathOf, type SchemaPart } from './schema-index.ts';
+import {
+  indexSchema,
+  mostSchemas,
+  pathOf,
+  resolveReference,
+  type SchemaIndex,
+  type SchemaPart,
+} from './schema-index.ts';
 
 const maxDepth = 32;
 const types = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];
@@ -132,4 +136,116 @@ function keywordProblem(part: SchemaPart, keyword: string, form: Form | undefine
   if (keyword === 'pattern' && typeof pattern === 'string') return { path, message: patternFault(pattern) };
   const found = keyword === '$schema' ? 'unknown dialect' : 'found';
   return { path, message: `${found} ${shown(part.schema[keyword])}; allowed: ${form.allowed}` };
+}
+
+/**
+ * `x-mcp-header` (MCP 2026-07-28, tools): an RFC 9110 token, unique in the schema without regard to case, on a string,
+ * integer or boolean that is reached through `properties` only. One violation makes clients drop the whole tool.
+ */
+function checkHeaderAnnotations(index: SchemaIndex, problems: ProblemList): void {
+  const seen = new Set<string>();
+  for (const part of index.parts) {
+    const name = part.schema['x-mcp-header'];
+    if (name === undefined) continue;
+    const fault = annotationFault(name, part.schema, part.isPlainProperty, seen);
+    if (fault === undefined) continue;
+    problems.add(() => {
+      const path = pathOf(part);
+      return { path: path ? `${path}.x-mcp-header` : 'x-mcp-header', message: fault };
+    });
+  }
+}
+
+function annotationFault(name: unknown, schema: JsonSchema, reachable: boolean, seen: Set<string>): string | undefined {
+  if (typeof name !== 'string' || !/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/.test(name)) {
+    return `found ${shown(name)}; allowed: a header name of letters, digits and -`;
+  }
+  if (seen.has(name.toLowerCase())) return `${shown(name)} is used twice in this schema`;
+  seen.add(name.toLowerCase());
+  if (!['string', 'integer', 'boolean'].includes(schema.type as string)) {
+    return `found on type ${shown(schema.type)}; allowed: string, integer, boolean`;
+  }
+  return reachable ? undefined : 'only allowed on properties, not inside items, combinations or definitions';
+}
+
+/** How many schemas may lie inside one another when references are followed. */
+const deepestUnfolded = 200;
+
+/**
+ * References must lead to a schema of the document (not into its examples, whose keywords are not checked), never in a
+ * circle, and the schema they unfold to must stay small. Takes time in proportion to the document.
+ */
+function checkReferences(index: SchemaIndex, problems: ProblemList): void {
+  const innerOf = new Map<SchemaPart, SchemaPart[]>();
+  for (const part of index.parts) {
+    const beside = part.parent && innerOf.get(part.parent);
+    if (beside) beside.push(part);
+    else if (part.parent) innerOf.set(part.parent, [part]);
+  }
+  const sizes = new Map<SchemaPart, number>();
+  const open = new Set<SchemaPart>();
+  let isTooDeep = false;
+  const unfold = (part: SchemaPart): number => {
+    const known = sizes.get(part);
+    if (known !== undefined) return known;
+    if (open.has(part)) {
+      problems.add(() => ({
+        path: pathOf(part),
+        message: 'this reference leads back to itself; recursive schemas are not supported',
+      }));
+      return 1;
+    }
+    if (open.size >= deepestUnfolded) {
+      isTooDeep = true;
+      return 1;
+    }
+    open.add(part);
+    let size = 1;
+    const { $ref } = part.schema;
+    if (typeof $ref === 'string') {
+      const target = index.partOf.get(resolveReference(index, $ref) as JsonSchema);
+      if (target) size += unfold(target);
+      else {
+        const path = pathOf(part);
+        problems.add(() => ({
+          path: path ? `${path}.$ref` : '$ref',
+          message: `found ${shown($ref)}; no schema is there`,
+        }));
+      }
+    }
+    for (const inner of innerOf.get(part) ?? []) size += unfold(inner);
+    open.delete(part);
+    sizes.set(part, size);
+    return size;
+  };
+  const size = unfold(index.parts[0] as SchemaPart);
+  if (size > mostSchemas) problems.add(tooManySchemas);
+  if (isTooDeep) {
+    problems.add(() => ({ path: '', message: `references lead through more than ${deepestUnfolded} schemas` }));
+  }
+}
+
+const tooManySchemas = () => ({ path: '', message: `unfolds to more than ${mostSchemas} schemas` });
+
+/**
+ * Most characters of all patterns of a schema. A program takes several times as much memory as its pattern, and the tools
+ * of public descriptions have 200 characters at most.
+ */
+const mostCharacters = 20_000;
+
+/** The problem of a schema whose patterns are too long together. */
+function patternAmountProblem({ parts }: SchemaIndex): Problem | undefined {
+  const lengths = parts.map(({ schema }) => (typeof schema.pattern === 'string' ? schema.pattern.length : 0));
+  const characters = lengths.reduce((sum, length) => sum + length, 0);
+  if (characters <= mostCharacters) return undefined;
+  return {
+    path: '',
+    message: `found ${characters} characters of patterns; allowed: at most ${mostCharacters} in a schema; write shorter patterns, or leave some to the API`,
+  };
+}
+
+/** The same for a schema that was stored, perhaps before there was this limit. */
+export function patternAmountProblemOf(schema: JsonSchema): Problem | undefined {
+  const index = indexSchema(schema);
+  return index && patternAmountProblem(index);
 }

@@ -1,7 +1,8 @@
+import { distance } from 'fastest-levenshtein';
 import { likeness, wantedEffect } from './effects.ts';
-import { mostQueryTerms, queryTerms } from './query.ts';
+import { synonyms } from './synonyms.ts';
 import { rarityOf, type ToolIndex } from './tool-index.ts';
-import { variantsOf } from './variants.ts';
+import { termsOf } from './words.ts';
 
 /** How soon more weight of a term stops to count: k1 of BM25. */
 const saturation = 0.77;
@@ -104,4 +105,80 @@ function addTerm(index: ToolIndex, term: string, { scores, namesCovered, current
     scores[position] = (scores[position] as number) + (current[position] as number);
     current[position] = 0;
   }
+}
+
+/** Most terms of a query that are searched for. */
+const mostQueryTerms = 24;
+
+/** The terms of a query. Two words also count as one where tools write them so, such as "work log" and "worklog". */
+function queryTerms({ numbers }: ToolIndex, query: string): string[] {
+  // All words of this question are left out elsewhere.
+  const terms = termsOf(query.replace(/\bwho ?am ?i\b/gi, 'current user'), new Map());
+  const joined = terms.slice(1).map((term, index) => `${terms[index]}${term}`);
+  return [...new Set([...terms, ...joined.filter((term) => numbers.has(term))])].slice(0, mostQueryTerms);
+}
+
+/** How much an occurrence counts of a word that means the same, is derived, only begins alike, or is spelled nearly so. */
+const shareOf = { synonym: 0.7, derived: 1, beginning: 0.6, spelling: 0.5 };
+const mostAlike = 12;
+const shortestBeginning = 3;
+const shortestMisspelled = 5;
+const shortestRoot = 4;
+/** How many terms are compared with a word that no tool has. */
+const mostCompared = 20_000;
+/** Endings of stems that the stemmer keeps: "contributor" and "contribute", "watcher" and "watch". */
+const endings = ['er', 'or', 'ee', 'ment', 'ship', 'ion', 'al', 'ance', 'ive', 'ing', 'ed', 'abl', 'e'];
+
+/** The occurrences of a term that stands for one of the query, and how much each counts. */
+type Variant = { from: number; end: number; share: number };
+
+/** The terms of an index that stand for a term of a query, itself among them. */
+function variantsOf(index: ToolIndex, term: string): Variant[] {
+  return standingFor(index, term).flatMap(([other, share]) => {
+    const number = index.numbers.get(other);
+    if (number === undefined) return [];
+    return [{ from: index.starts[number] as number, end: index.starts[number + 1] as number, share }];
+  });
+}
+
+function standingFor(index: ToolIndex, term: string): [term: string, share: number][] {
+  const shared = (terms: readonly string[], share: number) =>
+    terms.filter((other) => index.numbers.has(other)).map((other): [string, number] => [other, share]);
+  const same = shared(synonyms.get(term) ?? [], shareOf.synonym);
+  const derived = shared(derivedFrom(term), shareOf.derived);
+  if (index.numbers.has(term)) return [[term, 1], ...same, ...derived];
+  if (derived.length > 0) return [...derived, ...same];
+  const { beginning, spelling } = termsLike(index, term);
+  if (beginning.length > 0) return [...shared(beginning, shareOf.beginning), ...same];
+  return same.length > 0 ? same : shared(spelling, shareOf.spelling);
+}
+
+function derivedFrom(term: string): string[] {
+  if (term.length < shortestRoot) return [];
+  const roots = endings
+    .filter((ending) => term.endsWith(ending) && term.length - ending.length >= shortestRoot)
+    .map((ending) => term.slice(0, -ending.length));
+  return [...endings.map((ending) => term + ending), ...roots];
+}
+
+/** The terms that begin with a text, and those with the same first letter that differ from it by one slip. */
+function termsLike({ numbers }: ToolIndex, text: string): { beginning: string[]; spelling: string[] } {
+  const found = { beginning: [] as string[], spelling: [] as string[] };
+  const [first] = text;
+  let compared = 0;
+  for (const term of numbers.keys()) {
+    if (++compared > mostCompared) break;
+    if (term[0] !== first) continue;
+    if (term.startsWith(text)) {
+      if (text.length >= shortestBeginning && found.beginning.length < mostAlike) found.beginning.push(term);
+    } else if (
+      text.length >= shortestMisspelled &&
+      found.spelling.length < mostAlike &&
+      Math.abs(term.length - text.length) <= 1 &&
+      distance(term, text) === 1
+    ) {
+      found.spelling.push(term);
+    }
+  }
+  return found;
 }

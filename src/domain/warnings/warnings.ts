@@ -1,24 +1,26 @@
-import { knownClients } from '../clients/clients.ts';
-import { argumentNames, argumentsOf } from '../config/input-schema.ts';
+import { clientsWithStrictNames, inWords, knownClients, toolNameOfModels } from '../clients/clients.ts';
+import { argumentNames, argumentsOf, toJsonSchema } from '../config/input-schema.ts';
 import { bodyKindOf } from '../config/sending/destinations.ts';
 import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
 import { type SecretUse, secretUsesOfServer, secretUsesOfTool, toolResolver } from '../config/server-wide.ts';
 import { enabledTools, type Tool } from '../config/tool.ts';
 import { limitsAnswers, listedTools, toolDefinition, toolList } from '../config/tool-list.ts';
+import { indexTools, isReadOnly, toolsOfView, type View, viewToolOf } from '../config/view.ts';
 import { headerOf } from '../http/headers.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
 import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { tokensOfLength } from '../pieces/tokens.ts';
 import { newGuesses } from '../problems/did-you-mean.ts';
+import { firstNames } from '../problems/first-names.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
 import type { ToolDefinition } from '../search/own-tools.ts';
 import { nextTurn } from '../work/next-turn.ts';
-import { clientWarnings } from './client-warnings.ts';
+import { schemaFaults } from './client-schemas.ts';
 import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
 import { filterWarnings } from './filter-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
 import { besideFixed, besideUrl } from './name-warnings.ts';
-import { viewWarnings } from './view-warnings.ts';
 
 /** A warning about a configuration that is valid but will probably not work as intended. */
 export type Warning = { path: string; message: string };
@@ -204,4 +206,64 @@ function hasTokenInParentheses(tool: Tool): boolean {
     }
     return false;
   });
+}
+
+type Remark = { path: string; message: string };
+
+/** Warnings about a listed tool that known clients refuse or cut off; each names the clients. */
+function clientWarnings(tool: Tool, at: string, slug: string): Remark[] {
+  return [...nameWarnings(tool.name, `${at}.name`, slug), ...schemaWarnings(toJsonSchema(tool.input_schema), at)];
+}
+
+function nameWarnings(name: string, path: string, slug: string): Remark[] {
+  const remarks: Remark[] = [];
+  if (!toolNameOfModels.test(name)) {
+    const clients = inWords(clientsWithStrictNames);
+    remarks.push({ path, message: `has a dot, which the models of ${clients} refuse; write _ instead` });
+  }
+  for (const { name: client, toolName } of knownClients) {
+    const shown = toolName.shown(slug, name);
+    const excess = shown.length - toolName.max;
+    if (excess <= 0) continue;
+    const message = `is ${shown} in ${client}, which takes ${toolName.max} characters; make the name of the tool shorter by ${excess}`;
+    remarks.push({ path, message });
+  }
+  return remarks;
+}
+
+function schemaWarnings(schema: JsonSchema, at: string): Remark[] {
+  return schemaFaults.flatMap(({ what, clients, advice, find }) => {
+    const found = find(schema);
+    if (found.length === 0) return [];
+    const where = found.filter((place) => place !== '');
+    const named = where.length > 0 ? ` (${firstNames(where)})` : '';
+    return [{ path: `${at}.input_schema`, message: `${what}${named}: ${inWords(clients)} refuse the tool; ${advice}` }];
+  });
+}
+
+type ViewWarning = { path: string; message: string };
+
+/** Warnings about tools that a view names and does not have, and about a view that has none. */
+export function viewWarnings({ tools, views = {} }: Pick<ServerConfig, 'tools' | 'views'>): ViewWarning[] {
+  const index = indexTools(tools);
+  return Object.entries(views).flatMap(([name, view]) => {
+    const isEmpty = toolsOfView(view, index).every(({ tool }) => tool.disabled === true);
+    const empty = { path: `views.${name}`, message: 'every tool of the view is disabled; agents see none there' };
+    return [...namedInVain(view, `views.${name}`, index.byName), ...(isEmpty ? [empty] : [])];
+  });
+}
+
+function namedInVain(view: View, at: string, byName: ReadonlyMap<string, Tool>): ViewWarning[] {
+  return (view.tools ?? []).flatMap((entry, position) => {
+    const { name } = viewToolOf(entry);
+    const tool = byName.get(name);
+    const message = tool && whyLeftOut(tool, view);
+    return message === undefined ? [] : [{ path: `${at}.tools[${position}]`, message }];
+  });
+}
+
+function whyLeftOut(tool: Tool, { read_only }: View): string | undefined {
+  if (tool.disabled) return `the tool "${tool.name}" is disabled, so the view does not have it`;
+  if (!read_only || isReadOnly(tool)) return undefined;
+  return `the tool "${tool.name}" may change data, so read_only leaves it out; leave its name out too, or set its annotation readOnlyHint`;
 }

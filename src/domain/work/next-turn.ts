@@ -1,7 +1,72 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { performance } from 'node:perf_hooks';
 import type { Party } from '../visit.ts';
-import { TurnQueue } from './turn-queue.ts';
+import type { MaybePromise } from './maybe-promise.ts';
+import { TooMuchWork } from './steps.ts';
+
+/** Work that has begun goes first, but work that has not gets at least every sixteenth turn. */
+const mostBefore = 15;
+
+/** Those of one network who wait, or the known callers of a workspace. */
+class Line<Item> {
+  readonly #begun: Item[] = [];
+  readonly #notBegun: Item[] = [];
+  #before = 0;
+
+  get size(): number {
+    return this.#begun.length + this.#notBegun.length;
+  }
+
+  add(item: Item, hasBegun: boolean): void {
+    (hasBegun ? this.#begun : this.#notBegun).push(item);
+  }
+
+  take(): Item {
+    const isForBegun = this.#begun.length > 0 && (this.#notBegun.length === 0 || this.#before < mostBefore);
+    this.#before = isForBegun && this.#notBegun.length > 0 ? this.#before + 1 : 0;
+    return (isForBegun ? this.#begun : this.#notBegun).shift() as Item;
+  }
+}
+
+/**
+ * Those who wait for a turn. Workspaces take turns, and within a workspace networks do, so a workspace waits for one turn
+ * of each other one, however many of them wait. Within a network, first come, first served.
+ */
+class TurnQueue<Item> {
+  /** In the order of their turns: whose turn it was goes to the end. */
+  readonly #workspaces = new Map<string, Map<string, Line<Item>>>();
+
+  get isEmpty(): boolean {
+    return this.#workspaces.size === 0;
+  }
+
+  add({ workspaceId, network = '' }: Party, item: Item, hasBegun: boolean): void {
+    const lines = this.#workspaces.get(workspaceId) ?? new Map<string, Line<Item>>();
+    const line = lines.get(network) ?? new Line<Item>();
+    line.add(item, hasBegun);
+    lines.set(network, line);
+    this.#workspaces.set(workspaceId, lines);
+  }
+
+  take(): Item | undefined {
+    const [ofWorkspace] = this.#workspaces;
+    if (!ofWorkspace) return undefined;
+    const [workspaceId, lines] = ofWorkspace;
+    const [[network, line]] = lines as unknown as [[string, Line<Item>]];
+    const item = line.take();
+    moveToEnd(lines, network, line.size > 0);
+    moveToEnd(this.#workspaces, workspaceId, lines.size > 0);
+    return item;
+  }
+}
+
+/** Moves the first entry to the end, or takes it away. An only one stays: moving it would give the map a new table each time. */
+function moveToEnd<Value>(map: Map<string, Value>, first: string, isKept: boolean): void {
+  if (isKept && map.size === 1) return;
+  const value = map.get(first) as Value;
+  map.delete(first);
+  if (isKept) map.set(first, value);
+}
 
 /** Work of the service itself. */
 const nobody: Party = { workspaceId: '' };
@@ -99,4 +164,40 @@ const longText = 500_000;
 /** Lets other work have the event loop after work on a text, when it is long. */
 export async function turnAfter(text: string): Promise<void> {
   if (text.length > longText) await nextTurn();
+}
+
+/** Work in so many steps, a quarter of a millisecond, is done at once. */
+const promptSteps = 5000;
+
+/** Work in more steps, 5 to 10 ms, is too long for the event loop. */
+const longSteps = 200_000;
+
+/**
+ * Does work on untrusted input that counts its steps. Work that is not known to be long is tried at once, with few steps;
+ * when they do not suffice, it is done again in a turn of the event loop that is not shared with other requests. So it
+ * must have no effects. Where others have spent the turn in which it comes, it waits.
+ * `party` is whose work it is, when that is not known from the request.
+ * @throws TooMuchWork in its promise, when the work is too long for the event loop
+ */
+export function doInTurn<Result>(
+  isLong: boolean,
+  work: (mostSteps: number) => MaybePromise<Result>,
+  party?: Party,
+): MaybePromise<Result> {
+  const again = () => nextTurn(party).then(() => work(longSteps));
+  if (isLong) return again();
+  const attempt = () => {
+    try {
+      return work(promptSteps);
+    } catch (error) {
+      if (!(error instanceof TooMuchWork)) throw error;
+      return again();
+    }
+  };
+  return isTurnSpent() ? shortTurn(party).then(attempt) : attempt();
+}
+
+/** Whether work that may take so many steps is done again when they do not suffice. */
+export function isDoneAgain(mostSteps: number): boolean {
+  return mostSteps <= promptSteps;
 }

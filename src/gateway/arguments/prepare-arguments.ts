@@ -2,8 +2,8 @@ import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import type { Party } from '../../domain/visit.ts';
-import { doInTurn } from '../../domain/work/do-in-turn.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { doInTurn } from '../../domain/work/next-turn.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';

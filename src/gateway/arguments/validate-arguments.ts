@@ -4,13 +4,21 @@ import { dotted } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { Fault } from '../../domain/schema/check-run.ts';
 import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
-import { declaredNames } from '../../domain/schema/declared-names.ts';
-import { faultText, unknownText } from '../../domain/schema/fault-text.ts';
+import {
+  allowedText,
+  dependentText,
+  faultText,
+  maxNamesShown,
+  namesText,
+  unknownText,
+  valuesText,
+} from '../../domain/schema/fault-text.ts';
+import { formatTest } from '../../domain/schema/formats.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { kindOf } from '../../domain/schema/keyword-tests.ts';
+import { declaredNames } from '../../domain/schema/schema-index.ts';
 import { Steps, stepsOfText } from '../../domain/work/steps.ts';
 import { type Problem, ToolFailure } from '../../errors.ts';
-import { faultReasons } from './fault-reason.ts';
-import { plainCheck } from './plain-arguments.ts';
 
 const maxProblems = 10;
 
@@ -143,3 +151,94 @@ function unusable(at: Location | undefined, what: string): ToolFailure {
     `an argument: ${what}`,
   );
 }
+
+const mostReasons = 3;
+
+/**
+ * Why a value does not fit its schema, for a record: which declared property, and what is allowed. `*` stands for every
+ * index and name that the schema does not declare, as those are a part of the value.
+ */
+function faultReasons(faults: readonly Fault[], declared: ReadonlySet<string>): string {
+  const texts = [...new Set(faults.map((fault) => faultReason(fault, declared)))];
+  const more = texts.length - mostReasons;
+  return `${texts.slice(0, mostReasons).join('; ')}${more > 0 ? `; and ${more} more` : ''}`;
+}
+
+function faultReason({ keyword, limit, path, found, names = [] }: Fault, declared: ReadonlySet<string>): string {
+  const at = (steps: readonly string[]) => steps.map((step) => (declared.has(step) ? step : '*')).join('.');
+  const where = at(path) || 'the whole';
+  switch (keyword) {
+    case 'required':
+      return `${where}: is missing`;
+    case 'unknown': {
+      const kind = path.length > 1 ? `${at(path.slice(0, -1))}: a property` : 'an argument';
+      return `${kind} that is not declared; allowed: ${names.length > 0 ? namesText(names, maxNamesShown) : 'none'}`;
+    }
+    case 'false':
+      return `${where}: nothing is allowed here`;
+    case 'enum':
+      return `${where}: allowed: ${valuesText(limit as readonly unknown[])}`;
+    case 'type':
+      return `${where}: found ${kindOf(found)}; allowed: ${[...new Set([limit].flat())].join(' or ')}`;
+    case 'dependentRequired':
+      return `${where}: ${dependentText(limit as readonly string[])}`;
+    default:
+      return `${where}: ${keyword}${limit === undefined || typeof limit === 'object' ? '' : ` ${allowedText(limit)}`} is not met`;
+  }
+}
+
+type ValueTest = (value: unknown) => boolean;
+
+const objectKeywords = new Set(['$schema', 'type', 'properties', 'required', 'additionalProperties', 'description']);
+const annotations = ['title', 'description', 'default', 'examples', 'x-mcp-header'];
+const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', ...annotations]);
+
+/**
+ * A quick test for the usual schema, a flat map of text, numbers and flags. Returns true only for arguments that fit.
+ * Returns false when in doubt; the validator then decides and explains. Undefined for any other schema.
+ */
+export function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
+  if (Object.keys(schema).some((keyword) => !objectKeywords.has(keyword))) return undefined;
+  const tests = new Map<string, ValueTest>();
+  for (const [name, property] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
+    const test = testOf(property);
+    if (!test) return undefined;
+    tests.set(name, test);
+  }
+  const required = (schema.required ?? []) as string[];
+  return (args) =>
+    required.every((name) => Object.hasOwn(args, name)) &&
+    Object.keys(args).every((name) => tests.get(name)?.(args[name]));
+}
+
+function testOf(property: JsonSchema): ValueTest | undefined {
+  const isHint = (keyword: string) => keyword === 'format' && !formatTest(property.format);
+  if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword) && !isHint(keyword))) return undefined;
+  const allowed = property.enum === undefined ? undefined : new Set(property.enum as unknown[]);
+  const test = typeTest(property);
+  return test && allowed ? (value) => test(value) && allowed.has(value) : test;
+}
+
+function typeTest(property: JsonSchema): ValueTest | undefined {
+  const { minimum = -Infinity, maximum = Infinity, minLength = 0, maxLength = Infinity } = property as Limits;
+  const isNumber = (value: unknown) => typeof value === 'number' && value >= minimum && value <= maximum;
+  switch (property.type) {
+    case 'boolean':
+      return (value) => typeof value === 'boolean';
+    case 'integer':
+      return (value) => Number.isInteger(value) && isNumber(value);
+    case 'number':
+      return (value) => Number.isFinite(value) && isNumber(value);
+    case 'string':
+      // A schema counts characters. There are at most as many as code units, and at least half as many.
+      return (value) =>
+        typeof value === 'string' &&
+        value.length <= maxLength &&
+        value.length >= 2 * minLength - 1 &&
+        value.isWellFormed();
+    default:
+      return undefined;
+  }
+}
+
+type Limits = { minimum?: number; maximum?: number; minLength?: number; maxLength?: number };

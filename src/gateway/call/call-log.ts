@@ -6,7 +6,6 @@ import type { Db } from '../../store/db.ts';
 import { oneAtATime } from '../../store/one-at-a-time.ts';
 import type { CallRow } from '../../store/schema.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
-import { createRefusedCalls } from './refused-calls.ts';
 
 /** Writes call records in batches, after the reply; a call never waits for its record. */
 export type CallLog = {
@@ -126,4 +125,29 @@ function addCapture(captures: CaptureRow[], row: CallRow, document: string): voi
   const { id, workspace_id, server_id, started_at } = row;
   captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
   if (captures.length > maxWaitingCaptures) takeOfLargest(captures, ({ workspaceId }) => workspaceId, droppedCaptures);
+}
+
+/** Most refused calls of one server that a process records in a minute. */
+const mostRefused = 600;
+const minuteMs = 60_000;
+
+/**
+ * Whether the record of a call is kept. No limit of calls bounds those that it refuses, and on many servers anybody may
+ * have calls refused; the metrics count all of them.
+ */
+function createRefusedCalls(): (row: CallRow) => boolean {
+  let minute = 0;
+  const refused = new Map<string, number>();
+  return function isKept({ outcome, server_id, started_at }) {
+    if (outcome !== 'limited') return true;
+    const at = Math.floor(started_at / minuteMs);
+    // A call that waited may have begun in the minute before; a clock that was set back begins anew.
+    if (at > minute || at < minute - 1) {
+      minute = at;
+      refused.clear();
+    }
+    const count = (refused.get(server_id) ?? 0) + 1;
+    refused.set(server_id, count);
+    return count <= mostRefused;
+  };
 }

@@ -1,15 +1,21 @@
 import { performance } from 'node:perf_hooks';
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
+import { redactor } from '../../domain/credentials/redactor.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
+import { doInTurn, nextTurn } from '../../domain/work/next-turn.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
-import { ServerChanged, ToolFailure } from '../../errors.ts';
+import { TooMuchWork } from '../../domain/work/steps.ts';
+import { ServerChanged, ToolFailure, Unauthenticated } from '../../errors.ts';
+import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { admitAgain } from '../admission.ts';
+import { headOf } from '../answer/answer-head.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
+import { isLongAnswer, readAnswer } from '../answer/read-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
 import { getOwnTokens } from '../credentials/own-tokens.ts';
@@ -21,17 +27,14 @@ import { refuseUnfillable } from '../hosted/filled-tools.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import { enterLimits, holdArguments, memoryParty } from '../limits/call-memory.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
-import type { AnswerRests } from '../long-answers/answer-rests.ts';
-import { fitCall } from '../long-answers/fit-call.ts';
-import { noteAnswer, readCall } from './answer-of-call.ts';
-import { beginCall, type Call } from './call.ts';
-import { failureOf, outcomeOfError } from './call-failure.ts';
-import { recordedReason } from './call-reason.ts';
+import { type AnswerRests, fitCall } from '../long-answers/answer-rests.ts';
+import { beginCall, type Call, type CallRequest } from './call.ts';
+import { failureOf, outcomeOfError, recordedReason } from './call-failure.ts';
 import { callRecord } from './call-record.ts';
 import { captureOf, isCallCaptured } from './capture.ts';
 import { type FollowParts, followRedirects, isFollowed } from './follow-redirects.ts';
 import { requestOf, send } from './send-request.ts';
-import { checkOnThread, jobOf, type ThreadWork } from './thread-work.ts';
+import { checkOnThread, jobOf, readOnThread, type ThreadWork } from './thread-work.ts';
 
 export type CallToolParts = FollowParts & {
   limits: Limits;
@@ -151,4 +154,51 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   } finally {
     call.upstreamMs ??= performance.now() - sentClock;
   }
+}
+
+/**
+ * Learns what an answer proves about the credential of the caller.
+ * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
+ */
+function noteAnswer(
+  call: Call,
+  { request }: CallRequest,
+  answer: Answer,
+  onUnexpected: (error: unknown, requestId: string) => void,
+): void {
+  const { caller } = call;
+  call.answer = answer;
+  if (caller.known?.noteAnswer(call, request, answer.status)) {
+    call.isNewlyAccepted = true;
+    caller.askLogin?.().catch((error: unknown) => onUnexpected(error, call.asked.requestId));
+  }
+  if (answer.status === 401 && call.server.access === 'passthrough') {
+    throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
+  }
+}
+
+/** A longer answer, in bytes, takes so long to read that those which come together have a turn each. */
+const longAnswerBytes = 64 * 1024;
+
+/** Reads the answer to a call: on a thread when it is long, or takes long to check. */
+function readCall(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
+  const { tool, sensitive } = call;
+  const work = (mostSteps: number) =>
+    isLongAnswer(answer, tool.reading)
+      ? leaveToThread(call, answer, threads)
+      : readAnswer(answer, tool.reading, sensitive, mostSteps);
+  const read = doInTurn(answer.body.length > longAnswerBytes, work, call.server);
+  if (!(read instanceof Promise)) return read;
+  return read.catch((error: unknown) => {
+    if (error instanceof TooMuchWork) return leaveToThread(call, answer, threads);
+    throw error;
+  });
+}
+
+function leaveToThread(call: Call, answer: Answer, threads: ThreadWork): Promise<CutResult> {
+  const { tool } = call;
+  // The bytes are transferred, so the part that a capture needs is copied first.
+  const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;
+  const head = headOf(answer, tool.reading, call.sensitive, redactor(call.sensitive));
+  return readOnThread(threads, tool, { body, head }, jobOf(call));
 }

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import type { CallerKind } from '../../domain/config/access.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
@@ -5,7 +6,7 @@ import type { Lookup, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
-import type { TokenIds } from './token-ids.ts';
+import type { TokenIds } from './recent-digests.ts';
 
 /** The caller of a hosted server, and the token that the upstream will receive, if any. */
 export type Caller = {
@@ -108,3 +109,8 @@ export type KnownCallers = {
   /** Notes that a login of the server has issued this credential. */
   vouch(id: string): void;
 };
+
+/** A digest of a caller's identity, the same in every process. All callers whom nothing identifies have one. */
+export function callerDigest({ kind, keyId, id }: Caller): string {
+  return hash('sha256', JSON.stringify([kind, keyId ?? null, id ?? null]), 'base64url');
+}

@@ -1,14 +1,13 @@
 import { bearerToken, headerValue, isCredential } from '../../domain/credentials/credential.ts';
-import { looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
+import { holdsOurCredential, looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
 import type { Lookup, RequestHeaders, Visit } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
-import { Unauthenticated } from '../../errors.ts';
+import { AppError, Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
-import type { Admitted, CallerOptions } from './caller.ts';
+import type { Admitted, Caller, CallerOptions } from './caller.ts';
 import { partyOf } from './known-callers.ts';
-import { anonymousCaller, tokenCaller } from './token-caller.ts';
 
 /**
  * Identifies the caller. The four kinds of credential have disjoint shapes and never fall back to one another.
@@ -94,4 +93,113 @@ function presentedCredential(server: HostedServer, headers: RequestHeaders): str
       `the header ${name} must hold one credential of visible ASCII characters without spaces`,
     );
   return bare;
+}
+
+/**
+ * Admits a caller that brings a token of the upstream. Only the upstream knows whether the token is good;
+ * `known-callers.ts` learns that from its answers.
+ * @throws Unauthenticated when the bearer holds a credential of ours, or may no longer be sent
+ */
+function tokenCaller(
+  server: HostedServer,
+  bearer: string,
+  visit: Visit,
+  options: CallerOptions,
+  look: Lookup,
+): MaybePromise<Admitted> {
+  let id = options.tokenIds.find(server.id, bearer);
+  // An accepted token has passed this check before.
+  if (id === undefined && holdsOurCredential(bearer)) throw ownCredential(server, options);
+  // Only a tool call and a lookup need the id of another token, which takes a digest.
+  const idOf = () => (id ??= options.tokenIds.idOf(server, bearer));
+  // A connection that has been closed by the time of the call has no address.
+  const network = options.networkOf(visit);
+  const counted = countUnknown(idOf, visit, options, look);
+  return unlessOutdated(server, bearer, options, counted, () =>
+    callerOf(server, { bearer, id: idOf(), network }, options, counted),
+  );
+}
+
+/** Counts a bearer for its address that no login issued, unless the upstream has accepted it: anybody can make one up. */
+function countUnknown(idOf: () => string, visit: Visit, { known, onUnknown }: CallerOptions, look: Lookup): Lookup {
+  return async (find) => {
+    const found = await look(find);
+    if (found === undefined && !known.find(idOf())) onUnknown(visit);
+    return found;
+  };
+}
+
+/** A token that came with a request. */
+type Presented = { bearer: string; id: string; network: string };
+
+function callerOf(
+  server: HostedServer,
+  { bearer, id, network }: Presented,
+  options: CallerOptions,
+  look: Lookup,
+): Caller {
+  const { known } = options;
+  const credential = known.find(id);
+  const isPassthrough = server.access === 'passthrough';
+  return {
+    kind: isPassthrough ? 'oauth' : 'caller_token',
+    keyId: undefined,
+    id,
+    network: credential ? undefined : network,
+    credential,
+    known: server.config.authentication === undefined ? undefined : known,
+    askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options, look),
+    tokenDigest: id,
+    token: bearer,
+  };
+}
+
+async function askLogin(
+  server: HostedServer,
+  bearer: string,
+  id: string,
+  options: CallerOptions,
+  look: Lookup,
+): Promise<void> {
+  try {
+    if (await options.isHandedOut(server, bearer, look)) options.known.vouch(id);
+  } catch (error) {
+    // Above the limit of its address the credential stays unproven, which costs it a share of the slots at most.
+    if (!(error instanceof AppError && error.kind === 'tooMany')) throw error;
+  }
+}
+
+function ownCredential(server: HostedServer, options: CallerOptions): Unauthenticated {
+  if (server.access === 'passthrough')
+    return new Unauthenticated('invalid', 'this server takes the token of its own provider, not a key of this service');
+  options.onMisdirectedKey(server);
+  return new Unauthenticated(
+    'invalid',
+    'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
+  );
+}
+
+/** Sends the token of a login only to destinations that the person agreed to. */
+function unlessOutdated(
+  server: HostedServer,
+  bearer: string,
+  options: CallerOptions,
+  look: Lookup,
+  admitted: Admitted,
+): MaybePromise<Admitted> {
+  const answer = options.isOutdated(server, bearer, look);
+  if (answer === false) return admitted;
+  return whenKnown(answer, (isOutdated) => {
+    if (!isOutdated) return admitted;
+    throw new Unauthenticated(
+      'invalid',
+      'this server has changed where it sends the token since you logged in, so it is not sent; log in again',
+    );
+  });
+}
+
+/** Admits a caller of a server that forwards nothing; its credential does not identify it. */
+function anonymousCaller(visit: Visit, options: CallerOptions): Admitted {
+  const network = options.networkOf(visit);
+  return () => ({ kind: 'caller_token', keyId: undefined, id: undefined, network, token: undefined });
 }

@@ -1,12 +1,16 @@
+import { isUtf8 } from 'node:buffer';
+import type { FieldUse } from '../../domain/answer-fields/field-use.ts';
+import { measureFields } from '../../domain/answer-fields/measure-fields.ts';
 import { type Redactor, redactor } from '../../domain/credentials/redactor.ts';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
-import type { DotPath } from '../../domain/json/response-transform.ts';
+import { compactJson } from '../../domain/json/json-cursor.ts';
+import { scanJson } from '../../domain/json/json-scan.ts';
+import { type DotPath, findPart, hasPart } from '../../domain/json/response-transform.ts';
 import type { ReadableBody, ReadableRequest } from '../../domain/request/upstream-request.ts';
-import type { CapturedResponse, CapturedResult } from '../../store/calls/captures.ts';
+import type { CapturedResponse, CapturedResult, MeasuredAnswer } from '../../store/calls/captures.ts';
+import { textOfStart } from '../answer/json-text-block.ts';
 import { redactedStart } from '../answer/redact.ts';
-import { textOfStart } from '../answer/result-start.ts';
 import { type CaptureDraft, fitCapture, shortField } from './fit-capture.ts';
-import { measuredAnswer } from './measured-answer.ts';
 
 /** A capture before anything is redacted. */
 export type RawCapture = {
@@ -113,4 +117,30 @@ function withNames(object: object, change: (name: string) => string): object {
   const entries = Object.entries(object);
   const isChanged = entries.some(([name]) => change(name) !== name);
   return isChanged ? Object.fromEntries(entries.map(([name, value]) => [change(name), value])) : object;
+}
+
+const deepest = 1000;
+
+/** The fields of an answer, without credentials in their names and values; undefined where it is no JSON. */
+function measuredAnswer(
+  { body, transform }: { body: Uint8Array; transform: DotPath },
+  redact: Redactor,
+): MeasuredAnswer | undefined {
+  const json = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
+  const scan = isUtf8(json) ? scanJson(json, deepest) : undefined;
+  if (!scan || scan.depth > deepest || !hasPart(json, transform)) return undefined;
+  const { from, end } = findPart(json, transform);
+  return {
+    transform: transform.join('.'),
+    answer: redacted(measureFields(compactJson(json.subarray(from, end))), redact),
+  };
+}
+
+function redacted(use: FieldUse, redact: Redactor): FieldUse {
+  return {
+    ...use,
+    name: redact.text(use.name),
+    ...(use.always !== undefined && { always: redact.text(use.always) }),
+    fields: use.fields.map((field) => redacted(field, redact)),
+  };
 }

@@ -1,7 +1,6 @@
 import { boundFields } from '../../domain/answer-fields/field-use.ts';
 import type { ReadablePart } from '../../domain/request/upstream-request.ts';
 import type { Capture, ShortenedPart } from '../../store/calls/captures.ts';
-import { startInJson } from './json-start.ts';
 
 /** Longest JSON text of a capture, in bytes. Escapes count: a control character takes six. */
 export const longestCapture = 64 * 1024;
@@ -156,4 +155,31 @@ function firstEntries<Entry>(
     kept.push(shorter);
   }
   return kept;
+}
+
+/** The longest start of a text, whole characters only, whose JSON has at most so many bytes with its quotes. */
+function startInJson(text: string, most: number): string {
+  let left = most - 2;
+  if (text.length * longestInJson <= left) return text;
+  for (let at = 0; at < text.length; ) {
+    const code = text.codePointAt(at) as number;
+    left -= bytesOfCode(code);
+    if (left < 0) return text.slice(0, at);
+    at += code > 0xffff ? 2 : 1;
+  }
+  return text;
+}
+
+/** What a character takes at most, as `\u0001`. */
+const longestInJson = 6;
+/** Control characters with an escape of two characters: \b, \t, \n, \f and \r. */
+const shortEscapes: readonly number[] = [0x08, 0x09, 0x0a, 0x0c, 0x0d];
+
+/** Bytes of a character as JSON.stringify writes it; half of a pair is an escape, too. */
+function bytesOfCode(code: number): number {
+  if (code === 0x22 || code === 0x5c || shortEscapes.includes(code)) return 2;
+  if (code < 0x20 || (code >= 0xd800 && code <= 0xdfff)) return longestInJson;
+  if (code < 0x80) return 1;
+  if (code < 0x800) return 2;
+  return code <= 0xffff ? 3 : 4;
 }

@@ -1,5 +1,5 @@
+import { createServerHosts } from '../../domain/http/own-hosts.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
-import { createServerHosts } from '../../domain/http/server-hosts.ts';
 import { fileIdIn, filePath } from '../../routes.ts';
 
 /** The addresses of files: below the base URL, and on the own host of each server. */

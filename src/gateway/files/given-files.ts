@@ -3,7 +3,7 @@ import { refusedArgument } from '../../domain/request/pairs.ts';
 import { type Arguments, own } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import type { FileRow } from '../../store/calls/files.ts';
-import { callerDigest } from '../callers/caller-digest.ts';
+import { callerDigest } from '../callers/caller.ts';
 import type { AttachParts } from './attach-files.ts';
 import type { FileOwner } from './kept-files.ts';
 

@@ -10,8 +10,7 @@ import {
   type NoSpace,
   reserveFile,
 } from '../../store/calls/files.ts';
-import type { Caller } from '../callers/caller.ts';
-import { callerDigest } from '../callers/caller-digest.ts';
+import { type Caller, callerDigest } from '../callers/caller.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
 import { type KeptAnswersOptions, strangerOf } from '../kept-answers.ts';
 

@@ -15,7 +15,7 @@ import {
   urlsBelow,
 } from '../../domain/config/server-wide.ts';
 import type { Tool } from '../../domain/config/tool.ts';
-import { patternAmountProblemOf } from '../../domain/schema/pattern-amount.ts';
+import { patternAmountProblemOf } from '../../domain/schema/schema-rules.ts';
 import { type Problem, plainFailure } from '../../errors.ts';
 
 /**

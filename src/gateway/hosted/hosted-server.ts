@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
 import { type Access, accessOf } from '../../domain/config/access.ts';
 import {
   type Authentication,
@@ -6,6 +8,7 @@ import {
   credentialsOf,
   isStored,
 } from '../../domain/config/authentication.ts';
+import { viewSizes } from '../../domain/config/compiled-size.ts';
 import type { Filling } from '../../domain/config/filling/filled-lengths.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
@@ -20,10 +23,8 @@ import { compileRequest, type RequestTemplate } from '../../domain/request/reque
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
 import { type ArgumentRules, compileArguments, withoutFixed } from '../arguments/prepare-arguments.ts';
-import { type CredentialHash, createStoredCredentialHash, credentialHash } from './credential-hash.ts';
 import { createFilledTools, type FilledTool, type FilledTools } from './filled-tools.ts';
 import { createCatalogue, type ToolCatalogue } from './tool-catalogue.ts';
-import { createViewMemory, type ViewMemory } from './view-memory.ts';
 
 /** A decrypted secret of a server, and the origins that it may be sent to. */
 export type OpenSecret = { value: string; origins: readonly string[] };
@@ -286,4 +287,52 @@ function mirroredArguments(schema: JsonSchema, path: readonly string[]): Mirrore
         : [];
     return [...own, ...mirroredArguments(property, [...path, name])];
   });
+}
+
+/** A digest of the credentials that a request sends; empty when it sends none. */
+type CredentialHash = (credentials: readonly string[]) => string;
+
+const credentialHash: CredentialHash = (credentials) =>
+  // A header cannot contain a line break, so different lists of credentials never join to the same text.
+  credentials.length === 0 ? '' : hash('sha256', credentials.join('\n'), 'base64url');
+
+/** A digest for stored credentials, which are the same in every call: remembers its last answer. */
+function createStoredCredentialHash(): CredentialHash {
+  let last: readonly string[] = [];
+  let digest = '';
+  return (credentials) => {
+    const isSame = credentials.length === last.length && credentials.every((value, index) => value === last[index]);
+    if (isSame) return digest;
+    last = [...credentials];
+    digest = credentialHash(credentials);
+    return digest;
+  };
+}
+
+/** The compiled views of a server, and the tools that are compiled for them. */
+type ViewMemory<CompiledView, CompiledTool> = {
+  view(name: string, view: View, make: () => CompiledView): CompiledView;
+  tool(viewName: string, tool: Tool, make: () => CompiledTool): CompiledTool;
+};
+
+/**
+ * Twenty views may fix an argument of the same large tool, so together they keep what the size of the server counts for
+ * them. Beyond it, what was not used for longest is compiled again.
+ */
+function createViewMemory<CompiledView extends object, CompiledTool extends object>(
+  config: ServerConfig,
+): ViewMemory<CompiledView, CompiledTool> {
+  const sizes = viewSizes(config);
+  const kept = new LRUCache<string, object>({ maxSize: sizes.room() });
+  function remembered<Compiled extends object>(key: string, size: () => number, make: () => Compiled): Compiled {
+    const known = kept.get(key) as Compiled | undefined;
+    if (known) return known;
+    const made = make();
+    kept.set(key, made, { size: size() });
+    return made;
+  }
+  return {
+    view: (name, view, make) => remembered(name, () => sizes.ofView(view), make),
+    tool: (viewName, tool, make) => remembered(`${viewName}/${tool.name}`, () => sizes.ofTool(tool), make),
+  };
 }

@@ -1,18 +1,20 @@
 import { newId } from '../../domain/ids.ts';
+import type { JsonText } from '../../domain/mcp.ts';
 import type { Piece } from '../../domain/pieces/pieces.ts';
+import { cutNote } from '../../domain/pieces/read-more.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import {
   type AnswerOf,
   findAnswerPieces,
   insertAnswerPieces,
   trimAnswerPieces,
 } from '../../store/calls/answer-pieces.ts';
-import type { AnswerRest } from '../answer/fit-answer.ts';
-import type { Caller } from '../callers/caller.ts';
-import { callerDigest } from '../callers/caller-digest.ts';
+import { type AnswerRest, type CutResult, fitResult } from '../answer/fit-answer.ts';
+import { type Caller, callerDigest } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import { type KeptAnswersOptions, strangerOf } from '../kept-answers.ts';
 
-export type AnswerOwner = { server: HostedServer; caller: Caller };
+type AnswerOwner = { server: HostedServer; caller: Caller };
 export type ReadPiece = { piece: Piece; next: string | undefined };
 
 /** The rests of answers that were cut. They are stored, so every process can give them. */
@@ -99,4 +101,30 @@ export function createAnswerRests({
 function ownerOf({ server, caller }: AnswerOwner): AnswerOf {
   const view = server.view ? ` ${server.view.name}` : '';
   return { workspaceId: server.workspaceId, serverId: server.id, caller: callerDigest(caller) + view };
+}
+
+/** A call whose tool has a limit. */
+type LimitedCall = AnswerOwner & {
+  asked: { requestId: string };
+  tool: { reading: { mostCharacters: number | undefined } };
+};
+
+/** Cuts the result of a call to the limit of its tool, keeps the rest, and says at its end how to go on. */
+export async function fitCall(call: LimitedCall, result: CutResult, rests: AnswerRests): Promise<CutResult> {
+  const { rest, ...cut } = result.rest
+    ? result
+    : fitResult(result, call.tool.reading.mostCharacters ?? Number.POSITIVE_INFINITY);
+  if (!rest) return result;
+  const isTriedOut = call.caller.kind === 'try_out';
+  const kept = isTriedOut ? undefined : await rests.keep(call, rest, call.asked.requestId);
+  const note = cutNote(rest, isTriedOut ? 'tried out' : kept);
+  const content = withLast(cut.content, { type: 'text', text: note });
+  return { ...cut, content, tokens: tokensOfLength(rest.characters + note.length) };
+}
+
+function withLast(content: JsonText, block: object): JsonText {
+  const end = `${content.length > 2 ? ',' : ''}${JSON.stringify(block)}]`;
+  return typeof content === 'string'
+    ? content.slice(0, -1) + end
+    : Buffer.concat([content.subarray(0, -1), Buffer.from(end)]);
 }

@@ -1,8 +1,7 @@
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { type Outcome, ServerChanged, ToolFailure } from '../../errors.ts';
 import { admitAgain } from '../admission.ts';
-import { outcomeOfError } from '../call/call-failure.ts';
-import { recordedReason } from '../call/call-reason.ts';
+import { outcomeOfError, recordedReason } from '../call/call-failure.ts';
 import { callRecord } from '../call/call-record.ts';
 import type { CallToolParts } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';

@@ -1,9 +1,18 @@
-import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
-import { newGuesses } from '../../domain/problems/did-you-mean.ts';
+import { annotationsOf, type Tool } from '../../domain/config/tool.ts';
+import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import { type Guesses, nearest, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { shown } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import { describeInput, searchInput, searchToolNames } from '../../domain/search/own-tools.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import {
+  describeInput,
+  mostDescribed,
+  mostResults,
+  searchInput,
+  searchToolNames,
+} from '../../domain/search/own-tools.ts';
+import { searchTools } from '../../domain/search/search-tools.ts';
+import type { ToolIndex } from '../../domain/search/tool-index.ts';
+import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { ToolFailure } from '../../errors.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolParts, callTool } from '../call/call-tool.ts';
@@ -11,7 +20,6 @@ import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { ToolCatalogue } from '../hosted/tool-catalogue.ts';
 import { callOwnTool } from './own-call.ts';
-import { describeResult, searchResult, unknownToolText } from './search-answers.ts';
 
 /**
  * One `tools/call` of a server in search mode. A call through `call_tool` is a call of the named tool in everything: its
@@ -79,4 +87,133 @@ const rules = {
 
 function checked(args: ArgumentRules, given: Arguments): MaybePromise<Arguments> {
   return prepareArguments({ args }, given, () => Promise.reject(misfit('there are too many values')));
+}
+
+type SearchArguments = { query?: string; tag?: string; offset?: number };
+
+/** The result of `search_tools`. @throws ToolFailure invalid_arguments for a tag that no tool has */
+function searchResult(catalogue: ToolCatalogue, args: Arguments): MaybePromise<ToolResult> {
+  const { query = '', tag, offset = 0 } = args as SearchArguments;
+  const wanted = tag === undefined ? undefined : knownTag(catalogue, tag);
+  if (query.trim() === '')
+    return textResult(wanted === undefined ? overview(catalogue) : ofTag(catalogue, wanted, offset), false);
+  return whenKnown(catalogue.index(), (index) =>
+    textResult(found(catalogue, index, { query, tag: wanted, offset }), false),
+  );
+}
+
+/** A tag as tools have it, whatever its case. */
+function knownTag({ tags }: ToolCatalogue, tag: string): string {
+  const folded = tag.trim().toLowerCase();
+  const known = [...tags.keys()];
+  const same = known.find((name) => name.toLowerCase() === folded);
+  if (same !== undefined) return same;
+  const near = nearest(
+    tag,
+    known,
+    newGuesses(),
+    tags.size === 0 ? '; the tools of this server have no tags' : `; tags: ${listedTags(tags)}`,
+  );
+  const message = `tag: no tool has the tag ${JSON.stringify(tag.slice(0, 60))}${near}`;
+  throw new ToolFailure('invalid_arguments', message, [], 'tag: no tool has this tag');
+}
+
+const longestOverview = 4000;
+
+function listedTags(tags: ReadonlyMap<string, number>): string {
+  let text = '';
+  for (const [tag, count] of tags) {
+    if (text.length > longestOverview) return `${text}, …`;
+    text += `${text && ', '}${tag} (${count})`;
+  }
+  return text;
+}
+
+function overview({ tools, tags }: ToolCatalogue): string {
+  const head = `Give a query: a few words for what the tool should do. This server has ${tools.length} tools.`;
+  return tags.size === 0 ? head : `${head} With tag you get the tools of one tag: ${listedTags(tags)}.`;
+}
+
+function ofTag({ tools }: ToolCatalogue, tag: string, offset: number): string {
+  const those = tools.filter((tool) => tool.tags?.includes(tag));
+  return page(those, offset, `${those.length} tools with the tag ${JSON.stringify(tag)}`);
+}
+
+type Wanted = { query: string; tag: string | undefined; offset: number };
+
+function found({ tools }: ToolCatalogue, index: ToolIndex, { query, tag, offset }: Wanted): string {
+  const hasTag = (position: number) => tag === undefined || tools[position]?.tags?.includes(tag) === true;
+  const { total, best } = searchTools(index, query, offset + mostResults, hasTag);
+  const where = tag === undefined ? '' : ` among those with the tag ${JSON.stringify(tag)}`;
+  if (total === 0)
+    return `No tool fits ${JSON.stringify(query)}${where}. Use other words, such as the name of the thing and a verb like list, get, create, update or delete.`;
+  const shown = best.slice(offset).map((position) => tools[position] as Tool);
+  return pageOf(shown, { offset, total }, `${total} of ${tools.length} tools fit${where}, best first`);
+}
+
+function page(tools: readonly Tool[], offset: number, head: string): string {
+  return pageOf(tools.slice(offset, offset + mostResults), { offset, total: tools.length }, head);
+}
+
+function pageOf(shown: readonly Tool[], { offset, total }: { offset: number; total: number }, head: string): string {
+  if (shown.length === 0) return `${head}; there is none after ${offset}.`;
+  const end = offset + shown.length;
+  const more = end < total ? ` More with offset ${end}.` : '';
+  const lines = shown.map((tool) => `- ${line(tool)}`);
+  return [`${head}:`, ...lines, `Read them with ${searchToolNames.describe} before you call one.${more}`].join('\n');
+}
+
+const longestLine = 120;
+
+/** One line about a tool: name, effect and first sentence. */
+function line(tool: Tool): string {
+  const { readOnlyHint, destructiveHint } = annotationsOf(tool);
+  const effect = readOnlyHint ? 'reads' : destructiveHint ? 'destroys' : 'writes';
+  return `${tool.name} (${effect}): ${firstSentence(tool.description)}`;
+}
+
+function firstSentence(text: string): string {
+  const plain = text.slice(0, 1000).replaceAll(/\s+/g, ' ');
+  const end = plain.search(/[.!?](?:\s|$)/);
+  const sentence = end > 10 ? plain.slice(0, end + 1) : plain;
+  if (sentence.length <= longestLine) return sentence;
+  return `${sentence
+    .slice(0, longestLine)
+    .toWellFormed()
+    .replace(/\s+\S*$/, '')} …`;
+}
+
+/** Longest description of several tools, in characters of JSON: about 15,000 tokens. The first one is never left out. */
+const longestDescriptions = 60_000;
+
+/** The result of `describe_tool`; an error when no tool has one of the names. */
+function describeResult(catalogue: ToolCatalogue, args: Arguments): ToolResult {
+  const names = [...new Set(args.names as string[])].slice(0, mostDescribed);
+  const described: string[] = [];
+  const notes: string[] = [];
+  const left: string[] = [];
+  const guesses = newGuesses();
+  let length = 0;
+  for (const name of names) {
+    const tool = catalogue.find(name);
+    const text = tool && JSON.stringify({ ...catalogue.define(tool), ...(tool.tags && { tags: tool.tags }) });
+    if (text === undefined) notes.push(unknownToolText(catalogue, name, guesses));
+    else if (described.length > 0 && length + text.length > longestDescriptions) left.push(name);
+    else {
+      described.push(text);
+      length += text.length;
+    }
+  }
+  if (left.length > 0)
+    notes.push(`Left out, because the answer would be too long; ask for them again: ${left.join(', ')}.`);
+  const blocks = [...(described.length > 0 ? [`[${described.join(',\n')}]`] : []), ...notes];
+  const content = JSON.stringify(blocks.map((text) => ({ type: 'text', text })));
+  return { content, structured: undefined, isError: described.length === 0 };
+}
+
+/** A sentence about a name that no tool has. */
+function unknownToolText(catalogue: ToolCatalogue, name: string, guesses: Guesses): string {
+  const names = catalogue.tools.map((tool) => tool.name);
+  const near = nearest(name, names, guesses, `; find its name with ${searchToolNames.search}`);
+  return `There is no tool ${JSON.stringify(name.slice(0, 100))}${near}`;
 }

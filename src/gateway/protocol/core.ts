@@ -8,8 +8,7 @@ import {
   revisions,
   type ToolCall,
 } from '../../domain/mcp.ts';
-import { newGuesses } from '../../domain/problems/did-you-mean.ts';
-import { nearestOrAll } from '../../domain/problems/near-names.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { nextTurn, workFor } from '../../domain/work/next-turn.ts';
@@ -31,7 +30,6 @@ import {
 } from './json-rpc.ts';
 import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } from './mirror-headers.ts';
 import { batchPieces, legacyResults, lengthOfAnswer, modernResults, type Pieces } from './results.ts';
-import { traceContext } from './trace-context.ts';
 
 /** An answer: a JSON text, whole or in pieces, the frames of a short event stream, or nothing (202). */
 export type Reply = { status: number; body: string | Pieces | undefined; stream?: boolean };
@@ -283,4 +281,21 @@ function checkCall(server: McpServer, params: JsonObject): Called {
   const args = params.arguments ?? {};
   if (!isObject(args)) throw new RpcError(200, codes.invalidParams, '"arguments" must be an object');
   return { name, args };
+}
+
+const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+const tracestatePattern = /^[\x20-\x7e]{1,512}$/;
+
+/** W3C trace context from `_meta` (SEP-414), or else from the headers; invalid values are dropped. */
+function traceContext(
+  headers: RequestHeaders,
+  meta: unknown,
+): { traceparent: string | undefined; tracestate: string | undefined } {
+  const fields = typeof meta === 'object' && meta !== null ? (meta as Record<string, unknown>) : {};
+  const fromMeta = fields.traceparent;
+  const traceparent = fromMeta ?? headerValue(headers, 'traceparent');
+  if (typeof traceparent !== 'string' || !traceparentPattern.test(traceparent))
+    return { traceparent: undefined, tracestate: undefined };
+  const state = fromMeta === undefined ? headerValue(headers, 'tracestate') : fields.tracestate;
+  return { traceparent, tracestate: typeof state === 'string' && tracestatePattern.test(state) ? state : undefined };
 }

@@ -1,10 +1,18 @@
 import { isUtf8 } from 'node:buffer';
-import { type BodyLimits, bodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../../domain/json/body-limits.ts';
-import { isRawNumber } from '../../domain/json/json.ts';
+import {
+  type BodyLimits,
+  bodyLimits,
+  bodyProblem,
+  exceedsLimits,
+  mostParsed,
+  shortLimits,
+} from '../../domain/json/body-limits.ts';
+import { withoutObjects } from '../../domain/json/cut-objects.ts';
+import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
+import { LongInput } from '../../domain/json/long-input.ts';
 import { parseScanned } from '../../domain/json/long-json.ts';
 import type { JsonText, McpServer } from '../../domain/mcp.ts';
-import { parseWithoutArguments } from './long-messages.ts';
 import type { Pieces } from './results.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
@@ -114,4 +122,22 @@ export function errorText(id: RequestId | null | undefined, code: number, messag
     ...(id !== undefined && { id }),
     error: { code, message: message.toWellFormed(), ...(data && { data }) },
   });
+}
+
+/**
+ * Parses a message, or an array of messages, but not the large arguments in them, which become a `LongInput`. Undefined
+ * where a tool does not take one: the whole body must be parsed then.
+ */
+function parseWithoutArguments(body: Buffer, takes: (tool: string) => boolean): unknown {
+  const { text, objects } = withoutObjects(body, ['params', 'arguments']);
+  if (text.length > mostParsed.characters || objects.every((object) => object === undefined)) return undefined;
+  const posted = parseJson(text);
+  for (const [index, message] of (Array.isArray(posted) ? posted : [posted]).entries()) {
+    const object = objects[index];
+    if (!object) continue;
+    const { params } = message as { params: { [name: string]: unknown } };
+    if (typeof params.name !== 'string' || !takes(params.name)) return undefined;
+    params.arguments = new LongInput(object);
+  }
+  return posted;
 }

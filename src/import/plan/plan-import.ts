@@ -5,20 +5,21 @@ import { sharedHeaders } from '../../domain/config/server-wide.ts';
 import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { findOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
+import { normalised } from '../../domain/normalised.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
+import { isSlug, reservedSlugs } from '../../domain/slug.ts';
 import { SchemaFinder } from '../document/references.ts';
-import type { ApiDescription, Finding } from '../model.ts';
+import type { ApiDescription, ApiOperation, Finding } from '../model.ts';
 import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.ts';
 import { makeTool } from '../tools/make-tool.ts';
-import { plainText, shortened } from '../tools/texts.ts';
+import { plainText, shortened, visibleName } from '../tools/texts.ts';
 import { toolNames } from '../tools/tool-names.ts';
 import { type NeededSecret, usableSchemes } from './authentication-fields.ts';
 import { checkAnswers } from './check-answers.ts';
 import type { ImportChoices, Question } from './choices.ts';
 import { chooseCredential } from './credentials.ts';
-import { slugOf } from './default-slug.ts';
-import { operationKeys } from './operation-keys.ts';
 import { withoutRefused } from './refused-parts.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
 import { type Address, ownAddress, serverAddress } from './server-address.ts';
@@ -180,4 +181,66 @@ function configOf(
 function nameOf(title: string): string {
   const visible = plainText(title, 200).replaceAll(new RegExp(hiddenCharacters, 'g'), '').trim();
   return shortened(visible, 100) || 'Imported API';
+}
+
+/** Clients put the slug before the name of each tool, and take 60 to 64 characters of both. */
+const longest = 24;
+
+/** Words that say nothing about an API, as long as other words are left. */
+const generic = new Set(
+  'a an and api apis docs documentation for http https json of official openapi preview public reference rest restful service spec specification specs swagger the v1 v2 v3 web'.split(
+    ' ',
+  ),
+);
+
+/** A short slug for a server: the words of its name that say something, or else its host. */
+function slugOf(name: string, address: string | undefined): string {
+  const isHost = /^[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}$/i.test(name);
+  const words = isHost ? [] : wordsOf(name).filter((word) => !generic.has(word));
+  const host = hostWord(isHost ? `https://${name}` : address);
+  const slug = joined(words.length > 0 ? words : host === undefined ? wordsOf(name) : [host]);
+  const whole = slug.length < 3 || reservedSlugs.has(slug) ? `${slug === '' ? 'imported' : slug}-api` : slug;
+  return isSlug(whole) ? whole : 'imported-api';
+}
+
+function wordsOf(name: string): string[] {
+  return normalised(name, 'NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .toLowerCase()
+    .replaceAll(/['’]s\b/g, '')
+    .replaceAll(/[^a-z0-9]+/g, ' ')
+    .split(' ')
+    .filter((word) => word !== '');
+}
+
+/** As many whole words as fit. */
+function joined(words: readonly string[]): string {
+  let slug = (words[0] ?? '').slice(0, longest);
+  for (const word of words.slice(1)) {
+    if (`${slug}-${word}`.length > longest) break;
+    slug = `${slug}-${word}`;
+  }
+  return slug;
+}
+
+/** The word of a host that names its owner, such as `sentry` of `https://us.sentry.io`. */
+function hostWord(address: string | undefined): string | undefined {
+  const labels = (address === undefined ? undefined : readUrl(address))?.hostname.split('.') ?? [];
+  const word = labels.at(-2);
+  return word !== undefined && /[a-z]/.test(word) && labels.length <= 4
+    ? word.replaceAll(/[^a-z0-9]+/g, '-')
+    : undefined;
+}
+
+const longestKey = 2000;
+
+/** What identifies each operation when the document is imported again, such as `GET /pets/{id}`; no two are the same. */
+function operationKeys(operations: readonly ApiOperation[]): string[] {
+  const counts = new Map<string, number>();
+  return operations.map(({ method, path }) => {
+    const key = visibleName(`${method} ${path}`).slice(0, longestKey);
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    return count === 1 ? key : `${key} (${count})`;
+  });
 }

@@ -1,5 +1,5 @@
 import { isJsonSchemaForm } from '../../domain/config/input-schema.ts';
-import { ownCredentialProblemsOfTool } from '../../domain/config/own-credential-rules.ts';
+import { ownCredentialProblemsOfTool } from '../../domain/config/server-config.ts';
 import { type Tool, toolSchema } from '../../domain/config/tool.ts';
 import { checkTool, type ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { addIssues, ProblemList } from '../../domain/problems/problems.ts';

@@ -1,14 +1,13 @@
 import { OAuthError } from '../../errors.ts';
 import type { OAuthClient } from '../clients/client.ts';
 import { isKnownRedirect, isRegisteredRedirect, leadsHere } from '../clients/redirect-uri.ts';
-import { checkResource, findClient, rejectDuplicates } from '../clients/request-checks.ts';
-import { shownWord } from '../clients/shown.ts';
+import { checkResource, findClient, rejectDuplicates, shownWord } from '../clients/request-checks.ts';
 import { hashOf, newSecret } from '../credentials.ts';
 import type { LoginServer } from '../login-server.ts';
 import { offlineScope } from '../metadata.ts';
 import { type OAuthAnswer, type RequestParts, spans } from '../parts.ts';
 import { clientRedirect, errorWithLink } from './client-redirect.ts';
-import { type ConsentRequest, consentContext } from './consent-request.ts';
+import { type ConsentRequest, consentContext } from './consent.ts';
 import { consentCookie, consentPrefix, cookieJar } from './cookies.ts';
 import { consentPage } from './pages.ts';
 

@@ -3,8 +3,10 @@ import { newId } from '../../domain/ids.ts';
 import { AppError, messageOf, OAuthError, type OAuthErrorCode, oauthCodeOf } from '../../errors.ts';
 import { routes, urlOf } from '../../routes.ts';
 import { recordChanges } from '../../store/changes/changes.ts';
+import type { Db } from '../../store/db.ts';
 import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../../store/logins/authorizations.ts';
 import { endGrantsAbove, insertGrant } from '../../store/logins/grants.ts';
+import { bytesOfGrant, takeLoginBytes } from '../../store/logins/login-bytes.ts';
 import { insertCode } from '../../store/logins/tokens.ts';
 import { contexts } from '../../store/sealing/sealed-columns.ts';
 import { transact } from '../../store/transact.ts';
@@ -12,7 +14,6 @@ import { rejectDuplicates } from '../clients/request-checks.ts';
 import { hashOf, newSecret, sealTokens, wrapKey } from '../credentials.ts';
 import type { LoginResult, LoginServer } from '../login-server.ts';
 import { type FaultReport, type LoginRecord, type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
-import { checkLoginBytes } from './check-login-bytes.ts';
 import { clientRedirect } from './client-redirect.ts';
 import { cookieJar, loginCookie } from './cookies.ts';
 import { type LoginSecrets, openLoginSecrets } from './login-secrets.ts';
@@ -223,4 +224,20 @@ async function storeGrant(
     await parts.audit(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId });
   });
   return code;
+}
+
+/**
+ * Counts the bytes of a new login, within the transaction that has stored it.
+ * @throws OAuthError temporarily_unavailable for more than is left in this minute
+ */
+async function checkLoginBytes(
+  db: Db,
+  { id, ...at }: { id: string; workspaceId: string; serverId: string },
+  now: number,
+): Promise<void> {
+  if (await takeLoginBytes(db, { ...at, bytes: await bytesOfGrant(db, id) }, now)) return;
+  throw new OAuthError(
+    'temporarily_unavailable',
+    'new logins have stored all the bytes that they may in this minute; try again in a minute',
+  );
 }

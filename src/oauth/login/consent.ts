@@ -5,10 +5,30 @@ import { hashOf, newSecret } from '../credentials.ts';
 import type { LoginServer } from '../login-server.ts';
 import { type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
 import { clientAnswerPage } from './client-redirect.ts';
-import { type ConsentRequest, consentContext } from './consent-request.ts';
 import { consentCookie, cookieJar, loginCookie, loginPrefix } from './cookies.ts';
 import { sealLoginSecrets } from './login-secrets.ts';
 import { departurePage } from './pages.ts';
+
+/** Request of a client that a person is asked to allow. It travels sealed in the consent form. */
+export type ConsentRequest = {
+  consentId: string;
+  clientId: string;
+  clientName: string;
+  redirectUri: string;
+  state: string | undefined;
+  codeChallenge: string;
+  scope: string;
+  /** The view that the login is limited to; undefined for the whole server. */
+  view: string | undefined;
+  /** Hash of the cookie of the browser that was shown the form. */
+  browser: string;
+  expiresAt: number;
+};
+
+/** Context of the seal: a form of another server, another view, or an earlier agreement of this one, does not open. */
+export function consentContext(server: LoginServer, view: string | undefined): string {
+  return `consent|${server.id}|${agreementFor(server.agreement, view)}`;
+}
 
 /**
  * `POST /mcp/{slug}/consent`: the person has decided. Only now is a login stored, and bound to this browser by a cookie.

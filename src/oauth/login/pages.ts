@@ -5,7 +5,7 @@ import { routes } from '../../routes.ts';
 import type { OAuthClient } from '../clients/client.ts';
 import { isLocalRedirect, redirectTarget } from '../clients/redirect-uri.ts';
 import type { LoginServer, LoginView } from '../login-server.ts';
-import type { ConsentRequest } from './consent-request.ts';
+import type { ConsentRequest } from './consent.ts';
 
 /** Shows which client asks, for what, on whose server, and where the answer and the tokens will go. */
 export function consentPage(server: LoginServer, client: OAuthClient, request: ConsentRequest, sealed: string): string {

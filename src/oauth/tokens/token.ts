@@ -13,8 +13,7 @@ import {
 } from '../../store/logins/tokens.ts';
 import type { Tables } from '../../store/schema.ts';
 import { transact } from '../../store/transact.ts';
-import { checkResource, findClientId, rejectDuplicates } from '../clients/request-checks.ts';
-import { resourceOf, shownWord } from '../clients/shown.ts';
+import { checkResource, findClientId, rejectDuplicates, resourceOf, shownWord } from '../clients/request-checks.ts';
 import { challengeOf, hashOf, unwrapKey } from '../credentials.ts';
 import type { LoginServer, ProviderTokens } from '../login-server.ts';
 import { type OAuthParts, type RequestParts, spans, type TokenAnswer } from '../parts.ts';

@@ -20,7 +20,6 @@ import {
   toolInput,
   viewInput,
 } from '../shapes.ts';
-import { csvLine, csvLines } from './csv.ts';
 import { requestShape, shownRequest } from './shown-request.ts';
 import { responseShape, shownResponse } from './shown-response.ts';
 
@@ -262,3 +261,24 @@ function shownCapture(document: string, at: number): z.input<typeof captureShape
 }
 
 export const callRecordOperations = { listCalls, listServerCalls, exportCalls, getCall };
+
+type Row = { readonly [column: string]: string | number | undefined };
+
+/** Lines of a CSV file (RFC 4180). */
+function csvLines(columns: readonly string[], rows: readonly Row[]): string {
+  return rows.map((row) => csvLine(columns.map((column) => row[column]))).join('');
+}
+
+function csvLine(values: readonly Row[string][]): string {
+  return `${values.map(field).join(',')}\r\n`;
+}
+
+/** Characters that begin a formula in a spreadsheet, or that it strips before one (OWASP, CSV injection). */
+const formulaStart = /^[=+\-@\t\r\n\uff0b\uff0d\uff1d\uff20]/;
+
+/** Escapes a cell. Texts cannot run as formulas; numbers are ours and need no protection. */
+function field(value: string | number | undefined): string {
+  if (typeof value !== 'string') return value === undefined ? '' : String(value);
+  const text = formulaStart.test(value) ? `'${value}` : value;
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

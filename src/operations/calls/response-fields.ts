@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { boundFields, type FieldUse, mergeUses } from '../../domain/answer-fields/field-use.ts';
-import { keptBytes } from '../../domain/answer-fields/kept-bytes.ts';
 import {
+  keptBytes,
   proposeFields,
   type UselessReason,
   uselessReason,

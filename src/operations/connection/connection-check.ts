@@ -1,14 +1,40 @@
 import { z } from 'zod';
-import type { ServerConfig } from '../../domain/config/server-config.ts';
+import {
+  type Check,
+  everyClient,
+  type Fields,
+  loginClients,
+  objectOf,
+  ok,
+  problem,
+  textsOf,
+  type Verdict,
+  warning,
+  warningOf,
+} from '../../doctor/check.ts';
+import { pathReasons } from '../../doctor/check-address.ts';
+import { checkRegistrationMetadata, checkResourceMetadata, checkServerMetadata } from '../../doctor/check-metadata.ts';
+import { checkHints, checkTokens, checkToolCount, checkToolList, checkToolNames } from '../../doctor/check-tools.ts';
+import { checkInitialize, resultOf } from '../../doctor/session.ts';
+import { clientsThat, inWords } from '../../domain/clients/clients.ts';
+import { accessOf } from '../../domain/config/access.ts';
+import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
+import { enabledTools } from '../../domain/config/tool.ts';
+import { toolList } from '../../domain/config/tool-list.ts';
 import { viewConfig } from '../../domain/config/view.ts';
-import { newGuesses } from '../../domain/problems/did-you-mean.ts';
-import { nearestOrAll } from '../../domain/problems/near-names.ts';
+import { modernRevision } from '../../domain/mcp.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
+import { firstNames } from '../../domain/problems/first-names.ts';
+import { estimatedTokens, noTools } from '../../domain/warnings/warnings.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { findGrants } from '../../store/logins/grants.ts';
-import { findSecrets } from '../../store/servers/secrets.ts';
+import { findSecrets, type SecretInfo } from '../../store/servers/secrets.ts';
 import { operation, servingOf } from '../operation.ts';
+import { forEachSecretUse, movedSecrets } from '../servers/secret-uses.ts';
 import { getServer, slugInput, viewInput } from '../shapes.ts';
-import { connectionChecks } from './connection-rules.ts';
+import type { ConnectionProbe } from './connection-probe.ts';
 
 const checkConnection = operation({
   name: 'checkConnection',
@@ -66,3 +92,164 @@ function configOf(config: ServerConfig, name: string | undefined): ServerConfig 
 }
 
 export const connectionOperations = { checkConnection };
+
+/** Input of the checks. */
+type Examined = {
+  config: ServerConfig;
+  probe: ConnectionProbe;
+  address: string;
+  /** The authorization server: the address of the server, also for a view. */
+  issuer: string;
+  /** The address on a host of its own, if there is one. */
+  hostAddress: string | undefined;
+  callbackUrl: string;
+  secrets: readonly SecretInfo[];
+  /** Whether anyone has ever finished a login. */
+  hasLogins: boolean;
+};
+
+type Rule = { id: string; title: string; onlyLogins?: true; check: (examined: Examined) => MaybePromise<Verdict> };
+
+/** Checks of what clients need, in the order in which clients would fail. */
+const rules: readonly Rule[] = [
+  { id: 'address', title: 'The address can be reached', check: checkAddress },
+  { id: 'challenge', title: 'A request without a credential is refused with a challenge', check: checkChallenge },
+  { id: 'sign_in', title: 'Clients can present the credential', check: checkSignIn },
+  { id: 'resource_metadata', title: 'The login is announced', onlyLogins: true, check: checkAnnouncedLogin },
+  { id: 'server_metadata', title: 'The login is described', onlyLogins: true, check: checkIssuer },
+  { id: 'registration', title: 'Clients can register', onlyLogins: true, check: checkRegistration },
+  { id: 'provider', title: 'The provider takes people back', onlyLogins: true, check: checkProvider },
+  { id: 'handshake', title: 'The server introduces itself', check: checkHandshake },
+  { id: 'tool_list', title: 'The list of tools is well-formed', check: checkTools },
+  { id: 'tool_count', title: 'The number of tools is within limits', check: checkCount },
+  { id: 'tool_names', title: 'The names of the tools are usable', check: checkNames },
+  { id: 'tool_hints', title: 'The tools say what they do', check: ({ probe }) => checkHints(listedTools(probe)) },
+  {
+    id: 'token_estimate',
+    title: 'The list of tools is affordable',
+    check: ({ config }) => checkTokens(estimatedTokens(config)),
+  },
+  { id: 'secrets', title: 'Every secret has a value', check: checkSecrets },
+];
+
+async function connectionChecks(examined: Examined): Promise<Check[]> {
+  const checks: Check[] = [];
+  for (const { id, title, onlyLogins, check } of rules) {
+    if (onlyLogins && !examined.config.oauth) continue;
+    // Some rules walk through the whole configuration.
+    await nextTurn();
+    const { reasons: _reasons, ...verdict } = await check(examined);
+    checks.push({ id, title, clients: [...(onlyLogins ? loginClients : everyClient)], ...verdict });
+  }
+  return checks;
+}
+
+function checkAddress({ address, hostAddress }: Examined): Verdict {
+  const hosted = clientsThat(({ isHosted }) => isHosted);
+  const { protocol, hostname } = new URL(address);
+  if (protocol === 'https:') {
+    const picky = pathReasons(hostAddress ?? address);
+    return picky.length > 0 ? warningOf(picky) : ok(`${address} is https.`);
+  }
+  const where = /^(localhost|127\.|\[::1\])/.test(hostname) ? 'can only be reached on this machine' : 'is not https';
+  return warning(`${address} ${where}. ${inWords(hosted)} connect from the internet, only over https.`, hosted);
+}
+
+function checkChallenge({ probe: { refusal }, config }: Examined): Verdict {
+  if (refusal?.status !== 401) return problem('It is not answered with 401, so no client asks for a credential.');
+  const hasHint = refusal.challenge.includes('resource_metadata=');
+  if (config.oauth)
+    return hasHint ? ok('401, with a link to the login.') : problem('401, without a link to the login.');
+  return hasHint ? problem('401, with a link to a login that does not exist.') : ok('401, without a login.');
+}
+
+function checkSignIn({ config }: Examined): Verdict {
+  const limited = clientsThat(({ onlyLogsIn }) => onlyLogsIn);
+  if (config.oauth) return ok('People log in; nothing has to be copied.');
+  const what = accessOf(config) === 'api_key' ? 'an API key of this workspace' : 'a token of the upstream';
+  return warning(`Callers send ${what}. ${inWords(limited)} can only log in: give the server oauth.`, limited);
+}
+
+function checkAnnouncedLogin({ probe: { resource }, address, issuer }: Examined): Verdict {
+  if (!resource) return problem('The challenge leads to no metadata of the resource.');
+  const verdict = checkResourceMetadata(resource, address);
+  const isOurs = textsOf(resource.authorization_servers).includes(issuer);
+  return verdict.status === 'ok' && !isOurs ? problem('It names no authorization server of ours.') : verdict;
+}
+
+function checkIssuer({ probe: { issuer: metadata }, issuer }: Examined): Verdict {
+  if (!metadata) return problem('The authorization server has no metadata where RFC 8414 puts it.');
+  const verdict = checkServerMetadata(metadata, issuer);
+  return verdict.status === 'ok' ? worseOf(checkRegistrationMetadata(metadata), verdict) : verdict;
+}
+
+const worseOf = (one: Verdict, other: Verdict): Verdict => (one.status === 'ok' ? other : one);
+
+function checkRegistration({ probe: { refusedClients } }: Examined): Verdict {
+  if (refusedClients.length === 0) return ok('The redirect URIs of all these clients are taken.');
+  return problem(
+    `Refused: ${refusedClients.map(({ client, reason }) => `${client} (${reason})`).join('; ')}.`,
+    refusedClients.map(({ client }) => client),
+  );
+}
+
+function checkProvider({ config, secrets, callbackUrl, hasLogins }: Examined): Verdict {
+  const secret = secrets.find(({ name }) => name === configSecrets.clientSecret);
+  const origin = new URL(config.oauth?.token_url ?? callbackUrl).origin;
+  if (!secret?.origins.includes(origin))
+    return problem('There is no client secret for the host of token_url; send it.');
+  if (hasLogins) return ok('Somebody has logged in.');
+  return warning(`Nobody has logged in yet. The provider must know exactly this redirect URI: ${callbackUrl}`);
+}
+
+function checkHandshake({ probe: { answers } }: Examined): Verdict {
+  const initialized = checkInitialize(resultOf(answers.initialize));
+  if (initialized.status !== 'ok') return initialized;
+  const { supportedVersions } = resultOf(answers.discover);
+  if (!textsOf(supportedVersions).includes(modernRevision))
+    return problem('The answer to server/discover is not complete.');
+  return ok(`Both eras of the protocol are answered, up to ${modernRevision}.`);
+}
+
+function checkTools({ probe: { answers }, config }: Examined): Verdict {
+  const expected = toolList(config).length;
+  for (const reply of [answers.tools, answers.modernTools]) {
+    const { tools } = resultOf(reply);
+    if (!Array.isArray(tools) || tools.length !== expected) return problem('tools/list is not complete.');
+    const verdict = checkToolList(tools.map(objectOf));
+    if (verdict.status !== 'ok') return verdict;
+  }
+  return ok('Every tool has a name and an input schema of type object.');
+}
+
+function checkCount({ config }: Examined): Verdict {
+  const none = noTools(config);
+  const count = enabledTools(config).length === 0 ? 0 : toolList(config).length;
+  return checkToolCount(count, none.charAt(0).toUpperCase() + none.slice(1));
+}
+
+function checkNames({ config }: Examined): Verdict {
+  return checkToolNames(namesOf(toolList(config)), config.slug);
+}
+
+function listedTools({ answers }: ConnectionProbe): Fields[] {
+  const { tools } = resultOf(answers.tools);
+  return Array.isArray(tools) ? tools.map(objectOf) : [];
+}
+
+const namesOf = (named: readonly { name: string }[]) => named.map(({ name }) => name);
+
+async function checkSecrets({ config, secrets }: Examined): Promise<Verdict> {
+  const used = new Set<string>();
+  await forEachSecretUse(config, enabledTools(config), ({ names }) => {
+    for (const name of names) used.add(name);
+  });
+  const wanted = [...used];
+  const stored = new Set(namesOf(secrets));
+  const missing = wanted.filter((name) => !stored.has(name));
+  if (missing.length > 0) return problem(`Calls will fail without a value for ${firstNames(missing)}.`);
+  const moved = movedSecrets(secrets, config);
+  if (moved.length > 0)
+    return problem(`Set again, for hosts that the tools call by now: ${firstNames(namesOf(moved))}.`);
+  return ok(wanted.length === 0 ? 'None is needed.' : `${firstNames(wanted)}.`);
+}

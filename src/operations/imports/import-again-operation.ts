@@ -3,17 +3,123 @@ import { parseStored } from '../../domain/json/json.ts';
 import { AppError, invalid } from '../../errors.ts';
 import type { ImportedAgain } from '../../import/again/import-again.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import { offeredKinds, planBounds } from '../../import/plan-outline.ts';
 import { findImport, type StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
+import { changesText } from '../import-changes.ts';
 import { type Context, operation } from '../operation.ts';
 import { validConfig } from '../servers/check-config.ts';
 import { precheckChange, storeConfig } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
 import { getServer, slugInput, unchangedShape, versionInput } from '../shapes.ts';
-import { againInput, againOutput } from './again-shapes.ts';
-import { mostDocumentCharacters } from './import-shapes.ts';
-import { saidOfImportAgain } from './said-of-import-again.ts';
+import { answersInput, mostDocumentCharacters } from './import-shapes.ts';
 import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
+
+const selectors = z.array(z.string().min(1).max(500)).max(1000);
+const text = z.string().optional();
+const count = z.int();
+const fields = z.array(z.object({ path: z.string(), before: text, after: text })).max(50);
+const tools = z.array(z.object({ tool: z.string(), operation: z.string(), fields })).max(500);
+
+const againInput = {
+  mode: z
+    .enum(['plan', 'apply'])
+    .default('plan')
+    .describe('plan stores nothing and says what would change; apply stores it as one new version.'),
+  url: z
+    .string()
+    .min(1)
+    .max(2048)
+    .optional()
+    .describe('Address of the description; that of the last import when absent.'),
+  document: z
+    .string()
+    .min(1)
+    .max(mostDocumentCharacters)
+    .optional()
+    .describe('Text of the description instead of its address.'),
+  add: selectors
+    .optional()
+    .describe('Operations to add, as in include of importApi. New operations are only listed without it.'),
+  take: selectors
+    .optional()
+    .describe('Conflicts in which the document is right, by their key; ["*"]: all. In the others your edit stays.'),
+  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
+  answers: answersInput
+    .optional()
+    .describe(
+      'Answers to questions, besides those of the last import. Those that the description does not ask are left out.',
+    ),
+  offered: z
+    .enum(offeredKinds)
+    .default('new')
+    .describe(
+      'Operations without a tool to list: new (not there at the last import, or removed by people since), or all.',
+    ),
+  expected_document: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('document_hash of the plan; a conflict is reported when the description is another one by now.'),
+};
+
+const againOutput = {
+  mode: z.enum(['plan', 'apply']),
+  slug: z.string(),
+  title: z.string(),
+  same_document: z.boolean().describe('Whether the document is the one of the last import, byte for byte.'),
+  document_hash: z.string().describe('SHA-256 of the description.'),
+  counts: z.object({
+    changed: count,
+    conflicts: count,
+    edits: count.describe('Edited values that stay.'),
+    added: count,
+    offered: count.describe('Operations without a tool.'),
+    new: count.describe('Operations that were not in the description at the last import.'),
+    gone: count,
+    unchanged: count,
+  }),
+  server: z
+    .array(z.object({ path: z.string(), before: text, after: text }))
+    .max(10)
+    .describe('Fields of the server that change.'),
+  changed: tools.describe('Tools that change, with the fields that follow the document.'),
+  edits: tools.describe('Edits that stay: before is what the description says, after what the server has.'),
+  conflicts: z
+    .array(
+      z.object({
+        tool: text,
+        path: z.string(),
+        key: z.string().describe('Name of the conflict in take.'),
+        before: text.describe('As it was imported last.'),
+        yours: text,
+        document: text,
+      }),
+    )
+    .max(500)
+    .describe('Values that were edited and that the document changed differently.'),
+  added: z.array(z.string()).max(500),
+  offered: z
+    .array(
+      z.object({
+        operation: z.string(),
+        tool: z.string(),
+        group: z.string(),
+        tokens: count,
+        new: z.literal(true).optional().describe('It was not there at the last import.'),
+        deprecated: z.literal(true).optional(),
+        removed: z.literal(true).optional().describe('Its tool was removed since the last import.'),
+      }),
+    )
+    .max(planBounds.report)
+    .describe('Operations without a tool; add names those that are wanted.'),
+  gone: z.array(z.string()).max(500).describe('Tools whose operation is gone from the document; they are disabled.'),
+  views: z
+    .array(z.string())
+    .max(200)
+    .describe('What changes in views: tools that they name are called otherwise, are gone, or no longer fit.'),
+  questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })).max(200),
+};
 
 const input = z.strictObject({ slug: slugInput, ...againInput, expected_version: versionInput });
 type Input = z.output<typeof input>;
@@ -132,4 +238,46 @@ async function applied(context: Context, current: StoredServer, prepared: Prepar
 
 function shownReport({ report: { isSameDocument, ...report }, documentHash }: Prepared) {
   return { ...report, same_document: isSameDocument, document_hash: documentHash };
+}
+
+type Said = z.input<z.ZodObject<typeof againOutput>> & { changed_server?: z.input<typeof stored> | undefined };
+
+const mostLines = 60;
+
+/** What importing again changes, as text for an agent; the structured answer has everything. */
+function saidOfImportAgain(output: Said): string {
+  const { counts, title, same_document: isSame, changed_server: changed } = output;
+  const changes = changesText({ ...counts, changed: counts.changed - counts.gone, server: output.server.length });
+  const lines = [
+    `${title}: ${changes || 'nothing changes'}; edits that stay: ${counts.edits}, unchanged tools: ${counts.unchanged}, operations without a tool: ${counts.offered}${isSame ? '; the description is the same as at the last import' : ''}.`,
+    ...output.server.map(
+      ({ path, before, after }) => `Server: ${path}: ${before ?? 'nothing'} → ${after ?? 'nothing'}`,
+    ),
+    ...output.changed
+      .filter(({ tool }) => !output.gone.includes(tool))
+      .map(({ tool, fields }) => `${tool} changes: ${fields.map(({ path }) => path).join(', ')}`),
+    ...output.conflicts.map(
+      ({ key, yours, document }) =>
+        `Conflict ${key}: yours ${yours ?? 'nothing'}; description ${document ?? 'nothing'}`,
+    ),
+    ...output.gone.map((tool) => `Gone: ${tool}, which is disabled`),
+    ...output.views.map((sentence) => `View ${sentence}`),
+    ...output.offered.map(
+      ({ operation, tokens, new: isNew }) => `${isNew ? 'New' : 'Without a tool'}: ${operation} (${tokens} tokens)`,
+    ),
+    ...output.added.map((tool) => `Added: ${tool}`),
+  ];
+  const shown =
+    lines.length > mostLines ? [...lines.slice(0, mostLines), `and ${lines.length - mostLines} more`] : lines;
+  return [...shown, nextLine(output, changed)].join('\n');
+}
+
+function nextLine({ mode, slug, counts, server }: Said, changed: Said['changed_server']): string {
+  if (changed) return `Stored as version ${changed.server.version}; restoreVersion undoes it.`;
+  if (mode === 'apply') return 'Nothing changes.';
+  if (server.length + counts.changed + counts.conflicts + counts.gone + counts.offered === 0)
+    return 'Nothing to apply.';
+  const take = counts.conflicts > 0 ? ', with take for conflicts in which the description is right' : '';
+  const add = counts.offered > 0 ? ', with add for operations that are wanted' : '';
+  return `Next: importAgain with mode "apply", or: toolhost import-again ${slug} --apply${take}${add}.`;
 }

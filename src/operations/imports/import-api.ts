@@ -7,10 +7,9 @@ import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { precheck } from '../servers/check-config.ts';
 import { createServer } from '../servers/store-server.ts';
-import { stored, storedAnswer } from '../servers/stored-answer.ts';
+import { saidOf, stored, storedAnswer } from '../servers/stored-answer.ts';
 import { importAgain } from './import-again-operation.ts';
 import { importInput, mostDocumentCharacters, planOutput } from './import-shapes.ts';
-import { saidOfImport } from './said-of-import.ts';
 import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
 import { watchOperations } from './watch-operations.ts';
 
@@ -120,3 +119,70 @@ function shownPlan({
 }
 
 export const importOperations = { importApi, importAgain, ...watchOperations };
+
+type Said = z.input<z.ZodObject<typeof planOutput>> & { created?: z.input<typeof stored> | undefined };
+
+/** Groups that a text for an agent lists; the structured answer has more. */
+const mostGroups = 60;
+
+/** The plan or the new server as text for an agent. */
+function saidOfImport(output: Said): string {
+  const lines = output.created ? createdLines(output, output.created) : planLines(output);
+  return [...lines, ...reportLines(output)].join('\n');
+}
+
+function createdLines({ chosen, secrets }: Said, created: z.input<typeof stored>): string[] {
+  return [
+    saidOf('Created')(created),
+    `Imported ${chosen.tools} tools, about ${chosen.tokens} tokens in a list.`,
+    ...secrets.map(({ name, description }) => `Secret ${name}: ${description}`),
+  ];
+}
+
+function planLines({
+  title,
+  format,
+  operations,
+  chosen,
+  groups,
+  proposal,
+  questions,
+  secrets,
+  notes,
+  unmatched,
+  findings,
+}: Said): string[] {
+  const { whole, loosened, partial, skipped } = operations;
+  const shown = groups.slice(0, mostGroups);
+  return [
+    `${title} (${format}): ${operations.operations} operations; ${whole} whole, ${loosened} with a loosened schema, ${partial} without an optional input, ${skipped} skipped.`,
+    `Chosen: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation.`,
+    `Proposal (${proposal.reason}): include ${JSON.stringify(proposal.include)}${proposal.read_only ? ', read_only true' : ''}: ${proposal.tools} tools, ${proposal.tokens} tokens.`,
+    'Tags (operations, of which read; tokens):',
+    ...shown.map(({ name, operations: all, reads, tokens }) => `- ${name}: ${all}, ${reads}; ${tokens}`),
+    ...(groups.length > shown.length ? [`- and ${groups.length - shown.length} more`] : []),
+    ...questions.map(({ name, question, required, options, assumed }) =>
+      [
+        `${required ? 'Must be answered' : 'May be answered'}: answers.${name}: ${question}`,
+        ...(options
+          ? [
+              `options ${options.map(({ value, meaning }) => (meaning === '' ? value : `${value} (${meaning})`)).join('; ')}`,
+            ]
+          : []),
+        ...(assumed === undefined ? [] : [`without an answer ${assumed}`]),
+      ].join('; '),
+    ),
+    ...secrets.map(({ name, description }) => `Secret to set afterwards: ${name} (${description})`),
+    ...notes,
+    ...unmatched.map((text) => `Nothing fits ${JSON.stringify(text)} of include.`),
+    ...findings.slice(0, 10).map(({ at, message }) => `Not read: ${at}: ${message}`),
+    'Next: importApi with mode "create" and include.',
+  ];
+}
+
+function reportLines({ report }: Said): string[] {
+  return report.map(
+    ({ operation, tool, outcome, notes, tokens }) =>
+      `${operation} → ${tool}: ${[outcome, ...notes].join('; ')}; ${tokens} tokens`,
+  );
+}

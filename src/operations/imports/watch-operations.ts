@@ -13,8 +13,7 @@ import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { importState, importStateOf, saidOfState } from '../servers/import-state.ts';
 import { getServer, isUnchanged, slugInput, unchangedShape } from '../shapes.ts';
-import { checkDescription, descriptionOf } from './check-description.ts';
-import { firstCheckAt } from './check-times.ts';
+import { checkDescription, descriptionOf, firstCheckAt } from './check-description.ts';
 
 /** Most servers of a workspace whose descriptions are watched. */
 const mostWatched = 50;

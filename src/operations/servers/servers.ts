@@ -1,14 +1,21 @@
 import { z } from 'zod';
+import { accessKinds } from '../../domain/config/access.ts';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
+import { covers } from '../../domain/credentials/scopes.ts';
 import { LongInput } from '../../domain/json/long-input.ts';
+import type { Quotas } from '../../domain/quotas.ts';
+import { slugPattern } from '../../domain/slug.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
+import { findSetQuotas } from '../../store/quotas.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/import-checks.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listServers, summaryOf } from '../../store/servers/server-list.ts';
-import { deleteServer, type StoredServer } from '../../store/servers/servers.ts';
+import { deleteServer, isSlugTaken, type StoredServer } from '../../store/servers/servers.ts';
 import { changeInput, versionOf } from '../change-input.ts';
-import { operation } from '../operation.ts';
+import { type Context, operation } from '../operation.ts';
+import { tooManyTools } from '../quotas/quota-rules.ts';
 import {
+  firstWarnings,
   getServer,
   isCaptured,
   isoTime,
@@ -16,6 +23,7 @@ import {
   nextCursor,
   pageFrom,
   pageInputs,
+  problemsShape,
   serverRecord,
   slugInput,
   time,
@@ -23,8 +31,7 @@ import {
   versionInput,
   warningsShape,
 } from '../shapes.ts';
-import { precheck } from './check-config.ts';
-import { checkMcpServer } from './check-server.ts';
+import { precheck, reportOn } from './check-config.ts';
 import { importedField, importState } from './import-state.ts';
 import { changed, LongConfig, type RawFields, replacement } from './sent-config.ts';
 import { mostSecrets } from './store-secret.ts';
@@ -34,6 +41,7 @@ import {
   createServer,
   noteChange,
   precheckChange,
+  takenSentence,
   warningsFor,
 } from './store-server.ts';
 import { auditStored, configOutput, saidOf, stored, storedAnswer } from './stored-answer.ts';
@@ -200,6 +208,52 @@ const deleteMcpServer = operation({
   audit: ({ slug }) => ({ target: slug }),
   say: ({ deleted }) => `Deleted the server ${deleted}. Its slug cannot be used again.`,
 });
+
+const createScope = 'manage:write';
+
+const checkMcpServer = operation({
+  name: 'checkMcpServer',
+  summary: 'Check a configuration without storing it',
+  description: 'Returns every problem and every warning that creating or updating would report.',
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: true,
+  input: serverConfigSchema,
+  validatesInput: true,
+  output: z.object({
+    valid: z.boolean(),
+    problems: problemsShape,
+    warnings: warningsShape,
+    access: z.enum(accessKinds).optional(),
+    slug_taken: z
+      .string()
+      .optional()
+      .describe(
+        'Why no server can be created with this slug; an existing server of the workspace can be updated all the same. Only said to whoever may create servers.',
+      ),
+  }),
+  async run(context, input) {
+    const { facts, problems, warnings } = await reportOn(context, input);
+    const excess = facts && tooManyTools(facts.tools, await quotasOf(context));
+    if (excess !== undefined) return { valid: false, problems: [{ path: 'tools', message: excess }], warnings: [] };
+    const slug_taken = await whyTaken(context, (input as { slug?: unknown }).slug);
+    const known = slug_taken === undefined ? {} : { slug_taken };
+    if (!facts) return { valid: false, problems: [...problems], warnings: [], ...known };
+    return { valid: true, problems: [], warnings: firstWarnings(warnings), access: facts.access, ...known };
+  },
+});
+
+async function quotasOf({ db, actor, defaultQuotas }: Context): Promise<Quotas> {
+  return { ...defaultQuotas, ...(await findSetQuotas(db, actor.workspaceId)) };
+}
+
+/** Only for actors that may create servers: to others it would reveal servers that they may not see. */
+async function whyTaken(context: Context, slug: unknown): Promise<string | undefined> {
+  const { scopes, servers } = context.actor;
+  const mayCreate = covers(scopes, createScope) && servers === undefined;
+  if (!mayCreate || typeof slug !== 'string' || !slugPattern.test(slug)) return undefined;
+  return (await isSlugTaken(context.db, slug)) ? takenSentence(context, slug) : undefined;
+}
 
 export const serverOperations = {
   listMcpServers,

@@ -5,7 +5,7 @@ import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../doma
 import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { newId } from '../../domain/ids.ts';
 import { firstNames } from '../../domain/problems/first-names.ts';
-import { credentialVariables } from '../../domain/snippets/credential-variables.ts';
+import { credentialVariables } from '../../domain/snippets/call-snippets.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';

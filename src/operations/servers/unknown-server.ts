@@ -1,5 +1,11 @@
-import { type Guesses, newGuesses } from '../../domain/problems/did-you-mean.ts';
-import { listed, mostNamed, nearest, nearestOrAll } from '../../domain/problems/near-names.ts';
+import {
+  type Guesses,
+  listed,
+  mostNamed,
+  nearest,
+  nearestOrAll,
+  newGuesses,
+} from '../../domain/problems/did-you-mean.ts';
 import { AppError } from '../../errors.ts';
 import { slugsAround } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';

@@ -7,7 +7,8 @@ import { patientLimits, patientUrl } from './patient-limits.ts';
 import { startPostgres, type TestPostgres } from './postgres.ts';
 import { usualOptions } from './usual-options.ts';
 
-export const engines: readonly Engine[] = ['sqlite', 'postgres'];
+/** For what is written once for both engines. */
+export const bothEngines: readonly Engine[] = ['sqlite', 'postgres'];
 
 /** One of the two engines, and as many empty databases of it as a test wants. */
 export type Stores = {

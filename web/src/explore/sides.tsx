@@ -1,11 +1,10 @@
 import { Badge, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
-import type { UpstreamAnswer } from '../answers.ts';
+import type { Header, UpstreamAnswer } from '../answers.ts';
 import { Folded } from '../ui/folded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { indented } from '../ui/text/indented.ts';
 import { sizeText } from '../ui/text/size-text.ts';
-import { headerLines, splitHeaders } from './telling-headers.ts';
 
 type Props = {
   /** What the API answered; undefined when it did not, or the reader may not see it. */
@@ -104,4 +103,20 @@ function gotText(tokens: number | undefined, files: string, all: number | undefi
   const texts = [...(tokens === undefined ? [] : [`about ${tokenText(tokens)}`]), ...(files === '' ? [] : [files])];
   const isLess = tokens !== undefined && files === '' && all !== undefined && all > tokens;
   return texts.join(' and ') + (isLess ? `, ${Math.floor((1 - tokens / all) * 100)} % less` : '');
+}
+
+/** Headers of an answer that say something about its content, its pages, its limits or its end. */
+const telling =
+  /^(content-(type|length|language|range|disposition|encoding)|link|location|etag|last-modified|retry-after|allow|warning|deprecation|sunset|www-authenticate|x-(total(-count)?|next-page|page|per-page|request-id)|.*rate-?limit.*|.*request-?id)$/i;
+
+/** The headers that matter when an answer is judged, and the others. */
+function splitHeaders(headers: readonly Header[]): { telling: Header[]; others: Header[] } {
+  return {
+    telling: headers.filter(([name]) => telling.test(name)),
+    others: headers.filter(([name]) => !telling.test(name)),
+  };
+}
+
+function headerLines(headers: readonly Header[]): string {
+  return headers.map(([name, value]) => `${name}: ${value}`).join('\n');
 }

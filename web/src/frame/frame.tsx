@@ -1,17 +1,19 @@
-import { AppShell, Burger, Container, Group } from '@mantine/core';
+import { Alert, AppShell, Burger, Button, Container, Group, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { Suspense, useEffect } from 'react';
+import { IconLock, IconWifiOff } from '@tabler/icons-react';
+import { useQueryClient } from '@tanstack/react-query';
+import { Suspense, useEffect, useState } from 'react';
 import { Outlet, ScrollRestoration, useLocation, useNavigation } from 'react-router';
 import { ApiProblem } from '../api.ts';
+import { readAgain } from '../query-client.ts';
+import { queryKeys } from '../query-keys.ts';
 import { LoadingPage } from '../ui/states/loading.tsx';
 import { ProblemAlert } from '../ui/states/problem-alert.tsx';
-import { ConnectionNotice } from './connection-notice.tsx';
 import { Landing } from './landing.tsx';
 import { Logo } from './logo.tsx';
 import { Navigation } from './navigation.tsx';
-import { Progress } from './progress.tsx';
 import { SessionProvider, useSessionQuery } from './session.ts';
-import { SessionNotice } from './session-notice.tsx';
+import { useFlag } from './use-flag.ts';
 
 /** The frame around every page; people who are not signed in see the landing page. */
 export function Frame() {
@@ -78,5 +80,83 @@ function Shell() {
       </AppShell.Main>
       <ScrollRestoration />
     </AppShell>
+  );
+}
+
+const bar = {
+  position: 'fixed',
+  top: 0,
+  left: 0,
+  right: 0,
+  height: 2,
+  zIndex: 400,
+  background: 'var(--th-accent)',
+  transformOrigin: 'left',
+} as const;
+
+/** A thin line at the top while the next page loads, when that takes longer than a moment. */
+function Progress({ isActive }: { isActive: boolean }) {
+  const [isShown, setShown] = useState(false);
+  useEffect(() => {
+    if (!isActive) return setShown(false);
+    const timer = setTimeout(() => setShown(true), 100);
+    return () => clearTimeout(timer);
+  }, [isActive]);
+  return isShown ? <div style={bar} role="progressbar" aria-label="Loading the page" /> : null;
+}
+
+const againMs = 3_000;
+
+/** Shows that the service is out of reach, and polls until it is back. */
+function ConnectionNotice() {
+  const client = useQueryClient();
+  const isLost = useFlag(queryKeys.unreachable);
+  useEffect(() => {
+    if (!isLost) return;
+    const timer = setInterval(() => void client.refetchQueries({ queryKey: queryKeys.session }), againMs);
+    return () => clearInterval(timer);
+  }, [client, isLost]);
+  if (!isLost) return null;
+  return (
+    <Alert
+      color="yellow"
+      icon={<IconWifiOff size={18} />}
+      title="The connection is lost"
+      role="alert"
+      className="th-notice"
+    >
+      <Text size="sm">
+        What is shown may be old; what you typed is still here. This goes away when the service answers again.
+      </Text>
+    </Alert>
+  );
+}
+
+/** Shows that the session has ended, and leaves the page unchanged. */
+function SessionNotice() {
+  const client = useQueryClient();
+  const isEnded = useFlag(queryKeys.sessionEnded);
+  if (!isEnded) return null;
+  const resume = () => readAgain(client);
+  return (
+    <Alert
+      color="yellow"
+      icon={<IconLock size={18} />}
+      title="Your session has ended"
+      role="alert"
+      className="th-notice"
+    >
+      <Text size="sm">
+        What you typed is still here. Sign in again in a new tab, come back to this one and repeat what you did.
+      </Text>
+      <Group mt="xs" gap="sm">
+        <Button size="xs" component="a" href="/login?return_to=/servers" target="_blank" rel="noopener">
+          Sign in in a new tab
+        </Button>
+        <Button size="xs" variant="default" onClick={resume}>
+          I have signed in
+        </Button>
+      </Group>
+    </Alert>
   );
 }

@@ -1,4 +1,4 @@
-import { Button, Center, Stack } from '@mantine/core';
+import { Button, Center, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -7,13 +7,15 @@ import type { ApiKey } from '../answers.ts';
 import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
+import { Confirm } from '../ui/actions/confirm.tsx';
+import { useAction } from '../ui/actions/use-action.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
+import { visible } from '../ui/text/visible.ts';
 import { KeyDialog } from './key-dialog.tsx';
 import { KeyList } from './key-list.tsx';
-import { RevokeDialog } from './revoke-dialog.tsx';
 
 export function KeysPage() {
   const canEdit = useCanEdit();
@@ -84,5 +86,29 @@ export function KeysPage() {
       <KeyDialog opened={isOpen} replaced={replaced} onClose={close} />
       <RevokeDialog apiKey={revoked} onClose={() => setRevoked(undefined)} />
     </>
+  );
+}
+
+type Props = { apiKey: ApiKey | undefined; onClose: () => void };
+
+function RevokeDialog({ apiKey, onClose }: Props) {
+  const revoke = useAction({
+    run: (key: ApiKey) => api('revokeApiKey', { id: key.id }),
+    done: (_, key) => `Revoked ${visible(key.name)}`,
+    refresh: [queryKeys.keys],
+    onDone: onClose,
+  });
+  return (
+    <Confirm
+      opened={apiKey !== undefined}
+      title={`Revoke ${visible(apiKey?.name ?? '')}?`}
+      action="Revoke key"
+      isPending={revoke.isPending}
+      error={revoke.error}
+      onClose={onClose}
+      onConfirm={() => apiKey && revoke.mutate(apiKey)}
+    >
+      <Text size="sm">Whatever uses it is refused within two seconds. A revoked key cannot be used again.</Text>
+    </Confirm>
   );
 }

@@ -4,6 +4,7 @@ import type { Member, Role } from '../answers.ts';
 import { api } from '../api.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
+import { Confirm } from '../ui/actions/confirm.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -13,7 +14,6 @@ import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { Invitations, InviteForm } from './invitations.tsx';
-import { LeaveDialog } from './leave-dialog.tsx';
 import { keysText, RemoveDialog } from './remove-dialog.tsx';
 import { roleChoices } from './roles.ts';
 
@@ -136,5 +136,30 @@ function Action({ label, of, onClick }: { label: string; of?: string; onClick: (
     >
       {label}
     </Button>
+  );
+}
+
+/** Asks before the person who is signed in leaves the workspace. */
+function LeaveDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
+  const { workspace } = useSession();
+  const leave = useAction({
+    run: () => api('leaveWorkspace', {}),
+    onDone: () => location.assign('/'),
+  });
+  return (
+    <Confirm
+      opened={opened}
+      title={`Leave ${visible(workspace.name)}?`}
+      action="Leave workspace"
+      isPending={leave.isPending}
+      error={leave.error}
+      onClose={onClose}
+      onConfirm={() => leave.mutate(undefined)}
+    >
+      <Text size="sm">
+        The logins of your agents in this workspace end at once. Servers and API keys that you made stay here. Only an
+        owner can let you in again.
+      </Text>
+    </Confirm>
   );
 }

@@ -1,10 +1,20 @@
-import { Stack } from '@mantine/core';
+import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { useQuery } from '@tanstack/react-query';
+import { claudeCodeCommand } from '../../../src/domain/clients/terminal-clients.ts';
+import type { Quotas } from '../answers.ts';
+import { api } from '../api.ts';
+import { useIsOwner, useSession } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { refusalOf } from '../ui/actions/refusal.ts';
+import { useAction } from '../ui/actions/use-action.ts';
 import { PageHeader } from '../ui/page-header.tsx';
-import { AgentsSection } from './agents-section.tsx';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { Section } from '../ui/section.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { messageOf, sentence } from '../ui/states/problem-alert.tsx';
+import { CodeBlock } from '../ui/text/code-block.tsx';
 import { MembersSection } from './members-section.tsx';
-import { QuotasSection } from './quotas-section.tsx';
-import { RetentionSection } from './retention-section.tsx';
-import { WorkspaceSection } from './workspace-section.tsx';
 
 export function SettingsPage() {
   return (
@@ -18,5 +28,126 @@ export function SettingsPage() {
         <QuotasSection />
       </Stack>
     </>
+  );
+}
+
+function WorkspaceSection() {
+  const { workspace } = useSession();
+  const isOwner = useIsOwner();
+  const form = useForm({ initialValues: { name: workspace.name } });
+  const rename = useAction({
+    run: ({ name }: { name: string }) => api('renameWorkspace', { name }),
+    done: () => 'Renamed the workspace',
+    refresh: [queryKeys.session],
+  });
+  const { problems, failure } = refusalOf(rename, form.values);
+  const error = problems[0] ? sentence(problems[0].message) : failure && messageOf(failure);
+  return (
+    <Section title="Workspace" text="People see its name when they log in at one of its servers.">
+      <form onSubmit={form.onSubmit((values) => rename.mutate(values))}>
+        <Group gap="sm" align="flex-start">
+          <TextInput
+            label="Workspace name"
+            flex="1 1 16rem"
+            maw={420}
+            {...form.getInputProps('name')}
+            error={error}
+            readOnly={!isOwner}
+          />
+          {isOwner && (
+            <Button
+              type="submit"
+              variant="default"
+              className="th-beside"
+              loading={rename.isPending}
+              disabled={form.values.name === workspace.name}
+            >
+              Rename
+            </Button>
+          )}
+        </Group>
+      </form>
+    </Section>
+  );
+}
+
+/** The management server, by which agents can do everything that people do here. */
+function AgentsSection() {
+  const { management_url } = useSession();
+  return (
+    <Section title="Agents" text="An agent can make, check and try servers itself, through the management server.">
+      <Text size="sm" mb="xs">
+        It signs in as you; nothing has to be copied:
+      </Text>
+      <CodeBlock
+        code={claudeCodeCommand({ name: 'toolhost', url: management_url, token: undefined })}
+        label="command for Claude Code"
+      />
+    </Section>
+  );
+}
+
+/** How long data is kept. */
+function RetentionSection() {
+  const { call_retention_days: days, audit_retention_days: auditDays } = useSession();
+  return (
+    <Section title="Retention" text="The operator of the service sets how long records are kept.">
+      <List size="sm" spacing={4}>
+        <List.Item>Calls: {days === 1 ? '1 day' : `${days} days`}, without arguments and bodies.</List.Item>
+        <List.Item>
+          Captured calls: a day at most and the newest 4,000, only while capture is on for a server.
+        </List.Item>
+        <List.Item>
+          Audit, revoked and expired keys, ended logins: {auditDays === 1 ? '1 day' : `${auditDays} days`}.
+        </List.Item>
+        <List.Item>Invitations: 90 days.</List.Item>
+        <List.Item>Versions of a server: the newest, as many as the quota says.</List.Item>
+      </List>
+    </Section>
+  );
+}
+
+const names: [name: keyof Quotas, label: string][] = [
+  ['servers', 'Servers'],
+  ['slugs', 'Slugs, with those of deleted servers'],
+  ['tools', 'Tools of a server'],
+  ['megabytes', 'Configurations with their versions, MB'],
+  ['versions', 'Versions kept of a server'],
+  ['secrets', 'Secrets'],
+  ['keys', 'API keys that work'],
+  ['members', 'Members and invitations'],
+  ['writes', 'Changes a minute'],
+  ['dailywrites', 'Changes a day'],
+];
+
+type Row = { name: string; label: string; limit: number | undefined; used: number | undefined };
+
+const number = (value: number | undefined, absent: string) => value?.toLocaleString('en') ?? absent;
+
+const columns: Column<Row>[] = [
+  { label: 'Quota', cell: ({ label }) => label },
+  { label: 'Used', cell: ({ used }) => number(used, '–'), end: true },
+  { label: 'Allowed', cell: ({ limit }) => number(limit, 'any number'), end: true },
+];
+
+/** The quotas of the workspace and their use. */
+function QuotasSection() {
+  const query = useQuery({
+    queryKey: queryKeys.quotas,
+    queryFn: ({ signal }) => api('getWorkspaceQuotas', {}, { signal }),
+  });
+  return (
+    <Section title="Quotas" text="What is above them is refused. The operator of the service sets them." flush>
+      <Loaded query={query}>
+        {(quotas) => (
+          <Rows
+            label="Quotas"
+            columns={columns}
+            rows={names.map(([name, label]) => ({ name, label, limit: quotas[name].limit, used: quotas[name].used }))}
+            keyOf={({ name }) => name}
+          />
+        )}
+      </Loaded>
+    </Section>
   );
 }

@@ -1,10 +1,10 @@
-import { Stack } from '@mantine/core';
+import { Stack, TextInput } from '@mantine/core';
 import { Section } from '../../ui/section.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
 import { slugFrom, textOf } from '../config.ts';
 import { LongTextField, TextField } from './config-fields.tsx';
-import { useEditor } from './model/editor-context.ts';
-import { NameField } from './name-field.tsx';
+import { errorText } from './field-messages.tsx';
+import { useEditor, useField } from './model/editor-context.ts';
 import { AccessSection } from './server/access-section.tsx';
 import { ServerWideSection } from './server/server-wide-section.tsx';
 import { ToolsSection } from './tools/tools-section.tsx';
@@ -40,5 +40,30 @@ export function ConfigForm() {
       <ToolsSection />
       <ViewsSection />
     </Stack>
+  );
+}
+
+/** The display name; the slug of a new server follows it until the slug is edited. */
+function NameField() {
+  const { isNew, config, set } = useEditor();
+  const field = useField(['name']);
+  const before = textOf(field.value);
+  const change = (name: string) => {
+    field.set(name);
+    if (isNew && textOf(config.slug) === slugFrom(before)) set(['slug'], slugFrom(name));
+  };
+  return (
+    <TextInput
+      id={field.id}
+      label="Name"
+      description="Shown to people and agents."
+      withAsterisk
+      value={before}
+      onChange={(event) => change(event.currentTarget.value)}
+      onBlur={field.touch}
+      error={errorText(field.errors)}
+      readOnly={field.isReadOnly}
+      autoComplete="off"
+    />
   );
 }

@@ -3,8 +3,8 @@ import { Link, useSearchParams } from 'react-router';
 import { useCanEdit } from '../../frame/session.ts';
 import { PageHeader } from '../../ui/page-header.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { type Config, isObject } from '../config.ts';
 import { NewServer } from '../new/new-server-page.tsx';
-import { type GalleryExample, galleryExamples } from './examples.ts';
 
 const here = '/servers/new/gallery';
 
@@ -62,3 +62,19 @@ function ExampleCard({ example: { slug, name, description, secrets, config } }: 
     </Box>
   );
 }
+
+/** A server of examples/gallery: its configuration, and the names of the secrets that it needs. */
+type GalleryExample = { config: Config; slug: string; name: string; description: string; secrets: string[] };
+
+/** The files as the build reads them. */
+const files = import.meta.glob<{ default: Config }>('../../../../examples/gallery/*.yaml', { eager: true });
+
+const galleryExamples: readonly GalleryExample[] = Object.values(files)
+  .map(({ default: { secrets, limits: _, ...config } }) => ({
+    config,
+    slug: String(config.slug),
+    name: String(config.name),
+    description: String(config.description),
+    secrets: isObject(secrets) ? Object.keys(secrets) : [],
+  }))
+  .toSorted((a, b) => a.name.localeCompare(b.name));

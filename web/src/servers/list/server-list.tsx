@@ -7,7 +7,6 @@ import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
 import { ImportBadge } from '../import-again/import-badge.tsx';
 import { useActivity } from '../server-queries.ts';
-import { Sparkline } from './sparkline.tsx';
 
 const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecord>[] => [
   {
@@ -70,5 +69,40 @@ function Calls({ activity }: { activity: Activity }) {
         )}
       </Box>
     </Group>
+  );
+}
+
+const width = 120;
+const height = 28;
+
+/** The calls of the last day, a bar an hour. */
+function Sparkline({ activity }: { activity: Activity }) {
+  const most = Math.max(1, ...activity.hourly);
+  const step = width / activity.hourly.length;
+  const errors = activity.errors > 0 ? `, ${activity.errors} with errors` : '';
+  return (
+    <svg
+      width={width}
+      height={height}
+      viewBox={`0 0 ${width} ${height}`}
+      role="img"
+      aria-label={`${activity.calls} calls in the last 24 hours${errors}`}
+    >
+      {activity.hourly.map((calls, hour) => {
+        const bar = calls === 0 ? 1.5 : Math.max(3, (calls / most) * height);
+        return (
+          <rect
+            // biome-ignore lint/suspicious/noArrayIndexKey: the hour is what a bar is
+            key={hour}
+            x={hour * step + 0.75}
+            y={height - bar}
+            width={step - 1.5}
+            height={bar}
+            rx={1}
+            fill={calls === 0 ? 'var(--th-line)' : 'var(--th-accent)'}
+          />
+        );
+      })}
+    </svg>
   );
 }

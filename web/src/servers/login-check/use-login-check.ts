@@ -1,11 +1,10 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
-import { api } from '../../api.ts';
+import { ApiProblem, api } from '../../api.ts';
 import { readAgain } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { messageOf } from '../../ui/states/problem-alert.tsx';
-import { type Attempt, beginLogin } from './begin-login.ts';
-import { type LoginMessage, openChannel } from './channel.ts';
+import { type LoginMessage, openChannel, returnPath } from './channel.ts';
 
 export type GivenLogin = { scopes: string[]; missing_scopes: string[]; expires_in_s?: number; renewable: boolean };
 
@@ -87,4 +86,53 @@ async function outcomeOf(slug: string, answer: Answer, begun: Attempt): Promise<
   } catch (failure) {
     return { step: 'bad', error: 'finish', description: messageOf(failure) };
   }
+}
+
+/** A login under way: the URL for the person, and the values that prove that this page began it. */
+type Attempt = {
+  url: string;
+  issuer: string;
+  state: string;
+  verifier: string;
+  clientId: string;
+  redirectUri: string;
+};
+
+function base64url(bytes: Uint8Array): string {
+  return btoa(String.fromCharCode(...bytes))
+    .replaceAll('+', '-')
+    .replaceAll('/', '_')
+    .replaceAll('=', '');
+}
+
+const secret = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+
+/** Registers, and makes an authorization request with PKCE, as every client does. @throws ApiProblem */
+async function beginLogin(issuer: string): Promise<Attempt> {
+  const redirectUri = location.origin + returnPath;
+  const clientId = await register(new URL(issuer).pathname, redirectUri);
+  const [state, verifier] = [secret(), secret()];
+  const challenge = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier)));
+  const query = new URLSearchParams({
+    response_type: 'code',
+    client_id: clientId,
+    redirect_uri: redirectUri,
+    state,
+    code_challenge: base64url(challenge),
+    code_challenge_method: 'S256',
+    resource: issuer,
+  });
+  return { url: `${issuer}/authorize?${query}`, issuer, state, verifier, clientId, redirectUri };
+}
+
+async function register(serverPath: string, redirectUri: string): Promise<string> {
+  const response = await fetch(`${serverPath}/register`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ client_name: 'Login check of the dashboard', redirect_uris: [redirectUri] }),
+  }).catch(() => undefined);
+  if (!response) throw new ApiProblem(0, 'The service cannot be reached. Check your connection and try again.');
+  const answer = (await response.json().catch(() => ({}))) as { client_id?: string; error_description?: string };
+  if (answer.client_id !== undefined) return answer.client_id;
+  throw new ApiProblem(response.status, answer.error_description ?? `The server answered ${response.status}.`);
 }

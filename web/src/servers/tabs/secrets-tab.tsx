@@ -14,9 +14,9 @@ import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
+import { isObject } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 import { SecretForm } from './secret-form.tsx';
-import { secretNames } from './secret-names.ts';
 
 /** The secrets of a server. Values are never shown. */
 export function SecretsTab() {
@@ -119,4 +119,12 @@ function columnsFor(
         ]
       : []),
   ];
+}
+
+/** The NAMEs of every {{NAME}} in a configuration that is no variable. */
+function secretNames(config: unknown): string[] {
+  const found = JSON.stringify(config ?? null).matchAll(/\{\{\s*([A-Za-z_]\w{0,63})\s*\}\}/g);
+  const names = new Set([...found].map((match) => match[1] ?? ''));
+  const variables = isObject(config) && isObject(config.variables) ? config.variables : {};
+  return [...names].filter((name) => !Object.hasOwn(variables, name));
 }

@@ -1,10 +1,8 @@
-import { Box, Textarea } from '@mantine/core';
+import { Box, Button, Group, Text, Textarea } from '@mantine/core';
 import { IconBraces } from '@tabler/icons-react';
-import { type KeyboardEvent, useId } from 'react';
+import { type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from 'react';
 import { Section } from '../../../ui/section.tsx';
 import { completionsAt, insertAt } from './json-completion.ts';
-import { Suggestions } from './suggestions.tsx';
-import { useCaret } from './use-caret.ts';
 
 type Props = {
   text: string;
@@ -80,4 +78,54 @@ export function JsonView({ text, problem, onChange, onBlur, isReadOnly }: Props)
       </Section>
     </Box>
   );
+}
+
+type SuggestionsProps = { id: string; words: readonly string[]; onAccept: (word: string) => void };
+
+/** Allowed texts at the caret; a click or Alt+Enter inserts one. */
+function Suggestions({ id, words, onAccept }: SuggestionsProps) {
+  return (
+    <Group id={id} gap={6} mt="xs" mih={28}>
+      <Text size="xs" c="dimmed">
+        {words.length > 0 ? 'Here may stand:' : 'Names and values that are allowed appear here.'}
+      </Text>
+      {words.slice(0, 12).map((word) => (
+        <Button
+          key={word}
+          size="compact-xs"
+          variant="default"
+          className="th-mono"
+          onMouseDown={(event) => event.preventDefault()}
+          onClick={() => onAccept(word)}
+        >
+          {word}
+        </Button>
+      ))}
+    </Group>
+  );
+}
+
+/** The position of the caret in a text area, and a function that moves it after the text has changed. */
+function useCaret() {
+  const ref = useRef<HTMLTextAreaElement>(null);
+  const wanted = useRef<number>(undefined);
+  const [at, setAt] = useState<number>();
+  useLayoutEffect(() => {
+    if (wanted.current === undefined || !ref.current) return;
+    ref.current.focus();
+    ref.current.setSelectionRange(wanted.current, wanted.current);
+    wanted.current = undefined;
+  });
+  return {
+    ref,
+    at,
+    read: () => {
+      const area = ref.current;
+      setAt(area && area.selectionStart === area.selectionEnd ? area.selectionStart : undefined);
+    },
+    moveTo: (position: number) => {
+      wanted.current = position;
+      setAt(position);
+    },
+  };
 }

@@ -1,4 +1,4 @@
-import { ActionIcon, Badge, Box, Collapse, Group, Text, Tooltip, UnstyledButton } from '@mantine/core';
+import { ActionIcon, Badge, Box, Collapse, Group, Switch, Text, Tooltip, UnstyledButton } from '@mantine/core';
 import {
   IconAlertTriangle,
   IconArrowDown,
@@ -14,7 +14,6 @@ import { visible } from '../../../ui/text/visible.ts';
 import { isDisabled, textOf, valueAt } from '../../config.ts';
 import { useEditor, useField } from '../model/editor-context.ts';
 import { ToolForm } from './tool-form.tsx';
-import { ToolSwitch } from './tool-switch.tsx';
 
 type Props = {
   index: number;
@@ -134,5 +133,26 @@ function ToolActions({ index, count, name, onMove, onDuplicate, onRemove }: Prop
         </Tooltip>
       ))}
     </Group>
+  );
+}
+
+/** Whether agents get a tool; one that is off stays in the configuration. */
+function ToolSwitch({ index, name }: { index: number; name: string }) {
+  const tool = useField(['tools', index]);
+  const field = useField(['tools', index, 'disabled']);
+  const isOn = !isDisabled(tool.value);
+  return (
+    <Tooltip label={isOn ? 'Agents get this tool' : 'Kept here, hidden from agents'}>
+      <Switch
+        id={field.id}
+        aria-label={`Agents get ${name}`}
+        checked={isOn}
+        onChange={({ currentTarget: { checked } }) => field.set(checked ? undefined : true)}
+        className="th-tool-switch"
+        size="sm"
+        mx={4}
+        flex="none"
+      />
+    </Tooltip>
   );
 }

@@ -2,14 +2,14 @@ import { Button, Stack, Text } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
+import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
-import { newTool, toolsOf } from '../../config.ts';
+import { newTool, textOf, toolsOf } from '../../config.ts';
 import { ChoiceField, NumberField } from '../config-fields.tsx';
 import { Errors, Warnings } from '../field-messages.tsx';
 import { useEditor, useField } from '../model/editor-context.ts';
 import { openToolEvent } from '../model/go-to-field.ts';
 import { ToolItem } from './tool-item.tsx';
-import { copyName, moved } from './tool-order.ts';
 
 const modes = [
   { value: 'list', label: 'All of them in a list' },
@@ -94,4 +94,19 @@ export function ToolsSection() {
       </Stack>
     </Section>
   );
+}
+
+function moved<Item>(list: readonly Item[], from: number, to: number): Item[] {
+  const item = list[from];
+  return item === undefined ? [...list] : list.toSpliced(from, 1).toSpliced(to, 0, item);
+}
+
+/** `list_tasks` → `list_tasks_2`, or the next number that is free. */
+function copyName(tools: readonly JsonObject[], index: number): string {
+  const names = new Set(tools.map((tool) => textOf(tool.name)));
+  const base = textOf(tools[index]?.name).replace(/_\d+$/, '');
+  for (let number = 2; ; number++) {
+    const name = `${base}_${number}`;
+    if (!names.has(name)) return name;
+  }
 }

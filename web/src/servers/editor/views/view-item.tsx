@@ -1,5 +1,6 @@
 import {
   ActionIcon,
+  Anchor,
   Box,
   Button,
   Collapse,
@@ -11,13 +12,15 @@ import {
   UnstyledButton,
 } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconTrash } from '@tabler/icons-react';
+import { Link } from 'react-router';
+import { CopyButton } from '../../../ui/actions/copy-button.tsx';
 import { visible } from '../../../ui/text/visible.ts';
-import { isObject, textOf, toolsOf, valueAt } from '../../config.ts';
+import { isObject, textOf, toolsOf, valueAt, viewsOf } from '../../config.ts';
+import { useShownServer } from '../../server-page.tsx';
 import { ChoiceField, LongTextField, SwitchField, TextField } from '../config-fields.tsx';
 import { Errors, errorText, Warnings } from '../field-messages.tsx';
 import { JsonField } from '../json/json-field.tsx';
 import { useEditor, useField } from '../model/editor-context.ts';
-import { ViewAddress } from './view-address.tsx';
 
 type Props = { name: string; isOpen: boolean; onToggle: () => void; onRemove: () => void };
 
@@ -203,5 +206,29 @@ function ViewTags({ name }: { name: string }) {
       readOnly={isReadOnly}
       error={errorText(field.errors)}
     />
+  );
+}
+
+/** The address of a view of a stored server, and the page on which a client is connected to it. */
+function ViewAddress({ name }: { name: string }) {
+  const { server, config } = useShownServer();
+  const url = `${server.url}/${name}`;
+  if (!Object.hasOwn(viewsOf(config), name)) {
+    return (
+      <Text size="sm" c="dimmed">
+        Once it is saved, agents reach it at {visible(url)}.
+      </Text>
+    );
+  }
+  return (
+    <Group gap="xs">
+      <Text className="th-mono" size="sm">
+        {visible(url)}
+      </Text>
+      <CopyButton value={url} label={`Copy the address of ${visible(name)}`} />
+      <Anchor component={Link} to={`/servers/${server.slug}/connect?view=${encodeURIComponent(name)}`} size="sm">
+        Connect a client to this view
+      </Anchor>
+    </Group>
   );
 }

@@ -1,14 +1,14 @@
-import { Badge, Group, Stack, Text } from '@mantine/core';
+import { Anchor, Badge, Box, Group, Image, Stack, Text } from '@mantine/core';
 import { tokensOfLength } from '../../../../../src/domain/pieces/tokens.ts';
 import type { ContentBlock, JsonObject, Tried } from '../../../answers.ts';
 import { Sides } from '../../../explore/sides.tsx';
 import { Folded } from '../../../ui/folded.tsx';
 import { RequestView } from '../../../ui/request-view.tsx';
 import { Section } from '../../../ui/section.tsx';
-import { ContentView } from './content-view.tsx';
-import { fileIn, fileText } from './file-in.ts';
+import { CodeBlock } from '../../../ui/text/code-block.tsx';
+import { indented } from '../../../ui/text/indented.ts';
+import { fileIn, fileText, textIn } from './file-in.ts';
 import { PickTransform } from './pick-transform.tsx';
-import { TimingBar } from './timing-bar.tsx';
 
 type Props = {
   tried: Tried;
@@ -86,4 +86,49 @@ function jsonOf({ content }: Tried): unknown {
   } catch {
     return undefined;
   }
+}
+
+/** The duration of a call, divided into the API's time and ours. */
+function TimingBar({ total, upstream }: { total: number; upstream: number | undefined }) {
+  const own = Math.max(0, total - (upstream ?? 0));
+  const share = total > 0 ? ((upstream ?? 0) / total) * 100 : 0;
+  return (
+    <Group gap="sm" wrap="nowrap">
+      <Box w={90} h={8} bg="var(--th-line)" style={{ borderRadius: 4, overflow: 'hidden' }} aria-hidden>
+        <Box h="100%" w={`${share}%`} bg="var(--th-accent)" />
+      </Box>
+      <Text size="sm">
+        {total} ms
+        <Text span size="sm" c="dimmed">
+          {upstream === undefined ? ' · nothing was sent' : ` · API ${upstream} ms, Toolhost ${own} ms`}
+        </Text>
+      </Text>
+    </Group>
+  );
+}
+
+/** One block of a result. */
+function ContentView({ block, isError }: { block: ContentBlock; isError: boolean }) {
+  const file = fileIn(block);
+  if (!file) return <CodeBlock code={indented(textIn(block))} label={isError ? 'error' : 'answer'} />;
+  if (block.type === 'image' && /^image\/(png|jpeg|gif|webp)$/.test(file.type)) {
+    return (
+      <Image
+        src={`data:${file.type};base64,${block.data}`}
+        alt={`Image of the answer, ${file.type}`}
+        maw={480}
+        radius="md"
+      />
+    );
+  }
+  if (block.type === 'resource_link') {
+    return (
+      <Text size="sm">
+        <Anchor href={block.uri} download>
+          Download {fileText(file)}
+        </Anchor>
+      </Text>
+    );
+  }
+  return <Text size="sm">A file ({fileText(file)}). Agents get it as it is; it is not shown here.</Text>;
 }
