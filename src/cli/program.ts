@@ -58,7 +58,7 @@ export function createProgram({ isQuiet = false, width = helpWidth(), write }: P
     .configureOutput({
       getOutHelpWidth: () => width,
       writeOut: (text) => (write ?? writeOut)(wrapProse(text, width)),
-      ...(isQuiet && { writeErr: () => undefined }),
+      writeErr: (text) => void (isQuiet || process.stderr.write(text)),
     })
     .showHelpAfterError('Add --help to see what is possible.')
     .addHelpText(

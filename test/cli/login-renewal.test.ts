@@ -81,7 +81,7 @@ describe('the renewal of a login', () => {
   const stored = () => (JSON.parse(readFileSync(file(), 'utf8')) as { profiles: { default: Login } }).profiles.default;
   const change = (next: (login: Login) => Login) =>
     writeFileSync(file(), JSON.stringify({ profiles: { default: next(stored()) } }));
-  const list = () => toolhost(['servers', 'list'], { env });
+  const list = () => toolhost(['servers', 'list'], { env, isChild: true });
 
   it('[ship 7] stores the new tokens although the command is interrupted meanwhile, and then ends it', async () => {
     const before = stored();

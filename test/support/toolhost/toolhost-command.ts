@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { patientEnvironment } from '../store/patient-limits.ts';
+import { runInProcess } from './command-in-process.ts';
 
 export const binary = resolve(import.meta.dirname, '..', '..', '..', 'bin', 'toolhost');
 /** Ends what hangs; far longer than any command takes on a busy machine. */
@@ -15,20 +16,27 @@ export type CommandOptions = {
   env?: Record<string, string>;
   input?: string;
   cwd?: string;
+  /** Program to start instead. */
   program?: string;
+  /** Gives it a process of its own, for tests of what `runInProcess` does not imitate. */
+  isChild?: boolean;
 };
 
 /** Starts `bin/toolhost` and lets it run. */
 export function beginToolhost(
   args: readonly string[],
-  { env = {}, cwd, program = binary }: CommandOptions,
+  { env, cwd, program = binary }: CommandOptions,
 ): ChildProcessWithoutNullStreams {
   return spawn(program, args, {
-    env: { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...patientEnvironment(env) },
+    env: environment(env),
     ...(cwd !== undefined && { cwd }),
     timeout: limitMs,
     killSignal: 'SIGKILL',
   });
+}
+
+function environment(env: Record<string, string> = {}): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '', ...patientEnvironment(env) };
 }
 
 /** Waits for its end. */
@@ -41,13 +49,19 @@ export async function endOf(child: ChildProcessWithoutNullStreams): Promise<Ende
   return { code, stdout, stderr };
 }
 
-/** Runs `bin/toolhost` as a person would, with `input` as its standard input. */
+/** Runs the command line as a person would, with `input` as its standard input; in this process where that is the same. */
 export function toolhost(args: readonly string[], options: CommandOptions = {}): Promise<Ended> {
+  if (!needsProcess(args, options)) return runInProcess(args, { ...options, env: environment(options.env) });
   const child = beginToolhost(args, options);
   // A command that does not read its input may be gone before it is written.
   child.stdin.on('error', () => undefined);
   child.stdin.end(options.input ?? '');
   return endOf(child);
+}
+
+/** Whether a command is the service, another program or one that is asked for, or has settings of Node. */
+function needsProcess([command]: readonly string[], { env, program, isChild = false }: CommandOptions): boolean {
+  return isChild || command === 'serve' || program !== undefined || env?.NODE_OPTIONS !== undefined;
 }
 
 /** The same for a command that must succeed with `--json`: what it printed. */
