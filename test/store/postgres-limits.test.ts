@@ -154,7 +154,7 @@ describe('the connections of a process', () => {
   });
 
   it('[find C3] that the server refuses are reported in a sentence, at the start and later', async () => {
-    const admin = await postgres.createDatabase();
+    const admin = await postgres.createDatabase('empty');
     await query(admin, "create role few login password 'few' connection limit 2");
     await query(admin, `alter database ${new URL(admin).pathname.slice(1)} owner to few`);
     const url = new URL(admin);
