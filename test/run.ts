@@ -67,7 +67,7 @@ async function runAll(wanted: readonly string[]): Promise<boolean> {
       times[file] = end.seconds;
       process.stdout.write(lineOf(end, waiting.length + running));
     }
-    worker?.kill();
+    worker?.disconnect();
   };
   await Promise.all(Array.from({ length: Math.min(processes, wanted.length) }, work));
 

@@ -1,6 +1,6 @@
 /**
  * Runs the test files that the parent names, one after the other. What several files share (PostgreSQL, Chromium) is
- * started by the first that needs it and ends with this process, which the parent ends.
+ * started by the first that needs it and ends with this process, which ends with the parent or when that has no more files.
  */
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -20,3 +20,4 @@ process.on('message', async (file: string) => {
   // The tests at the top run one after the other.
   await test(endOfFile, () => undefined);
 });
+process.on('disconnect', () => process.exit());
