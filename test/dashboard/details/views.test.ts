@@ -55,6 +55,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
         .waitFor();
       await fixed.fill('{"account": "acme"}');
       await fixed.press('Tab');
+      await page.setViewportSize({ width: 400, height: 900 });
       await checkPage(page);
       const link = section.getByRole('link', { name: 'Connect a client to this view' });
       await section.getByText(/Once it is saved, agents reach it at .*\/mcp\/edited\/support\./).waitFor();
