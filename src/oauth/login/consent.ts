@@ -102,7 +102,9 @@ function openRequest(server: LoginServer, form: URLSearchParams, parts: OAuthPar
 function checkBrowser(request: ConsentRequest, cookie: string | undefined, parts: OAuthParts): void {
   const browser = cookieJar(parts.baseUrl).read(cookie, consentCookie(hashOf(request.consentId)));
   if (browser === undefined || hashOf(browser) !== request.browser) {
-    throw refused('the form was shown in another browser, or cookies are off');
+    throw refused(
+      'the form was sent before or shown in another browser, or cookies are off; start again in the client',
+    );
   }
 }
 
