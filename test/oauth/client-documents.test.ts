@@ -38,7 +38,7 @@ describe('clients that describe themselves by a document', () => {
   }
 
   it('[mcp 55] logs such a client in, by a redirect URI of its document', async () => {
-    const client = clientAt(site.publish('/agent.json'));
+    const client = clientAt(site.publish('/agent.json', { token_endpoint_auth_method: null }));
     const page = await consentOf(client);
     assert.equal(page.status, 200);
     const text = visibleText(page);

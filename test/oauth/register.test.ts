@@ -161,6 +161,21 @@ describe('registering a client', () => {
     }
   });
 
+  it('takes null for a member that is left out, whichever it is', async () => {
+    const redirect_uris = ['https://client.example/callback'];
+    assert.equal((await register({ redirect_uris, client_uri: null, scope: null })).status, 201);
+    const names = ['client_name', 'application_type', 'token_endpoint_auth_method', 'grant_types', 'response_types'];
+    const others = ['logo_uri', 'contacts', 'jwks', 'software_id'];
+    const nulls = Object.fromEntries([...names, ...others].map((name) => [name, null]));
+    const { status, body } = await register({ redirect_uris, ...nulls });
+    assert.equal(status, 201);
+    assert.deepEqual(
+      [body.client_name, 'application_type' in body, 'scope' in body],
+      ['An unnamed client', false, false],
+    );
+    assertOAuthError(await register({ redirect_uris: null }), 400, 'invalid_redirect_uri');
+  });
+
   it('refuses metadata of the wrong form, by the code that says where', async () => {
     const wrong: [unknown, string][] = [
       [{}, 'invalid_redirect_uri'],

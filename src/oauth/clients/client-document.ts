@@ -7,7 +7,7 @@ import { OAuthError } from '../../errors.ts';
 import { urlProblem } from '../../outbound/egress.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
 import { userAgentOf } from '../../version.ts';
-import { type OAuthClient, shortName } from './client.ts';
+import { type OAuthClient, shortName, withoutNulls } from './client.ts';
 import { redirectUriProblem } from './redirect-uri.ts';
 
 /** Fetches Client ID Metadata Documents: the id of such a client is the https URL of its description. */
@@ -89,7 +89,7 @@ function readDocument(clientId: string, answer: Answer, ownHosts: OwnHosts): OAu
   } catch {
     throw refused('not valid JSON');
   }
-  const parsed = documentSchema.safeParse(raw);
+  const parsed = documentSchema.safeParse(withoutNulls(raw));
   if (!parsed.success) throw refused(parsed.error.issues[0]?.message ?? 'not valid');
   const document = parsed.data;
   if (document.client_id !== clientId) throw refused('its client_id is another one');

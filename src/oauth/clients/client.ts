@@ -12,6 +12,12 @@ export type OAuthClient = { id: string; name: string; redirectUris: readonly str
 
 const text = (most: number) => z.string().max(most).optional();
 
+/** Client metadata as some clients write them: with null for what they leave out. */
+export function withoutNulls(raw: unknown): unknown {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return raw;
+  return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null));
+}
+
 /** The fields of client metadata (RFC 7591, 2) that we use; all others are ignored. */
 const metadataSchema = z.object({
   redirect_uris: z.array(z.string()).min(1).max(20),
@@ -43,7 +49,7 @@ export function shortName(name: string | undefined): string {
  * @throws OAuthError invalid_client_metadata, invalid_redirect_uri
  */
 export function registerClient(serverId: string, raw: unknown, parts: RegistrationParts): object {
-  const parsed = metadataSchema.safeParse(raw);
+  const parsed = metadataSchema.safeParse(withoutNulls(raw));
   if (!parsed.success) {
     const field = parsed.error.issues[0]?.path[0];
     const code = field === 'redirect_uris' ? 'invalid_redirect_uri' : 'invalid_client_metadata';
