@@ -51,6 +51,13 @@ export function mcpAddress(path: string): string | undefined {
   return mcpPath.exec(path)?.[1];
 }
 
+const endsInSlash = /^(\/(?:mcp|\.well-known)(?:\/.*[^/])?)\/$/;
+
+/** The path that is asked for. A slash at its end means nothing below `/mcp` and `/.well-known`: some clients add one. */
+export function withoutEndSlash(path: string): string {
+  return path.endsWith('/') ? path.replace(endsInSlash, '$1') : path;
+}
+
 /** The slug and the view of an address; the view is undefined for a server itself. */
 export function partsOfAddress(address: string): { slug: string; view: string | undefined } {
   const slash = address.indexOf('/');

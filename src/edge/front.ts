@@ -10,7 +10,7 @@ import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/read-body.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
-import { fileIdIn, mcpAddress, pathOnOwnHost, routes } from '../routes.ts';
+import { fileIdIn, mcpAddress, pathOnOwnHost, routes, withoutEndSlash } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 
 export type FrontParts = {
@@ -46,11 +46,11 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     readHost(request);
     const url = request.url ?? '/';
     const query = url.indexOf('?');
-    const asked = query < 0 ? url : url.slice(0, query);
+    const asked = withoutEndSlash(query < 0 ? url : url.slice(0, query));
     const own = serverHosts && ownHostOf(request, asked, serverHosts, rules);
     const path = own?.path ?? asked;
     const home = own ? baseUrl + routes.home : routes.home;
-    if (own) request.url = query < 0 ? path : path + url.slice(query);
+    request.url = query < 0 ? path : path + url.slice(query);
     const address = mcpAddress(path);
     // The MCP endpoints handle the bodies posted to them.
     if ((address === undefined || request.method !== 'POST') && hasBody(request)) boundUnread(request, response);

@@ -62,6 +62,16 @@ describe('a host for each server', () => {
     assert.equal((await ask(hostOf(other), '/mcp', list, { authorization: `Bearer ${token}` })).status, 401);
   });
 
+  it('[ship 5] answers at an address with a slash at its end as without', async () => {
+    const paths = ['/mcp', '/.well-known/oauth-protected-resource', '/.well-known/oauth-authorization-server/mcp'];
+    for (const path of paths) {
+      const message = path === '/mcp' ? list : undefined;
+      const [plain, slashed] = [await ask(hostOf(slug), path, message), await ask(hostOf(slug), `${path}/`, message)];
+      assert.equal(plain.status, message ? 401 : 200, path);
+      assert.deepEqual([slashed.status, slashed.body], [plain.status, plain.body], path);
+    }
+  });
+
   it('[ship 5] leads from a refusal to metadata that name exactly this address', async () => {
     const refused = await ask(hostOf(slug), '/mcp', list);
     assert.equal(refused.status, 401);

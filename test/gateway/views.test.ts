@@ -190,7 +190,7 @@ describe('a view of a server', () => {
       assert.deepEqual(plain(await toolhost.rpc(address, token, 'tools/list')), unknown, address);
       assert.deepEqual(plain(await toolhost.rpc(address, undefined, 'tools/list')), unknown, address);
     }
-    for (const path of ['/mcp/shop/support/', '/mcp/shop/Support', '/mcp/shop/support/more', '/mcp/shop/token']) {
+    for (const path of ['/mcp/shop/support//', '/mcp/shop/Support', '/mcp/shop/support/more', '/mcp/shop/token']) {
       const { status } = await fetch(`${toolhost.url}${path}`, { method: 'POST' });
       assert.ok(status === 404 || status === 400, `${path} ${status}`);
     }

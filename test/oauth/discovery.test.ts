@@ -64,6 +64,44 @@ describe('OAuth discovery', () => {
     assert.deepEqual(world.upstream.take(), []);
   });
 
+  it('[mcp 40] takes a slash at the end for the same address, at every path of a server and of its views', async () => {
+    const viewed = await world.serve({ views: { one: { tools: ['run'] } } });
+    const { access_token: token } = await world.tokens(await world.client(viewed));
+    for (const address of [viewed, `${viewed}/one`, 'manage']) {
+      const bearer = address === 'manage' ? await world.toolhost.key() : token;
+      const [plain, slashed] = await Promise.all(
+        [address, `${address}/`].map((path) => world.toolhost.rpc(path, bearer, 'tools/list')),
+      );
+      assert.deepEqual([slashed?.status, slashed?.text], [200, plain?.text], address);
+    }
+    const discovery = ['oauth-protected-resource', 'oauth-authorization-server'].map((name) => `/.well-known/${name}`);
+    const gets = [
+      ...[`/mcp/${viewed}`, `/mcp/${viewed}/one`, '/mcp/nowhere'],
+      ...discovery.map((path) => `${path}/mcp/${viewed}`),
+      ...[`${discovery[0]}/mcp/${viewed}/one`, `${discovery[0]}/api/v1`, `/mcp/${viewed}${discovery[1]}`],
+    ];
+    for (const path of gets) {
+      for (const accept of ['text/html', 'application/json']) {
+        const ask = async (asked: string) => {
+          const reply = await fetch(world.toolhost.url + asked, { headers: { accept } });
+          return { status: reply.status, type: reply.headers.get('content-type'), text: await reply.text() };
+        };
+        assert.deepEqual(await ask(`${path}/`), await ask(path), path);
+        assert.deepEqual(await ask(`${path}/?a=1`), await ask(`${path}?a=1`), path);
+      }
+    }
+    assert.equal(
+      (await post(`${world.issuer(viewed)}/register/`, { redirect_uris: ['https://agent.example/cb'] })).status,
+      201,
+    );
+    assert.deepEqual(
+      await Promise.all(
+        [`/mcp/${viewed}//`, '/livez/'].map(async (path) => (await fetch(world.toolhost.url + path)).status),
+      ),
+      [400, 404],
+    );
+  });
+
   it('[mcp 39] does not read a token from the query', async () => {
     const { access_token } = await world.tokens(await world.client(slug));
     const body = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
