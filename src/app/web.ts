@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
+import { keyHeader } from '../domain/credentials/credential.ts';
 import type { SharedArrivals, Strangers, Visit } from '../domain/visit.ts';
 import { loadInTurns } from '../domain/work/loaded-once.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
@@ -115,8 +116,9 @@ function restActor({ caches, logins, observability, strangers }: WebParts) {
   const credentials = managerCredentials(caches, logins);
   return async (request: IncomingMessage): Promise<Actor> => {
     const look = strangers.lookFor(request);
-    const person =
-      request.headers.authorization === undefined ? await sessionActor(request, logins.oauthParts, look) : undefined;
+    const { authorization, [keyHeader]: key } = request.headers;
+    const isOfPage = authorization === undefined && key === undefined;
+    const person = isOfPage ? await sessionActor(request, logins.oauthParts, look) : undefined;
     if (person) return person;
     return authenticate(request.headers, credentials, look).catch((error: unknown) => {
       if (error instanceof Unauthenticated) observability.ofMcpListener.onRefused(error.refusal);

@@ -1,4 +1,4 @@
-import { bearerToken } from '../domain/credentials/credential.ts';
+import { keyHeader, presentedCredential } from '../domain/credentials/credential.ts';
 import type { Lookup, RequestHeaders } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/maybe-promise.ts';
 import { Unauthenticated } from '../errors.ts';
@@ -21,7 +21,7 @@ export async function authenticate(
   credentials: ManagerCredentials,
   look: Lookup,
 ): Promise<Actor> {
-  const bearer = bearerToken(headers);
+  const bearer = presentedCredential(headers, [keyHeader]);
   if (bearer === undefined)
     throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …" with an API key');
   const person = await credentials.findPerson(bearer, look);

@@ -224,6 +224,58 @@ describe('access to a hosted server, and the credentials that the upstream recei
     }
   });
 
+  it('an API key may come as X-API-Key where one is taken as the bearer, and nowhere else', async () => {
+    const asKey = { 'x-api-key': key };
+    const stored = await create({ authentication: { type: 'Bearer', token: 'stored' } });
+    const open = await create();
+    for (const slug of [stored, open]) {
+      for (const headers of [asKey, { 'X-Api-Key': `Bearer ${key}` }, { ...asKey, ...bearer(key) }]) {
+        const request = await received(send(slug, headers));
+        assert.equal(request.rawHeaders.join(' ').includes(key), false);
+        assert.equal(request.headers['x-api-key'], undefined);
+      }
+      const other = await toolhost.key();
+      for (const headers of [
+        { ...asKey, ...bearer(other) },
+        { ...bearer(key), 'x-api-key': 'stray' },
+      ])
+        assert.match((await refused(send(slug, headers))).text, /two different credentials/);
+      await refused(send(slug, { 'x-api-key': await toolhost.key({ workspace: 'strangers' }) }));
+      await refused(send(slug, { 'x-api-key': 'two words' }));
+    }
+    await refused(send(stored, { 'x-api-key': 'their-token' }));
+    await refused(send(stored, { 'x-api-key': await toolhost.key({ scopes: ['manage'] }) }), 403);
+
+    // Elsewhere the header is nobody's credential.
+    const forwarding = await create({ authentication: { type: 'Bearer' } });
+    await refused(send(forwarding, asKey));
+    const request = await received(send(forwarding, { ...asKey, ...bearer('their-token') }));
+    assert.equal(request.rawHeaders.join(' ').includes(key), false);
+    const named = await create({ authentication: { type: 'ApiKey', header: 'X-API-Key' } });
+    assert.equal((await received(send(named, { 'x-api-key': 'their-token' }))).headers['x-api-key'], 'their-token');
+    assert.match((await refused(send(named, asKey))).text, /never sent there/);
+    const provider = 'https://id.example';
+    const login = { authorization_url: provider, token_url: provider, client_id: 'c', client_secret: 's' };
+    await refused(send(await create({ authentication: { type: 'Bearer' }, oauth: login }), asKey));
+  });
+
+  it('the management server and the REST API take an API key as X-API-Key too', async () => {
+    const list = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
+    const other = await toolhost.key();
+    const cases: [Record<string, string>, number][] = [
+      [{ 'x-api-key': key }, 200],
+      [{ 'x-api-key': key, ...bearer(key) }, 200],
+      [{ 'x-api-key': key, ...bearer(other) }, 401],
+      [{ 'x-api-key': 'thk_x' }, 401],
+      [{}, 401],
+    ];
+    for (const [headers, status] of cases) {
+      assert.equal((await toolhost.post('manage', list, { headers })).status, status);
+      const rest = await fetch(`${toolhost.url}/api/v1/servers`, { headers });
+      assert.equal(rest.status, status);
+    }
+  });
+
   it('[mcp 39] a token in the query is ignored', async () => {
     const slug = await create({ authentication: { type: 'Bearer' } });
     for (const query of [

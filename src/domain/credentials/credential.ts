@@ -17,7 +17,7 @@ export function headerValue(headers: RequestHeaders, name: string): string | und
 }
 
 /** Whether a text can be one credential in a header: visible ASCII without spaces. */
-export function isCredential(text: string): boolean {
+function isCredential(text: string): boolean {
   return /^[\x21-\x7e]+$/.test(text);
 }
 
@@ -32,4 +32,29 @@ export function bearerToken(headers: RequestHeaders): string | undefined {
       'the Authorization header must be "Bearer" and one token of visible ASCII characters without spaces',
     );
   return token;
+}
+
+/** The header in which some clients send an API key, in lower case. */
+export const keyHeader = 'x-api-key';
+
+/**
+ * The one credential of a request: the bearer, or what one of these headers holds, whose names are in lower case.
+ * @throws Unauthenticated when a header is malformed or two different credentials were sent
+ */
+export function presentedCredential(headers: RequestHeaders, names: readonly string[]): string | undefined {
+  let found = bearerToken(headers);
+  for (const name of names) {
+    const value = headerValue(headers, name);
+    if (value === undefined || value === '') continue;
+    const bare = value.replace(/^(Bearer|Basic) +/i, '');
+    if (found !== undefined && found !== bare)
+      throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
+    if (!isCredential(bare))
+      throw new Unauthenticated(
+        'invalid',
+        `the header ${name} must hold one credential of visible ASCII characters without spaces`,
+      );
+    found = bare;
+  }
+  return found;
 }

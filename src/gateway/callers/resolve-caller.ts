@@ -1,7 +1,7 @@
-import { bearerToken, headerValue, isCredential } from '../../domain/credentials/credential.ts';
+import { presentedCredential } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential, looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
-import type { Lookup, RequestHeaders, Visit } from '../../domain/visit.ts';
+import type { Lookup, Visit } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
@@ -19,7 +19,7 @@ export function resolveCaller(
   options: CallerOptions,
   look: Lookup,
 ): MaybePromise<Admitted> {
-  const bearer = presentedCredential(server, visit.headers);
+  const bearer = presentedCredential(visit.headers, server.credentialHeaders);
   if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
   switch (server.access) {
     case 'oauth':
@@ -73,26 +73,6 @@ async function loginCaller(
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
   const { grantId: keyId, token, renew, giveUp } = login;
   return () => ({ kind: 'oauth', keyId, id: keyId, network: undefined, party, token, renew, giveUp });
-}
-
-/**
- * The one credential of a request: the bearer, or the header that `authentication.header` names (spec 5.4.7).
- * @throws Unauthenticated when the header is malformed or two different credentials were sent
- */
-function presentedCredential(server: HostedServer, headers: RequestHeaders): string | undefined {
-  const bearer = bearerToken(headers);
-  const name = server.callersHeader;
-  const other = name === undefined ? undefined : headerValue(headers, name);
-  if (other === undefined || other === '') return bearer;
-  const bare = other.replace(/^(Bearer|Basic) +/i, '');
-  if (bearer !== undefined && bearer !== bare)
-    throw new Unauthenticated('invalid', 'two different credentials were sent; send one');
-  if (!isCredential(bare))
-    throw new Unauthenticated(
-      'invalid',
-      `the header ${name} must hold one credential of visible ASCII characters without spaces`,
-    );
-  return bare;
 }
 
 /**

@@ -15,6 +15,7 @@ import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { enabledTools, type Tool } from '../../domain/config/tool.ts';
 import { limitsAnswers, reservedToolNames, toolList } from '../../domain/config/tool-list.ts';
 import { type View, viewConfig, viewToolOf } from '../../domain/config/view.ts';
+import { keyHeader } from '../../domain/credentials/credential.ts';
 import type { TokenRequest } from '../../domain/credentials/token-request.ts';
 import { wellFormedJson } from '../../domain/json/well-formed-json.ts';
 import type { CallLimits } from '../../domain/limits.ts';
@@ -44,10 +45,10 @@ export type HostedServer = {
   /** What is filled in its tools. */
   filling: Filling;
   /**
-   * The header of the credential that callers bring, or of the first one where all are stored, in lower case; undefined
-   * where there is none besides `Authorization`.
+   * Headers besides `Authorization` that hold the credential of a caller, in lower case: that of the credential which
+   * callers bring, or of the first one where all are stored, and that of API keys where they are taken (spec 5.4.7).
    */
-  callersHeader: string | undefined;
+  credentialHeaders: readonly string[];
   info: string;
   secrets: ReadonlyMap<string, OpenSecret>;
   /** Requests for tokens with client credentials; filled by the first calls. */
@@ -122,7 +123,7 @@ export function compileServer(
     config,
     access,
     filling: filled.filling,
-    callersHeader: callersHeader(config.authentication),
+    credentialHeaders: headersOfCallers(config.authentication, access),
     info: infoOf(source, config.name),
     secrets,
     tokenRequests: new Map(),
@@ -144,11 +145,12 @@ export function compileServer(
   return server;
 }
 
-function callersHeader(authentication: Authentications | undefined): string | undefined {
+function headersOfCallers(authentication: Authentications | undefined, access: Access): string[] {
   const all = credentialsOf(authentication);
   const brought = all.find((one) => !isStored(one)) ?? all[0];
   const name = brought && credentialHeader(brought)?.toLowerCase();
-  return name === 'authorization' ? undefined : name;
+  const takesKeys = access === 'api_key' || (access === 'caller_token' && !brought);
+  return [...(name === undefined || name === 'authorization' ? [] : [name]), ...(takesKeys ? [keyHeader] : [])];
 }
 
 /** The address below `/mcp/`: the slug, or `slug/view`. */
