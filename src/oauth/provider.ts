@@ -5,6 +5,7 @@ import { holdsPlainCredential } from '../domain/credentials/plain-credentials.ts
 import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, HttpClient } from '../outbound/http-client.ts';
+import { authenticateClient } from './client-auth.ts';
 import { challengeOf } from './credentials.ts';
 import { shownCode } from './login/error-codes.ts';
 import type { Provider, ProviderTokens } from './login-server.ts';
@@ -30,8 +31,7 @@ const formHeaders = ['Content-Type', 'application/x-www-form-urlencoded', 'Accep
 export function hostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
   const request = async (form: Record<string, string>): Promise<ProviderTokens> => {
-    const client = { client_id: oauth.client_id, client_secret: options.clientSecret };
-    const answer = await post(options, new URLSearchParams({ ...form, ...client }));
+    const answer = await post(options, new URLSearchParams(form));
     const secrets = [options.clientSecret, form.code, form.code_verifier, form.refresh_token];
     return readTokens(answer, { oauth, secrets: secrets.filter((secret) => secret !== undefined), now: options.now() });
   };
@@ -81,7 +81,10 @@ function authorizationUrl(
 async function post(options: ProviderOptions, form: URLSearchParams): Promise<Answer> {
   const url = new URL(options.oauth.token_url);
   url.search = withoutOwned(url.search.slice(1), tokenParams);
+  const { oauth, clientSecret } = options;
+  const client = { clientId: oauth.client_id, clientSecret, clientAuth: oauth.client_auth ?? 'body' };
   try {
+    const credentials = authenticateClient(client, form);
     return await options.http.send({
       workspaceId: options.workspaceId,
       origin: url.origin,
@@ -89,7 +92,7 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
       credentialHash: undefined,
       path: url.pathname + url.search,
       method: 'POST',
-      headers: [...formHeaders, 'User-Agent', options.userAgent],
+      headers: [...formHeaders, ...credentials, 'User-Agent', options.userAgent],
       body: form.toString(),
       timeoutMs,
       limitBytes,
@@ -117,8 +120,8 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
  */
 function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderTokens {
   const fields = readFields(answer);
-  if (fields.error !== undefined && fields.error !== null) throw refusal(answer, fields.error, secrets);
-  if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, secrets);
+  if (fields.error !== undefined && fields.error !== null) throw refusal(answer, fields.error, { oauth, secrets });
+  if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, { oauth, secrets });
   const { access_token: accessToken, token_type: tokenType } = fields;
   if (!isToken(accessToken)) throw incomplete('access_token');
   const expiresInMs = spanOf(fields.expires_in);
@@ -139,7 +142,8 @@ function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderT
   };
 }
 
-type Reading = { oauth: OAuth; secrets: readonly string[]; now: number };
+type Asked = { oauth: OAuth; secrets: readonly string[] };
+type Reading = Asked & { now: number };
 
 function lookalike(): OAuthError {
   return new OAuthError(
@@ -163,7 +167,7 @@ const aboutClient = new Set(['invalid_client', 'unauthorized_client']);
 const statedCodes = new Set([...aboutClient, 'temporarily_unavailable']);
 
 /** Clients see only the provider's error code. Providers have many codes for a login that has ended. */
-function refusal({ status }: Answer, error: unknown, secrets: readonly string[]): OAuthError {
+function refusal({ status }: Answer, error: unknown, { oauth, secrets }: Asked): OAuthError {
   const code = typeof error === 'string' ? error : '';
   const shown = shownCode(code, secrets);
   const suffix = shown === undefined || statedCodes.has(shown) ? '' : ` and says ${shown}`;
@@ -178,5 +182,9 @@ function refusal({ status }: Answer, error: unknown, secrets: readonly string[])
   const isOver = code === '' ? status === 400 || status === 401 : !passing.has(code);
   if (isOver) return new OAuthError('invalid_grant', `the provider does not accept this login${suffix}`, detail);
   const what = aboutClient.has(code) ? 'the client id or the client secret of this server' : 'the request';
-  return new OAuthError('server_error', `the token endpoint refused ${what} with status ${status}${suffix}`, detail);
+  // Both ways are common, and an endpoint that wants the other one says only this.
+  const advice =
+    code === 'invalid_client' && oauth.client_auth === undefined ? '; it may want "client_auth": "basic" in oauth' : '';
+  const message = `the token endpoint refused ${what} with status ${status}${suffix}${advice}`;
+  return new OAuthError('server_error', message, detail);
 }

@@ -108,7 +108,11 @@ describe('finishing a login that was begun to try it', () => {
   });
 
   const refusals: [number, Json, string][] = [
-    [401, { error: 'invalid_client' }, 'refused the client id or the client secret of this server with status 401'],
+    [
+      401,
+      { error: 'invalid_client' },
+      "refused the client id or the client secret of this server with status 401; it may want 'client_auth': 'basic' in oauth",
+    ],
     [
       400,
       { error: 'unauthorized_client' },

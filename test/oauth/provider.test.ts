@@ -63,6 +63,57 @@ describe('logging in at the provider', () => {
     assert.deepEqual(Object.keys(form).sort(), ['client_id', 'client_secret', 'code', 'grant_type', 'redirect_uri']);
   });
 
+  it('[spec 4.4] sends the id and the secret of the client as client_auth says', async () => {
+    const client_id = 'the client:id';
+    const client_secret = 'a+secret/%&=é';
+    const pair = 'the+client%3Aid:a%2Bsecret%2F%25%26%3D%C3%A9';
+    const basic = `Basic ${Buffer.from(pair).toString('base64')}`;
+    const inForm = { client_id, client_secret };
+    const ways: [oauth: Json, authorization: string | undefined, form: Json][] = [
+      [inForm, undefined, inForm],
+      [{ ...inForm, client_auth: 'body' }, undefined, inForm],
+      [{ ...inForm, client_auth: 'basic' }, basic, {}],
+      [{ client_id, client_auth: 'none', client_secret: undefined }, undefined, { client_id }],
+    ];
+    for (const [oauth, authorization, expected] of ways) {
+      const slug = await world.serve({}, oauth);
+      const client = await world.client(slug);
+      const { refresh_token = '' } = await world.tokens(client);
+      world.wait(3_600_000);
+      assert.equal((await client.refresh(refresh_token)).status, 200);
+      const requests = world.provider.takeTokens();
+      assert.deepEqual(
+        requests.map(({ form }) => form.get('grant_type')),
+        ['authorization_code', 'refresh_token'],
+      );
+      for (const { form, request } of requests) {
+        const { client_id: id, client_secret: secret } = Object.fromEntries(form);
+        assert.deepEqual(
+          [request.headers.authorization, { ...(id && { client_id: id }), ...(secret && { client_secret: secret }) }],
+          [authorization, expected],
+        );
+      }
+      assert.match(requests[0]?.form.get('code_verifier') ?? '', /^.{43}/);
+      const stored = (await world.toolhost.rest('GET', `/servers/${slug}`)).body.config as { oauth: Json };
+      assert.equal(stored.oauth.client_secret, oauth.client_secret === undefined ? undefined : '********');
+    }
+  });
+
+  it('logs in at a token endpoint that takes the client only as Basic, and says so where it is not set', async () => {
+    const onlyBasic = `Basic ${Buffer.from(`toolhost-at-the-provider:${world.provider.clientSecret}`).toString('base64')}`;
+    world.provider.onToken((_, { headers }) =>
+      headers.authorization === onlyBasic
+        ? { body: { access_token: 'at-1', token_type: 'bearer', expires_in: 3600 } }
+        : { status: 401, body: { error: 'invalid_client' } },
+    );
+    await world.logIn(await world.client(await world.serve({}, { client_auth: 'basic' })));
+    const page = await world.returned((await world.client(await world.serve())).authorization());
+    assert.match(
+      next(page).searchParams.get('error_description') ?? '',
+      /it may want 'client_auth': 'basic' in oauth$/,
+    );
+  });
+
   it('[spec 2.3] accepts missing scopes, and adds the extra parameters and those of the URL', async () => {
     const { scopes: _, ...oauth } = world.provider.oauth();
     const url = `${world.provider.url}/authorize?tenant=a%20b`;

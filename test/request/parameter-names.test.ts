@@ -268,6 +268,11 @@ describe('names of parameters that another one could be taken for', () => {
     const problems: [Json, RegExp][] = [
       [{ extra_params: { response_mode: 'form_post' } }, /^oauth\.extra_params\.response_mode: the service sets this/],
       [{ client_secret: '{{SECRET}}' }, /^oauth\.client_secret: \{\{NAME\}\} is not filled here.*sealed/],
+      [{ client_secret: undefined }, /^oauth\.client_secret: allowed: the secret of the client/],
+      [{ client_auth: 'basic', client_secret: undefined }, /^oauth\.client_secret: allowed: the secret/],
+      [{ client_auth: 'none' }, /^oauth\.client_secret: .* none at all together with client_auth/],
+      [{ client_auth: 'none', client_secret: undefined, pkce: false }, /^oauth\.pkce: is needed for a public client/],
+      [{ client_auth: 'other' }, /^oauth\.client_auth: .*basic.*body.*none/],
       [{ client_id: '{{ID}}' }, /^oauth\.client_id: \{\{NAME\}\} is not filled/],
       [{ token_url: 'https://login.example.com/{{T}}' }, /^oauth\.token_url: \{\{NAME\}\} is not filled/],
       [{ scopes: ['{{S}}'] }, /^oauth\.scopes\[0\]: \{\{NAME\}\} is not filled/],

@@ -25,7 +25,10 @@ export async function documentOf(client: RestClient, slug: string): Promise<Conf
 
 function sealedPaths({ oauth, authentication }: ServerConfig): string[] {
   const sealed = sealedFields(authentication).filter(({ value }) => value === mask);
-  return [...(oauth ? [configSecrets.clientSecret] : []), ...sealed.map(({ path }) => path)];
+  return [
+    ...(oauth?.client_secret !== undefined ? [configSecrets.clientSecret] : []),
+    ...sealed.map(({ path }) => path),
+  ];
 }
 
 /** The same where a file has it already: the sources of secrets that the file names stay. */

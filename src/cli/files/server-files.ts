@@ -129,7 +129,8 @@ export function literalSecrets(config: ConfigFields): string[] {
   if (!parsed.success) return [];
   const { oauth, authentication } = parsed.data;
   const sealed = sealedFields(authentication).filter(({ value }) => value !== mask);
-  const isLiteral = oauth !== undefined && oauth.client_secret !== mask;
+  const secret = oauth?.client_secret;
+  const isLiteral = secret !== undefined && secret !== mask;
   return [...(isLiteral ? [configSecrets.clientSecret] : []), ...sealed.map(({ path }) => path)];
 }
 

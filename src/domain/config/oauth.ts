@@ -2,18 +2,29 @@ import { z } from 'zod';
 import { ownedNames } from '../http/parameter-names.ts';
 
 export const tokenModes = ['issued', 'passthrough'] as const;
+const clientAuths = ['basic', 'body', 'none'] as const;
 
 const maxExtraParams = 50;
 
-/** The provider at which people log in (spec 2.3). */
-export const oauthSchema = z.strictObject({
+const fields = z.strictObject({
   authorization_url: z
     .string()
     .max(2048)
     .describe("Provider's authorization endpoint; people are sent here to log in."),
   token_url: z.string().max(2048).describe('Endpoint at which an authorization code is exchanged for an access token.'),
   client_id: z.string().min(1).max(500).describe('Client id of the OAuth application at the provider.'),
-  client_secret: z.string().min(1).max(4096).describe('Client secret; stored sealed, never shown again.'),
+  client_secret: z
+    .string()
+    .min(1)
+    .max(4096)
+    .optional()
+    .describe('Client secret; stored sealed, never shown again. Needed unless client_auth is none.'),
+  client_auth: z
+    .enum(clientAuths)
+    .optional()
+    .describe(
+      'How the client authenticates at token_url: body (default) sends id and secret in the form, basic as HTTP Basic; none is for a public client, which has no secret.',
+    ),
   scopes: z
     .array(z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'allowed: a scope without spaces (RFC 6749, 3.3)'))
     .max(100)
@@ -30,6 +41,17 @@ export const oauthSchema = z.strictObject({
     .describe('issued (default): agents hold a token of ours. passthrough: agents hold the token of the provider.'),
   pkce: z.boolean().optional().describe('false leaves PKCE out towards a provider that cannot handle it.'),
 });
+
+/** The provider at which people log in (spec 2.3). */
+export const oauthSchema = fields
+  .refine(({ client_auth, client_secret }) => (client_auth === 'none') === (client_secret === undefined), {
+    path: ['client_secret'],
+    error: 'allowed: the secret of the client, or none at all together with client_auth "none"',
+  })
+  .refine(({ client_auth, pkce }) => client_auth !== 'none' || pkce !== false, {
+    path: ['pkce'],
+    error: 'is needed for a public client, which has no secret; leave it out, or set client_auth',
+  });
 
 export type OAuth = z.infer<typeof oauthSchema>;
 

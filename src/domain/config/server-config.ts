@@ -189,8 +189,9 @@ export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secr
   const secrets = new Map<string, string>();
   const masked = { ...config };
   if (config.oauth) {
-    if (config.oauth.client_secret !== mask) secrets.set(configSecrets.clientSecret, config.oauth.client_secret);
-    masked.oauth = { ...config.oauth, client_secret: mask };
+    const { client_secret: secret } = config.oauth;
+    if (secret !== undefined && secret !== mask) secrets.set(configSecrets.clientSecret, secret);
+    masked.oauth = { ...config.oauth, ...(secret !== undefined && { client_secret: mask }) };
   }
   const sealed = sealedFields(config.authentication);
   for (const { name, value } of sealed) if (value !== mask) secrets.set(name, value);

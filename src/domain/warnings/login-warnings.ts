@@ -39,7 +39,7 @@ export function loginWarnings({ oauth, authentication }: ServerConfig): Remark[]
     );
   }
   for (const field of ['client_id', 'client_secret'] as const) {
-    if (oauth[field] !== oauth[field].trim())
+    if (oauth[field] !== oauth[field]?.trim())
       warn(`oauth.${field}`, 'begins or ends with white space; is it part of it?');
   }
   return warnings;

@@ -1,7 +1,6 @@
 import type { Kysely } from 'kysely';
 import { clientTokenParams } from '../../domain/config/oauth.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
-import { holdsPlainCredential } from '../../domain/credentials/plain-credentials.ts';
 import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
 import { withoutOwned } from '../../domain/http/parameter-names.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
@@ -19,6 +18,7 @@ import {
   prepareClientToken,
   saveClientToken,
 } from '../../store/servers/client-tokens.ts';
+import { authenticateClient } from '../client-auth.ts';
 import { shownCode } from '../login/error-codes.ts';
 import { checkTokenType, isToken, readFields, spanOf } from '../token-answer.ts';
 
@@ -214,12 +214,8 @@ async function askToken(request: TokenRequest, { http, userAgent }: AskParts): P
   const { host } = url;
   const form = new URLSearchParams({ ...request.params, grant_type: 'client_credentials' });
   const headers = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
-  if (request.clientAuth === 'basic') headers.push('Authorization', basic(request, host));
-  else {
-    form.set('client_id', request.clientId);
-    form.set('client_secret', request.clientSecret);
-  }
   try {
+    headers.push(...authenticateClient(request, form));
     const answer = await http.send({
       workspaceId: request.workspaceId,
       origin: url.origin,
@@ -238,21 +234,6 @@ async function askToken(request: TokenRequest, { http, userAgent }: AskParts): P
     if (error instanceof OAuthError) throw noToken(host, `gave no token: ${error.message}`, error.code);
     throw error;
   }
-}
-
-/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined. @throws ToolFailure no_token */
-function basic({ clientId, clientSecret }: TokenRequest, host: string): string {
-  // The search of the finished request does not read Base64.
-  if (holdsPlainCredential(`${clientId}:${clientSecret}`))
-    throw noToken(host, `could not be asked: ${ownInBasic}`, 'own_credential');
-  return `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64')}`;
-}
-
-const ownInBasic =
-  'the client id or the client secret holds an API key or a token of this service, which is never sent to an upstream; store the one that the token endpoint gave';
-
-function formEncoded(text: string): string {
-  return new URLSearchParams({ x: text }).toString().slice('x='.length);
 }
 
 function readToken(answer: Answer, request: TokenRequest, host: string): GivenToken {

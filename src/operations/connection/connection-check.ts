@@ -196,7 +196,7 @@ function checkRegistration({ probe: { refusedClients } }: Examined): Verdict {
 function checkProvider({ config, secrets, callbackUrl, hasLogins }: Examined): Verdict {
   const secret = secrets.find(({ name }) => name === configSecrets.clientSecret);
   const origin = new URL(config.oauth?.token_url ?? callbackUrl).origin;
-  if (!secret?.origins.includes(origin))
+  if (config.oauth?.client_auth !== 'none' && !secret?.origins.includes(origin))
     return problem('There is no client secret for the host of token_url; send it.');
   if (hasLogins) return ok('Somebody has logged in.');
   return warning(`Nobody has logged in yet. The provider must know exactly this redirect URI: ${callbackUrl}`);

@@ -2,7 +2,7 @@ import type { Json } from '../toolhost/toolhost.ts';
 import { type Answer, type RecordedRequest, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
 
 /** How the token endpoint answers a form. */
-export type TokenHandler = (form: URLSearchParams) => Answer | 'hold';
+export type TokenHandler = (form: URLSearchParams, request: RecordedRequest) => Answer | 'hold';
 
 /** Parameters of the login page's redirect, besides `state`. */
 export type LoginAnswer = (query: URLSearchParams) => Record<string, string>;
@@ -68,7 +68,7 @@ export async function startHostileProvider(): Promise<HostileProvider> {
     for (const [name, value] of Object.entries(answer)) back.searchParams.set(name, value);
     return { status: 302, headers: { location: back.href } };
   });
-  endpoint.on('POST /token', ({ body }) => handler(new URLSearchParams(body.toString())));
+  endpoint.on('POST /token', (request) => handler(new URLSearchParams(request.body.toString()), request));
 
   return {
     url: pages.url,

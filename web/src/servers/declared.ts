@@ -66,6 +66,7 @@ export const names: Record<string, readonly string[]> = {
     "token_url",
     "client_id",
     "client_secret",
+    "client_auth",
     "scopes",
     "extra_params",
     "token_mode",
@@ -187,6 +188,11 @@ export const values: Record<string, readonly string[]> = {
   "authentication.*.client_auth": [
     "basic",
     "body"
+  ],
+  "oauth.client_auth": [
+    "basic",
+    "body",
+    "none"
   ],
   "oauth.token_mode": [
     "issued",

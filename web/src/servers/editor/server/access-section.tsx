@@ -41,7 +41,7 @@ export function AccessSection() {
   const first = Array.isArray(config.authentication) ? config.authentication[0] : config.authentication;
   const before: JsonObject = isObject(first) ? first : { type: 'Bearer' };
   const change = (next: Kind) => {
-    const emptyLogin = { authorization_url: '', token_url: '', client_id: '', client_secret: '', scopes: [] };
+    const emptyLogin = { authorization_url: '', token_url: '', client_id: '', scopes: [] };
     set(['oauth'], next === 'login' ? emptyLogin : undefined);
     if (next === 'none') set(['authentication'], undefined);
     else if (next === 'stored') {

@@ -13,6 +13,12 @@ import { errorText } from '../field-messages.tsx';
 import { JsonField } from '../json/json-field.tsx';
 import { useEditor, useField } from '../model/editor-context.ts';
 
+const clientAuths = [
+  { value: 'body', label: 'In the form' },
+  { value: 'basic', label: 'HTTP Basic' },
+  { value: 'none', label: 'Public client, without a secret' },
+];
+
 const modes = [
   { value: 'issued', label: 'A token of Toolhost (recommended)' },
   { value: 'passthrough', label: "The provider's own token" },
@@ -31,6 +37,12 @@ export function OAuthFields() {
       </TwoColumns>
       <ListField path={['oauth', 'scopes']} label="Scopes" text="Press Enter after each." />
       <Folded label="More about the login">
+        <ChoiceField
+          path={['oauth', 'client_auth']}
+          label="Client id and secret are sent"
+          choices={clientAuths}
+          placeholder="In the form"
+        />
         <ChoiceField
           path={['oauth', 'token_mode']}
           label="Agents hold"
@@ -89,7 +101,7 @@ function ClientSecret() {
       description={isKept ? 'Stored. Type a new one to replace it.' : 'Stored sealed and never shown again.'}
       value={isKept ? '' : textOf(field.value)}
       placeholder={isKept ? mask : ''}
-      onChange={({ currentTarget: { value } }) => field.set(value)}
+      onChange={({ currentTarget: { value } }) => field.set(value === '' ? undefined : value)}
       onBlur={field.touch}
       error={errorText(field.errors)}
       readOnly={field.isReadOnly}
