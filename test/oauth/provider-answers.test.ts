@@ -31,36 +31,27 @@ describe('tokens and errors of the provider', () => {
   }
 
   const whole: Json = { access_token: 'a-token', token_type: 'bearer', expires_in: 600 };
-  const bearer = ['bearer', 'Bearer', 'BEARER', 'bot', 'user'];
-  const others = [
-    'mac',
-    'MAC',
-    'DPoP',
-    'dpop',
-    'pop',
-    'N_A',
-    'urn:ietf:params:oauth:token-type:jwt',
-    'bearer2',
-    ' bearer',
-    'bearer,dpop',
+  const bearer = [
+    ...['bearer', 'Bearer', 'BEARER', 'bot', 'user', 'User Access Token', 'Application Access Token', 'JWT', 'N_A'],
+    ...['urn:ietf:params:oauth:token-type:jwt', 'bearer2', ' bearer', 'x'.repeat(100)],
   ];
+  const others = ['mac', 'MAC', 'DPoP', 'dpop', 'pop', 'PoP', ' DPoP '];
   const markup = '<script>alert(1)</script>';
 
   for (const mode of ['issued', 'passthrough'] as const) {
-    it(`[find E4] ${mode}: a bearer token, by any of its names, is taken`, async () => {
+    it(`[find E4] ${mode}: a token of any type that needs no proof is taken`, async () => {
       for (const token_type of bearer) {
         assert.equal((await ended(clients[mode], { ...whole, token_type })).hasCode, true, token_type);
       }
     });
 
-    it(`[find E4] ${mode}: a token of another type ends the login, and the client gets its name`, async () => {
-      for (const token_type of [...others, markup]) {
+    it(`[find E4] ${mode}: a token that needs a proof of possession ends the login, and the client gets its name`, async () => {
+      for (const token_type of others) {
         const { error, description, hasCode, page } = await ended(clients[mode], { ...whole, token_type });
         assert.deepEqual([error, hasCode], ['server_error', false], token_type);
-        const named = /^[\w.-]+$/.test(token_type) ? token_type : 'unknown';
         assert.equal(
           description,
-          `the token endpoint gave a token of the type ${named} and only bearer tokens can be sent on`,
+          `the token endpoint gave a token of the type ${token_type.trim()} and only bearer tokens can be sent on`,
         );
         assert.doesNotMatch(page.html, /alert|a-token/);
       }

@@ -55,7 +55,7 @@ const boundedByRules = [
   /McpServer\.authentication(\[\])?\.(header: a text|extra_params: a record)/,
   /^(plan|apply)McpServer\.(config|secrets): a record/,
   /McpServer\.(headers|variables|views): a record/,
-  /McpServer\.oauth\.(scopes\[\]: a text|extra_params: a record)/,
+  /McpServer\.oauth\.(scopes\[\]: a text|(extra|token)_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,
   /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,
   /(McpServer\.tools\[\]|^(add|update)Tool)\.body_template: anything/,
