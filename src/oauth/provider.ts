@@ -3,6 +3,8 @@ import { authorizationParams, type OAuth, tokenParams } from '../domain/config/o
 import { holdsOurCredential } from '../domain/credentials/own-credentials.ts';
 import { holdsPlainCredential } from '../domain/credentials/plain-credentials.ts';
 import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
+import { parseDotPath } from '../domain/json/response-transform.ts';
+import { valueAt } from '../domain/json/value-at.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, HttpClient } from '../outbound/http-client.ts';
 import { authenticateClient } from './client-auth.ts';
@@ -31,9 +33,14 @@ const formHeaders = ['Content-Type', 'application/x-www-form-urlencoded', 'Accep
 export function hostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
   const request = async (form: Record<string, string>): Promise<ProviderTokens> => {
-    const answer = await post(options, new URLSearchParams(form));
+    const answer = await post(options, new URLSearchParams({ ...oauth.token_params, ...form }));
     const secrets = [options.clientSecret, form.code, form.code_verifier, form.refresh_token];
-    return readTokens(answer, { oauth, secrets: secrets.filter((secret) => secret !== undefined), now: options.now() });
+    return readTokens(answer, {
+      oauth,
+      secrets: secrets.filter((secret) => secret !== undefined),
+      isRefresh: form.refresh_token !== undefined,
+      now: options.now(),
+    });
   };
   return {
     host: new URL(oauth.authorization_url).host,
@@ -118,10 +125,11 @@ async function post(options: ProviderOptions, form: URLSearchParams): Promise<An
  * Reads JSON, or the form encoding that some providers use. Some providers answer errors with status 200. Passthrough
  * requires all three fields, because the agent gets them (spec 4.4). Otherwise a missing type means bearer.
  */
-function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderTokens {
-  const fields = readFields(answer);
-  if (fields.error !== undefined && fields.error !== null) throw refusal(answer, fields.error, { oauth, secrets });
+function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading): ProviderTokens {
+  const whole = readFields(answer);
+  if (whole.error !== undefined && whole.error !== null) throw refusal(answer, whole.error, { oauth, secrets });
   if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, { oauth, secrets });
+  const fields = fieldsAt(whole, oauth.token_path, isRefresh);
   const { access_token: accessToken, token_type: tokenType } = fields;
   if (!isToken(accessToken)) throw incomplete('access_token');
   const expiresInMs = spanOf(fields.expires_in);
@@ -143,7 +151,21 @@ function readTokens(answer: Answer, { oauth, secrets, now }: Reading): ProviderT
 }
 
 type Asked = { oauth: OAuth; secrets: readonly string[] };
-type Reading = Asked & { now: number };
+type Reading = Asked & { isRefresh: boolean; now: number };
+
+/**
+ * The fields beside the token at a path of an answer: of the object there, or of the object that holds the token there. A
+ * refresh may answer without the path, because its refresh token belongs to one access token (Slack).
+ */
+function fieldsAt(whole: { [name: string]: unknown }, path: string | undefined, isRefresh: boolean) {
+  if (path === undefined) return whole;
+  const keys = parseDotPath(path);
+  const found = valueAt(whole, keys);
+  if (typeof found === 'string') return { ...(valueAt(whole, keys.slice(0, -1)) as object), access_token: found };
+  if (typeof found === 'object' && found !== null) return found as { [name: string]: unknown };
+  if (isRefresh) return whole;
+  throw incomplete(path);
+}
 
 function lookalike(): OAuthError {
   return new OAuthError(

@@ -114,6 +114,59 @@ describe('logging in at the provider', () => {
     );
   });
 
+  it('reads the token at token_path: the object that holds it, or the token itself', async () => {
+    const authed_user = { access_token: 'of-the-person', token_type: 'user', expires_in: 600, refresh_token: 'r-1' };
+    const answer = { ok: true, access_token: 'of-the-bot', token_type: 'bot', refresh_token: 'r-bot', authed_user };
+    for (const token_path of ['authed_user', 'authed_user.access_token', '.authed_user']) {
+      world.provider.onToken(() => ({ body: answer }));
+      const slug = await world.serve({}, { token_path });
+      const client = await world.client(slug);
+      const tokens = await world.tokens(client);
+      world.upstream.take();
+      await world.call(slug, tokens.access_token);
+      assert.equal(world.upstream.take()[0]?.headers.authorization, 'Bearer of-the-person');
+      // A refresh answers for one token, so Slack leaves the path out.
+      world.provider.takeTokens();
+      world.provider.onToken(() => ({ body: { ...authed_user, access_token: 'refreshed' } }));
+      world.wait(601_000);
+      await world.call(slug, tokens.access_token);
+      assert.equal(world.provider.takeTokens()[0]?.form.get('refresh_token'), 'r-1');
+      assert.equal(world.upstream.take()[0]?.headers.authorization, 'Bearer refreshed');
+    }
+  });
+
+  it('takes no other token where token_path leads to none', async () => {
+    const bot = { access_token: 'of-the-bot', token_type: 'bot' };
+    for (const [authed_user, field] of [
+      [undefined, 'authed_user'],
+      [null, 'authed_user'],
+      [{ id: 'U1' }, 'access_token'],
+      [{ access_token: 5 }, 'access_token'],
+      [[], 'access_token'],
+    ]) {
+      world.provider.onToken(() => ({ body: { ...bot, authed_user } }));
+      const client = await world.client(await world.serve({}, { token_path: 'authed_user' }));
+      const { searchParams } = next(await world.returned(client.authorization()));
+      assert.equal(
+        searchParams.get('error_description'),
+        `the token endpoint answered without a usable ${String(field)}`,
+      );
+    }
+  });
+
+  it('adds token_params to the form of a login and of a refresh, and resource and nonce to the login', async () => {
+    const token_params = { resource: 'https://api.example.com', 'odd name': 'ü&=', scope: 'x' };
+    const extra_params = { resource: 'https://api.example.com', nonce: 'n-1' };
+    const client = await world.client(await world.serve({}, { token_params, extra_params }));
+    const { refresh_token = '' } = await world.tokens(client);
+    world.wait(3_600_000);
+    await client.refresh(refresh_token);
+    const forms = world.provider.takeTokens().map(({ form }) => Object.fromEntries(form));
+    assert.equal(forms.length, 2);
+    for (const form of forms) assert.partialDeepStrictEqual(form, token_params);
+    assert.partialDeepStrictEqual(Object.fromEntries(world.provider.takeLogins()[0] ?? []), extra_params);
+  });
+
   it('[spec 2.3] accepts missing scopes, and adds the extra parameters and those of the URL', async () => {
     const { scopes: _, ...oauth } = world.provider.oauth();
     const url = `${world.provider.url}/authorize?tenant=a%20b`;

@@ -58,9 +58,7 @@ const authorizationParams = [
   'scope',
   'code_challenge',
   'code_challenge_method',
-  'nonce',
   'iss',
-  'resource',
   'request',
   'request_uri',
 ];
@@ -123,6 +121,10 @@ describe('names of parameters that another one could be taken for', () => {
       fc.asyncProperty(anySpelled(tokenParams), async ({ spelling }) => {
         const token_url = `${oauth.token_url}?${spelling}=x`;
         assert.match(await oauthProblems({ token_url }), /^oauth\.token_url: holds the parameter/);
+        const name = new URLSearchParams(`${spelling}=x`).keys().next().value ?? '';
+        if (/[\0\ufffd]/.test(name) || name.length > 100) return;
+        const found = await oauthProblems({ token_params: { [name]: 'x' } });
+        assert.match(found, /^oauth\.token_params\..*: the service sets this parameter itself/s);
       }),
       { numRuns: tries(100) },
     );
@@ -249,6 +251,8 @@ describe('names of parameters that another one could be taken for', () => {
       user_scope: 'x',
       audience: 'https://api.example.com',
       login_hint: 'a@b',
+      resource: 'https://api.example.com',
+      nonce: 'n-1',
       claims: '{"id_token":{"a":{"b":null}}}',
       state_of_mind: 'x',
       'odd name': 'x',
@@ -273,6 +277,8 @@ describe('names of parameters that another one could be taken for', () => {
       [{ client_auth: 'none' }, /^oauth\.client_secret: .* none at all together with client_auth/],
       [{ client_auth: 'none', client_secret: undefined, pkce: false }, /^oauth\.pkce: is needed for a public client/],
       [{ client_auth: 'other' }, /^oauth\.client_auth: .*basic.*body.*none/],
+      [{ token_params: { tenant: '{{T}}' } }, /^oauth\.token_params\.tenant: \{\{NAME\}\} is not filled/],
+      [{ token_path: '{{T}}' }, /^oauth\.token_path: \{\{NAME\}\} is not filled/],
       [{ client_id: '{{ID}}' }, /^oauth\.client_id: \{\{NAME\}\} is not filled/],
       [{ token_url: 'https://login.example.com/{{T}}' }, /^oauth\.token_url: \{\{NAME\}\} is not filled/],
       [{ scopes: ['{{S}}'] }, /^oauth\.scopes\[0\]: \{\{NAME\}\} is not filled/],

@@ -6,6 +6,11 @@ const clientAuths = ['basic', 'body', 'none'] as const;
 
 const maxExtraParams = 50;
 
+const params = z
+  .record(z.string().min(1).max(100), z.string().max(1000))
+  .refine((given) => Object.keys(given).length <= maxExtraParams, `allowed: at most ${maxExtraParams} parameters`)
+  .optional();
+
 const fields = z.strictObject({
   authorization_url: z
     .string()
@@ -30,11 +35,18 @@ const fields = z.strictObject({
     .max(100)
     .default([])
     .describe('Scopes to request.'),
-  extra_params: z
-    .record(z.string().min(1).max(100), z.string().max(1000))
-    .refine((params) => Object.keys(params).length <= maxExtraParams, `allowed: at most ${maxExtraParams} parameters`)
+  extra_params: params.describe(
+    'Extra query parameters of the authorization URL, for example one that asks for offline access.',
+  ),
+  token_params: params.describe('Extra fields of the form that goes to token_url, at a login and at a refresh.'),
+  token_path: z
+    .string()
+    .min(1)
+    .max(200)
     .optional()
-    .describe('Extra query parameters of the authorization URL, for example one that asks for offline access.'),
+    .describe(
+      'Dot path in the answer of token_url to the object that holds access_token, or to the token itself, for example authed_user.',
+    ),
   token_mode: z
     .enum(tokenModes)
     .optional()
@@ -71,15 +83,13 @@ export const authorizationParams = ownedNames([
   'code_challenge_method',
   'code_verifier',
   'code',
-  'nonce',
   'iss',
-  'resource',
   'request',
   'request_uri',
   'dpop_jkt',
 ]);
 
-/** Parameters of the form that goes to `token_url`; its query may not hold them as well. */
+/** Parameters of the form that goes to `token_url`; neither its query nor `token_params` may hold them as well. */
 export const tokenParams = ownedNames([
   'grant_type',
   'code',

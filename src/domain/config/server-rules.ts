@@ -185,18 +185,20 @@ export function oauthProblems(oauth: { [field: string]: unknown }, urlProblem: U
   return [
     ...providerUrlProblems('authorization_url', oauth, authorizationParams, urlProblem),
     ...providerUrlProblems('token_url', oauth, tokenParams, urlProblem),
-    ...extraParamProblems(oauth.extra_params),
+    ...paramProblems('extra_params', oauth, authorizationParams),
+    ...paramProblems('token_params', oauth, tokenParams),
     ...unfilledProblems(oauth),
   ];
 }
 
 /** `{{NAME}}` is filled only in headers and in `authentication.token`; elsewhere it would be sent literally. */
 function unfilledProblems(oauth: { [field: string]: unknown }): Problem[] {
-  const extra = oauthSchema.shape.extra_params.safeParse(oauth.extra_params).data ?? {};
   const scopes = oauthSchema.shape.scopes.safeParse(oauth.scopes).data ?? [];
   const texts: [path: string, text: unknown][] = [
     ...plainFields.map((field): [string, unknown] => [field, oauth[field]]),
-    ...Object.entries(extra).map(([name, value]): [string, unknown] => [`extra_params.${name}`, value]),
+    ...paramFields.flatMap((field) =>
+      Object.entries(paramsOf(field, oauth)).map(([name, value]): [string, unknown] => [`${field}.${name}`, value]),
+    ),
     ...scopes.map((scope, index): [string, unknown] => [`scopes[${index}]`, scope]),
   ];
   return texts
@@ -204,7 +206,9 @@ function unfilledProblems(oauth: { [field: string]: unknown }): Problem[] {
     .map(([path]) => ({ path: `oauth.${path}`, message: unfilled(path) }));
 }
 
-const plainFields = ['authorization_url', 'token_url', 'client_id', 'client_secret'] as const;
+const plainFields = ['authorization_url', 'token_url', 'client_id', 'client_secret', 'token_path'] as const;
+const paramFields = ['extra_params', 'token_params'] as const;
+type ParamField = (typeof paramFields)[number];
 
 function unfilled(field: string): string {
   const what = '{{NAME}} is not filled here; write the value itself';
@@ -232,12 +236,15 @@ function providerUrlProblems(
   ];
 }
 
-function extraParamProblems(extra: unknown): Problem[] {
-  const params = oauthSchema.shape.extra_params.safeParse(extra);
-  return Object.keys(params.data ?? {})
-    .filter((name) => isReadAs(name, authorizationParams))
+function paramsOf(field: ParamField, oauth: { [field: string]: unknown }): Record<string, string> {
+  return oauthSchema.shape[field].safeParse(oauth[field]).data ?? {};
+}
+
+function paramProblems(field: ParamField, oauth: { [field: string]: unknown }, owned: OwnedNames): Problem[] {
+  return Object.keys(paramsOf(field, oauth))
+    .filter((name) => isReadAs(name, owned))
     .map((name) => ({
-      path: `oauth.extra_params.${name}`,
+      path: `oauth.${field}.${name}`,
       message: 'the service sets this parameter itself; leave it out',
     }));
 }

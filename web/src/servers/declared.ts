@@ -69,6 +69,8 @@ export const names: Record<string, readonly string[]> = {
     "client_auth",
     "scopes",
     "extra_params",
+    "token_params",
+    "token_path",
     "token_mode",
     "pkce"
   ],

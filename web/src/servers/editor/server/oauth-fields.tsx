@@ -54,6 +54,17 @@ export function OAuthFields() {
           label="Extra parameters"
           text='Added to the authorization URL, for example {"access_type": "offline"}.'
         />
+        <JsonField
+          path={['oauth', 'token_params']}
+          label="Extra fields for the token URL"
+          text="Added to the form that goes to the token URL."
+        />
+        <TextField
+          path={['oauth', 'token_path']}
+          label="Path of the token"
+          text="Where the answer of the token URL holds the token, if not at its top, for example authed_user."
+          isMono
+        />
         <SwitchField
           path={['oauth', 'pkce']}
           label="Use PKCE towards the provider"
