@@ -201,6 +201,23 @@ describe('headers and credentials of the upstream request', () => {
       assert.equal(((await one.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json).access, 'api_key');
     });
 
+    it('[conf 4] Basic sends an empty password, or an empty user, where the configuration has one', async () => {
+      const pairs: [Json, string][] = [
+        [{ user: '{{KEY}}', password: '' }, 'the-key:'],
+        [{ user: '', password: '{{KEY}}' }, ':the-key'],
+        [{ user: '', password: 'literal' }, ':literal'],
+      ];
+      for (const [pair, sentPair] of pairs) {
+        const slug = await serve({ type: 'Basic', ...pair }, {}, { KEY: 'the-key' });
+        const answer = await sent(slug);
+        assert.equal(answer.headers.authorization, `Basic ${Buffer.from(sentPair).toString('base64')}`);
+        const literal = pair.password === 'literal' && { password: mask };
+        assert.deepEqual((await configOf(slug)).authentication, { type: 'Basic', ...pair, ...literal });
+        const stored = (await one.toolhost.rest('GET', `/servers/${slug}`)).body.server as Json;
+        assert.equal(stored.access, 'api_key');
+      }
+    });
+
     it('[conf 4] Basic is made of a user and a password, in UTF-8', async () => {
       const slug = await serve({ type: 'Basic', user: '{{USER}}', password: 'pä$$:w→rd' }, {}, { USER: 'jürg' });
       assert.equal(
@@ -321,6 +338,7 @@ describe('headers and credentials of the upstream request', () => {
         [[key({})], /^authentication: no entry sends the token of the login/, { oauth }],
         [{ type: 'Basic', user: 'a', password: 'b' }, /^authentication\.type: not together with oauth/, { oauth }],
         [{ type: 'Basic', user: 'a:b', password: 'c' }, /^authentication\.user: holds a colon/],
+        [{ type: 'Basic', user: '', password: '' }, /^authentication\.password: is empty as user is/],
         [{ type: 'Basic', user: 'a' }, /^authentication\.password: is missing beside user/],
         [{ type: 'Basic', password: 'a' }, /^authentication\.user: is missing beside password/],
         [

@@ -16,6 +16,8 @@ export const authenticationTypes = [
 type AuthenticationType = (typeof authenticationTypes)[number];
 
 const text = (most: number) => z.string().min(1).max(most).optional();
+/** Of user and password one may be empty (RFC 7617, 2). */
+const mayBeEmpty = (most: number) => z.string().max(most).optional();
 /** Most characters of a scope, and of the value of an extra parameter. */
 const mostScope = 200;
 const mostExtra = 1000;
@@ -34,8 +36,10 @@ export const authenticationSchema = z.strictObject({
   token: text(8192).describe(
     'A stored credential sent on every call, normally "{{NAME}}"; callers then use an API key of the workspace.',
   ),
-  user: text(500).describe('Basic: user name of a stored credential, in place of token.'),
-  password: text(4096).describe('Basic: password of a stored credential, normally "{{NAME}}".'),
+  user: mayBeEmpty(500).describe('Basic: user name of a stored credential, in place of token.'),
+  password: mayBeEmpty(4096).describe(
+    'Basic: password of a stored credential, normally "{{NAME}}"; "" where the API takes the user name alone.',
+  ),
   token_url: text(2048).describe('ClientCredentials: token endpoint of the authorization server.'),
   client_id: text(500).describe('ClientCredentials: id of the client.'),
   client_secret: text(4096).describe('ClientCredentials: secret of the client, normally "{{NAME}}".'),
@@ -162,7 +166,7 @@ export function sealedFields(authentication: Authentications | undefined): Seale
   return credentialsOf(authentication).flatMap((one, index) =>
     sealedFieldNames.flatMap((field) => {
       const value = one[field];
-      if (value === undefined || placeholderNames(value).length > 0) return [];
+      if (value === undefined || value === '' || placeholderNames(value).length > 0) return [];
       const path = `${credentialPath(authentication, index)}.${field}`;
       return [{ index, field, path, name: sealedName(authentication, one, field), value }];
     }),

@@ -127,9 +127,15 @@ function pairProblems({ token, user, password }: Authentication): Problem[] {
   if (token !== undefined && (user !== undefined || password !== undefined))
     return [{ path: 'token', message: 'not together with user and password; leave one of the two out' }];
   if (user === undefined && password !== undefined)
-    return [{ path: 'user', message: 'is missing beside password; "" is not allowed, so name the user' }];
-  return user !== undefined && password === undefined
-    ? [{ path: 'password', message: 'is missing beside user; store it, normally as "{{NAME}}"' }]
+    return [
+      { path: 'user', message: 'is missing beside password; name the user, or write "" where the API wants none' },
+    ];
+  if (user !== undefined && password === undefined)
+    return [
+      { path: 'password', message: 'is missing beside user; store it, normally as "{{NAME}}", or write "" for none' },
+    ];
+  return user === '' && password === ''
+    ? [{ path: 'password', message: 'is empty as user is; store a credential in one of the two' }]
     : [];
 }
 

@@ -39,7 +39,7 @@ function tokenOf(call: CredentialUse, one: Authentication, { token, secret }: So
   const user = storedText(server, one, 'user', secret);
   const password = storedText(server, one, 'password', secret);
   const pair = basicPair(user, password);
-  sensitive.push(password, pair);
+  sensitive.push(...[password, pair].filter((text) => text !== ''));
   return pair;
 }
 
