@@ -10,9 +10,12 @@ export type BodyField = { name: string; value: string; isFile: boolean };
 
 /** A body like that of a request, with the types of its values. */
 export function bodyOfRequest(body: RequestBody): ApiBody {
-  const schema = 'fields' in body ? schemaOfFields(body.fields) : schemaOfBody(body.text);
-  const isJson = 'text' in body && isFields(schema) && schema.type !== 'string';
-  const mediaType = isJson && !/json/i.test(body.mediaType) ? 'application/json' : body.mediaType;
+  const read = 'fields' in body ? schemaOfFields(body.fields) : schemaOfBody(body.text);
+  const isJson = /json/i.test(body.mediaType);
+  const isText = read === undefined || (!isJson && isFields(read) && read.type === 'string');
+  const given = 'fields' in body || isText === !isJson;
+  const mediaType = given ? body.mediaType : isText ? 'text/plain' : 'application/json';
+  const schema = read ?? { type: 'string' };
   return { required: true, description: '', contents: [{ mediaType, schema, encodings: new Map() }] };
 }
 
@@ -24,8 +27,8 @@ function schemaOfFields(fields: readonly BodyField[]): object {
   return { type: 'object', properties: Object.fromEntries(properties) };
 }
 
-/** Variables of collections are no JSON: `{"id": {{id}}}`. */
-function schemaOfBody(text: string): object {
+/** Undefined when it is no JSON. Variables of collections are none: `{"id": {{id}}}`. */
+function schemaOfBody(text: string): object | undefined {
   for (const candidate of [text, text.replaceAll(/(?<!")\{\{[\w.-]+\}\}(?!")/g, 'null')]) {
     try {
       return schemaOfValue(JSON.parse(candidate), '', 0);
@@ -33,7 +36,7 @@ function schemaOfBody(text: string): object {
       // Not JSON, so it is sent as the text that it is.
     }
   }
-  return { type: 'string' };
+  return undefined;
 }
 
 const deepest = 6;

@@ -93,7 +93,14 @@ function jsonBody(body: ApiBody, content: ApiContent, making: Making): BodyParts
     return { arguments: [], ...type };
   const whole = maker.inner(content.schema, []);
   const isRequired = body.required || asTexts(schema.required).length > 0;
-  return { ...wholeBody(body, whole, isRequired, making), ...type };
+  // A text would be sent as it is where no header says that it is JSON.
+  const said = mayBeText(whole) ? { contentType: concrete(content.mediaType, 'application/json') } : type;
+  return { ...wholeBody(body, whole, isRequired, making), ...said };
+}
+
+function mayBeText({ type, anyOf }: MadeArgument['schema']): boolean {
+  if (type === undefined && Array.isArray(anyOf)) return anyOf.some(mayBeText);
+  return type === undefined || [type].flat().includes('string');
 }
 
 function isFlat(schema: JsonFields, count: number): boolean {

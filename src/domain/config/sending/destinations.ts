@@ -21,7 +21,7 @@ export function encodingOf(contentType: string): Encoding | undefined {
   const type = mediaTypeOf(contentType);
   if (type === 'application/x-www-form-urlencoded') return 'form';
   if (type === 'multipart/form-data') return 'multipart';
-  return type === 'application/json' || type.endsWith('+json') ? 'json' : undefined;
+  return /[/+]json$/.test(type) ? 'json' : undefined;
 }
 
 /** The fields of a tool that decide about its body. */

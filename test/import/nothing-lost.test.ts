@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { openApi } from '../support/import/plan-of.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const responses = { 200: { description: 'ok' } };
+
+/** A document with one operation that takes a body of this schema. */
+const withBody = (schema: unknown, mediaType = 'application/json', required = true) =>
+  openApi({
+    '/things': {
+      post: {
+        operationId: 'send',
+        summary: 'Send something to the API',
+        requestBody: { required, content: { [mediaType]: { schema } } },
+        responses,
+      },
+    },
+  });
+
+describe('what an imported tool sends', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let count = 0;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  /** The request of the first tool of a document. */
+  async function sentBy(document: Json | string, args: Json) {
+    const slug = `lost-${++count}`;
+    const text = typeof document === 'string' ? document : JSON.stringify(document);
+    const body = { mode: 'create', document: text, include: ['*'], server: upstream.url, slug };
+    const made = await toolhost.rest('POST', '/import', { body });
+    assert.equal(made.status, 200, made.text.slice(0, 500));
+    const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as {
+      config: { tools: { name: string }[] };
+    };
+    upstream.take();
+    const result = await toolhost.callTool(slug, 'caller-token', config.tools[0]?.name ?? '', args);
+    const [sent] = upstream.take();
+    return sent ?? assert.fail(JSON.stringify(result.content));
+  }
+
+  it('[imp 2] a JSON body that is a text is sent as JSON, with a type that says so', async () => {
+    const cases: [unknown, string][] = [
+      [{ type: 'string' }, 'application/json'],
+      [{ type: 'string' }, 'text/json'],
+      [{ type: ['string', 'null'] }, 'application/merge-patch+json'],
+      [{ anyOf: [{ type: 'string' }, { type: 'object', properties: { a: { type: 'string' } } }] }, 'application/json'],
+      [{}, '*/*'],
+    ];
+    for (const [schema, mediaType] of cases) {
+      const sent = await sentBy(withBody(schema, mediaType), { body: 'hello' });
+      const expected = mediaType === '*/*' ? 'application/json' : mediaType;
+      assert.deepEqual([sent.body.toString(), sent.headers['content-type']], ['"hello"', expected], mediaType);
+    }
+    const collection = {
+      info: { name: 'Echo' },
+      item: [
+        {
+          name: 'Say',
+          request: { method: 'POST', url: 'https://a.example.com/say', body: { mode: 'raw', raw: '<a/>' } },
+        },
+      ],
+    };
+    const sent = await sentBy(collection, { body: '<b/>' });
+    assert.deepEqual([sent.body.toString(), sent.headers['content-type']], ['<b/>', 'text/plain']);
+  });
+});
