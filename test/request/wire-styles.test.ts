@@ -376,11 +376,22 @@ describe('how arguments reach the upstream', () => {
   it('[conf 1] a JSON Schema without these keywords is listed as it was written', async () => {
     const schema = {
       type: 'object',
-      properties: { a: { type: 'string', in: 'query' }, b: { $ref: '#/$defs/b' } },
+      properties: { a: { type: 'string' }, b: { $ref: '#/$defs/b' } },
       required: ['a'],
       $defs: { b: { type: 'integer' } },
     };
     assert.deepEqual(await listed(schema), schema);
+  });
+
+  it('[conf 1] no keyword of ours is listed, and below an argument none is stored', async () => {
+    const a = { type: 'string' };
+    const own = { in: 'query', wire_name: 'b', style: 'json' };
+    const shown = { type: 'object', properties: { a }, required: ['a'], additionalProperties: false };
+    assert.deepEqual(await listed({ ...shown, properties: { a: { ...a, in: 'query' } } }), shown);
+    assert.deepEqual(await listed({ ...shown, properties: { a: { ...a, ...own } } }), shown);
+    assert.deepEqual(await listed({ a: { ...a, ...own } }), shown);
+    const inside = { type: 'object', properties: { a: { type: 'object', properties: { b: { in: 'query' } } } } };
+    assert.match(String(await problems({ input_schema: inside })), /b\.in: this keyword is not supported/);
   });
 
   it('[conf 1] keywords of the wrong form are problems in both forms of a schema', async () => {

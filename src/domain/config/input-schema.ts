@@ -6,11 +6,12 @@ import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema, depthProblem } from '../schema/schema-rules.ts';
 import { type Argument, type ArgumentLocation, argumentLocations } from './sending/argument.ts';
 import {
+  hasOwnKeyword,
   hasWireKeyword,
   type WireFields,
   wireFields,
   wireKeywords,
-  withoutWireKeywords,
+  withoutOwnKeywords,
 } from './sending/wire-fields.ts';
 
 /** The `input_schema` of a tool: a flat map of argument name to field definition, or a JSON Schema object. */
@@ -227,8 +228,8 @@ export function toJsonSchema(schema: InputSchema): JsonSchema {
   const required = given.filter((argument) => argument.required && argument.fallback === undefined);
   const properties = Object.fromEntries(
     given.map(({ name }) => {
-      const { optional: _optional, in: _in, ...rest } = schema[name] as Field;
-      return [name, hasWireKeyword(rest) ? withoutWireKeywords(rest) : rest];
+      const { optional: _optional, ...rest } = schema[name] as Field;
+      return [name, hasOwnKeyword(rest) ? withoutOwnKeywords(rest) : rest];
     }),
   );
   return {
@@ -242,7 +243,7 @@ export function toJsonSchema(schema: InputSchema): JsonSchema {
 /** A schema without any of those keywords stays the same object. */
 function shownJsonSchema(schema: InputSchema): JsonSchema {
   const properties = Object.entries(propertiesOf(schema));
-  if (!properties.some(([, definition]) => hasWireKeyword(definition))) return schema as JsonSchema;
+  if (!properties.some(([, definition]) => hasOwnKeyword(definition))) return schema as JsonSchema;
   const isGiven = (definition: unknown) => !hasWireKeyword(definition) || definition.value === undefined;
   const given = properties.filter(([, definition]) => isGiven(definition));
   const names = new Set(given.map(([name]) => name));
@@ -254,7 +255,7 @@ function shownJsonSchema(schema: InputSchema): JsonSchema {
     properties: Object.fromEntries(
       given.map(([name, definition]) => [
         name,
-        hasWireKeyword(definition) ? withoutWireKeywords(definition) : definition,
+        hasOwnKeyword(definition) ? withoutOwnKeywords(definition) : definition,
       ]),
     ),
     ...(required && { required: required.filter(isKnown) }),

@@ -64,7 +64,7 @@ const forms = new Map<string, Form>(
       ],
       [['$schema'], (value) => value === dialect, `"${dialect}", or leave it out`],
       [['pattern'], (v) => typeof v === 'string' && !('fault' in parsePattern(v)), 'a regular expression'],
-      [['const', 'default', 'in', 'x-mcp-header'], () => true, ''],
+      [['const', 'default', 'x-mcp-header'], () => true, ''],
     ] as [readonly string[], Form['fits'], string][]
   ).flatMap(([keywords, fits, allowed]) => keywords.map((keyword): [string, Form] => [keyword, { fits, allowed }])),
 );

@@ -2,6 +2,8 @@ import type { ImportedTool } from '../../../src/import/tools/made-tool.ts';
 import type { Json } from '../toolhost/toolhost.ts';
 
 const portable = /^[a-zA-Z0-9_.-]{1,64}$/;
+/** Keywords of a configuration that are no JSON Schema. */
+const ownKeywords = ['in', 'optional', 'wire_name', 'style', 'value', 'allow_slashes', 'content', 'file_name'];
 const combinators = ['anyOf', 'oneOf', 'allOf', 'not', 'enum'];
 
 /** Why a client would refuse a tool: one such tool can end the whole session. Empty when none would. */
@@ -19,6 +21,7 @@ function refusalsIn(schema: unknown, found: string[], depth: number): void {
   if (typeof schema !== 'object' || schema === null) return;
   const { properties, items, anyOf, additionalProperties, type, $ref, description } = schema as Json;
   if ($ref !== undefined) found.push('$ref');
+  for (const keyword of ownKeywords) if (keyword in schema) found.push(`the keyword ${keyword}`);
   if (depth > 12) found.push('too deep');
   if ([type].flat().includes('array') && items === undefined) found.push('an array without items');
   if (typeof description === 'string' && /[\p{Cc}\p{Cf}]/u.test(description)) found.push('invisible characters');

@@ -63,6 +63,8 @@ export const wireKeywords = {
 };
 
 const wireKeywordNames = Object.keys(wireKeywords) as (keyof typeof wireKeywords)[];
+/** All keywords of an argument that are ours, and that agents do not see. */
+const ownKeywords = ['in', ...wireKeywordNames];
 export const wireFields = z.object(wireKeywords);
 export type WireFields = z.infer<typeof wireFields>;
 
@@ -70,17 +72,26 @@ type Definition = { readonly [keyword: string]: unknown };
 
 /** Whether a definition of an argument has any of these keywords. */
 export function hasWireKeyword(definition: unknown): definition is Definition {
+  return hasAny(definition, wireKeywordNames);
+}
+
+/** Whether a definition of an argument has any keyword that agents do not see. */
+export function hasOwnKeyword(definition: unknown): definition is Definition {
+  return hasAny(definition, ownKeywords);
+}
+
+function hasAny(definition: unknown, keywords: readonly string[]): boolean {
   return (
     typeof definition === 'object' &&
     definition !== null &&
-    wireKeywordNames.some((keyword) => Object.hasOwn(definition, keyword))
+    keywords.some((keyword) => Object.hasOwn(definition, keyword))
   );
 }
 
 /** A definition with such keywords as agents see it. */
-export function withoutWireKeywords(definition: Definition): { [keyword: string]: unknown } {
+export function withoutOwnKeywords(definition: Definition): { [keyword: string]: unknown } {
   const shown: { [keyword: string]: unknown } = { ...definition };
-  for (const keyword of ['in', ...wireKeywordNames]) delete shown[keyword];
+  for (const keyword of ownKeywords) delete shown[keyword];
   return definition.content === 'base64' ? { ...shown, description: describedFile(definition.description) } : shown;
 }
 
