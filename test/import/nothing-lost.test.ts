@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { openApi } from '../support/import/plan-of.ts';
+import { configOf, openApi, planOf } from '../support/import/plan-of.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -18,6 +18,45 @@ const withBody = (schema: unknown, mediaType = 'application/json', required = tr
       },
     },
   });
+
+const key = {
+  components: { securitySchemes: { k: { type: 'apiKey', in: 'query', name: 'api_key' } } },
+  security: [{ k: [] }],
+};
+
+/** Names of the arguments of each tool of a document. */
+function argumentsIn(document: Json | string): string[][] {
+  return configOf(planOf(document)).tools.map(({ input_schema: schema }) =>
+    Object.keys((schema.type === 'object' ? schema.properties : schema) as Json),
+  );
+}
+
+describe('an imported tool', () => {
+  it('[imp 2] takes a token as an argument, unless it is the parameter of the credential or one of most operations', () => {
+    const form = (properties: Json) => ({
+      requestBody: { content: { 'application/x-www-form-urlencoded': { schema: { type: 'object', properties } } } },
+      responses,
+    });
+    const revoked = { type: 'string', description: 'The access token to revoke' };
+    const tracker = { type: 'string', description: 'The authentication token' };
+    const query = (name: string) => ({
+      parameters: [{ name, in: 'query', schema: revoked, description: 'Access token of a device' }],
+      responses,
+    });
+    const paths = {
+      '/revoke': { post: form({ client_id: { type: 'string' }, token: revoked, api_key: revoked }) },
+      '/tracker': { put: form({ token: tracker, subdomain: { type: 'string' } }) },
+      '/devices': { get: query('token') },
+      '/keys': { get: query('api_key') },
+    };
+    const expected = [['client_id', 'token'], ['token', 'subdomain'], ['token'], []];
+    assert.deepEqual(argumentsIn(openApi(paths, key)), expected);
+    const oauth = { type: 'http', scheme: 'bearer' };
+    const listed = { '/a': { get: query('token') }, '/b': { get: query('token') }, '/c': { get: query('token') } };
+    const fields = { components: { securitySchemes: { oauth } }, security: [{ oauth: [] }] };
+    assert.deepEqual(argumentsIn(openApi(listed, fields)), [[], [], []]);
+  });
+});
 
 describe('what an imported tool sends', () => {
   let upstream: RecordingUpstream;

@@ -46,7 +46,7 @@ export function chooseCredential(
   const scopes = scopesOf(operations, chosen);
   return {
     fields: authenticationOf(schemes, { scopes, answers, description, urlProblem, taken }),
-    names: namesOf(schemes),
+    names: namesOf(schemes, description.operations),
     missingFor: (operation) =>
       elsewhere(operation, schemes, description, choices) ??
       (isByHand ? undefined : missing(operation, chosen, description.schemes)),
@@ -176,15 +176,37 @@ function handMade(given: string | undefined, { format, servers }: ApiDescription
   return [{ ...base, ...urls, name: parameter, kind: 'key', in: kind, parameter }];
 }
 
-function namesOf(schemes: readonly ApiScheme[]): CredentialNames {
+function namesOf(schemes: readonly ApiScheme[], operations: readonly ApiOperation[]): CredentialNames {
   const keysIn = (location: string) =>
     schemes.flatMap((scheme) => (scheme.in === location && scheme.parameter !== undefined ? [scheme.parameter] : []));
   return {
     headers: new Set(keysIn('header').map(foldedHeader)),
     query: ownedNames(keysIn('query')),
     isAws: schemes.some(({ kind }) => kind === 'aws'),
-    isDescribed: schemes.length > 0,
+    listed: schemes.length > 0 ? listedIn(operations) : new Set(),
   };
+}
+
+const fewest = 3;
+
+/**
+ * Parameters that are called and described like a credential. One that most operations have is the credential of the
+ * server, as `token` is at Slack; any other one is an argument, as the token is that an operation revokes.
+ */
+function listedIn(operations: readonly ApiOperation[]): Set<string> {
+  const counts = new Map<string, number>();
+  for (const { inputs } of operations) {
+    const listed = inputs.filter(
+      ({ name, location, description }) =>
+        (location === 'header' || location === 'query') &&
+        /^(?:x-)?(?:token|api[-_]?key|access[-_]?token|auth[-_]?token)$/i.test(name) &&
+        /\b(?:auth\w*|access|bearer)[ _-]token|api[ _-]?key|\bauthori[sz]ation\b|your token/i.test(description),
+    );
+    for (const name of new Set(listed.map((input) => input.name.toLowerCase())))
+      counts.set(name, (counts.get(name) ?? 0) + 1);
+  }
+  const isOfMost = (count: number) => count >= fewest && count * 2 > operations.length;
+  return new Set([...counts].flatMap(([name, count]) => (isOfMost(count) ? [name] : [])));
 }
 
 const scopePattern = /^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/;

@@ -157,8 +157,7 @@ function formBody(content: ApiContent, kind: 'form' | 'multipart', making: Makin
   const fields = new Map([schema, ...alternatives].flatMap(({ properties }) => entriesOf(properties)));
   const required = new Set(asTexts(schema.required));
   const all = [...fields].filter(([name, property]) => {
-    const { readOnly, description } = maker.flat(property).schema;
-    if (!isListedCredential(name, asText(description), making.credential)) return readOnly !== true;
+    if (!isListedCredential(name, making.credential)) return maker.flat(property).schema.readOnly !== true;
     report.repairs.add(`the credential ${short(name)} is listed as a parameter`);
     return false;
   });

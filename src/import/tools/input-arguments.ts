@@ -12,8 +12,8 @@ export type CredentialNames = {
   headers: ReadonlySet<string>;
   query: OwnedNames;
   isAws: boolean;
-  /** Whether the server has a credential at all. */
-  isDescribed: boolean;
+  /** Names in lower case of parameters that most operations have for the credential, beside what the security says. */
+  listed: ReadonlySet<string>;
 };
 
 export type Making = {
@@ -108,19 +108,17 @@ function isStructured({ schema }: ApiInput, { maker }: Making): boolean {
 /** Longest name on the wire. */
 const longestName = 200;
 
-function isCredential({ name, location, description }: ApiInput, credential: CredentialNames): boolean {
+function isCredential({ name, location }: ApiInput, credential: CredentialNames): boolean {
   const isSigned = credential.isAws && /^x-amz-(?!target$)/i.test(name);
   if (location !== 'header' && location !== 'query') return false;
-  if (isSigned || isListedCredential(name, description, credential)) return true;
+  if (isSigned || credential.listed.has(name.toLowerCase())) return true;
   if (location === 'query') return isReadAs(name, credential.query);
   return credential.headers.has(foldedHeader(name)) || foldedHeader(name) === 'authorization';
 }
 
-/** Whether a parameter or a field of a form holds the credential that the security of the API describes already. */
-export function isListedCredential(name: string, description: string, { isDescribed }: CredentialNames): boolean {
-  if (!isDescribed || !/^(?:x-)?(?:token|api[-_]?key|access[-_]?token|auth[-_]?token|authorization)$/i.test(name))
-    return false;
-  return /\b(?:auth\w*|access|bearer)[ _-]token|api[ _-]?key|\bauthori[sz]ation\b|your token/i.test(description);
+/** Whether a parameter or a field of a form holds the credential: it has the name of a parameter that holds it. */
+export function isListedCredential(name: string, { headers, query, listed }: CredentialNames): boolean {
+  return listed.has(name.toLowerCase()) || isReadAs(name, query) || headers.has(foldedHeader(name));
 }
 
 /** Headers of the body, of the answer and of HTTP itself are set by the service (OpenAPI 3.1, 4.8.12). */
