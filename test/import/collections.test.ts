@@ -49,6 +49,43 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
     assert.deepEqual(tools[2]?.inputs, ['q', 'page']);
   });
 
+  it('[imp 1] "Copy as cURL (cmd)" of Windows, as browsers write it today and wrote it before', () => {
+    const today = String.raw`curl ^"https://shop.example.com/orders?status=open^&limit=20^&q=a^%^20b^" ^
+  -H ^"Accept: application/json^" ^
+  -H ^"Authorization: Bearer xyz^" &
+curl --request PUT ^"https://shop.example.com/notes^" ^
+  -H ^"Content-Type: application/json^" ^
+  --data-raw ^"^{^\^"text^\^":^\^"5 ^$ ^& ^^ more^\^",^\^"path^\^":^\^"a^\^\b^\^"^}^"`;
+    const before = String.raw`curl "https://shop.example.com/orders?status=open&limit=20&q=a%20b" ^
+  -H "Authorization: Bearer xyz" --compressed
+curl -X PUT "https://shop.example.com/notes" -H "Content-Type: application/json" ^
+  --data-raw "{\"text\":\"5 $\",\"path\":\"a\\b\"}"`;
+    for (const text of [today, today.replaceAll('\n', '\r\n'), before]) {
+      const plan = planOf(text, { include: ['*'], answers: { credential: 'none' } });
+      const [first, second] = plan.all.map(({ operation }) => operation);
+      assert.equal(`${first?.method} ${first?.path}`, 'GET /orders');
+      assert.deepEqual(
+        first?.inputs.map(({ name, schema }) => [name, (schema as { example: unknown }).example]),
+        [
+          ['status', 'open'],
+          ['limit', 20],
+          ['q', 'a b'],
+        ],
+      );
+      assert.deepEqual([...(first?.security[0]?.keys() ?? [])], ['bearer']);
+      assert.equal(`${second?.method} ${second?.path}`, 'PUT /notes');
+      const text5 = { type: 'string', example: text === before ? '5 $' : '5 $ & ^ more' };
+      assert.deepEqual(second?.body?.contents[0]?.schema, {
+        type: 'object',
+        properties: {
+          text: text5,
+          path: { type: 'string', example: 'a\\b' },
+        },
+      });
+      assert.doesNotMatch(JSON.stringify(plan), /xyz/);
+    }
+  });
+
   it('[imp 1] a Postman collection: folders, variables, inherited credentials and every kind of body', () => {
     const collection = {
       info: { name: 'Shop', schema: 'https://schema.getpostman.com/json/collection/v2.1.0/collection.json' },

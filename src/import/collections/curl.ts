@@ -1,6 +1,7 @@
 import type { ApiDescription } from '../model.ts';
 import { type DescribedRequest, describeRequests } from './described-requests.ts';
 import type { BodyField, RequestBody } from './request-bodies.ts';
+import { isOfWindows, windowsCommands } from './windows-commands.ts';
 
 /** Whether a text begins with a curl command, perhaps behind comments, a prompt or what a script does before. */
 export function isCurl(text: string): boolean {
@@ -15,7 +16,8 @@ export function isCurl(text: string): boolean {
 
 /** Reads one or several curl commands. */
 export function readCurl(text: string): ApiDescription {
-  const commands = shellCommands(text).filter(([program]) => /(?:^|\/)curl(?:\.exe)?$/.test(program ?? ''));
+  const all = isOfWindows(text) ? windowsCommands(text) : shellCommands(text);
+  const commands = all.filter(([program]) => /(?:^|\/)curl(?:\.exe)?$/.test(program ?? ''));
   const requests = commands.flatMap((words, index) => requestOf(words.slice(1), index));
   return describeRequests(requests, { format: 'curl', version: '', title: titleOf(requests), description: '' });
 }
@@ -157,10 +159,9 @@ function shellCommands(text: string): string[][] {
     if (quoted) {
       word = (word ?? '') + quoted.value;
       at = quoted.end;
-    } else if (character === '\\' || character === '^') {
+    } else if (character === '\\') {
       const next = /^\r?\n/.exec(text.slice(at + 1, at + 3))?.[0];
       if (next !== undefined) at += next.length;
-      else if (character === '^') word = `${word ?? ''}^`;
       else word = (word ?? '') + (text[++at] ?? '');
     } else if (/[\n;|&]/.test(character) && (word === undefined || character !== '&' || /\s/.test(text[at + 1] ?? ' ')))
       endCommand();
