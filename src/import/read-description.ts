@@ -38,10 +38,13 @@ function whyNone({ findings }: ApiDescription): string {
 
 function readAny(text: string): ApiDescription {
   if (isCurl(text)) return readCurl(text);
-  const value = parseDocument(text);
-  if (isPostman(value)) return readPostman(value);
-  if (isHar(value)) return readHar(value);
-  if (isOpenApi(value)) return readOpenApi(value);
+  const { value, findings } = parseDocument(text);
+  const description = isPostman(value)
+    ? readPostman(value)
+    : isHar(value)
+      ? readHar(value)
+      : isOpenApi(value) && readOpenApi(value);
+  if (description) return { ...description, findings: [...findings, ...description.findings] };
   throw invalid([
     {
       path: 'document',

@@ -32,6 +32,35 @@ function argumentsIn(document: Json | string): string[][] {
 }
 
 describe('an imported tool', () => {
+  it('[imp 3] has each operation of a path that is written twice, and the plan says what is gone', () => {
+    const yaml = `openapi: 3.0.3
+info: { title: Twice, version: "1" }
+servers: [{ url: https://twice.example.com }]
+paths:
+  /a:
+    get: { operationId: readA, summary: Read a, responses: { "200": { description: ok } } }
+  /b:
+    get: { operationId: readB, summary: Read b, responses: { "200": { description: ok } } }
+  /a:
+    post: { operationId: writeA, summary: Write a, responses: { "200": { description: ok } } }
+    post: { operationId: addA, summary: Add an a, responses: { "200": { description: ok } } }
+`;
+    const plan = planOf(yaml);
+    assert.deepEqual(
+      plan.all.map(({ name }) => name),
+      ['read_a', 'add_a', 'read_b'],
+    );
+    assert.deepEqual(plan.findings, [
+      { at: 'paths./a', message: 'is written twice; what both say is joined' },
+      { at: 'post', message: 'is written twice; the last one counts' },
+    ]);
+    const twice = JSON.stringify(openApi({ '/a': { get: { responses } }, '/b': { get: { responses } } }));
+    assert.deepEqual(planOf(twice).findings, []);
+    assert.deepEqual(planOf(twice.replace('"/b"', '"/a"')).findings, [
+      { at: 'document', message: 'a name is written twice in one object, such as a path; the last one counts' },
+    ]);
+  });
+
   it('[imp 2] takes a token as an argument, unless it is the parameter of the credential or one of most operations', () => {
     const form = (properties: Json) => ({
       requestBody: { content: { 'application/x-www-form-urlencoded': { schema: { type: 'object', properties } } } },

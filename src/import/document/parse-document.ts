@@ -1,6 +1,18 @@
-import { type DocumentOptions, type ParseOptions, parseDocument as parseYaml, type SchemaOptions } from 'yaml';
+import {
+  type Document,
+  type DocumentOptions,
+  isMap,
+  isScalar,
+  type Pair,
+  type ParseOptions,
+  parseDocument as parseYaml,
+  type SchemaOptions,
+  visit,
+  type YAMLMap,
+} from 'yaml';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { invalid } from '../../errors.ts';
+import type { Finding } from '../model.ts';
 
 /** Bounds of a document. YAML takes about ten times the work of JSON. Nothing real is nested deeper than 60 levels. */
 export const documentLimits = {
@@ -11,11 +23,14 @@ export const documentLimits = {
   aliases: 10_000,
 } as const;
 
+/** The value of a document, and the names that it has twice in one object. */
+type Parsed = { value: unknown; findings: Finding[] };
+
 /**
  * The value of a JSON or YAML document.
  * @throws AppError invalid when it is neither, or larger or deeper than allowed
  */
-export function parseDocument(text: string): unknown {
+export function parseDocument(text: string): Parsed {
   const trimmed = text.replace(/^\ufeff/, '').trimStart();
   if (trimmed === '') throw refused('the document is empty; allowed: an API description, a collection or a command');
   if (/^<(?:!doctype|html|\?xml)/i.test(trimmed)) {
@@ -25,7 +40,7 @@ export function parseDocument(text: string): unknown {
 }
 
 /** Undefined when it is not JSON; YAML also begins with a brace at times. */
-function parseJsonText(text: string): unknown {
+function parseJsonText(text: string): Parsed | undefined {
   const bytes = Buffer.from(text);
   if (bytes.length > documentLimits.jsonBytes) throw tooLarge(bytes.length, documentLimits.jsonBytes);
   const scan = scanJson(bytes, documentLimits.depth);
@@ -34,7 +49,22 @@ function parseJsonText(text: string): unknown {
   if (scan.elements > documentLimits.elements) {
     throw refused(`found more than ${documentLimits.elements} values; import a part of the document`);
   }
-  return JSON.parse(text) as unknown;
+  const value = JSON.parse(text) as unknown;
+  const message = 'a name is written twice in one object, such as a path; the last one counts';
+  return { value, findings: scan.names > namesIn(value) ? [{ at: 'document', message }] : [] };
+}
+
+/** How many names the objects of a JSON value have. */
+function namesIn(value: unknown): number {
+  let count = 0;
+  const waiting = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    if (typeof next !== 'object' || next === null) continue;
+    if (!Array.isArray(next)) count += Object.keys(next).length;
+    for (const inner of Object.values(next)) waiting.push(inner);
+  }
+  return count;
 }
 
 /** Dates and bytes of YAML 1.1, which JSON does not have, stay the texts that they are. */
@@ -48,15 +78,17 @@ const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
   customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || !notJson.has(tag.tag)),
 };
 
-function parseYamlText(text: string): unknown {
+function parseYamlText(text: string): Parsed {
   if (text.length > documentLimits.yamlBytes) throw tooLarge(text.length, documentLimits.yamlBytes);
   refuseDeepBrackets(text);
   let value: unknown;
+  let findings: Finding[];
   try {
     const document = parseYaml(text, yamlOptions);
     const [fault] = document.errors;
     if (fault && /call stack/.test(fault.message)) throw tooDeep();
     if (fault) throw refused(`not JSON and not YAML: ${firstLine(fault.message)}`);
+    findings = joinedRepeats(document);
     value = document.toJS({ maxAliasCount: documentLimits.aliases });
   } catch (error) {
     if (error instanceof ReferenceError) throw refused('its YAML aliases repeat too much; write them out');
@@ -64,7 +96,30 @@ function parseYamlText(text: string): unknown {
     throw error;
   }
   if (heightOf(value, documentLimits.depth, new Map()) > documentLimits.depth) throw tooDeep();
-  return value;
+  return { value, findings };
+}
+
+/** Joins paths that are written twice, each with some of their operations. Of other names the last one counts. */
+function joinedRepeats(document: Document): Finding[] {
+  const findings: Finding[] = [];
+  visit(document, {
+    Map(_, map: YAMLMap) {
+      const byName = new Map<string, Pair>();
+      map.items = map.items.filter((pair) => {
+        const name = isScalar(pair.key) ? String(pair.key.value) : undefined;
+        const before = name === undefined || name === '<<' ? undefined : byName.get(name);
+        if (name !== undefined && !before) byName.set(name, pair);
+        if (name === undefined || !before) return true;
+        const isPath = name.startsWith('/') && isMap(before.value) && isMap(pair.value);
+        const message = `is written twice; ${isPath ? 'what both say is joined' : 'the last one counts'}`;
+        findings.push({ at: isPath ? `paths.${name}` : name, message });
+        if (isPath) (before.value as YAMLMap).items.push(...(pair.value as YAMLMap).items);
+        else before.value = pair.value;
+        return false;
+      });
+    },
+  });
+  return findings;
 }
 
 /** Levels of a value, of which each is measured once however many aliases refer to it. Beyond `most` it is infinite. */
