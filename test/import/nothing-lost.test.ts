@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { configOf, openApi, planOf } from '../support/import/plan-of.ts';
+import { configOf, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -140,5 +140,35 @@ describe('what an imported tool sends', () => {
     };
     const sent = await sentBy(collection, { body: '<b/>' });
     assert.deepEqual([sent.body.toString(), sent.headers['content-type']], ['<b/>', 'text/plain']);
+  });
+
+  it('[imp 2] a body that the description leaves open is an argument, also one that is a file, and never dropped', async () => {
+    const open = { type: 'object', description: 'Depends on the workflow', properties: {} };
+    for (const schema of [open, { ...open, required: ['state'] }, { type: 'object' }, {}]) {
+      const { body } = await sentBy(withBody(schema), { body: { state: 'done' } });
+      assert.deepEqual(JSON.parse(body.toString()), { state: 'done' }, JSON.stringify(schema));
+    }
+    for (const schema of [
+      { type: 'object', additionalProperties: false },
+      { type: 'object', properties: { id: { type: 'string', readOnly: true } } },
+    ])
+      assert.equal((await sentBy(withBody(schema), {})).body.toString(), '{}');
+    const form = 'application/x-www-form-urlencoded';
+    for (const schema of [open, {}, { type: 'object', additionalProperties: { type: 'string' } }]) {
+      const { body } = await sentBy(withBody(schema, form), { fields: { a: 'b c', d: 1 } });
+      assert.equal(body.toString(), 'a=b%20c&d=1', JSON.stringify(schema));
+    }
+    const some = { type: 'object', properties: { a: { type: 'string' } }, additionalProperties: true };
+    assert.equal((await sentBy(withBody(some, form), { a: 'b', fields: { c: 'd' } })).body.toString(), 'a=b&c=d');
+    const file = { type: 'string', format: 'binary' };
+    for (const [schema, given] of [
+      [file, 'aGVsbG8='],
+      [{ type: 'array', items: file }, ['aGVsbG8=']],
+    ]) {
+      const { body } = await sentBy(withBody(schema, 'multipart/form-data'), { file: given, file_name: 'a.txt' });
+      assert.match(body.toString(), /name="file"; filename="a\.txt"[\s\S]*\r\n\r\nhello\r\n/);
+    }
+    const untyped = { '/a': { post: { requestBody: { required: true }, responses } } };
+    assert.deepEqual(outcomesOf(openApi(untyped)), ['POST /a: skipped; a body of no type']);
   });
 });

@@ -16,6 +16,7 @@ const nothing: BodyParts = { arguments: [] };
 
 export function bodyArguments(operation: ApiOperation, making: Making): BodyParts {
   const all = operation.body?.contents ?? [];
+  if (operation.body && all.length === 0) making.report.lose('a body of no type', operation.body.required);
   const content = preferred(all.filter(({ mediaType }) => isSendable(mediaType)));
   if (!content && all[0])
     making.report.lose(`the body of type ${short(all[0].mediaType)}`, operation.body?.required === true);
@@ -31,7 +32,7 @@ export function bodyArguments(operation: ApiOperation, making: Making): BodyPart
     return nothing;
   }
   if (kind === 'json') return jsonBody(operation.body, content, making);
-  if (kind === 'form' || kind === 'multipart') return formBody(content, kind, making);
+  if (kind === 'form' || kind === 'multipart') return formBody(operation.body, content, kind, making);
   return rawBody(operation.body, content, kind, making);
 }
 
@@ -89,8 +90,7 @@ function jsonBody(body: ApiBody, content: ApiContent, making: Making): BodyParts
     const made = fields.map(([name, property]) => fieldArgument({ name, property, trail }, required.has(name), making));
     return { arguments: made, ...type };
   }
-  if (isFields(schema.properties) && fields.length === 0 && !schema.additionalProperties && !hasAlternatives(schema))
-    return { arguments: [], ...type };
+  if (isClosed(schema) && fields.length === 0) return body.required ? emptyObject(making, type) : nothing;
   const whole = maker.inner(content.schema, []);
   const isRequired = body.required || asTexts(schema.required).length > 0;
   // A text would be sent as it is where no header says that it is JSON.
@@ -103,10 +103,27 @@ function mayBeText({ type, anyOf }: MadeArgument['schema']): boolean {
   return type === undefined || [type].flat().includes('string');
 }
 
-function isFlat(schema: JsonFields, count: number): boolean {
+/** Whether a schema allows no properties but those that it lists, at least by what they are: all of them read-only. */
+function isClosed(schema: JsonFields): boolean {
   const { additionalProperties: other } = schema;
-  const isOpen = other === true || (isFields(other) && Object.keys(other).length > 0);
-  return count > 0 && count <= mostFlat && !isOpen && !hasAlternatives(schema) && schema.nullable !== true;
+  return !hasAlternatives(schema) && (other === false || (!other && entriesOf(schema.properties).length > 0));
+}
+
+/** A required body that can only be `{}` is a constant. */
+function emptyObject({ names }: Making, type: { contentType?: string }): BodyParts {
+  const name = names.take('body');
+  const schema = { type: 'object' };
+  const wire = { value: {} };
+  return { arguments: [{ name, wireName: name, location: 'body', required: true, schema, wire }], body: name, ...type };
+}
+
+function isFlat(schema: JsonFields, count: number): boolean {
+  return count > 0 && count <= mostFlat && !isOpen(schema) && !hasAlternatives(schema) && schema.nullable !== true;
+}
+
+/** Whether a schema says that it allows properties beside those that it lists. */
+function isOpen({ additionalProperties: other }: JsonFields): boolean {
+  return other === true || (isFields(other) && Object.keys(other).length > 0);
 }
 
 function hasAlternatives(schema: JsonFields): boolean {
@@ -147,9 +164,14 @@ function wholeBody(body: ApiBody, schema: MadeArgument['schema'], required: bool
 /** Most fields of a form, because a tool has at most 100 arguments. */
 const mostFormFields = 70;
 
-function formBody(content: ApiContent, kind: 'form' | 'multipart', making: Making): BodyParts {
-  const { maker, report } = making;
+function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart', making: Making): BodyParts {
+  const { maker, report, names } = making;
   const { schema, trail } = maker.flat(content.schema);
+  if (kind === 'multipart' && (isFile(schema) || (isFields(schema.items) && isFile(maker.flat(schema.items).schema)))) {
+    report.repairs.add('a file without a name of its field is sent as "file"');
+    const file = fieldArgument({ name: 'file', property: content.schema, trail }, body.required, making);
+    return { arguments: fileArguments(file, undefined, schema.type === 'array', names), body: kind };
+  }
   const alternatives = [schema.oneOf, schema.anyOf]
     .flatMap(listOf)
     .map((alternative) => maker.flat(alternative).schema);
@@ -170,8 +192,17 @@ function formBody(content: ApiContent, kind: 'form' | 'multipart', making: Makin
     const argument = fieldArgument({ name, property, trail }, required.has(name), making);
     return kind === 'multipart' ? partArguments(argument, property, content, making) : [formField(argument, content)];
   });
+  if (isOpen(schema) || (fields.size === 0 && schema.additionalProperties !== false))
+    made.push(otherFields(body.required && made.length === 0, making));
   if (made.length === 0) return nothing;
   return { arguments: made, body: kind };
+}
+
+/** Fields of a form that the description does not name. */
+function otherFields(required: boolean, { names }: Making): MadeArgument {
+  const name = names.take('fields');
+  const schema = { type: 'object', description: 'Fields of the form by their names.' };
+  return { name, wireName: name, location: 'body', required, schema, wire: { style: 'repeat' } };
 }
 
 function formField(argument: MadeArgument, { encodings }: ApiContent): MadeArgument {
