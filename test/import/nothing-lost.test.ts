@@ -171,4 +171,27 @@ describe('what an imported tool sends', () => {
     const untyped = { '/a': { post: { requestBody: { required: true }, responses } } };
     assert.deepEqual(outcomesOf(openApi(untyped)), ['POST /a: skipped; a body of no type']);
   });
+
+  it('[conf 1] a parameter with alternatives is written in its style, whichever of them is given', async () => {
+    const one = (name: string) => ({ type: 'object', required: [name], properties: { [name]: { type: 'string' } } });
+    const filter = { type: 'object', oneOf: [one('user_id'), one('email')] };
+    const list = { type: 'array', items: { type: 'string' } };
+    const cases: [Json, unknown, string][] = [
+      [{ schema: filter, style: 'form', explode: true }, { user_id: 'a' }, 'user_id=a'],
+      [{ schema: { anyOf: [{ $ref: '#/components/schemas/Filter' }, { type: 'string' }] } }, { email: 'a' }, 'email=a'],
+      [{ schema: { anyOf: [{ $ref: '#/components/schemas/Filter' }, { type: 'string' }] } }, 'all', 'filter=all'],
+      [{ schema: filter, explode: false }, { email: 'a' }, 'filter=email,a'],
+      [{ schema: filter, style: 'deepObject' }, { email: 'a' }, 'filter[email]=a'],
+      [{ schema: { oneOf: [{ type: 'string' }, list] }, explode: false }, ['a', 'b'], 'filter=a,b'],
+      [{ schema: { oneOf: [{ type: 'string' }, list] } }, ['a', 'b'], 'filter=a&filter=b'],
+    ];
+    for (const [parameter, value, expected] of cases) {
+      const parameters = [{ name: 'filter', in: 'query', required: true, ...parameter }];
+      const components = { schemas: { Filter: filter } };
+      const sent = await sentBy(openApi({ '/events': { get: { parameters, responses } } }, { components }), {
+        filter: value,
+      });
+      assert.equal(decodeURIComponent(sent.url), `/events?${expected}`, JSON.stringify(parameter));
+    }
+  });
 });

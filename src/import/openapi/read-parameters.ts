@@ -109,22 +109,34 @@ function styleOf(
   reading: DocumentReading,
 ): InputStyle | undefined {
   const resolved = reading.references.follow(schema).value;
-  const type = [field(resolved, 'type')].flat();
-  if (type.includes('array') || field(resolved, 'items') !== undefined) {
+  const { isArray, isObject } = kindsOf(resolved, reading);
+  if (isArray && !isObject) {
     return reading.isSwagger
       ? swaggerStyle(isFields(resolved) ? resolved : parameter)
       : arrayStyle(parameter, location);
   }
-  const isObject =
-    type.includes('object') ||
-    ['properties', 'allOf', 'additionalProperties'].some(
-      (name) => isFields(field(resolved, name)) || Array.isArray(field(resolved, name)),
-    );
   const isDeep = parameter.style === 'deepObject' && location === 'query';
   if (!isObject || reading.isSwagger) return isDeep ? 'deep' : undefined;
   if (isDeep) return 'deep';
   return location !== 'query' || parameter.explode === false ? 'comma' : 'repeat';
 }
+
+/** What a schema or one of its alternatives allows. */
+function kindsOf(resolved: unknown, reading: DocumentReading, depth = 0): { isArray: boolean; isObject: boolean } {
+  const type = [field(resolved, 'type')].flat();
+  const inner = ['oneOf', 'anyOf', 'allOf']
+    .flatMap((name) => listOf(field(resolved, name)))
+    .slice(0, depth < deepestAlternatives ? mostAlternatives : 0)
+    .map((alternative) => kindsOf(reading.references.follow(alternative).value, reading, depth + 1));
+  const hasFields = ['properties', 'additionalProperties'].some((name) => isFields(field(resolved, name)));
+  return {
+    isArray: type.includes('array') || field(resolved, 'items') !== undefined || inner.some(({ isArray }) => isArray),
+    isObject: type.includes('object') || hasFields || inner.some(({ isObject }) => isObject),
+  };
+}
+
+const deepestAlternatives = 3;
+const mostAlternatives = 20;
 
 function arrayStyle({ style, explode }: JsonFields, location: string): InputStyle | undefined {
   if (location !== 'query') return 'comma';

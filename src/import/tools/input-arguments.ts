@@ -1,6 +1,6 @@
 import { headerNameProblem } from '../../domain/http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames } from '../../domain/http/parameter-names.ts';
-import { asText, field, isFields } from '../document/lenient.ts';
+import { asText, field, isFields, listOf } from '../document/lenient.ts';
 import type { ApiInput, ApiOperation, InputStyle } from '../model.ts';
 import type { ArgumentNames } from './argument-names.ts';
 import type { MadeArgument, Report } from './made-tool.ts';
@@ -171,9 +171,10 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
   const extra = /^(?:Default|Example): /.exec(inner) ? inner : (/(?:Default|Example): .*$/.exec(inner)?.[0] ?? '');
   const text = own === '' ? inner : joined([own, /default/i.test(own) ? '' : extra]);
   const { description: _, type, ...rest } = made;
-  const isSpread = input.style === 'repeat' && type === 'object';
+  const isObject = mayBeObject(made);
+  const isSpread = input.style === 'repeat' && isObject;
   const wire = {
-    ...wireStyle(input.style, type),
+    ...wireStyle(input.style, isObject ? 'object' : type),
     ...(input.allowSlashes && { allow_slashes: true }),
   };
   const { prefix } = input;
@@ -187,6 +188,11 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
     ...(prefix !== undefined && { prefix }),
     wire: input.location === 'path' ? (input.allowSlashes ? { allow_slashes: true } : {}) : wire,
   };
+}
+
+/** Alternatives have their types in `anyOf`. */
+function mayBeObject(schema: unknown): boolean {
+  return field(schema, 'type') === 'object' || listOf(field(schema, 'anyOf')).some(mayBeObject);
 }
 
 /** `ids[]` is the name on the wire of an argument `ids`. */
