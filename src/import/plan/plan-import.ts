@@ -108,7 +108,7 @@ export function planImport(
   const questions = [...address.questions, ...credential.questions];
   const config = questions.some(({ required }) => required)
     ? undefined
-    : configOf(description, choices, { address, fields, chosen });
+    : configOf(description, choices, { address, fields, chosen, longestName: longestOf(all) });
   return {
     title: plainText(description.title, 100),
     format: `${description.format} ${description.version.slice(0, 20)}`.trim(),
@@ -155,19 +155,24 @@ type Made = {
   address: ReturnType<typeof serverAddress>;
   fields: ReturnType<typeof chooseCredential>['fields'];
   chosen: readonly MadeTool[];
+  longestName: number;
 };
+
+function longestOf(all: readonly MadeTool[]): number {
+  return Math.max(0, ...all.map(({ tool, name }) => (tool ? name.length : 0)));
+}
 
 function configOf(
   description: ApiDescription,
   choices: ImportChoices,
-  { address, fields, chosen }: Made,
+  { address, fields, chosen, longestName }: Made,
 ): ImportedConfig {
   const name = nameOf(choices.name ?? description.title);
   const text = plainText(description.description, 500);
   const { variables, baseUrl } = address;
   return {
     name,
-    slug: choices.slug ?? slugOf(name, baseUrl),
+    slug: choices.slug ?? slugOf(name, baseUrl, longestName),
     ...(text !== '' && { description: text }),
     ...(baseUrl !== undefined && { base_url: baseUrl }),
     ...(Object.keys(variables).length > 0 && { variables }),
@@ -183,8 +188,10 @@ function nameOf(title: string): string {
   return shortened(visible, 100) || 'Imported API';
 }
 
-/** Clients put the slug before the name of each tool, and take 60 to 64 characters of both. */
-const longest = 24;
+/** Longest slug. Claude Code shows a tool as `mcp__slug__tool` and takes 64 characters, also of tools not chosen yet. */
+function longestSlug(longestName: number): number {
+  return Math.min(24, 64 - 'mcp____'.length - longestName);
+}
 
 /** Words that say nothing about an API, as long as other words are left. */
 const generic = new Set(
@@ -194,13 +201,15 @@ const generic = new Set(
 );
 
 /** A short slug for a server: the words of its name that say something, or else its host. */
-function slugOf(name: string, address: string | undefined): string {
+function slugOf(name: string, address: string | undefined, longestName: number): string {
+  const longest = longestSlug(longestName);
   const isHost = /^[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}$/i.test(name);
   const words = isHost ? [] : wordsOf(name).filter((word) => !generic.has(word));
   const host = hostWord(isHost ? `https://${name}` : address);
-  const slug = joined(words.length > 0 ? words : host === undefined ? wordsOf(name) : [host]);
-  const whole = slug.length < 3 || reservedSlugs.has(slug) ? `${slug === '' ? 'imported' : slug}-api` : slug;
-  return isSlug(whole) ? whole : 'imported-api';
+  const slug = joined(words.length > 0 ? words : host === undefined ? wordsOf(name) : [host], longest);
+  const isShort = slug.length < 3 || reservedSlugs.has(slug);
+  const whole = isShort ? `${slug === '' ? 'imported' : slug.slice(0, longest - 4)}-api` : slug;
+  return isSlug(whole) && whole.length <= longest ? whole : 'imported'.slice(0, longest);
 }
 
 function wordsOf(name: string): string[] {
@@ -214,8 +223,8 @@ function wordsOf(name: string): string[] {
 }
 
 /** As many whole words as fit. */
-function joined(words: readonly string[]): string {
-  let slug = (words[0] ?? '').slice(0, longest);
+function joined(words: readonly string[], longest: number): string {
+  let slug = (words[0] ?? '').slice(0, longest).replace(/-+$/, '');
   for (const word of words.slice(1)) {
     if (`${slug}-${word}`.length > longest) break;
     slug = `${slug}-${word}`;
