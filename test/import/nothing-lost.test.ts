@@ -32,6 +32,61 @@ function argumentsIn(document: Json | string): string[][] {
 }
 
 describe('an imported tool', () => {
+  it('[imp 2] has hints by what the operation does, and a read-only import follows them', () => {
+    const named = (operationId: string, summary = '') => ({ operationId, summary, responses });
+    const paths = {
+      '/rides/{id}/cancel': { get: named('rides1', 'One ride') },
+      '/a': { get: named('deleteScreenshot'), post: named('orders.revoke') },
+      '/b': { get: named('GET_TerminateInstances'), post: named('searchOrders', 'Searches orders') },
+      '/c': { get: named('c', 'Sends a message'), post: named('search_create') },
+      '/orders/search': { post: named('o') },
+      '/d': { get: named('listDeletedOrders', 'List of removed orders'), delete: named('d2'), post: named('lists') },
+    };
+    const shown = configOf(planOf(openApi(paths))).tools.map(({ name, annotations }) => [
+      name,
+      annotations?.readOnlyHint,
+      annotations?.destructiveHint,
+    ]);
+    assert.deepEqual(shown, [
+      ['rides1', false, true],
+      ['delete_screenshot', false, true],
+      ['orders_revoke', undefined, true],
+      ['get_terminate_instances', false, true],
+      ['search_orders', true, undefined],
+      ['c', false, false],
+      ['search_create', undefined, undefined],
+      ['o', true, undefined],
+      ['list_deleted_orders', undefined, undefined],
+      ['d2', undefined, undefined],
+      ['lists', undefined, undefined],
+    ]);
+    const { chosen } = planOf(openApi(paths), { include: ['*'], readOnly: true });
+    assert.deepEqual(
+      chosen.map(({ name }) => name),
+      ['search_orders', 'o', 'list_deleted_orders'],
+    );
+  });
+
+  it('[imp 2] has a name that fits Claude Code behind the slug that the server gets', () => {
+    for (const title of [
+      'Amazon Elastic Compute Cloud',
+      'Internationalization',
+      'ab',
+      'Äö',
+      'Health API',
+      'x-y-z-1-2-3-4',
+    ]) {
+      for (const operationId of ['list_resource_record_set_change_batches_for_zone', 'a'.repeat(80), 'get']) {
+        const info = { title, version: '1' };
+        const { slug, tools } = configOf(planOf(openApi({ '/x': { get: { operationId, responses } } }, { info })));
+        const shown = `mcp__${slug}__${tools[0]?.name}`;
+        assert.ok(shown.length <= 64, shown);
+      }
+    }
+    const { slug } = configOf(planOf(openApi({ '/x': { get: { operationId: 'get', responses } } })));
+    assert.equal(slug, 'things');
+  });
+
   it('[imp 3] has each operation of a path that is written twice, and the plan says what is gone', () => {
     const yaml = `openapi: 3.0.3
 info: { title: Twice, version: "1" }

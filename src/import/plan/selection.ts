@@ -1,3 +1,4 @@
+import { hintsOf } from '../tools/effects.ts';
 import type { MadeTool } from '../tools/made-tool.ts';
 import type { ImportChoices } from './choices.ts';
 
@@ -19,7 +20,8 @@ export function groupOf({ operation }: MadeTool): string {
 }
 
 export function isRead({ operation }: MadeTool): boolean {
-  return operation.method === 'GET' || operation.method === 'HEAD';
+  const { readOnlyHint } = hintsOf(operation) ?? {};
+  return readOnlyHint ?? (operation.method === 'GET' || operation.method === 'HEAD');
 }
 
 function nameOf({ operation }: MadeTool): string {

@@ -1,4 +1,5 @@
 import type { ArgumentLocation } from '../../domain/config/sending/argument.ts';
+import type { Annotations } from '../../domain/config/tool.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import type { ApiOperation } from '../model.ts';
 
@@ -26,6 +27,7 @@ export type ImportedTool = {
   body?: string;
   response_headers?: string[];
   redirects?: 'follow';
+  annotations?: Annotations;
   tags?: string[];
   /** The operation that it was made of. */
   imported_from?: string;

@@ -6,6 +6,7 @@ import { References, type SchemaFinder } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
 import { ArgumentNames } from './argument-names.ts';
 import { type BodyParts, bodyArguments } from './body-arguments.ts';
+import { hintsOf } from './effects.ts';
 import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
 import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
 import { deepestSchema, SchemaMaker } from './simple-schema.ts';
@@ -67,6 +68,7 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
   const args = all.filter(({ name, location }) => location !== 'path' || url.inUrl.has(name));
   const headers = headersOf(operation, inputs, body);
   const tags = tagsOf(operation);
+  const hints = hintsOf(operation);
   const answerHeaders = operation.answers.headers.filter((header) =>
     /^(?:link|location|etag|x-total-count|x-next-page|retry-after)$/i.test(header),
   );
@@ -80,6 +82,7 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
     ...(body.body !== undefined && { body: body.body }),
     ...(answerHeaders.length > 0 && { response_headers: answerHeaders.slice(0, 20) }),
     ...(operation.answers.isRedirect && (method === 'GET' || method === 'HEAD') && { redirects: 'follow' }),
+    ...(hints && { annotations: hints }),
     ...(tags.length > 0 && { tags }),
   };
 }

@@ -1,0 +1,58 @@
+import type { Annotations } from '../../domain/config/tool.ts';
+import type { ApiOperation } from '../model.ts';
+
+/** Verbs of operations that take something away. */
+const destroying = new Set(
+  'cancel clear delete destroy drop erase kill purge remove reset revoke terminate uninstall wipe'.split(' '),
+);
+/** Verbs of operations that change something, and that APIs also have as GET. */
+const changing = new Set(
+  'add approve archive assign close create disable edit enable insert invite lock mark merge move open pause publish reboot register reject rename replace restart restore resume run save send set start stop submit trigger unlock update upload upsert write'.split(
+    ' ',
+  ),
+);
+/** Verbs of operations that only read, and that APIs also have as POST. */
+const reading = new Set('count find list lookup search'.split(' '));
+
+/**
+ * The hints of an operation whose words say something else than its method: a GET that cancels, a POST that searches.
+ * Its verbs are the first words of the parts of its operation id, and of its summary, and the last word of its path. Rather
+ * too few operations count as reading: clients call those without asking.
+ */
+export function hintsOf({ method, operationId = '', summary, path }: ApiOperation): Annotations | undefined {
+  // A word before it that is the method says nothing: GET_TerminateInstances.
+  const named = operationId.replace(/^(?:GET|POST|PUT|PATCH)_/, '');
+  const parts = named.split(/[./:#]|__|(?<=[A-Za-z])_(?=[A-Z])/).map(wordsOf);
+  const route = path.split(/[?#]/)[0] ?? '';
+  const last = route.split(/[/:]/).findLast((segment) => segment !== '' && !/[{}]/.test(segment)) ?? '';
+  const action = /[?#]/.test(path) ? wordsOf(/=([^&]*)/.exec(path)?.[1] ?? '') : [];
+  const ends = route.endsWith('}') ? [] : wordsOf(last);
+  const heads = [...parts, wordsOf(summary), action, ends].flatMap(([first]) => (first === undefined ? [] : [first]));
+  const verbs = new Set([...heads, ...(ends.at(-1) === undefined ? [] : [ends.at(-1) as string])].map(infinitive));
+  const isDestroying = !verbs.isDisjointFrom(destroying);
+  const isChanging = isDestroying || !verbs.isDisjointFrom(changing);
+  if (method === 'GET' || method === 'HEAD')
+    return isChanging ? { readOnlyHint: false, destructiveHint: isDestroying, idempotentHint: false } : undefined;
+  if (isDestroying && method !== 'DELETE') return { destructiveHint: true };
+  const isPlain = !isChanging && !wordsOf(named).some((word) => destroying.has(word) || changing.has(word));
+  const isSearch = method === 'POST' && isPlain && !verbs.isDisjointFrom(reading);
+  return isSearch ? { readOnlyHint: true, idempotentHint: true } : undefined;
+}
+
+function wordsOf(text: string): string[] {
+  return text
+    .slice(0, 200)
+    .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z]+/)
+    .filter((word) => word !== '');
+}
+
+/** `cancels` and `searches` are the verbs that they come from. */
+function infinitive(word: string): string {
+  for (const end of [/s$/, /es$/]) {
+    const plain = word.replace(end, '');
+    if (destroying.has(plain) || changing.has(plain) || (reading.has(plain) && plain !== 'list')) return plain;
+  }
+  return word;
+}
