@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { tries } from '../sets.ts';
-import { errorOf, type OneTool, startOneTool } from '../support/one-tool.ts';
+import { type OneTool, startOneTool } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import { BINARY, PNG } from '../support/upstreams/content-upstream.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
@@ -83,7 +83,9 @@ describe('texts and files in an answer', () => {
     assert.deepEqual((await one.call(slug)).structuredContent, { a: 'ü' });
     for (const type of ['application/json', 'application/json; charset=who-knows']) {
       answer = { headers: { 'content-type': type }, body: Buffer.from('{"a":"\xfc"}', 'latin1') };
-      assert.match(errorOf(await one.call(slug)), /JSON that is not valid UTF-8$/);
+      const { content } = await one.call(slug);
+      assert.equal(content[0]?.text, '{"a":"ü"}');
+      assert.match(String(content[1]?.text), /passed on as text, because it is not valid UTF-8\.$/);
     }
   });
 

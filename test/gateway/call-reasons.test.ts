@@ -166,8 +166,8 @@ describe('the record of a failed call', () => {
       'response_transform needs a JSON answer; the upstream answered with another media type',
     );
     assert.equal(
-      await answered({ body: '{', headers: { 'content-type': 'application/json' } }),
-      'the upstream answered with something that is not valid JSON',
+      await answered({ body: '{', headers: { 'content-type': 'application/json' } }, { response_fields: ['a'] }),
+      'response_fields needs a JSON answer; the upstream answered with application/json, and it is not strict JSON',
     );
     const slug = await one.serve({ headers: { 'X-Key': '{{KEY}}' } });
     await one.toolhost.callTool(slug, await one.toolhost.key(), 'run');

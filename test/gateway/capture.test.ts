@@ -130,7 +130,9 @@ for (const engine of engines) {
         headers: { 'content-type': 'image/png' },
         body: Buffer.alloc(100_000, 0xff),
       }));
-      const file = await capturedBy(slug, { name: 'n' });
+      const whole = await serve();
+      await capture(whole, 1);
+      const file = await capturedBy(whole, { name: 'n' });
       assert.deepEqual([file.result?.text, (file.result?.bytes ?? 0) > 100_000], [undefined, true]);
     });
 

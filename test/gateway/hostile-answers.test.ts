@@ -28,11 +28,12 @@ const endings: [path: string, timeoutMs: number, expected: RegExp][] = [
   ['/endless', 10_000, oversize],
   ['/garbage', 2000, noHttp],
   ['/huge-headers', 2000, /^the upstream answered with too many bytes (of headers|around its body)$/],
-  ['/bad-json', 2000, /^the upstream answered with something that is not valid JSON$/],
-  ['/deep-json', 2000, /^the answer is nested deeper than 1000 levels$/],
-  ['/wrong-type', 2000, /^the upstream declared image\/png and answered with text$/],
+  [
+    '/wrong-type',
+    2000,
+    /^the upstream declared image\/png and answered with text; the request itself was carried out$/,
+  ],
   ['/bad-gzip', 2000, /^the upstream answered with a body that does not decompress$/],
-  ['/bad-utf8', 2000, /^the upstream answered with JSON that is not valid UTF-8$/],
   ['/status/418', 2000, /^HTTP 418 Chosen\n\{"status":418\}$/],
   ['/status/599', 2000, /^HTTP 599 Chosen\n/],
   [

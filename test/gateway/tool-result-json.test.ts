@@ -64,7 +64,8 @@ describe('the tool result: parts of a JSON answer', () => {
       assert.ok(text.endsWith(`"structuredContent":${whole.slice(0, -1)}${padding}}}`), text.slice(0, 300));
     }
     assert.ok((await ofCall(json, { response_fields: ['a'] })).includes('"structuredContent":{"a":"\\ufffd"}'));
-    for (const cut of ['{"a":"\\ud83d', '{"a":"\\ud8', '{"a":"\\ud']) assert.match(await ofCall(cut), /not valid JSON/);
+    for (const cut of ['{"a":"\\ud83d', '{"a":"\\ud8', '{"a":"\\ud'])
+      assert.match(await ofCall(cut), /not strict JSON/);
     const output_schema = { type: 'object', properties: { a: { type: 'number' } } };
     const misfit = await ofCall(`{"a":"${'x'.repeat(993)}${'😀'.repeat(10)}"}`, { output_schema });
     // No character is cut in two.
@@ -88,7 +89,10 @@ describe('the tool result: parts of a JSON answer', () => {
     const json = '{"data":{"items":[1,2],"none":[],"text":"x","big":9007199254740993,"o":{}}}';
     const message = async (path: string) => {
       const text = errorOf(await resultOf(json, { response_transform: path }));
-      return text.replace(`response_transform "${path}" does not exist in the answer: `, '');
+      return text.replace(
+        /^response_transform ".*?" does not exist in the answer: (.*); the request itself was carried out$/,
+        '$1',
+      );
     };
     assert.equal(await message('dta.items'), 'the answer has the keys "data"');
     assert.equal(await message('data.itms'), '"data" has the keys "items", "none", "text", "big", "o"');
@@ -98,7 +102,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.equal(await message('data.big.rawJSON'), '"data.big" has no keys, it is a single value');
     assert.equal(await message('data.o.x'), '"data.o" has no keys');
     const wide = JSON.stringify(Object.fromEntries(Array.from({ length: 25 }, (_, i) => [`k${i}`, i])));
-    assert.match(errorOf(await resultOf(wide, { response_transform: 'x' })), /"k19" and 5 more$/);
+    assert.match(errorOf(await resultOf(wide, { response_transform: 'x' })), /"k19" and 5 more; the request/);
   });
 
   it('[sec C9] a transform reaches own data only', async () => {
@@ -125,21 +129,21 @@ describe('the tool result: parts of a JSON answer', () => {
   });
 
   it('[behaviour Configuration] response_fields keep only their paths, of an object or of each item of an array', async () => {
-    const json = '[{"id":1,"name":"A","owner":{"id":5,"mail":"m"},"tags":[{"n":"x","s":1},{"n":"y"}]},{"id":2},3]';
+    const json = '[{"id":1,"name":"A","owner":{"id":5,"mail":"m"},"tags":[{"n":"x","s":1},{"n":"y"}]},{"id":2},null]';
     const kept = async (fields: string[], more: Json = {}) =>
       textOf(await resultOf(json, { response_fields: fields, ...more }));
-    assert.equal(await kept(['id', 'owner.id']), '[{"id":1,"owner":{"id":5}},{"id":2},3]');
-    assert.equal(await kept(['tags.n', 'name']), '[{"tags":[{"n":"x"},{"n":"y"}],"name":"A"},{},3]');
-    assert.equal(await kept(['owner', 'owner.mail']), '[{"owner":{"id":5,"mail":"m"}},{},3]');
+    assert.equal(await kept(['id', 'owner.id']), '[{"id":1,"owner":{"id":5}},{"id":2},null]');
+    assert.equal(await kept(['tags.n', 'name']), '[{"tags":[{"n":"x"},{"n":"y"}],"name":"A"},{},null]');
+    assert.equal(await kept(['owner', 'owner.mail']), '[{"owner":{"id":5,"mail":"m"}},{},null]');
     assert.equal(
       await kept(['owner.id', 'owner.mail', 'owner.none']),
-      '[{"owner":{"id":5,"mail":"m"}},{"id":2},3]'.replace('{"id":2}', '{}'),
+      '[{"owner":{"id":5,"mail":"m"}},{"id":2},null]'.replace('{"id":2}', '{}'),
     );
     assert.equal(await kept(['id'], { response_transform: '0.owner' }), '{"id":5}');
     const proto = await resultOf('{"__proto__":{"a":1},"b":2}', { response_fields: ['__proto__', 'constructor'] });
     assert.equal(textOf(proto), '{"__proto__":{"a":1}}');
     const long = await resultOf('{"list":[9007199254740993,{"a":1.10}]}', { response_fields: ['list.a'] });
-    assert.equal(textOf(long), '{"list":[9007199254740993,{"a":1.10}]}');
+    assert.equal(textOf(long), '{"list":[{},{"a":1.10}]}');
   });
 
   it('[mcp 33] with output_schema structuredContent validates, and legacy clients see an object', async () => {
@@ -152,7 +156,10 @@ describe('the tool result: parts of a JSON answer', () => {
     for (const json of ['{"data":{"id":"x"}}', '{"data":{}}', '{"data":[{"id":1}]}', '{"data":null}']) {
       const misfit = await serving(json, { output_schema, response_transform: 'data' });
       const message = errorOf(await one.call(misfit));
-      assert.equal(message, `the answer does not fit output_schema: ${JSON.stringify(JSON.parse(json).data)}`);
+      assert.equal(
+        message,
+        `the answer does not fit output_schema; the request itself was carried out: ${JSON.stringify(JSON.parse(json).data)}`,
+      );
       const { body } = await one.toolhost.modern(misfit, callerToken, 'tools/call', { name: 'run', arguments: {} });
       assert.deepEqual(
         [(body.result as ToolReply).isError, (body.result as ToolReply).structuredContent],
@@ -163,7 +170,7 @@ describe('the tool result: parts of a JSON answer', () => {
     assert.equal(textOf(whole), '{"id":1,"more":[1.0]}');
     const many = `{"id":${JSON.stringify(Array(100_000).fill('x'))}}`;
     const list = { type: 'object', properties: { id: { type: 'array', items: { type: 'integer' } } } };
-    assert.match(errorOf(await resultOf(many, { output_schema: list })), /^the answer does not fit output_schema: /);
+    assert.match(errorOf(await resultOf(many, { output_schema: list })), /^the answer does not fit output_schema; /);
   });
 
   it('[sec A10] a failure that shows the answer shows no credential in it, and no beginning of one', async () => {
@@ -180,7 +187,7 @@ describe('the tool result: parts of a JSON answer', () => {
     const expired = JSON.stringify({ error: `token Bearer ${secret} is expired` });
     assert.equal(
       await said(expired, { output_schema }),
-      'the answer does not fit output_schema: {"error":"token Bearer [redacted] is expired"}',
+      'the answer does not fit output_schema; the request itself was carried out: {"error":"token Bearer [redacted] is expired"}',
     );
     for (let before = 960; before < 1000; before += 7) {
       const message = await said(JSON.stringify({ a: `${'x'.repeat(before)}${secret}` }), { output_schema });
@@ -223,22 +230,21 @@ describe('the tool result: parts of a JSON answer', () => {
       ['# Readme\n\nHello', undefined, undefined],
     );
     assert.deepEqual((await raw('{ "a": 1 }')).structuredContent, { a: 1 });
-    assert.match(errorOf(await raw('# Readme', { response_transform: 'a' })), /not valid JSON/);
+    assert.match(
+      errorOf(await raw('# Readme', { response_transform: 'a' })),
+      /not strict JSON; the request itself was/,
+    );
     assert.equal((await raw(Buffer.from([0xff, 0xfe, 0]))).content[0]?.type, 'resource');
   });
 
-  it('[behaviour The tool result] invalid JSON under a JSON media type is an error', async () => {
-    const not = 'the upstream answered with something that is not valid JSON';
-    for (const json of ['{"a":', '{a:1}', "{'a':1}", 'NaN', '[1,]', '{"a":1}{"b":2}', '<html>', '01']) {
-      assert.equal(errorOf(await resultOf(json)), not, json);
-      assert.equal(errorOf(await resultOf(json, { response_transform: 'a' })), not, json);
-    }
+  it('[behaviour The tool result] JSON that is too deep is text, and an error where a filter needs it', async () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     assert.equal(textOf(await resultOf(nested(1000))), nested(1000));
-    assert.equal(errorOf(await resultOf(nested(1001))), 'the answer is nested deeper than 1000 levels');
-    assert.equal(
+    const { content } = await resultOf(nested(1001));
+    assert.match(String(content[1]?.text), /as text, because it is nested deeper than 1000 levels\.$/);
+    assert.match(
       errorOf(await resultOf(nested(100_000), { response_transform: '0' })),
-      'the answer is nested deeper than 1000 levels',
+      /deeper than 1000 levels; the request/,
     );
   });
 });

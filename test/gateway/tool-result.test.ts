@@ -141,9 +141,9 @@ describe('the tool result: kinds of content', () => {
     ]);
     const many = `${'--b\r\n\r\nx\r\n'.repeat(51)}--b--`;
     const refused: [string, string, RegExp][] = [
-      ['multipart/mixed', 'x', /multipart body without a boundary$/],
-      ['multipart/mixed; boundary=b', 'no parts', /multipart body of no parts; allowed: 1 to 50$/],
-      ['multipart/mixed; boundary=b', many, /multipart body of more than 50 parts; allowed: 1 to 50$/],
+      ['multipart/mixed', 'x', /multipart body without a boundary; the request itself was carried out$/],
+      ['multipart/mixed; boundary=b', 'no parts', /multipart body of no parts; allowed: 1 to 50;/],
+      ['multipart/mixed; boundary=b', many, /multipart body of more than 50 parts; allowed: 1 to 50;/],
     ];
     for (const [type, body, message] of refused) assert.match(errorOf(await resultOf(typed(type, body))), message);
   });

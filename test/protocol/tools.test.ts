@@ -173,7 +173,7 @@ describe('tools, as clients of both eras see them', () => {
         { headers: type('image/png'), body: Buffer.from([0x89, 0xff]) },
         /^output_schema needs .* image\/png; the request/,
       ],
-      [{ headers: type('application/vnd.x.raw+json'), body: 'done' }, /not valid JSON/],
+      [{ headers: type('application/vnd.x.raw+json'), body: 'done' }, /not strict JSON; the request/],
     ] as [Answer, RegExp][]) {
       upstream.on('GET /tool', () => answer);
       assert.match(failureText(await callBoth('tool', {}, 'shaped')), said);

@@ -7,6 +7,7 @@ const deepest = 12;
 const longestName = 100;
 /** Longest value that is remembered, in bytes. */
 const longestAlways = 60;
+const startOfNull = 0x6e;
 
 /**
  * Measures the fields of an answer, which must be compact JSON. Reads every byte a few times at most, and makes no
@@ -35,23 +36,24 @@ class Measure {
   run(): FieldUse {
     const root = nodeOf('');
     const start = this.#cursor.at;
-    this.#value(root, 0, false);
+    this.#value(root, 0);
     root.times = 1;
     root.bytes = this.#cursor.at - start;
     return boundFields(fieldOf(root));
   }
 
-  /** `isField` false: an item of a list, or the answer itself, stays whole when it is no object. */
-  #value(node: Node, depth: number, isField: boolean): void {
+  #value(node: Node, depth: number): void {
     const cursor = this.#cursor;
     const from = cursor.at;
     if (depth < deepest && cursor.isAt('object')) this.#object(node, depth);
     else if (depth < deepest && cursor.isAt('array')) this.#array(node, depth);
     else {
-      if (cursor.isAt('object')) node.isPartial = true;
+      const isNull = cursor.bytes[from] === startOfNull;
+      // Fields cannot be kept of an answer that is a single value or a list with one.
+      if (cursor.isAt('object') || (node.name === '' && !isNull)) node.isPartial = true;
       cursor.skipValue();
       // In place of a single value, an empty object is written.
-      node.around += isField ? 2 : cursor.at - from;
+      node.around += isNull ? 4 : 2;
     }
   }
 
@@ -61,7 +63,7 @@ class Measure {
     cursor.at++;
     for (let items = 0; cursor.next(); items++) {
       if (items > 0) node.around++;
-      this.#value(node, depth + 1, false);
+      this.#value(node, depth + 1);
     }
   }
 
@@ -81,7 +83,7 @@ class Measure {
         continue;
       }
       const start = cursor.at;
-      this.#value(field, depth + 1, true);
+      this.#value(field, depth + 1);
       noteValue(field, cursor.bytes, start, cursor.at);
       field.bytes += cursor.at - from;
     }

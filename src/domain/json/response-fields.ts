@@ -1,3 +1,4 @@
+import { plainFailure } from '../../errors.ts';
 import { copyCompact, JsonCursor } from './json-cursor.ts';
 import { NameTable } from './name-table.ts';
 import type { DotPath } from './response-transform.ts';
@@ -35,24 +36,30 @@ function treeOf(draft: Draft): FieldTree {
 }
 
 /**
- * Keeps the fields of an object, or of each item of an array; anything else stays as it is. The result is compact JSON
- * with the digits and the spelling of the answer. Reads every byte once.
+ * Keeps the fields of an object, or of each item of an array. A single value inside, which has no fields, becomes `{}`;
+ * null stays. The result is compact JSON with the digits and the spelling of the answer. Reads every byte once.
+ * @throws ToolFailure transform when the answer or an item of it is a single value
  */
 export function keepFields(json: Buffer, tree: FieldTree): Buffer {
   return new Keeper(json).run(tree);
 }
 
 const empty = Buffer.from('{}');
+const startOfNull = 0x6e;
+const noFields =
+  'response_fields keep fields of an object or of each item of a list; the answer is a single value, or a list that holds one';
 
 class Keeper {
   readonly #cursor: JsonCursor;
-  /** A pair of five bytes, `"":1,`, may become one of six, `"":{},`; nothing else becomes longer than it was. */
+  /** A value of one byte may become `{}`, as in `[1,1]`; nothing else becomes longer than it was. */
   readonly #out: Buffer;
   #to = 0;
+  /** How deep the cursor is inside fields. */
+  #depth = 0;
 
   constructor(json: Buffer) {
     this.#cursor = new JsonCursor(json);
-    this.#out = Buffer.allocUnsafe(Math.ceil(json.length * 1.2) + empty.length);
+    this.#out = Buffer.allocUnsafe(Math.ceil(json.length * 1.5) + empty.length);
   }
 
   run(tree: FieldTree): Buffer {
@@ -64,7 +71,17 @@ class Keeper {
   #value(tree: FieldTree): void {
     if (this.#cursor.isAt('object')) this.#object(tree);
     else if (this.#cursor.isAt('array')) this.#array(tree);
-    else this.#whole();
+    else this.#single();
+  }
+
+  #single(): void {
+    const cursor = this.#cursor;
+    if (cursor.bytes[cursor.at] === startOfNull) this.#whole();
+    else if (this.#depth === 0) throw plainFailure('transform', noFields);
+    else {
+      cursor.skipValue();
+      this.#to += empty.copy(this.#out, this.#to);
+    }
   }
 
   #whole(): void {
@@ -115,15 +132,11 @@ class Keeper {
   }
 
   #field({ inner }: Field): void {
-    const cursor = this.#cursor;
-    if (!inner) this.#whole();
-    else if (cursor.isAt('object')) this.#object(inner);
-    else if (cursor.isAt('array')) this.#array(inner);
-    else {
-      // A single value has no fields.
-      cursor.skipValue();
-      this.#to += empty.copy(this.#out, this.#to);
-    }
+    if (inner) {
+      this.#depth++;
+      this.#value(inner);
+      this.#depth--;
+    } else this.#whole();
   }
 
   /** Writes the kept pairs of an object once more: in the order of their paths, and of repeated names the last. */

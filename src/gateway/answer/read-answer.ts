@@ -8,7 +8,7 @@ import type { Answer } from '../../outbound/http-client.ts';
 import { type AnswerHead, contentTypeOf, headerLines, headersJson, headOf, shownHeaders } from './answer-head.ts';
 import type { CutResult } from './fit-answer.ts';
 import { readContent } from './read-content.ts';
-import { carriedOut, fieldForJson, headersProperty, type Reading } from './reading.ts';
+import { carriedOut, fieldForJson, fieldOfJson, headersProperty, type Reading } from './reading.ts';
 import { cut, redactedStart } from './redact.ts';
 import { locationPath, shownRedirectTarget } from './redirect-target.ts';
 import { isJson, isText } from './text-body.ts';
@@ -21,13 +21,10 @@ const notModified = 304;
 const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
 
 /** Whether reading an answer would hold the event loop too long. */
-export function isLongAnswer(
-  { status, headers, body }: Answer,
-  { transform, fields, output, headers: names, mostCharacters }: Reading,
-): boolean {
+export function isLongAnswer({ status, headers, body }: Answer, reading: Reading): boolean {
   if (body.length <= shortBytes.other || status >= 300) return false;
-  const isWhole = transform.length === 0 && !fields && mostCharacters === undefined;
-  const isPassedOn = isWhole && !output && names.length === 0;
+  if (fieldOfJson(reading) !== undefined) return true;
+  const isPassedOn = reading.mostCharacters === undefined && reading.headers.length === 0;
   const contentType = contentTypeOf(headers);
   const type = mediaTypeOf(contentType);
   const isWholeJson = isPassedOn && isJson(type);

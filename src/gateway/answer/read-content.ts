@@ -15,7 +15,7 @@ import { type AnswerHead, fileNameIn, headerLines, headersJson } from './answer-
 import { type AttachedBlock, AttachedFiles } from './attached-files.ts';
 import type { CutResult } from './fit-answer.ts';
 import { JsonTextBlock } from './json-text-block.ts';
-import { carriedOut, fieldForJson, headersProperty, type Reading } from './reading.ts';
+import { carriedOut, fieldOfJson, headersProperty, type Reading } from './reading.ts';
 import { redactedStart } from './redact.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 
@@ -33,32 +33,36 @@ export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mo
   try {
     return contentOf(body, head, reading, mostSteps);
   } catch (error) {
-    throw error instanceof ToolFailure ? withoutCredentials(error, head) : error;
+    throw error instanceof ToolFailure ? toldFailure(error, head) : error;
   }
 }
 
-/** A failure may name what the upstream wrote. */
-function withoutCredentials({ outcome, message, problems, forRecord }: ToolFailure, { sensitive }: AnswerHead) {
-  return new ToolFailure(outcome, redact(message, sensitive), problems, forRecord);
+/** A failure may name what the upstream wrote. The request had its effect, whatever became of the answer. */
+function toldFailure({ outcome, message, problems, forRecord }: ToolFailure, { sensitive }: AnswerHead) {
+  const told = message.includes(carriedOut) ? message : `${message}; ${carriedOut}`;
+  return new ToolFailure(outcome, redact(told, sensitive), problems, forRecord);
 }
 
+/**
+ * Where a transform, fields or a schema need JSON, the bytes decide whether an answer is JSON, and one that is not is an
+ * error: nothing is passed on unfiltered. Otherwise its media type decides, and what is called JSON and is not goes out as
+ * text.
+ */
 function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
   const { contentType, fileName } = head;
   const type = mediaTypeOf(contentType);
   const isRaw = type.endsWith(rawSuffix);
-  if (isJson(type) && !isRaw) return jsonResult(jsonInUtf8(body, contentType), head, reading, mostSteps);
-  if (isRaw && isUtf8(body)) return perhapsJson(body, head, reading, mostSteps);
-  const field = fieldForJson(reading);
-  if (type === '' && isUtf8(body) && field !== 'response_transform') return perhapsJson(body, head, reading, mostSteps);
-  if (field !== undefined) {
-    throw new ToolFailure(
-      'transform',
-      `${field} needs a JSON answer; the upstream answered with ${type || 'no media type'}; ${carriedOut}`,
-      [],
-      `${field} needs a JSON answer; the upstream answered with ${knownMediaType(contentType)}`,
-    );
+  const field = fieldOfJson(reading);
+  if (field !== undefined || isJson(type) || type === '') {
+    const json = jsonInUtf8(body, contentType);
+    const read = jsonResult(field === undefined ? json : withoutGuard(json), head, reading, mostSteps);
+    if (typeof read !== 'string') return read;
+    if (field !== undefined) throw notJson(field, read, contentType);
+    const isCalledJson = type !== '' && !isRaw;
+    if (isCalledJson || isUtf8(body))
+      return asText(textOfBody(body, contentType), isCalledJson ? read : undefined, head);
   }
-  if (isText(type, contentType, body)) return blocks([{ type: 'text', text: textOfBody(body, contentType) }], head);
+  if (isText(type, contentType, body)) return asText(textOfBody(body, contentType), undefined, head);
   const files = new AttachedFiles(reading.mostCharacters);
   const content = type.startsWith('multipart/')
     ? multipartBlocks(body, contentType, files)
@@ -66,32 +70,48 @@ function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: 
   return files.list.length === 0 ? blocks(content, head) : { ...blocks(content, head), files: files.list };
 }
 
+/** What some APIs write before JSON, so that a page cannot run it as a script. */
+const guard = /^(?:\)\]\}'?,?|while\s?\(1\);?|for\s?\(;;\);?|throw 1;[^\r\n]{0,60}|&&&START&&&|\{\}\s?&&)\s*/;
+
+function withoutGuard(body: Buffer): Buffer {
+  const bytes = withoutMark(body);
+  const found = guard.exec(bytes.toString('latin1', 0, 100));
+  return found ? bytes.subarray(found[0].length) : bytes;
+}
+
+/** `why` an answer cannot be read as JSON, which its media type may say already. */
+function notJson(field: string, why: string, contentType: string): ToolFailure {
+  const type = mediaTypeOf(contentType);
+  const more = isJson(type) || type === '' ? `, and ${why}` : '';
+  const sentence = (named: string) => `${field} needs a JSON answer; the upstream answered with ${named}${more}`;
+  return new ToolFailure('transform', sentence(type || 'no media type'), [], sentence(knownMediaType(contentType)));
+}
+
+/** `whyNot`: why an answer that is called JSON could not be read as such. */
+function asText(text: string, whyNot: string | undefined, head: AnswerHead): ToolResult {
+  const note = `The request was carried out. Its answer is passed on as text, because ${whyNot}.`;
+  return blocks(
+    [{ type: 'text', text }, ...(whyNot === undefined ? [] : [{ type: 'text' as const, text: note }])],
+    head,
+  );
+}
+
 function blocks(content: AnswerBlock[], head: AnswerHead): ToolResult {
   return withHeaders({ content: JSON.stringify(content), structured: undefined, isError: false }, head);
 }
 
-/** Content without a media type or with one of raw files: JSON if it parses, otherwise text. */
-function perhapsJson(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
-  try {
-    return jsonResult(body, head, reading, mostSteps);
-  } catch (error) {
-    if (!(error instanceof ToolFailure) || error.outcome !== 'malformed' || fieldForJson(reading)) throw error;
-    return blocks([{ type: 'text', text: body.toString('utf8') }], head);
-  }
-}
-
 /**
  * JSON is checked and cut, but never parsed and written again, so it is passed on unchanged, except for what parsers of
- * clients refuse.
+ * clients refuse. A text: why it cannot be read.
  */
-function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult {
-  if (!isUtf8(body)) throw plainFailure('malformed', 'the upstream answered with JSON that is not valid UTF-8');
-  const bytes = wellFormedJson(hasByteOrderMark(body) ? body.subarray(3) : body);
+function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult | string {
+  if (!isUtf8(body)) return 'it is not valid UTF-8';
+  const bytes = wellFormedJson(withoutMark(body));
   const isWhole = reading.transform.length === 0 && !reading.fields;
   const block = isWhole ? new JsonTextBlock(bytes) : undefined;
   const scan = scanJson(bytes, maxDepth, block);
-  if (!scan) throw plainFailure('malformed', 'the upstream answered with something that is not valid JSON');
-  if (scan.depth > maxDepth) throw plainFailure('malformed', `the answer is nested deeper than ${maxDepth} levels`);
+  if (!scan) return 'it is not strict JSON';
+  if (scan.depth > maxDepth) return `it is nested deeper than ${maxDepth} levels`;
   const chosen = isWhole && scan.isCompact ? bytes : chosenPart(bytes, reading);
   const structured = withHeaderSlot(chosen, head, reading);
   if (reading.output) checkOutput(structured, head, reading.output, mostSteps);
@@ -114,7 +134,12 @@ function checkOutput(json: Buffer, { sensitive }: AnswerHead, output: OutputChec
   if (output.fits(value, mostSteps)) return;
   const start = redactedStart(json, shownBytes, redactor(sensitive));
   const sentence = 'the answer does not fit output_schema';
-  throw new ToolFailure('transform', `${sentence}: ${start}`, [], `${sentence}${misfitOf(value, output, mostSteps)}`);
+  throw new ToolFailure(
+    'transform',
+    `${sentence}; ${carriedOut}: ${start}`,
+    [],
+    `${sentence}${misfitOf(value, output, mostSteps)}`,
+  );
 }
 
 /** Finding the fault may take part of the steps that the verdict may take. @throws TooMuchWork when that is done again */
@@ -134,8 +159,8 @@ function resultOf(json: Buffer): ToolResult {
   return block.result();
 }
 
-function hasByteOrderMark(body: Buffer): boolean {
-  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf;
+function withoutMark(body: Buffer): Buffer {
+  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }
 
 const openObject = 0x7b;

@@ -57,10 +57,16 @@ export function compileReading(source: ReadingSource): Reading {
   };
 }
 
-/** The field of the configuration that only a JSON answer can satisfy; undefined where any answer will do. */
+/** The field of the configuration that an answer without a body cannot satisfy; undefined where any answer will do. */
 export function fieldForJson({ transform, output }: Reading): 'response_transform' | 'output_schema' | undefined {
   if (transform.length > 0) return 'response_transform';
   return output && 'output_schema';
+}
+
+/** The field of the configuration by which an answer is read as JSON, whatever its media type says; undefined without one. */
+export function fieldOfJson(reading: Reading): 'response_transform' | 'response_fields' | 'output_schema' | undefined {
+  const field = fieldForJson(reading);
+  return reading.fields && field !== 'response_transform' ? 'response_fields' : field;
 }
 
 /** An agent must not repeat a change because its answer could not be read. */
