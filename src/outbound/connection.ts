@@ -41,6 +41,10 @@ export class Connection {
   readonly #events: ConnectionEvents;
   #connecting: Socket | undefined;
   #carried: Carried | undefined;
+  /** Whether the final answer to the request has begun. */
+  #hasAnswer = false;
+  /** The beginning of what may be an interim answer. */
+  #held: Buffer = nothing;
 
   constructor({ url, connect }: Upstream, events: ConnectionEvents) {
     this.#events = events;
@@ -69,6 +73,8 @@ export class Connection {
 
   dispatch(request: Dispatcher.DispatchOptions, handler: Carried): void {
     this.#carried = handler;
+    this.#hasAnswer = false;
+    this.#held = nothing;
     this.#client.dispatch(request, handler);
   }
 
@@ -96,6 +102,7 @@ export class Connection {
         // A request that fits the buffer counts as sent, although TLS may not have confirmed it yet.
         if (socket.writableNeedDrain) this.isSpoilt = true;
         if (this.#carried?.mayArrive(socket.readableLength) === false) socket.read();
+        else if (!this.#hasAnswer) this.#skipContinue(socket);
         return;
       }
       const isFarewell = farewell.test(String(socket.read()));
@@ -103,6 +110,44 @@ export class Connection {
       if (!isFarewell) this.#events.onUnasked();
     });
   }
+
+  /** Takes 100 Continue away, which a client must take without having asked for it (RFC 9110, 15.2), and undici does not. */
+  #skipContinue(socket: Socket): void {
+    const arrived = socket.read() as Buffer;
+    const { passed, rest } = withoutContinue(this.#held.length > 0 ? Buffer.concat([this.#held, arrived]) : arrived);
+    const isUnclear = rest.length < longestInterim && mayBecomeInterim(rest);
+    this.#held = isUnclear ? rest : nothing;
+    this.#hasAnswer = !isUnclear;
+    const all = isUnclear ? passed : [...passed, rest];
+    if (all.length > 0) socket.unshift(all.length === 1 ? all[0] : Buffer.concat(all));
+  }
+}
+
+const nothing = Buffer.alloc(0);
+/** A longer interim answer is left to undici, in bytes. */
+const longestInterim = 4096;
+/** An interim answer, with the last two digits of its status. */
+const interim = /HTTP\/1\.[01] 1(\d\d)\b[^\n]*\n(?:[^\n]+\n)*?\r?\n/y;
+const startOfInterim = 'HTTP/1.1 1';
+
+/** The interim answers that `bytes` begins with, but for 100 Continue, and what follows them. */
+function withoutContinue(bytes: Buffer): { passed: Buffer[]; rest: Buffer } {
+  // A final answer, which is nearly every one, is not looked through.
+  const text = mayBecomeInterim(bytes) ? bytes.toString('latin1') : '';
+  const passed: Buffer[] = [];
+  let at = 0;
+  interim.lastIndex = 0;
+  for (let found = interim.exec(text); found; found = interim.exec(text)) {
+    if (found[1] !== '00') passed.push(bytes.subarray(at, interim.lastIndex));
+    at = interim.lastIndex;
+  }
+  return { passed, rest: bytes.subarray(at) };
+}
+
+/** Whether more bytes could make this an interim answer. */
+function mayBecomeInterim(bytes: Buffer): boolean {
+  const start = bytes.toString('latin1', 0, startOfInterim.length).replace('HTTP/1.0', 'HTTP/1.1');
+  return startOfInterim.startsWith(start);
 }
 
 /** Some servers announce that a connection was idle for too long before they close it (RFC 9110, 15.5.9). */

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import { JobError, OutboundError } from '../errors.ts';
@@ -39,7 +40,8 @@ const pieceBytes = 64 * 1024;
 
 /**
  * Decodes the content coding of an answer's body. We ask for none, but some upstreams compress nevertheless.
- * The header is a list when the upstream named several codings; no honest one does.
+ * The header is a list when the upstream named several codings; no honest one does. Some write there what is no coding
+ * (`none`, a character set): then the bytes decide.
  * @throws OutboundError oversize when the result exceeds the limit of the exchange, malformed when it does not decode,
  * busy when too many others wait to be decoded
  */
@@ -47,8 +49,9 @@ export async function decodeBody(answer: Answer, exchange: Exchange, onThread: D
   const { body } = answer;
   const { limitBytes } = exchange;
   const name = nameOf(answer.headers['content-encoding']);
-  if (name === '' || name === 'identity' || body.length === 0) return body;
+  if (noCoding.test(name) || body.length === 0) return body;
   const coding = codings.get(name);
+  if (!coding && isUtf8(body)) return body;
   if (!coding) throw new OutboundError('malformed', 'the upstream answered in a content coding that is not known');
   if (body.length <= shortBytes) {
     try {
@@ -75,6 +78,9 @@ export function runDecodeJob({ body, coding, limitBytes }: DecodeJob['input']): 
     return { output: { failure: isTooLong(error) ? 'oversize' : 'malformed' }, transfer: [] };
   }
 }
+
+/** No coding, and what mail calls the transfer of bytes as they are. */
+const noCoding = /^(identity|none|binary|[78]bit|utf-?8|us-ascii|(iso-8859|windows)-\d+)?$/;
 
 function nameOf(coding: string | readonly string[] | undefined): string {
   return String(coding ?? '')

@@ -53,7 +53,7 @@ const failures: readonly Failure[] = [
   {
     codes: /^INTERIM$/,
     reason: 'malformed',
-    text: () => 'the upstream answered with 100 or 101, which no request had asked for',
+    text: () => 'the upstream answered with 101, which no request had asked for',
   },
   {
     codes: /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|ERR_ASSERTION)/,
@@ -87,7 +87,7 @@ export function toOutboundError(error: Error, origin: string): OutboundError {
   return new OutboundError(failure.reason, failure.text(hostIn(origin)));
 }
 
-/** What undici says of 100 and 101, with the code of a lost connection. It asserts that a status is not below 100. */
+/** What undici says of 101, and of a status below 100, with the code of a lost connection. */
 const interimFaults = new Set(['bad response', 'bad upgrade']);
 const interimCode = 'INTERIM';
 

@@ -29,7 +29,8 @@ const late = ending('timeout', /^upstream did not answer within 400 ms$/);
 const closed = ending('unreachable', /^the upstream closed the connection before it had answered$/);
 const broken = ending('malformed', /^the upstream closed the connection in the middle of its answer$/);
 const noHttp = ending('malformed', /^the upstream answered with something that is not valid HTTP$/);
-const noJson = ending('malformed', /^the upstream answered with something that is not valid JSON$/);
+/** What cannot be read as JSON is passed on as text. */
+const asText = ending('ok', /^[{["]/);
 const oversize = ending('oversize', /^the answer is larger than 262144 bytes; /);
 const malformed = (said: RegExp) => ending('malformed', said);
 const tooMuchAround = malformed(/^the upstream answered with too many bytes around its body$/);
@@ -38,7 +39,7 @@ const noTls = ending(
   'unreachable',
   /^no TLS connection to the upstream could be made; does it speak https on this port\?$/,
 );
-const unasked = ending('malformed', /^the upstream answered with 100 or 101, which no request had asked for$/);
+const unasked = ending('malformed', /^the upstream answered with 101, which no request had asked for$/);
 const selfSignedTls = ending('unreachable', /^the TLS certificate of the upstream is self-signed$/);
 
 /** How many of these are whole HTTP answers, after which a connection may be used again. */
@@ -73,12 +74,14 @@ const faults: Record<string, Ending> = {
   'bad-chunks': noHttp,
   http2: noHttp,
   banner: noHttp,
-  'short-length': noJson,
-  'bad-json': noJson,
-  'deep-json': malformed(/^the answer is nested deeper than 1000 levels$/),
-  'wrong-type': malformed(/^the upstream declared image\/png and answered with text$/),
+  'short-length': asText,
+  'bad-json': asText,
+  'deep-json': asText,
+  'wrong-type': malformed(
+    /^the upstream declared image\/png and answered with text; the request itself was carried out$/,
+  ),
   'bad-gzip': malformed(/^the upstream answered with a body that does not decompress$/),
-  'bad-utf8': malformed(/^the upstream answered with JSON that is not valid UTF-8$/),
+  'bad-utf8': asText,
   'interim-flood': malformed(/^the upstream answered with too many interim answers$/),
   'tiny-chunks': malformed(/^the upstream answered with too many pieces of a body$/),
 };

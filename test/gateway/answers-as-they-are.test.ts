@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
@@ -125,5 +128,56 @@ describe('answers of real APIs', () => {
     }
     const latin = await resultOf('application/json', Buffer.from('{"a":"caf\xe9"}', 'latin1'));
     assert.deepEqual([textOf(latin), latin.content.length], ['{"a":"café"}', 2]);
+  });
+
+  it('[behaviour The tool result] a content coding that is none is no reason to lose a plain body', async () => {
+    const coded = async (coding: string, body: string | Buffer, type = 'application/json') => {
+      const path = `/coded-${++routes}`;
+      one.upstream.on(`GET ${path}`, () => ({ headers: { 'content-type': type, 'content-encoding': coding }, body }));
+      return one.call(await one.serve({ url: path }));
+    };
+    for (const coding of ['none', 'identity', 'utf-8', 'UTF-8', 'iso-8859-1', 'aws-chunked', 'whatever'])
+      assert.equal(textOf(await coded(coding, '{"a":1}')), '{"a":1}', coding);
+    const image = Buffer.from([0x89, 0x50, 0xff]);
+    for (const coding of ['none', 'binary', 'utf-8'])
+      assert.equal((await coded(coding, image, 'image/png')).content[0]?.type, 'image', coding);
+    assert.match(errorOf(await coded('compress', Buffer.from([0x1f, 0x9d, 0xff]))), /content coding that is not known/);
+  });
+
+  it('[behaviour The tool result] interim answers that nobody asked for are taken, 100 Continue too', async () => {
+    const final = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{"a":1}';
+    const hints = 'HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n';
+    const proceed = 'HTTP/1.1 100 Continue\r\n\r\n';
+    const answers: string[][] = [
+      [proceed + final],
+      [proceed, final],
+      [...(proceed + final)],
+      ['HTTP/1.1 100\r\nDate: x\r\n\r\n', proceed + hints + proceed, final],
+      [hints, proceed, final],
+    ];
+    let pieces: string[] = [];
+    const server = createServer((socket) => {
+      socket.setNoDelay();
+      socket.on('error', () => undefined);
+      socket.on('data', async () => {
+        for (const piece of pieces) {
+          socket.write(piece);
+          await delay(2);
+        }
+      });
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as AddressInfo;
+    const raw = await startOneTool({ egress: [port] });
+    for (const method of ['GET', 'POST']) {
+      const slug = await raw.serve({ method, url: `http://127.0.0.1:${port}/` });
+      for (const answer of answers) {
+        pieces = answer;
+        // The second call finds the connection of the first.
+        for (let calls = 0; calls < 2; calls++) assert.equal(textOf(await raw.call(slug)), '{"a":1}', answer.join('|'));
+      }
+    }
+    await raw.stop();
+    server.close();
   });
 });
