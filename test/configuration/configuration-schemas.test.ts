@@ -135,7 +135,7 @@ describe('the schemas of a tool, and its fields about answers', () => {
       await problem({ body: 'multipart', ...typed('text/plain') }),
       /^tools\[0\]\.body: "multipart" contradicts/,
     );
-    for (const path of ['a..b', 'a.', '..', 'a b']) {
+    for (const path of ['a..b', 'a.', '..', 'a\\\\.']) {
       assert.match(await problem({ response_transform: path }), /^tools\[0\]\.response_transform: allowed: "\."/, path);
       assert.match(
         await problem({ response_fields: ['ok', path] }),
@@ -143,7 +143,12 @@ describe('the schemas of a tool, and its fields about answers', () => {
         path,
       );
     }
-    for (const path of ['.', '', 'a', 'a.0.b', '.a']) assert.equal(await problem({ response_transform: path }), '');
+    assert.match(
+      await problem({ response_fields: ['ok', '.'] }),
+      /^tools\[0\]\.response_fields\[1\]: names no field; leave/,
+    );
+    for (const path of ['.', '', 'a', 'a.0.b', '.a', 'a b', 'a\\..b', 'a."".b'])
+      assert.equal(await problem({ response_transform: path }), '');
   });
 
   it('[mcp 32] never fetches a schema from the network', async () => {

@@ -276,6 +276,40 @@ describe('the warnings of a configuration', () => {
     assert.deepEqual(await hints('PUT', { idempotentHint: true }), []);
   });
 
+  it('[conf 6] paths in another notation, which find nothing, with the right spelling', async () => {
+    const path =
+      'a path is names and numbers of items joined by dots, and a backslash takes the character behind it as it is';
+    const transforms: [written: string, instead: string][] = [
+      ['data[0].name', '; write "data.0.name"'],
+      ['$.data', '; write "data"'],
+      ['$', '; write "."'],
+      ['$[\'data\']["a.b"]', '; write "data.a\\\\.b"'],
+      ['#/data/0', '; write "data.0"'],
+      ['/data/items', '; write "data.items"'],
+      ['data?.items', '; write "data.items"'],
+      [' data', '; write "data"'],
+      [
+        'items[*].name',
+        ', and leads to one value; write "items", and response_fields: ["name"] for fields of each item',
+      ],
+      ['.items[]', ', and leads to one value; write "items"'],
+      ['[].id', ', and leads to one value; write ".", and response_fields: ["id"] for fields of each item'],
+      ['data.*.a.b', ', and leads to one value; write "data", and response_fields: ["a.b"] for fields of each item'],
+    ];
+    for (const [response_transform, instead] of transforms)
+      assert.deepEqual(await toolWarnings({ response_transform }), [`tools[0].response_transform: ${path}${instead}`]);
+    for (const [field, instead] of [
+      ['items[*].name', '; write "items.name", which is kept of every item of a list'],
+      ['items[].a[0].b', '; write "items.a.0.b", which is kept of every item of a list'],
+      ['$', '; leave response_fields out to keep everything'],
+    ])
+      assert.deepEqual(await toolWarnings({ response_fields: ['id', field] }), [
+        `tools[0].response_fields[1]: ${path}${instead}`,
+      ]);
+    for (const fine of ['.', '', '.data', 'a.0.b', '@odata.count', 'user.$.id', 'Global Quote.05. price', 'a\\[0\\]'])
+      assert.deepEqual(await toolWarnings({ response_transform: fine }), [], fine);
+  });
+
   it('[conf 6] response_fields that output_schema does not describe, or that leave out what it requires', async () => {
     const output_schema = { type: 'object', properties: { name: text, id: text }, required: ['name'] };
     const judged = (fields: string[], schema: Json = output_schema) =>

@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { type FieldUse, mergeUses } from '../../src/domain/answer-fields/field-use.ts';
 import { measureFields } from '../../src/domain/answer-fields/measure-fields.ts';
 import { keptBytes, proposeFields } from '../../src/domain/answer-fields/propose-fields.ts';
+import { parseDotPath } from '../../src/domain/json/dot-path.ts';
 import { fieldTree, keepFields } from '../../src/domain/json/response-fields.ts';
-import { parseDotPath } from '../../src/domain/json/response-transform.ts';
 import { tries } from '../sets.ts';
 
 const names = ['a', 'b', 'id', 'html_url', 'self_url', 'é"\\', 'a.b', ' x', '', '_links', 'avatar'];

@@ -180,4 +180,44 @@ describe('answers of real APIs', () => {
     await raw.stop();
     server.close();
   });
+
+  it('[behaviour The tool result] a path reaches every key: with spaces, with dots, empty, and items by their numbers', async () => {
+    const dots = '{"@odata.count":2,"value":[],"Global Quote":{"05. price":"229.87"}}';
+    const odd =
+      '{"a":{"c":1,"b":2},"a.b":3,"x.y":{"z":4},"x":{"q":5},"":{"e":6},"b\\\\":7," s ":8,"\\"\\"":9,".d":10,"n.o":{"p.q":11}}';
+    const part = async (json: string, response_transform: string) =>
+      textOf(await resultOf('application/json', json, { response_transform }));
+    const parts: [json: string, path: string, expected: string][] = [
+      [dots, '@odata.count', '2'],
+      [dots, '@odata\\.count', '2'],
+      [dots, 'Global Quote.05. price', '"229.87"'],
+      [dots, 'Global Quote.05\\. price', '"229.87"'],
+      [odd, 'a.b', '2'],
+      [odd, 'a\\.b', '3'],
+      [odd, 'x.y.z', '4'],
+      [odd, '"".e', '6'],
+      [odd, 'b\\\\', '7'],
+      [odd, ' s ', '8'],
+      [odd, '\\""', '9'],
+      [odd, '\\.d', '10'],
+      [odd, 'n.o.p.q', '11'],
+      ['{"n.o":1,"n":{"o":2}}', 'n.o', '2'],
+      ['{"n":{"o":2},"n.o":1}', 'n.o', '2'],
+    ];
+    for (const [json, path, expected] of parts) assert.equal(await part(json, path), expected, path);
+    const kept = async (json: string, ...response_fields: string[]) =>
+      textOf(await resultOf('application/json', json, { response_fields }));
+    assert.equal(
+      await kept(dots, 'Global Quote.05. price', '@odata.count'),
+      '{"Global Quote":{"05. price":"229.87"},"@odata.count":2}',
+    );
+    assert.equal(await kept('{"o.n":1,"o.c":2,"o.x":3}', 'o.c', 'o.n'), '{"o.c":2,"o.n":1}');
+    assert.equal(await kept(odd, 'a\\.b', '"".e', ' s '), '{"a.b":3,"":{"e":6}," s ":8}');
+    const list = '{"items":[{"a":1,"b":2},{"a":3,"b":4},{"a":5,"b":6}],"m":{"0":{"a":7}}}';
+    assert.equal(await kept(list, 'items.0.a', 'm.0.a'), '{"items":[{"a":1}],"m":{"0":{"a":7}}}');
+    assert.equal(await kept(list, 'items.2', 'items.1.b'), '{"items":[{"b":4},{"a":5,"b":6}]}');
+    assert.equal(await kept(list, 'items.b', 'items.0.a'), '{"items":[{"a":1},{"b":4},{"b":6}]}');
+    assert.equal(await kept(list, 'items.7.a'), '{"items":[]}');
+    assert.equal(await kept('[{"a":1,"b":2},{"a":3}]', '1.a'), '[{"a":3}]');
+  });
 });

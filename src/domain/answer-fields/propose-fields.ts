@@ -1,3 +1,4 @@
+import { parseDotPath } from '../json/dot-path.ts';
 import type { FieldUse } from './field-use.ts';
 
 /** Why a field is probably of no use to a model. */
@@ -104,7 +105,7 @@ export function keptBytes(answers: FieldUse, paths: readonly string[]): number {
 function treeOf(paths: readonly string[]): Kept {
   const root: Kept = new Map();
   for (const path of paths) {
-    const names = path.trim().replace(/^\./, '').split('.');
+    const names = parseDotPath(path);
     let tree: Kept | undefined = root;
     for (const [index, name] of names.entries()) {
       if (!tree) break;

@@ -4,6 +4,7 @@ import { foldedHeader, ownedInQuery } from '../http/parameter-names.ts';
 import { crowdedProblem, hasMalformedPlaceholder } from '../http/placeholders.ts';
 import { readUrl } from '../http/read-url.ts';
 import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
+import { writtenNames } from '../json/dot-path.ts';
 import { isDeeperThan } from '../json/json.ts';
 import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
 import type { Guesses } from '../problems/did-you-mean.ts';
@@ -139,15 +140,21 @@ function checkUrl(
 
 function checkPaths(raw: RawTool, problems: ProblemList): void {
   const check = (path: () => string, text: unknown) => {
-    if (typeof text !== 'string' || !/\.\.|.\.$|\s/.test(text)) return;
+    if (typeof text !== 'string' || !writtenNames(text).includes('')) return;
     problems.add(() => ({
       path: path(),
-      message: 'allowed: "." or names joined by single dots, such as data.results',
+      message:
+        'allowed: "." or names joined by single dots, such as data.results; a backslash before a dot makes it part of a name, and "" is the empty name',
     }));
   };
   check(() => 'response_transform', raw.response_transform);
   const fields = Array.isArray(raw.response_fields) ? raw.response_fields : [];
-  for (const [index, field] of fields.entries()) check(() => `response_fields[${index}]`, field);
+  for (const [index, field] of fields.entries()) {
+    check(() => `response_fields[${index}]`, field);
+    if (field !== '.') continue;
+    const message = 'names no field; leave response_fields out to keep the whole answer';
+    problems.add(() => ({ path: `response_fields[${index}]`, message }));
+  }
 }
 
 /** Checks the destination of a URL, apart from its tokens. */

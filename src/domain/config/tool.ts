@@ -71,7 +71,9 @@ export const toolSchema = z.strictObject({
     .string()
     .max(500)
     .default(toolDefaults.response_transform)
-    .describe('Dot path into the JSON answer to extract, for example data.results; "." returns everything.'),
+    .describe(
+      'Dot path into the JSON answer to extract, for example data.results or items.0.name; "." returns everything, and a backslash before a dot makes it part of a name.',
+    ),
   timeout_ms: z
     .int()
     .min(1)
@@ -112,7 +114,9 @@ export const toolSchema = z.strictObject({
     .min(1)
     .max(100)
     .optional()
-    .describe('Keep only these dot paths of the answer, or of each of its items when it is an array.'),
+    .describe(
+      'Keep only these dot paths of the answer, or of each of its items when it is an array; a number names one item.',
+    ),
   response_headers: z
     .array(z.string().min(1).max(100))
     .min(1)

@@ -1,21 +1,24 @@
 import { plainFailure } from '../../errors.ts';
+import { type DotPath, indexOf, pathText } from './dot-path.ts';
 import { copyCompact, JsonCursor } from './json-cursor.ts';
 import { NameTable } from './name-table.ts';
-import type { DotPath } from './response-transform.ts';
 
-/** The names to keep of an object, in the order in which they are written; `inner` is undefined for a whole value. */
-export type FieldTree = { names: NameTable<Field>; count: number };
+/**
+ * The names to keep of an object, and the numbers to keep of a list; `inner` is undefined for a whole value. `order` is the
+ * place among all fields, in which they are written. With `hasNames` every item of a list is kept.
+ */
+export type FieldTree = { names: NameTable<Field>; items: ReadonlyMap<number, Field>; hasNames: boolean };
 type Field = { order: number; inner: FieldTree | undefined };
 
 type Draft = Map<string, Draft | undefined>;
 
 /** Prepares the paths of `response_fields`. Keeping `a` includes all of `a.b`. */
 export function fieldTree(paths: readonly DotPath[]): FieldTree {
-  const whole = new Set(paths.map((path) => path.join('.')));
-  const isInsideAnother = (path: DotPath) => path.some((_, i) => i > 0 && whole.has(path.slice(0, i).join('.')));
+  const whole = new Set(paths.map(pathText));
+  const isInsideAnother = (path: DotPath) => path.some((_, i) => i > 0 && whole.has(pathText(path.slice(0, i))));
   const root: Draft = new Map();
   for (const path of paths.filter((wanted) => wanted.length > 0 && !isInsideAnother(wanted))) addPath(root, path);
-  return treeOf(root);
+  return treeOf(root, { fields: 0 });
 }
 
 function addPath(root: Draft, path: DotPath): void {
@@ -29,10 +32,29 @@ function addPath(root: Draft, path: DotPath): void {
   if (!draft.has(last)) draft.set(last, undefined);
 }
 
-function treeOf(draft: Draft): FieldTree {
+function treeOf(draft: Draft, counted: { fields: number }): FieldTree {
   const names = new NameTable<Field>();
-  for (const [order, [name, inner]] of [...draft].entries()) names.add(name, { order, inner: inner && treeOf(inner) });
-  return { names, count: draft.size };
+  const items = new Map<number, Field>();
+  for (const [name, inner] of draft) {
+    const field = { order: counted.fields++, inner: inner && treeOf(inner, counted) };
+    names.add(name, field);
+    const index = indexOf(name);
+    if (index !== undefined) items.set(index, field);
+  }
+  return { names, items, hasNames: items.size < draft.size };
+}
+
+/** The field of a key that has dots in it, which may stand in a path as it is. */
+function dottedField(tree: FieldTree, key: string): Field | undefined {
+  let inner: FieldTree | undefined = tree;
+  let field: Field | undefined;
+  for (const name of key.split('.')) {
+    const quoted = Buffer.from(JSON.stringify(name));
+    field = inner?.names.find(quoted, 0, quoted.length);
+    if (!field) return undefined;
+    inner = field.inner;
+  }
+  return field;
 }
 
 /**
@@ -45,6 +67,7 @@ export function keepFields(json: Buffer, tree: FieldTree): Buffer {
 }
 
 const empty = Buffer.from('{}');
+const dot = 0x2e;
 const startOfNull = 0x6e;
 const noFields =
   'response_fields keep fields of an object or of each item of a list; the answer is a single value, or a list that holds one';
@@ -94,16 +117,22 @@ class Keeper {
     const cursor = this.#cursor;
     this.#write(0x5b);
     cursor.at++;
-    let isFirst = true;
-    while (cursor.next()) {
-      if (!isFirst) this.#write(0x2c);
-      isFirst = false;
-      this.#value(tree);
+    const start = this.#to;
+    for (let index = 0; cursor.next(); index++) {
+      const item = tree.items.get(index);
+      if (!item && !tree.hasNames) {
+        cursor.skipValue();
+        continue;
+      }
+      if (this.#to > start) this.#write(0x2c);
+      // An item that is named by its number keeps what its own paths say.
+      if (item) this.#field(item);
+      else this.#value(tree);
     }
     this.#write(0x5d);
   }
 
-  #object({ names, count }: FieldTree): void {
+  #object(tree: FieldTree): void {
     const cursor = this.#cursor;
     const start = this.#to;
     let kept: Kept | undefined;
@@ -114,13 +143,13 @@ class Keeper {
       cursor.skipString();
       const end = cursor.at;
       cursor.skipColon();
-      const field = names.find(cursor.bytes, from, end);
+      const field = tree.names.find(cursor.bytes, from, end) ?? this.#dotted(tree, from, end);
       if (!field) {
         cursor.skipValue();
         continue;
       }
       if (kept) this.#write(0x2c);
-      kept ??= new Kept(count);
+      kept ??= new Kept();
       const segment = this.#to;
       this.#copy(from, end);
       this.#write(0x3a);
@@ -129,6 +158,11 @@ class Keeper {
     }
     if (kept?.isOutOfOrder) this.#putInOrder(kept, start);
     this.#write(0x7d);
+  }
+
+  #dotted(tree: FieldTree, from: number, end: number): Field | undefined {
+    const hasDot = this.#cursor.bytes.subarray(from, end).includes(dot);
+    return hasDot ? dottedField(tree, this.#cursor.nameAt(from, end)) : undefined;
   }
 
   #field({ inner }: Field): void {
@@ -160,31 +194,21 @@ class Keeper {
 
 type Segment = { order: number; from: number; end: number };
 
-/** Where the kept pairs of an object were written: in the order of the object until a pair is out of order, then by order. */
+/** Where the kept pairs of an object were written, in its order. */
 class Kept {
   isOutOfOrder = false;
-  readonly #count: number;
   #last = -1;
-  #segments: (Segment | undefined)[] = [];
-
-  constructor(count: number) {
-    this.#count = count;
-  }
+  readonly #segments: Segment[] = [];
 
   add(order: number, from: number, end: number): void {
-    if (order <= this.#last && !this.isOutOfOrder) this.#sort();
+    this.isOutOfOrder ||= order <= this.#last;
     this.#last = order;
-    this.#segments[this.isOutOfOrder ? order : this.#segments.length] = { order, from, end };
+    this.#segments.push({ order, from, end });
   }
 
-  #sort(): void {
-    const sorted: (Segment | undefined)[] = new Array(this.#count);
-    for (const segment of this.#segments) if (segment) sorted[segment.order] = segment;
-    this.#segments = sorted;
-    this.isOutOfOrder = true;
-  }
-
+  /** In the order of their paths, and of repeated names the last. */
   inOrder(): Segment[] {
-    return this.#segments.filter((segment) => segment !== undefined);
+    const last = new Map(this.#segments.map((segment) => [segment.order, segment]));
+    return [...last.values()].toSorted((a, b) => a.order - b.order);
   }
 }

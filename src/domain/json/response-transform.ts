@@ -1,22 +1,17 @@
 import { ToolFailure } from '../../errors.ts';
+import { type DotPath, indexOf, pathText } from './dot-path.ts';
 import { JsonCursor, type TextRange } from './json-cursor.ts';
 import { NameTable } from './name-table.ts';
 
-/** A dot path: `.` or empty is everything, `a.0.b` goes through own properties and array indexes. */
-export type DotPath = readonly string[];
-
-export function parseDotPath(text: string): DotPath {
-  const trimmed = text.trim().replace(/^\./, '');
-  return trimmed === '' ? [] : trimmed.split('.');
-}
-
 const maxKeysShown = 20;
+const dot = 0x2e;
 
 /** Description of the value where a path went no further. */
 type Missing = { depth: number; keys: string[] | undefined; entries: number };
 
 /**
  * The position of the part of a JSON text that a path names. The last one of repeated names counts, as for JSON.parse.
+ * A key that has dots in it may stand in the path as it is; of several such keys the shortest counts that leads on.
  * Reads every byte once.
  * @throws ToolFailure transform, naming the path and the keys that exist at the deepest level reached
  */
@@ -25,8 +20,8 @@ export function findPart(json: Buffer, path: DotPath): TextRange {
   const found = search.run();
   if (found) return found;
   const { depth } = search.missing;
-  const reached = depth === 0 ? 'the answer' : `"${path.slice(0, depth).join('.')}"`;
-  const sentence = `response_transform "${path.join('.')}" does not exist in the answer`;
+  const reached = depth === 0 ? 'the answer' : `"${pathText(path.slice(0, depth))}"`;
+  const sentence = `response_transform "${pathText(path)}" does not exist in the answer`;
   throw new ToolFailure(
     'transform',
     `${sentence}: ${reached} has ${keysText(search.missing)}`,
@@ -84,27 +79,40 @@ class Search {
     const keys: string[] = [];
     let entries = 0;
     let isThere = false;
+    let best: { count: number; range: TextRange } | undefined;
     cursor.at++;
     while (cursor.next()) {
       const from = cursor.at;
       cursor.skipString();
       const end = cursor.at;
       cursor.skipColon();
-      if (this.#names[depth]?.find(cursor.bytes, from, end)) {
+      const count = this.#namesOf(depth, from, end);
+      if (count > 0 && count <= (best?.count ?? count)) {
         isThere = true;
-        this.#value(depth + 1);
+        this.#value(depth + count);
+        if (this.#found) best = { count, range: this.#found };
+        else if (best?.count === count) best = undefined;
         continue;
       }
       if (++entries <= maxKeysShown) keys.push(cursor.nameAt(from, end));
       cursor.skipValue();
     }
+    this.#found = best?.range;
     if (!isThere) this.missing = { depth, keys, entries };
+  }
+
+  /** How many names of the path the key at `from` stands for: one, more for a key with dots, or none. */
+  #namesOf(depth: number, from: number, end: number): number {
+    const { bytes } = this.#cursor;
+    if (this.#names[depth]?.find(bytes, from, end)) return 1;
+    if (depth + 1 === this.#path.length || !bytes.subarray(from, end).includes(dot)) return 0;
+    const names = this.#cursor.nameAt(from, end).split('.');
+    return names.every((name, index) => name === this.#path[depth + index]) ? names.length : 0;
   }
 
   #array(depth: number): void {
     const cursor = this.#cursor;
-    const name = this.#path[depth] as string;
-    const wanted = /^(0|[1-9]\d*)$/.test(name) ? Number(name) : -1;
+    const wanted = indexOf(this.#path[depth] as string) ?? -1;
     let entries = 0;
     cursor.at++;
     while (cursor.next()) {

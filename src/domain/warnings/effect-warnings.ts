@@ -1,6 +1,7 @@
 import { argumentsOf } from '../config/input-schema.ts';
 import { annotationsOf, type Tool } from '../config/tool.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
+import { type ForeignPath, foreignPath, parseDotPath } from '../json/dot-path.ts';
 import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
 
 type Remark = { path: string; message: string };
@@ -53,23 +54,55 @@ export function answerWarnings(tool: Tool, at: string, guesses: Guesses): Remark
   if (isOpen) return [];
   const remarks: Remark[] = [];
   for (const [index, field] of fields.entries()) {
-    const first = field.split('.')[0] ?? '';
-    if (known.includes(first)) continue;
+    const first = parseDotPath(field)[0] ?? '';
+    if (known.some((name) => name === first || `${field}.`.startsWith(`${name}.`))) continue;
     const path = `${at}.response_fields[${index}]`;
     remarks.push({
       path,
       message: `output_schema has no property ${first}, so this matches nothing that it describes${didYouMean(first, known, guesses)}`,
     });
   }
-  const kept = new Set(fields.map((field) => field.split('.')[0]));
+  const kept = new Set(fields.map((field) => parseDotPath(field)[0]));
+  const isKept = (name: string) => kept.has(name) || fields.some((field) => `${field}.`.startsWith(`${name}.`));
   const required = Array.isArray(schema.required) ? schema.required : [];
-  const lost = required.filter((name): name is string => typeof name === 'string' && !kept.has(name));
+  const lost = required.filter((name): name is string => typeof name === 'string' && !isKept(name));
   if (lost.length > 0) {
     const names = lost.slice(0, 3).join(', ');
     const message = `leave out ${names}, which output_schema requires, so every answer would be refused; keep it, or take it out of required`;
     remarks.push({ path: `${at}.response_fields`, message });
   }
   return remarks;
+}
+
+/** Warnings about paths that are written in another notation, which find nothing. */
+export function pathWarnings({ response_transform, response_fields = [] }: Tool, at: string): Remark[] {
+  const transform = foreignPath(response_transform);
+  const ofFields = response_fields.flatMap((field, index): Remark[] => {
+    const foreign = foreignPath(field);
+    if (!foreign) return [];
+    const { names } = foreign;
+    const instead =
+      names.length === 0
+        ? 'leave response_fields out to keep everything'
+        : `write ${quoted(names)}, which is kept of every item of a list`;
+    return [{ path: `${at}.response_fields[${index}]`, message: `${joinedByDots}; ${instead}` }];
+  });
+  if (!transform) return ofFields;
+  return [{ path: `${at}.response_transform`, message: betterTransform(transform) }, ...ofFields];
+}
+
+const joinedByDots =
+  'a path is names and numbers of items joined by dots, and a backslash takes the character behind it as it is';
+
+function betterTransform({ names, all }: ForeignPath): string {
+  if (all === undefined) return `${joinedByDots}; write ${quoted(names)}`;
+  const fields =
+    names.length > all ? `, and response_fields: [${quoted(names.slice(all))}] for fields of each item` : '';
+  return `${joinedByDots}, and leads to one value; write ${quoted(names.slice(0, all))}${fields}`;
+}
+
+function quoted(names: readonly string[]): string {
+  return JSON.stringify(names.length === 0 ? '.' : names.join('.'));
 }
 
 /** Warnings about text in braces in header values, which is sent as it stands. `at` is the path of the headers. */

@@ -17,7 +17,7 @@ import type { JsonSchema } from '../schema/json-schema.ts';
 import type { ToolDefinition } from '../search/own-tools.ts';
 import { nextTurn } from '../work/next-turn.ts';
 import { schemaFaults } from './client-schemas.ts';
-import { answerWarnings, bracesInHeaders, hintWarnings } from './effect-warnings.ts';
+import { answerWarnings, bracesInHeaders, hintWarnings, pathWarnings } from './effect-warnings.ts';
 import { filterWarnings } from './filter-warnings.ts';
 import { loginWarnings, replacedArguments } from './login-warnings.ts';
 import { besideFixed, besideUrl } from './name-warnings.ts';
@@ -71,6 +71,7 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
     ...replacedArguments(tool, `tools[${index}]`, config.authentication),
     ...(listed.has(tool) ? clientWarnings(tool, `tools[${index}]`, config.slug) : []),
     ...hintWarnings(tool, `tools[${index}]`),
+    ...pathWarnings(tool, `tools[${index}]`),
     ...answerWarnings(tool, `tools[${index}]`, guesses),
     ...bracesInHeaders(tool.headers, `tools[${index}].headers`),
   ]);

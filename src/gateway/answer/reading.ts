@@ -1,7 +1,7 @@
 import type { Tool } from '../../domain/config/tool.ts';
 import { headerOf } from '../../domain/http/headers.ts';
+import { type DotPath, parseDotPath } from '../../domain/json/dot-path.ts';
 import { type FieldTree, fieldTree } from '../../domain/json/response-fields.ts';
-import { type DotPath, parseDotPath } from '../../domain/json/response-transform.ts';
 import { charactersOfToken } from '../../domain/pieces/tokens.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import { compileOutputCheck, type OutputCheck } from '../arguments/validate-arguments.ts';

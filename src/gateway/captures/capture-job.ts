@@ -2,10 +2,11 @@ import { isUtf8 } from 'node:buffer';
 import type { FieldUse } from '../../domain/answer-fields/field-use.ts';
 import { measureFields } from '../../domain/answer-fields/measure-fields.ts';
 import { type Redactor, redactor } from '../../domain/credentials/redactor.ts';
+import { type DotPath, pathText } from '../../domain/json/dot-path.ts';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
-import { type DotPath, findPart, hasPart } from '../../domain/json/response-transform.ts';
+import { findPart, hasPart } from '../../domain/json/response-transform.ts';
 import type { ReadableBody, ReadableRequest } from '../../domain/request/upstream-request.ts';
 import type { CapturedResponse, CapturedResult, MeasuredAnswer } from '../../store/calls/captures.ts';
 import { textOfStart } from '../answer/json-text-block.ts';
@@ -131,7 +132,7 @@ function measuredAnswer(
   if (!scan || scan.depth > deepest || !hasPart(json, transform)) return undefined;
   const { from, end } = findPart(json, transform);
   return {
-    transform: transform.join('.'),
+    transform: pathText(transform),
     answer: redacted(measureFields(compactJson(json.subarray(from, end))), redact),
   };
 }

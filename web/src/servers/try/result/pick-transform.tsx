@@ -1,6 +1,7 @@
 import { Button, Code, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
+import { nameText } from '../../../../../src/domain/json/dot-path.ts';
 import type { JsonObject } from '../../../answers.ts';
 import { useCanEdit } from '../../../frame/session.ts';
 import { Folded } from '../../../ui/folded.tsx';
@@ -72,7 +73,7 @@ function JsonTree({ value, path, onPick }: JsonTreeProps) {
       {entries.slice(0, mostShown).map(([name, inner]) => (
         <div key={name} style={{ paddingLeft: '1.25rem' }}>
           <span style={{ color: 'var(--mantine-color-dimmed)' }}>{visible(name)}: </span>
-          <JsonTree value={inner} path={path ? `${path}.${name}` : name} onPick={onPick} />
+          <JsonTree value={inner} path={path ? `${path}.${nameText(name)}` : nameText(name)} onPick={onPick} />
         </div>
       ))}
       {entries.length > mostShown && <div>… and {entries.length - mostShown} more</div>}
