@@ -208,7 +208,7 @@ const security = {
   ...of(rfc(9112), { 'sec F4': 'Requests that can be read in two ways are refused, and slow ones end on time.' }),
   ...of(cwe(770), {
     'sec F5': 'A workspace that asks for too much slows nobody else down.',
-    'sec 4.1': 'A late event loop, a failing upstream and retries have bounds.',
+    'sec 4.1': 'A late event loop and a failing upstream have bounds.',
   }),
   ...of(cwe(400), {
     'sec R1': 'What a command believes of a service is bounded in bytes, pages and time.',

@@ -9,7 +9,6 @@ import type { EgressAllow } from './egress.ts';
 import type { Answer, Exchange, HeldMemory } from './exchange.ts';
 import type { LookupsOf } from './lookups.ts';
 import { type Ended, noMemory, type Received, Transfer } from './transfer.ts';
-import type { RetryBudget } from './upstream.ts';
 
 export type { Answer, Exchange } from './exchange.ts';
 
@@ -90,15 +89,13 @@ type SendingParts = {
 /** So many bytes of an answer are not counted: an ordinary one costs nothing then. */
 const uncounted = 16 * 1024;
 
-/** One exchange: a transfer, or two within the same deadline. */
+/** One exchange. Its request is sent once: nobody but its sender knows whether it may be sent again. */
 class Sending implements Ended {
   readonly #exchange: Exchange;
   readonly #parts: SendingParts;
   readonly #settle: (answer: Answer | Promise<Answer>) => void;
   readonly #fail: (error: OutboundError) => void;
   readonly #until: number;
-  #retries: RetryBudget | undefined;
-  #isSecond = false;
   #held: HeldMemory | undefined;
   #counted = 0;
   #transfer: Transfer | undefined;
@@ -120,13 +117,9 @@ class Sending implements Ended {
   begin(): void {
     const { connections, deadlines, mark } = this.#parts;
     const pool = connections.poolFor(this.#exchange);
-    if (!this.#isSecond) {
-      this.#retries = pool.upstream.retries;
-      this.#retries.noteRequest();
-    }
     this.#transfer = new Transfer(this.#exchange, mark, this.#until, deadlines, this);
     if (this.#exchange.held) this.#exchange.held.ending = this;
-    pool.begin(this.#transfer, this.#isSecond);
+    pool.begin(this.#transfer);
   }
 
   arrived(bytes: number): boolean {
@@ -135,10 +128,8 @@ class Sending implements Ended {
     this.#held ??= held ?? this.#parts.memory?.hold(workspaceId);
     if (!this.#held) return true;
     this.#held.ending = this;
-    // The first bytes of a second transfer are counted already.
-    const more = Math.max(0, bytes - this.#counted);
-    if (!this.#held.add(more)) return false;
-    this.#counted += more;
+    if (!this.#held.add(bytes - this.#counted)) return false;
+    this.#counted = bytes;
     return true;
   }
 
@@ -164,28 +155,11 @@ class Sending implements Ended {
       return;
     }
     this.#held?.end();
-    // A second transfer counts all of its bytes again.
-    this.#held = undefined;
-    this.#counted = 0;
   }
 
   reject(error: OutboundError): void {
     this.#keep();
-    if (this.#isSecond || !this.#mayRetry(error)) {
-      this.#fail(error);
-      return;
-    }
-    this.#isSecond = true;
-    this.begin();
-  }
-
-  /**
-   * The upstream may close a kept connection at the moment of use. Only a GET is sent again, once and within its
-   * deadline: when no byte of an answer came, or when the connection was lost because this process had been stopped.
-   */
-  #mayRetry({ reason }: OutboundError): boolean {
-    if (this.#exchange.method !== 'GET' || (reason !== 'reset' && reason !== 'stopped')) return false;
-    return this.#retries?.take() === true;
+    this.#fail(error);
   }
 }
 

@@ -67,12 +67,12 @@ export class Pool implements Lender {
     return this.#waiting.length;
   }
 
-  /** Starts a transfer now or once a connection is ready, or fails it. A second attempt gets a new connection. */
-  begin(transfer: Transfer, isSecond: boolean): void {
+  /** Starts a transfer now or once a connection is ready, or fails it. */
+  begin(transfer: Transfer): void {
     if (!transfer.isSettled) {
       const refusal = this.#refusal();
       if (refusal) transfer.fail(refusal);
-      else this.#find(transfer, isSecond);
+      else this.#find(transfer);
     }
     this.#checkUse();
   }
@@ -117,9 +117,9 @@ export class Pool implements Lender {
     return this.#shared.mayBegin(this.workspace) ? undefined : tooManyRequests(this.workspace);
   }
 
-  #find(transfer: Transfer, isSecond: boolean): void {
-    const ready = isSecond || this.#waiting.length > 0 ? undefined : this.#ready();
-    const willRest = !isSecond && transfer.timeoutMs >= hurryMs && this.#idle.length > this.#waiting.length;
+  #find(transfer: Transfer): void {
+    const ready = this.#waiting.length > 0 ? undefined : this.#ready();
+    const willRest = transfer.timeoutMs >= hurryMs && this.#idle.length > this.#waiting.length;
     const connection = ready ?? (willRest ? undefined : this.#open());
     if (connection) {
       this.#lend(connection, transfer);

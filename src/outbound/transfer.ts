@@ -217,7 +217,7 @@ function tooMany(what: string): OutboundError {
   return new OutboundError('malformed', `the upstream answered with too many ${what}`);
 }
 
-/** The answer had begun, so the upstream had served the request; it is not sent twice. */
+/** The answer had begun, so the upstream had served the request. */
 function truncated(): OutboundError {
   return new OutboundError('truncated', 'the upstream closed the connection in the middle of its answer');
 }

@@ -14,7 +14,6 @@ export type Upstream = {
   /** The origin as a URL, for undici. */
   url: URL;
   connect: Connect;
-  retries: RetryBudget;
   /** Number of rests in which a connection was quiet. */
   rests: number;
   /** Time until which a connection carries one request only, in monotonic ms. */
@@ -23,7 +22,7 @@ export type Upstream = {
 
 export function createUpstream(workspaceId: string, origin: string, connect: Connect): Upstream {
   const never = { rests: 0, distrustedUntil: Number.NEGATIVE_INFINITY };
-  return { workspaceId, origin, url: quickUrl(origin), connect, retries: createRetryBudget(), ...never };
+  return { workspaceId, origin, url: quickUrl(origin), connect, ...never };
 }
 
 /** A URL that stores its origin. Undici reads it for each request, and computing it takes 2 µs. */
@@ -47,30 +46,4 @@ export function distrust(upstream: Upstream, now: number): boolean {
   upstream.distrustedUntil = now + distrustMs;
   upstream.rests = 0;
   return isNew;
-}
-
-/** Limits requests that are sent a second time: retries must not double the load of an upstream that fails. */
-export type RetryBudget = {
-  noteRequest(): void;
-  /** Uses up one retry. False if none is left. */
-  take(): boolean;
-};
-
-/** Retries earned by each request. */
-const share = 0.1;
-/** Most retries that a quiet upstream saves up. */
-const most = 10;
-
-function createRetryBudget(): RetryBudget {
-  let left = most;
-  return {
-    noteRequest() {
-      left = Math.min(most, left + share);
-    },
-    take() {
-      if (left < 1) return false;
-      left--;
-      return true;
-    },
-  };
 }
