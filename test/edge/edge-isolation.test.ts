@@ -5,7 +5,7 @@ import { json } from 'node:stream/consumers';
 import { after, before, describe, it } from 'node:test';
 import { tries } from '../sets.ts';
 import { echoConfig, mirrors, modernMessage } from '../support/mcp.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import {
   type RecordedRequest,
   type RecordingUpstream,
@@ -71,7 +71,7 @@ describe('many clients at once', () => {
     const headers = isModern ? mirrors('tools/call', 'echo') : {};
     const answer = await ask(token, message, headers, kind.endsWith('cancelled'));
     if (answer === undefined) return 0;
-    const told = [answer].flat().map(({ id, result }) => ({ id, ...((result as Json).structuredContent as Json) }));
+    const told = [answer].flat().map(({ id, result }) => ({ id, ...JSON.parse((result as ToolReply).content[0]?.text ?? '') }));
     assert.deepEqual(
       told,
       texts.map((expected) => ({ id: 1, who: `Bearer ${token}`, text: expected })),

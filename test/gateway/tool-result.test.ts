@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { modernRevision, revisions } from '../../src/domain/mcp.ts';
 import { callerToken, errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 import {
@@ -45,7 +46,7 @@ describe('the tool result: kinds of content', () => {
   const fromContent = async (path: string) => one.call(await one.serve({ url: `${content.url}${path}` }));
   const text = (value: string) => [{ type: 'text', text: value }];
 
-  it('[behaviour The tool result] JSON: one text block with compact JSON, and structuredContent for an object', async () => {
+  it('[behaviour The tool result] JSON: one text block with compact JSON', async () => {
     for (const type of [
       'application/json',
       'application/json; charset=utf-8',
@@ -55,18 +56,72 @@ describe('the tool result: kinds of content', () => {
     ]) {
       const result = await resultOf(typed(type, '\ufeff { "b" : [ 1, 2 ],\r\n\t"a" : "x , y : { z" } \n'));
       const compact = '{"b":[1,2],"a":"x , y : { z"}';
-      assert.deepEqual(result, { content: text(compact), structuredContent: JSON.parse(compact) }, type);
+      assert.deepEqual(result, { content: text(compact) }, type);
     }
   });
 
-  it('[behaviour The tool result] JSON that is no object: structuredContent for modern clients only', async () => {
-    for (const json of ['[1,{"a":2}]', '"text"', '5', 'true', 'null']) {
-      one.upstream.on('GET /value', () => typed('application/json', json));
-      const slug = await one.serve({ url: '/value' });
-      assert.deepEqual(await one.call(slug), { content: text(json) });
-      const { body } = await one.toolhost.modern(slug, callerToken, 'tools/call', { name: 'run', arguments: {} });
-      const result = body.result as ToolReply;
-      assert.deepEqual([result.content, result.structuredContent], [text(json), JSON.parse(json)]);
+  /** The result in each revision, as JSON text of its content and of its structured content. */
+  const inRevisions = async (slug: string): Promise<{ [revision: string]: ToolReply & { raw: string } }> => {
+    const params = { name: 'run', arguments: {} };
+    const found: { [revision: string]: ToolReply & { raw: string } } = {};
+    for (const revision of revisions) {
+      const reply =
+        revision === modernRevision
+          ? await one.toolhost.modern(slug, callerToken, 'tools/call', params)
+          : await one.toolhost.rpc(slug, callerToken, 'tools/call', params, { 'mcp-protocol-version': revision });
+      found[revision] = { ...(reply.body.result as ToolReply), raw: reply.text };
+    }
+    return found;
+  };
+  const exact = '{"big":12345678901234567890,"price":1.10}';
+
+  it('[behaviour The tool result] without an output_schema no client gets an object twice, nor a changed number', async () => {
+    one.upstream.on('GET /exact', () => typed('application/json', exact));
+    for (const [revision, result] of Object.entries(await inRevisions(await one.serve({ url: '/exact' })))) {
+      assert.deepEqual([result.content, result.structuredContent], [text(exact), undefined], revision);
+    }
+    const output_schema = { type: 'object', properties: { big: { type: 'integer' } } };
+    for (const [revision, { content, raw }] of Object.entries(
+      await inRevisions(await one.serve({ url: '/exact', output_schema })),
+    )) {
+      assert.deepEqual(content, text(exact));
+      assert.ok(raw.includes(`"structuredContent":${exact}`), revision);
+    }
+    // `tools/list` shows no output schema of a tool with a limit.
+    const limited = await inRevisions(await one.serve({ url: '/exact', output_schema, max_answer_tokens: 500 }));
+    for (const result of Object.values(limited)) assert.equal(result.structuredContent, undefined);
+  });
+
+  it('[behaviour The tool result] JSON that is no object is the result of an object for clients before 2026-07-28', async () => {
+    const long = JSON.stringify(Array.from({ length: 60_000 }, (_, id) => ({ id, at: '10:00:00.000Z' })));
+    const answers: [answer: Answer, json: string, structured: string][] = [
+      ...[
+        '[{"id":1},{"id":2}]',
+        '[1,{"a":"00:00:00.120 and 1.10"}]',
+        '"a \\"1.10\\""',
+        '5',
+        '-0.5',
+        'true',
+        'null',
+        long,
+      ].map((json): [Answer, string, string] => [typed('application/json', json), json, json]),
+      ...[`[${exact}]`, '[9007199254740993]', '12345678901234567890', '1.10', '[-0]'].map(
+        (json): [Answer, string, string] => [typed('application/json', json), json, JSON.stringify(json)],
+      ),
+      [typed('text/plain', '[1,2] '), '[1,2] ', '[1,2] '],
+      [typed('text/csv', '42'), '42', '42'],
+    ];
+    for (const [answer, json, structured] of answers) {
+      one.upstream.on('GET /value', () => answer);
+      for (const [revision, result] of Object.entries(await inRevisions(await one.serve({ url: '/value' })))) {
+        assert.deepEqual(result.content, text(json));
+        if (revision === modernRevision) assert.equal(result.structuredContent, undefined);
+        else assert.ok(result.raw.includes(`"structuredContent":{"result":${structured}}`), result.raw.slice(-300));
+      }
+    }
+    for (const words of ['[WARN] all [is] well]', '"a" and "b"', 'trueish', '12 apples']) {
+      const result = await resultOf(typed('text/plain', words));
+      assert.deepEqual([result.content, result.structuredContent], [text(words), undefined]);
     }
   });
 
@@ -88,7 +143,7 @@ describe('the tool result: kinds of content', () => {
   });
 
   it('[behaviour The tool result] without a media type: JSON when it is JSON, text when it is text, else bytes', async () => {
-    assert.deepEqual(await resultOf({ body: '{"a": 1}' }), { content: text('{"a":1}'), structuredContent: { a: 1 } });
+    assert.deepEqual(await resultOf({ body: '{"a": 1}' }), { content: text('{"a":1}') });
     assert.deepEqual(await blocks({ body: 'just words' }), text('just words'));
     const [block] = await blocks({ body: BINARY });
     assert.equal((block?.resource as Json | undefined)?.mimeType, 'application/octet-stream');

@@ -151,6 +151,6 @@ describe('tokens that one person makes up, in networks of one IPv6 network', () 
 function assertFine(replies: readonly Reply[]): void {
   for (const { status, body, text } of replies) {
     assert.equal(status, 200, text);
-    assert.deepEqual((body.result as Json).structuredContent, { fine: true }, text);
+    assert.deepEqual((body.result as Json).content, [{ type: 'text', text: '{"fine":true}' }], text);
   }
 }

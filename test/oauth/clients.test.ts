@@ -8,6 +8,7 @@ import { createBrowser } from '../support/browser/browser.ts';
 import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
 import { type LoginClient, type LoginClientKind, loginClients } from '../support/oauth/oauth-clients.ts';
+import { textOf } from '../support/one-tool.ts';
 import { type Json, startToolhost } from '../support/toolhost/toolhost.ts';
 import {
   type Presented,
@@ -99,9 +100,9 @@ describe('clients log a person in and go on without one', { concurrency: 2 }, ()
       client = connected;
       const read = async (item: string) => {
         upstream.take();
-        const { structuredContent, isError, content } = await connected.callTool('read_item', { item });
+        const { isError, content } = await connected.callTool('read_item', { item });
         assert.notEqual(isError, true, JSON.stringify(content));
-        assert.deepEqual(structuredContent, { person, item });
+        assert.deepEqual(JSON.parse(textOf({ content })), { person, item });
         return upstream.take();
       };
       await use({ client, provider, upstream, wait, read });

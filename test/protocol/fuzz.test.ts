@@ -163,10 +163,10 @@ describe('anything at all, posted to an MCP endpoint', () => {
       async (text) => {
         const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'echo', arguments: { text } } };
         const reply = JSON.parse((await post(JSON.stringify(call))).text) as {
-          result: { structuredContent?: unknown; isError?: boolean };
+          result: { content: { text: string }[]; isError?: boolean };
         };
         if (reply.result.isError) assert.equal(text.isWellFormed(), false, JSON.stringify(reply));
-        else assert.deepEqual(reply.result.structuredContent, { text });
+        else assert.deepEqual(JSON.parse(String(reply.result.content[0]?.text)), { text });
       },
     );
     await fc.assert(property, { numRuns: tries(200) });

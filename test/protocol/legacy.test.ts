@@ -146,7 +146,7 @@ describe('revisions up to 2025-11-25', () => {
       list(reply).map((message) => [message.id, message.result ?? code(message)]),
       [
         [1, {}],
-        ['b', { content: [{ type: 'text', text }], structuredContent: JSON.parse(text) }],
+        ['b', { content: [{ type: 'text', text }] }],
         [3, -32601],
         [4, -32602],
       ],

@@ -38,7 +38,6 @@ describe('revision 2026-07-28', () => {
       id: 1,
       result: {
         content: [{ type: 'text', text: '{"said":"hello"}' }],
-        structuredContent: { said: 'hello' },
         resultType: 'complete',
         _meta: { [infoKey]: { name: 'echo', title: 'Echo', version: '1' } },
       },

@@ -180,12 +180,12 @@ describe('tools, as clients of both eras see them', () => {
     }
   });
 
-  it('[mcp 33] without one, a legacy client is given structured content only when it is an object', async () => {
+  it('[mcp 33] without one, only a legacy client is given structured content, of JSON that is no object', async () => {
     upstream.on('GET /echo', () => ({ body: [1, 2] }));
     const legacy = resultOf(await toolhost.rpc('echo', token, 'tools/call', { name: 'echo' }));
-    assert.deepEqual(legacy, { content: [{ type: 'text', text: '[1,2]' }] });
+    assert.deepEqual(legacy, { content: [{ type: 'text', text: '[1,2]' }], structuredContent: { result: [1, 2] } });
     const modern = resultOf(await toolhost.modern('echo', token, 'tools/call', { name: 'echo' }));
-    assert.deepEqual(modern.structuredContent, [1, 2]);
+    assert.equal(modern.structuredContent, undefined);
   });
 
   const parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01';

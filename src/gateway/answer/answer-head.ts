@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import type { Redactor } from '../../domain/credentials/redactor.ts';
+import type { Era } from '../../domain/mcp.ts';
 import { normalised } from '../../domain/normalised.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Reading } from './reading.ts';
@@ -15,6 +16,8 @@ export type AnswerHead = {
   shown: readonly ShownHeader[];
   /** The credentials of the call, which failures must not show. */
   sensitive: readonly string[];
+  /** Of the client that gets the result. */
+  era: Era;
 };
 
 /** Longest value of a header that is passed on, in characters. Half a link is useless, so nothing is cut. */
@@ -32,7 +35,7 @@ export function contentTypeOf(headers: Answer['headers']): string {
 export function headOf(
   { headers }: Answer,
   reading: Reading,
-  sensitive: readonly string[],
+  { sensitive, era }: Pick<AnswerHead, 'sensitive' | 'era'>,
   redact: Redactor,
 ): AnswerHead {
   const disposition = headers['content-disposition'];
@@ -41,6 +44,7 @@ export function headOf(
     fileName: disposition === undefined ? undefined : fileNameIn(String(disposition).slice(0, longestValue), redact),
     shown: shownHeaders(headers, reading, redact),
     sensitive,
+    era,
   };
 }
 

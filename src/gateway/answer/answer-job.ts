@@ -12,9 +12,15 @@ import { compileReading, type ReadingSource } from './reading.ts';
 /** Reads the body of a successful answer. `reading` is the JSON text of a ReadingSource. */
 export type AnswerJob = {
   input: { body: Uint8Array; head: AnswerHead; reading: string };
-  output:
-    | { content: Uint8Array; structured: Uint8Array | undefined; rest?: AnswerRest; files?: readonly AnswerFile[] }
-    | { failure: FailureData };
+  output: ReadAnswer | { failure: FailureData };
+};
+
+type ReadAnswer = {
+  content: Uint8Array;
+  structured: Uint8Array | undefined;
+  tokens: number | undefined;
+  rest?: AnswerRest;
+  files?: readonly AnswerFile[];
 };
 
 /** About one second. */
@@ -39,7 +45,7 @@ export function readAnswerBody({ body, head, reading }: AnswerJob['input']): {
     const parts = [content, structured, ...pieces, ...(owned?.map((file) => file.bytes) ?? [])];
     const buffers = parts.flatMap((part) => (part ? [part.buffer] : []));
     return {
-      output: { content, structured, ...(rest && { rest }), ...(owned && { files: owned }) },
+      output: { content, structured, tokens: result.tokens, ...(rest && { rest }), ...(owned && { files: owned }) },
       transfer: buffers,
     };
   } catch (error) {

@@ -1,3 +1,4 @@
+import { scanJson } from '../../domain/json/json-scan.ts';
 import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
 import { cutJson } from '../../domain/pieces/cut-json.ts';
 import { cutText } from '../../domain/pieces/cut-text.ts';
@@ -28,7 +29,7 @@ const shortestPiece = 100;
 
 /**
  * Cuts the text of a result to `most` characters, with space for a note. The time is proportional to the text. A cut
- * result has no structured content, because that would not be the whole value.
+ * result has no structured content, because a client may show that instead of the text and the note.
  */
 export function fitResult(result: CutResult, most: number): CutResult {
   const ofFiles = (result.files?.length ?? 0) * fileTextLength;
@@ -37,7 +38,7 @@ export function fitResult(result: CutResult, most: number): CutResult {
   const tokens = tokensOfContent(blocks);
   if (charactersOf(blocks) + ofFiles <= most) return result;
   const space = Math.max(most - noteLength - ofFiles, shortestPiece);
-  const { kept, first, others } = split(blocks, space, result.structured !== undefined);
+  const { kept, first, others } = split(blocks, space);
   const given: ContentBlock[] = first ? [...kept, { type: 'text', text: first.text }] : kept;
   const about = first?.about ?? 'the beginning';
   return {
@@ -61,7 +62,7 @@ type Split = {
   others: Piece[];
 };
 
-function split(blocks: readonly ContentBlock[], most: number, isJson: boolean): Split {
+function split(blocks: readonly ContentBlock[], most: number): Split {
   const found: Split = { kept: [], first: undefined, others: [] };
   let left = most;
   let isCut = false;
@@ -73,13 +74,19 @@ function split(blocks: readonly ContentBlock[], most: number, isJson: boolean): 
       continue;
     }
     const size = isCut || left < most / 2 ? most : left;
-    // The JSON is the last block; those before it are the lines of its headers.
-    const pieces = isJson && block === blocks.at(-1) ? cutJson(text, size) : cutText(text, size);
+    const pieces = isCompactJson(text) ? cutJson(text, size) : cutText(text, size);
     if (!isCut && size === left) found.first = pieces.shift();
     found.others.push(...pieces);
     isCut = true;
   }
   return found;
+}
+
+const mostDepth = 1000;
+
+function isCompactJson(text: string): boolean {
+  const scan = scanJson(Buffer.from(text), mostDepth);
+  return scan?.isCompact === true && scan.depth <= mostDepth;
 }
 
 function textOf(block: ContentBlock): string | undefined {

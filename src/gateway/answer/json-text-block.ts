@@ -1,12 +1,18 @@
 import { Buffer } from 'node:buffer';
 import type { EscapedPieces } from '../../domain/json/json-scan.ts';
 import type { ContentBlock, JsonText, ToolResult } from '../../domain/mcp.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 
 /**
  * From this length in bytes on, decoding bytes into text costs more than writing them separately from the rest of the
  * answer.
  */
 const longBytes = 4096;
+/** JSON as a text when it is short, otherwise as its bytes. */
+export function shortAsText(json: Buffer): JsonText {
+  return json.length < longBytes ? json.toString('utf8') : json;
+}
+
 /** The beginning of content that begins with a text. */
 export const textStart = '[{"type":"text","text":"';
 /** The end of content that is one text. */
@@ -19,14 +25,14 @@ const endBytes = Buffer.from(textEnd);
  * would go over the same text once more, which takes ten times as long.
  */
 export class JsonTextBlock implements EscapedPieces {
-  readonly #json: Buffer;
+  readonly #length: number;
   readonly #isShort: boolean;
   #text = '';
   /** Of a long text. The first piece begins with the start of the content and has room for its end. */
   readonly #pieces: Buffer[] = [];
 
   constructor(json: Buffer) {
-    this.#json = json;
+    this.#length = json.length;
     this.#isShort = json.length < longBytes;
   }
 
@@ -43,11 +49,7 @@ export class JsonTextBlock implements EscapedPieces {
 
   /** The result. Only for JSON that the scan found to be compact. */
   result(): ToolResult {
-    return {
-      content: this.#content(),
-      structured: this.#isShort ? this.#json.toString('utf8') : this.#json,
-      isError: false,
-    };
+    return { content: this.#content(), structured: undefined, isError: false, tokens: tokensOfLength(this.#length) };
   }
 
   #content(): JsonText {

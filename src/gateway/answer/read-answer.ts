@@ -40,7 +40,7 @@ function isOneFile(type: string, contentType: string, body: Buffer): boolean {
 
 /**
  * Turns an upstream's answer into the tool result (behaviour: "The tool result").
- * `sensitive` are the credentials of the call, which the upstream may have echoed. The check of structured content may
+ * `client` has the credentials of the call, which the upstream may have echoed. The check of structured content may
  * take `mostSteps`.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
  * @throws TooMuchWork
@@ -48,13 +48,13 @@ function isOneFile(type: string, contentType: string, body: Buffer): boolean {
 export function readAnswer(
   answer: Answer,
   reading: Reading,
-  sensitive: readonly string[],
+  client: Pick<AnswerHead, 'sensitive' | 'era'>,
   mostSteps: number,
 ): CutResult {
   const { status, body } = answer;
-  const redact = redactor(sensitive);
+  const redact = redactor(client.sensitive);
   if (status >= 300) throw refusal(answer, reading, redact);
-  const head = headOf(answer, reading, sensitive, redact);
+  const head = headOf(answer, reading, client, redact);
   if (status === 204 || body.length === 0) return emptyResult(answer, head, { reading, redact, mostSteps });
   return readContent(body, head, reading, mostSteps);
 }
@@ -119,7 +119,7 @@ function emptyResult(
     );
   }
   const { content } = textResult(`${status.slice(5)}${reading.isHead ? headHint(reading) : noBody}${more}`, false);
-  return { content, structured, isError: false };
+  return { content, structured: reading.isAnnounced ? structured : undefined, isError: false };
 }
 
 const noBody = ': the upstream answered without a body';
@@ -128,16 +128,16 @@ function headHint({ headers }: Reading): string {
   return headers.length > 0 ? '' : ': an answer to HEAD has no body, and response_headers names the headers to show';
 }
 
-/** The status and the headers as structured content, of a tool that asks for headers or sends HEAD. */
+/** The status and the headers as structured content, of a tool that asks for headers or sends HEAD, where its schema asks for it. */
 function structuredStatus(
   { status }: Answer,
   { shown }: AnswerHead,
   reading: Reading,
   mostSteps: number,
 ): string | undefined {
-  if (!reading.isHead && reading.headers.length === 0) return undefined;
+  if (!reading.output || (!reading.isHead && reading.headers.length === 0)) return undefined;
   const json = `{"status":${status},"${headersProperty}":${headersJson(shown)}}`;
-  return !reading.output || reading.output.fits(JSON.parse(json), mostSteps) ? json : undefined;
+  return reading.output.fits(JSON.parse(json), mostSteps) ? json : undefined;
 }
 
 /** No hint after 202: the row was not written yet, so the upstream could not return it (RFC 9110, 15.3.3). */

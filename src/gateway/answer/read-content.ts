@@ -7,14 +7,16 @@ import { keepFields } from '../../domain/json/response-fields.ts';
 import { findPart, hasPart } from '../../domain/json/response-transform.ts';
 import { wellFormedJson } from '../../domain/json/well-formed-json.ts';
 import type { ContentBlock, JsonText, ToolResult } from '../../domain/mcp.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { isDoneAgain } from '../../domain/work/next-turn.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { plainFailure, ToolFailure } from '../../errors.ts';
 import type { OutputCheck } from '../arguments/validate-arguments.ts';
 import { type AnswerHead, fileNameIn, headerLines, headersJson } from './answer-head.ts';
 import { type AttachedBlock, AttachedFiles } from './attached-files.ts';
+import { structuredForEarlier, structuredOfTexts } from './earlier-clients.ts';
 import type { CutResult } from './fit-answer.ts';
-import { JsonTextBlock } from './json-text-block.ts';
+import { JsonTextBlock, shortAsText } from './json-text-block.ts';
 import { carriedOut, fieldOfJson, headersProperty, type Reading } from './reading.ts';
 import { redactedStart } from './redact.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
@@ -97,7 +99,8 @@ function asText(text: string, whyNot: string | undefined, head: AnswerHead): Too
 }
 
 function blocks(content: AnswerBlock[], head: AnswerHead): ToolResult {
-  return withHeaders({ content: JSON.stringify(content), structured: undefined, isError: false }, head);
+  const structured = head.shown.length === 0 ? structuredOfTexts(content, head.era) : undefined;
+  return withHeaders({ content: JSON.stringify(content), structured, isError: false }, head);
 }
 
 /**
@@ -113,10 +116,12 @@ function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps:
   if (!scan) return 'it is not strict JSON';
   if (scan.depth > maxDepth) return `it is nested deeper than ${maxDepth} levels`;
   const chosen = isWhole && scan.isCompact ? bytes : chosenPart(bytes, reading);
-  const structured = withHeaderSlot(chosen, head, reading);
-  if (reading.output) checkOutput(structured, head, reading.output, mostSteps);
+  const whole = withHeaderSlot(chosen, head, reading);
+  if (reading.output) checkOutput(whole, head, reading.output, mostSteps);
   const result = block && scan.isCompact ? block.result() : resultOf(chosen);
-  return head.shown.length === 0 ? result : withHeaders({ ...result, structured }, head);
+  if (reading.isAnnounced) return withHeaders({ ...result, structured: shortAsText(whole) }, head);
+  if (head.shown.length > 0) return withHeaders(result, head);
+  return { ...result, structured: structuredForEarlier(chosen, head.era) };
 }
 
 /** Compact JSON: the part named by `response_transform`, with only the fields to keep. */
@@ -179,7 +184,9 @@ function withHeaderSlot(json: Buffer, { shown }: AnswerHead, { hasHeaderSlot }: 
 /** A result with the headers of the answer as a text block before its others. */
 function withHeaders(result: ToolResult, { shown }: AnswerHead): ToolResult {
   if (shown.length === 0) return result;
-  return { ...result, content: withFirst({ type: 'text', text: headerLines(shown) }, result.content) };
+  const text = headerLines(shown);
+  const tokens = result.tokens !== undefined && { tokens: result.tokens + tokensOfLength(text.length) };
+  return { ...result, ...tokens, content: withFirst({ type: 'text', text }, result.content) };
 }
 
 function withFirst(block: object, content: JsonText): JsonText {

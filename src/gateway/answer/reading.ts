@@ -34,7 +34,9 @@ export type Reading = {
   isHead: boolean;
   mayFollow: boolean;
   mostCharacters: number | undefined;
-  /** Whether structured content may say the headers: where there is an output schema, it must declare them. */
+  /** Whether `tools/list` shows the output schema, which asks for structured content. */
+  isAnnounced: boolean;
+  /** Whether structured content says the headers: where the output schema declares them. */
   hasHeaderSlot: boolean;
 };
 
@@ -53,7 +55,8 @@ export function compileReading(source: ReadingSource): Reading {
     isHead,
     mayFollow,
     mostCharacters,
-    hasHeaderSlot: !outputSchema || (isSchemaObject(declared) && Object.hasOwn(declared, headersProperty)),
+    isAnnounced: outputSchema !== undefined && mostCharacters === undefined,
+    hasHeaderSlot: isSchemaObject(declared) && Object.hasOwn(declared, headersProperty),
   };
 }
 

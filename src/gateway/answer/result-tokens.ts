@@ -6,9 +6,8 @@ import { textEnd, textStart } from './json-text-block.ts';
 const mostParsed = 64 * 1024;
 
 /** Estimated tokens of the text of a result, by the length of its JSON, without parsing it. Files do not count. */
-export function tokensOfResult({ content, structured, tokens }: ToolResult): number {
+export function tokensOfResult({ content, tokens }: ToolResult): number {
   if (tokens !== undefined) return tokens;
-  if (structured !== undefined) return tokensOfLength(structured.length);
   const start = typeof content === 'string' ? content : content.toString('latin1', 0, textStart.length);
   if (start.startsWith(textStart)) return tokensOfLength(content.length - textStart.length - textEnd.length);
   return content.length > mostParsed ? 0 : tokensOfContent(JSON.parse(String(content)) as ContentBlock[]);

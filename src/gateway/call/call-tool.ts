@@ -183,10 +183,11 @@ const longAnswerBytes = 64 * 1024;
 /** Reads the answer to a call: on a thread when it is long, or takes long to check. */
 function readCall(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
   const { tool, sensitive } = call;
+  const { era } = call.asked;
   const work = (mostSteps: number) =>
     isLongAnswer(answer, tool.reading)
       ? leaveToThread(call, answer, threads)
-      : readAnswer(answer, tool.reading, sensitive, mostSteps);
+      : readAnswer(answer, tool.reading, { sensitive, era }, mostSteps);
   const read = doInTurn(answer.body.length > longAnswerBytes, work, call.server);
   if (!(read instanceof Promise)) return read;
   return read.catch((error: unknown) => {
@@ -196,9 +197,9 @@ function readCall(call: Call, answer: Answer, threads: ThreadWork): MaybePromise
 }
 
 function leaveToThread(call: Call, answer: Answer, threads: ThreadWork): Promise<CutResult> {
-  const { tool } = call;
+  const { tool, sensitive } = call;
   // The bytes are transferred, so the part that a capture needs is copied first.
   const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;
-  const head = headOf(answer, tool.reading, call.sensitive, redactor(call.sensitive));
+  const head = headOf(answer, tool.reading, { sensitive, era: call.asked.era }, redactor(sensitive));
   return readOnThread(threads, tool, { body, head }, jobOf(call));
 }

@@ -74,9 +74,9 @@ export async function readOnThread(
     );
   });
   if ('failure' in output) throw toFailure(output.failure);
-  const { content, structured, rest, files } = output;
+  const { content, structured, tokens, rest, files } = output;
   const result = { content: toBuffer(content), structured: structured && toBuffer(structured), isError: false };
-  return { ...result, ...(rest && { rest }), ...(files && { files }) };
+  return { ...result, ...(tokens !== undefined && { tokens }), ...(rest && { rest }), ...(files && { files }) };
 }
 
 function toBuffer(bytes: Uint8Array): Buffer {

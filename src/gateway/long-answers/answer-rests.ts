@@ -1,5 +1,5 @@
 import { newId } from '../../domain/ids.ts';
-import type { JsonText } from '../../domain/mcp.ts';
+import type { ContentBlock, Era, JsonText } from '../../domain/mcp.ts';
 import type { Piece } from '../../domain/pieces/pieces.ts';
 import { cutNote } from '../../domain/pieces/read-more.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
@@ -9,6 +9,7 @@ import {
   insertAnswerPieces,
   trimAnswerPieces,
 } from '../../store/calls/answer-pieces.ts';
+import { structuredOfTexts } from '../answer/earlier-clients.ts';
 import { type AnswerRest, type CutResult, fitResult } from '../answer/fit-answer.ts';
 import { type Caller, callerDigest } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
@@ -105,7 +106,7 @@ function ownerOf({ server, caller }: AnswerOwner): AnswerOf {
 
 /** A call whose tool has a limit. */
 type LimitedCall = AnswerOwner & {
-  asked: { requestId: string };
+  asked: { requestId: string; era: Era };
   tool: { reading: { mostCharacters: number | undefined } };
 };
 
@@ -119,7 +120,8 @@ export async function fitCall(call: LimitedCall, result: CutResult, rests: Answe
   const kept = isTriedOut ? undefined : await rests.keep(call, rest, call.asked.requestId);
   const note = cutNote(rest, isTriedOut ? 'tried out' : kept);
   const content = withLast(cut.content, { type: 'text', text: note });
-  return { ...cut, content, tokens: tokensOfLength(rest.characters + note.length) };
+  const structured = structuredOfTexts(JSON.parse(String(content)) as ContentBlock[], call.asked.era);
+  return { ...cut, content, structured, tokens: tokensOfLength(rest.characters + note.length) };
 }
 
 function withLast(content: JsonText, block: object): JsonText {

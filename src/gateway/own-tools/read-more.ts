@@ -4,6 +4,7 @@ import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { searchToolNames } from '../../domain/search/own-tools.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
+import { structuredOfTexts } from '../answer/earlier-clients.ts';
 import { tokensOfContent } from '../answer/result-tokens.ts';
 import { compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolParts, callTool } from '../call/call-tool.ts';
@@ -53,5 +54,10 @@ async function readMore({ server, caller, asked }: OwnCall, parts: CallToolParts
   const texts = [found.piece.text, pieceNote(found.piece.about, found.next)];
   const content = texts.map((text): ContentBlock => ({ type: 'text', text }));
   const tokens = tokensOfContent(content);
-  return { content: JSON.stringify(content), structured: undefined, isError: false, tokens };
+  return {
+    content: JSON.stringify(content),
+    structured: structuredOfTexts(content, asked.era),
+    isError: false,
+    tokens,
+  };
 }

@@ -1,5 +1,5 @@
 import { annotationsOf, type Tool } from '../../domain/config/tool.ts';
-import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import { type ContentBlock, type Era, type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { type Guesses, nearest, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { shown } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
@@ -14,6 +14,7 @@ import { searchTools } from '../../domain/search/search-tools.ts';
 import type { ToolIndex } from '../../domain/search/tool-index.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { ToolFailure } from '../../errors.ts';
+import { structuredOfTexts } from '../answer/earlier-clients.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolParts, callTool } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';
@@ -74,10 +75,10 @@ function isPlainObject(value: unknown): boolean {
 }
 
 /** @throws ToolFailure */
-async function ownResult(catalogue: ToolCatalogue, { name, args }: ToolCall): Promise<ToolResult> {
+async function ownResult(catalogue: ToolCatalogue, { name, args, era }: ToolCall): Promise<ToolResult> {
   return name === searchToolNames.search
     ? searchResult(catalogue, await checked(rules.search, args))
-    : describeResult(catalogue, await checked(rules.describe, args));
+    : describeResult(catalogue, await checked(rules.describe, args), era);
 }
 
 const rules = {
@@ -187,7 +188,7 @@ function firstSentence(text: string): string {
 const longestDescriptions = 60_000;
 
 /** The result of `describe_tool`; an error when no tool has one of the names. */
-function describeResult(catalogue: ToolCatalogue, args: Arguments): ToolResult {
+function describeResult(catalogue: ToolCatalogue, args: Arguments, era: Era): ToolResult {
   const names = [...new Set(args.names as string[])].slice(0, mostDescribed);
   const described: string[] = [];
   const notes: string[] = [];
@@ -207,8 +208,9 @@ function describeResult(catalogue: ToolCatalogue, args: Arguments): ToolResult {
   if (left.length > 0)
     notes.push(`Left out, because the answer would be too long; ask for them again: ${left.join(', ')}.`);
   const blocks = [...(described.length > 0 ? [`[${described.join(',\n')}]`] : []), ...notes];
-  const content = JSON.stringify(blocks.map((text) => ({ type: 'text', text })));
-  return { content, structured: undefined, isError: described.length === 0 };
+  const content = blocks.map((text): ContentBlock => ({ type: 'text', text }));
+  const structured = structuredOfTexts(content, era);
+  return { content: JSON.stringify(content), structured, isError: described.length === 0 };
 }
 
 /** A sentence about a name that no tool has. */
