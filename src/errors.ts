@@ -109,6 +109,11 @@ export class Unauthenticated extends Error {
   }
 }
 
+/** A message as `error_description`: printable ASCII without quotes and backslashes (RFC 6749, 4.1.2.1 and 5.2; RFC 6750, 3). */
+export function errorDescription(text: string): string {
+  return text.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'");
+}
+
 /** RFC 6749 5.2 and 4.1.2.1, RFC 7591 3.2.2, RFC 8707 2. */
 export const oauthErrorStatus = {
   invalid_request: 400,

@@ -7,7 +7,7 @@ import type { LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
 import type { Lookup, Party, SharedArrivals, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
 import { nextTurn, workFor } from '../domain/work/next-turn.ts';
-import { AppError, type Refusal, Unauthenticated } from '../errors.ts';
+import { AppError, errorDescription, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
 import {
@@ -308,5 +308,6 @@ export function challenge(error: Unauthenticated, hints: LoginHints | undefined)
   if (hints && hints.scopes.length > 0) parts.push(`scope="${hints.scopes.join(' ')}"`);
   if (error.refusal === 'invalid') parts.push('error="invalid_token"');
   if (error.refusal === 'forbidden') parts.push('error="insufficient_scope"');
+  if (error.refusal !== 'missing') parts.push(`error_description="${errorDescription(error.message)}"`);
   return parts.length > 0 ? `Bearer ${parts.join(', ')}` : 'Bearer';
 }

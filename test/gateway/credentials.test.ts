@@ -43,7 +43,14 @@ describe('access to a hosted server, and the credentials that the upstream recei
     assert.match(headers.get('www-authenticate') ?? '', /^Bearer/);
     assert.equal(body.id, 1);
     assert.deepEqual(upstream.take(), []);
-    return { text: answer.text, challenge: headers.get('www-authenticate') ?? '' };
+    const challenge = headers.get('www-authenticate') ?? '';
+    // Some clients show a person nothing else (RFC 6750, 3).
+    const said = String((body.error as Json).message).replaceAll(/["\\]/g, "'");
+    assert.equal(
+      /error_description="([ !#-[\]-~]+)"$/.exec(challenge)?.[1],
+      /error=/.test(challenge) ? said : undefined,
+    );
+    return { text: answer.text, challenge };
   };
 
   it("caller_token: only the caller's own token is sent, by the scheme of the server", async () => {

@@ -178,7 +178,10 @@ describe('the MCP endpoint over HTTP', () => {
       assertRefused(await send(authorization, 'not json'), 401, 401, noId);
     }
     assert.equal((await send(undefined, call())).headers.get('www-authenticate'), 'Bearer');
-    assert.equal((await send('Bearer a b', call())).headers.get('www-authenticate'), 'Bearer error="invalid_token"');
+    assert.equal(
+      (await send('Bearer a b', call())).headers.get('www-authenticate'),
+      `Bearer error="invalid_token", error_description="the Authorization header must be 'Bearer' and one token of visible ASCII characters without spaces"`,
+    );
     untouched();
   });
 

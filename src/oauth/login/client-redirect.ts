@@ -1,5 +1,5 @@
 import { addedQuery } from '../../domain/added-query.ts';
-import { type OAuthError, oauthErrorStatus } from '../../errors.ts';
+import { errorDescription, type OAuthError, oauthErrorStatus } from '../../errors.ts';
 import type { OAuthClient } from '../clients/client.ts';
 import type { LoginServer } from '../login-server.ts';
 import type { OAuthAnswer } from '../parts.ts';
@@ -82,9 +82,4 @@ function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): 
 /** Maps errors of the token endpoint to a code that is registered here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
 function registeredCode(error: OAuthError): string {
   return error.code === 'invalid_grant' || error.code === 'invalid_client' ? 'server_error' : error.code;
-}
-
-/** A message as `error_description`: printable ASCII without quotes and backslashes (RFC 6749, 4.1.2.1 and 5.2). */
-export function errorDescription(text: string): string {
-  return text.replaceAll(/[^\x20-\x21\x23-\x5b\x5d-\x7e]/g, "'");
 }
