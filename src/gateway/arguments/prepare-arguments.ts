@@ -6,6 +6,7 @@ import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { doInTurn } from '../../domain/work/next-turn.ts';
 import { TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
+import { mendArguments } from './mend-arguments.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
 
 /** Rules for a tool's arguments. */
@@ -14,6 +15,8 @@ export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
   filled: (given: Arguments) => Arguments;
   /** Does the same, but counts an argument as absent if it is null and its schema does not allow null. */
   present: (given: Arguments) => Arguments;
+  /** Puts right what agents commonly get wrong, in arguments that do not fit. */
+  mended: (given: Arguments) => Arguments;
 };
 
 export function compileArguments(input: InputSchema, schema: JsonSchema): ArgumentRules {
@@ -31,6 +34,7 @@ export function compileArguments(input: InputSchema, schema: JsonSchema): Argume
     check,
     filled: (given) => withFallbacks(given, fallbacks),
     present: (given) => withFallbacks(withoutNulls(given, optional), fallbacks),
+    mended: (given) => mendArguments(given, schema),
   };
 }
 
@@ -56,8 +60,8 @@ export function withoutFixed(rules: ArgumentRules, names: readonly string[]): Ar
 }
 
 /**
- * The arguments from which a call's request is built: checked, with defaults filled in, and without those that say null
- * for "nothing". `checkLong` checks those that take long. `party` is whose work it is.
+ * The arguments from which a call's request is built: checked, with defaults filled in, without those that say null for
+ * "nothing", and mended where they do not fit otherwise. `checkLong` checks those that take long. `party` is whose work it is.
  * @throws ToolFailure invalid_arguments, synchronously or by rejecting
  */
 export function prepareArguments(
@@ -69,14 +73,27 @@ export function prepareArguments(
   const filled = tool.args.filled(given);
   if (tool.args.fitsPlainly(filled)) return filled;
   const present = tool.args.present(given);
-  const checked = doInTurn(false, (mostSteps) => tool.args.check(present, mostSteps), party);
-  if (!(checked instanceof Promise)) return present;
-  return checked
-    .catch((error: unknown) => {
-      if (error instanceof TooMuchWork) return checkLong(present);
-      throw error;
-    })
-    .then(() => present);
+  const check = (args: Arguments): MaybePromise<Arguments> => {
+    const checked = doInTurn(false, (mostSteps) => tool.args.check(args, mostSteps), party);
+    if (!(checked instanceof Promise)) return args;
+    return checked
+      .catch((error: unknown) => {
+        if (error instanceof TooMuchWork) return checkLong(args);
+        throw error;
+      })
+      .then(() => args);
+  };
+  const checkMended = (error: unknown): MaybePromise<Arguments> => {
+    const mended = error instanceof ToolFailure ? tool.args.mended(present) : present;
+    if (mended === present) throw error;
+    return check(mended);
+  };
+  try {
+    const checked = check(present);
+    return checked instanceof Promise ? checked.catch(checkMended) : checked;
+  } catch (error) {
+    return checkMended(error);
+  }
 }
 
 function withFallbacks(given: Arguments, fallbacks: readonly [name: string, value: unknown][]): Arguments {

@@ -1,0 +1,140 @@
+import { bodyLimits, bodyProblem } from '../../domain/json/body-limits.ts';
+import { isRawNumber, parseJson } from '../../domain/json/json.ts';
+import { scanJson } from '../../domain/json/json-scan.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
+import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
+import { type Kind, kindOf } from '../../domain/schema/keyword-tests.ts';
+import { indexSchema, resolveReference } from '../../domain/schema/schema-index.ts';
+import { Steps, TooMuchWork } from '../../domain/work/steps.ts';
+
+/** About ten milliseconds. */
+const mostSteps = 300_000;
+
+/**
+ * Arguments that do not fit their schema, with what agents commonly get wrong put right at every level: an optional
+ * property that is null, where its schema does not take null, is left out; a text that is the JSON of a type that the
+ * schema takes becomes that value, where the schema takes no text. The same object when there is nothing to put right, or
+ * too much to look through.
+ */
+export function mendArguments(args: Arguments, schema: JsonSchema): Arguments {
+  try {
+    return new Mending(schema).mended(args, schema) as Arguments;
+  } catch (error) {
+    if (error instanceof TooMuchWork) return args;
+    throw error;
+  }
+}
+
+type Kinds = ReadonlySet<Kind | 'integer'>;
+const everyKind: Kinds = new Set(['null', 'boolean', 'number', 'string', 'array', 'object']);
+
+/** The kind that a JSON text is of by its first character. */
+const kindOfText: { [first: string]: Kind } = { '[': 'array', '{': 'object', t: 'boolean', f: 'boolean', n: 'null' };
+
+class Mending {
+  readonly #root: JsonSchema;
+  readonly #steps = new Steps(mostSteps);
+  readonly #kinds = new Map<JsonSchema, Kinds>();
+
+  constructor(root: JsonSchema) {
+    this.#root = root;
+  }
+
+  mended(given: unknown, schema: unknown): unknown {
+    this.#steps.take(1);
+    if (!isSchemaObject(schema)) return given;
+    let value = typeof given === 'string' ? this.#valueOf(given, schema) : given;
+    for (const part of this.#partsFor(value, schema)) value = this.mended(value, part);
+    if (Array.isArray(value)) return this.#withItems(value, schema);
+    return kindOf(value) === 'object' && !isRawNumber(value) ? this.#withProperties(value as Arguments, schema) : value;
+  }
+
+  /** The value whose JSON a text is, where the schema takes it and no text; otherwise the text. */
+  #valueOf(text: string, schema: JsonSchema): unknown {
+    const kinds = this.#kindsOf(schema);
+    const start = text.trimStart()[0] ?? '';
+    const kind = kindOfText[start] ?? 'number';
+    if (kinds.has('string') || !takes(kinds, kind) || (kind === 'number' && !/[-\d]/.test(start))) return text;
+    // Parsing costs about as much for every few characters as a step.
+    this.#steps.take(text.length >> 2);
+    const scan = scanJson(Buffer.from(text), bodyLimits.depth);
+    if (!scan || bodyProblem(scan, bodyLimits)) return text;
+    const value = parseJson(text);
+    return kind !== 'number' || kinds.has('number') || Number.isInteger(plainNumber(value)) ? value : text;
+  }
+
+  /** The schemas that a value must fit beside the keywords of this one. Of alternatives, the only one that takes its kind. */
+  #partsFor(value: unknown, schema: JsonSchema): unknown[] {
+    const kind = isRawNumber(value) ? 'number' : kindOf(value);
+    const parts = [...this.#referred(schema), ...listOf(schema.allOf)];
+    for (const alternatives of [listOf(schema.anyOf), listOf(schema.oneOf)]) {
+      const fitting = alternatives.filter((alternative) => takes(this.#kindsOf(alternative), kind));
+      if (fitting.length === 1) parts.push(...fitting);
+    }
+    return parts;
+  }
+
+  #withItems(list: unknown[], { items, prefixItems }: JsonSchema): unknown[] {
+    const first = listOf(prefixItems);
+    const mended = list.map((item, index) => this.mended(item, first[index] ?? items));
+    return mended.some((item, index) => item !== list[index]) ? mended : list;
+  }
+
+  #withProperties(object: Arguments, schema: JsonSchema): Arguments {
+    const { properties, additionalProperties } = schema;
+    const declared = isSchemaObject(properties) ? properties : {};
+    const required = new Set(listOf(schema.required));
+    const entries = Object.entries(object);
+    const kept: [string, unknown][] = [];
+    for (const [name, value] of entries) {
+      const inner = Object.hasOwn(declared, name) ? declared[name] : additionalProperties;
+      if (value === null && !required.has(name) && !this.#kindsOf(inner).has('null')) continue;
+      kept.push([name, this.mended(value, inner)]);
+    }
+    const isSame = kept.length === entries.length && kept.every(([, value], index) => value === entries[index]?.[1]);
+    return isSame ? object : Object.fromEntries(kept);
+  }
+
+  /** The kinds of values that a schema may take; perhaps more than it takes. */
+  #kindsOf(schema: unknown): Kinds {
+    this.#steps.take(1);
+    if (!isSchemaObject(schema)) return everyKind;
+    const known = this.#kinds.get(schema);
+    if (known) return known;
+    const { type, enum: values, anyOf, oneOf } = schema;
+    const sets: Kinds[] = [...this.#referred(schema), ...listOf(schema.allOf)].map((part) => this.#kindsOf(part));
+    if (type !== undefined) sets.push(new Set([type].flat() as Kind[]));
+    if (Array.isArray(values)) sets.push(new Set(values.map(kindOf)));
+    if (Object.hasOwn(schema, 'const')) sets.push(new Set([kindOf(schema.const)]));
+    for (const alternatives of [anyOf, oneOf]) {
+      if (Array.isArray(alternatives)) sets.push(new Set(alternatives.flatMap((part) => [...this.#kindsOf(part)])));
+    }
+    const kinds = sets.reduce(both, everyKind);
+    this.#kinds.set(schema, kinds);
+    return kinds;
+  }
+
+  #referred({ $ref }: JsonSchema): unknown[] {
+    if (typeof $ref !== 'string') return [];
+    const anchors = $ref.startsWith('#/') ? new Map<string, JsonSchema>() : indexSchema(this.#root)?.anchors;
+    return [resolveReference({ root: this.#root, anchors: anchors ?? new Map() }, $ref)];
+  }
+}
+
+function takes(kinds: Kinds, kind: Kind): boolean {
+  return kinds.has(kind) || (kind === 'number' && kinds.has('integer'));
+}
+
+/** The kinds that are in both sets; an integer is a number, too. */
+function both(one: Kinds, other: Kinds): Kinds {
+  const isIn = (kinds: Kinds, kind: Kind | 'integer') => kinds.has(kind) || (kind === 'integer' && kinds.has('number'));
+  return new Set([...[...one].filter((kind) => isIn(other, kind)), ...[...other].filter((kind) => isIn(one, kind))]);
+}
+
+function plainNumber(value: unknown): unknown {
+  return isRawNumber(value) ? Number(value.rawJSON) : value;
+}
+
+function listOf(value: unknown): unknown[] {
+  return Array.isArray(value) ? value : [];
+}

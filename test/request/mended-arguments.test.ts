@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+describe('arguments that agents commonly get wrong', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  /** The body that the upstream gets for arguments given as JSON text, or the refusal. */
+  const used = async (properties: Json, args: string, more: Json = {}): Promise<string> => {
+    const input_schema = { type: 'object', properties, ...more };
+    one.upstream.take();
+    const result = await one.callText(await one.serve({ method: 'POST', input_schema }), args);
+    const [request] = one.upstream.take();
+    return request ? request.body.toString() : textOf(result);
+  };
+  const integer = { type: 'integer' };
+
+  it('[behaviour The tool result] a text is the JSON of the one type that the schema takes instead of texts', async () => {
+    const integers = { type: 'array', items: integer };
+    const cases: [schema: Json, sent: string, used: string][] = [
+      [{ ids: integers }, '{"ids":"[1,2]"}', '{"ids":[1,2]}'],
+      [{ filter: { type: 'object', properties: {} } }, '{"filter":"{\\"a\\":1}"}', '{"filter":{"a":1}}'],
+      [{ limit: integer }, '{"limit":"7"}', '{"limit":7}'],
+      [{ dry: { type: 'boolean' } }, '{"dry":"true"}', '{"dry":true}'],
+      [{ id: { type: 'string' } }, '{"id":"42"}', '{"id":"42"}'],
+      [{ limit: integer }, '{"limit":"seven"}', 'The arguments do not fit: limit: found "seven"; allowed: integer'],
+      [{ limit: integer }, '{"limit":"7.5"}', 'The arguments do not fit: limit: found "7.5"; allowed: integer'],
+      [{ limit: integer }, '{"limit":"[7]"}', 'The arguments do not fit: limit: found "[7]"; allowed: integer'],
+      [{ dry: { type: 'boolean' } }, '{"dry":"True"}', 'The arguments do not fit: dry: found "True"; allowed: boolean'],
+      [
+        { big: integer, price: { type: 'number' } },
+        '{"big":"12345678901234567890","price":" 1.10"}',
+        '{"big":12345678901234567890,"price":1.10}',
+      ],
+      [{ either: { type: ['string', 'integer'] }, any: {} }, '{"either":"7","any":"7"}', '{"either":"7","any":"7"}'],
+      [{ word: { enum: ['1', 2] } }, '{"word":"1"}', '{"word":"1"}'],
+      [{ number: { enum: [1, 2] } }, '{"number":"2"}', '{"number":2}'],
+      [{ a: { anyOf: [integer, { type: 'null' }] } }, '{"a":"7"}', '{"a":7}'],
+      [{ a: { anyOf: [integers, { type: 'null' }] } }, '{"a":["7"]}', '{"a":[7]}'],
+      [{ a: { allOf: [{ type: 'number' }, integer] } }, '{"a":"7"}', '{"a":7}'],
+      [
+        { a: { type: 'object', properties: { ids: integers } } },
+        '{"a":"{\\"ids\\":\\"[1,\\\\\\"2\\\\\\"]\\"}"}',
+        '{"a":{"ids":[1,2]}}',
+      ],
+      [
+        { a: { type: 'array', items: { type: 'object', properties: { n: integer } } } },
+        '{"a":[{"n":"3"},{"n":4}]}',
+        '{"a":[{"n":3},{"n":4}]}',
+      ],
+      [{ a: { type: 'object', additionalProperties: integer } }, '{"a":{"__proto__":"3"}}', '{"a":{"__proto__":3}}'],
+    ];
+    for (const [properties, sent, right] of cases) assert.equal(await used(properties, sent), right, sent);
+    const $defs = { page: { type: 'object', properties: { size: integer } } };
+    assert.equal(
+      await used({ page: { $ref: '#/$defs/page' } }, '{"page":{"size":"5"}}', { $defs }),
+      '{"page":{"size":5}}',
+    );
+  });
+
+  it('[behaviour The tool result] an optional property that is null is absent at every level, where null is not allowed', async () => {
+    const text = { type: 'string' };
+    const nullable = { anyOf: [text, { type: 'null' }] };
+    const inner = { type: 'object', properties: { id: text, q: text, kept: nullable }, required: ['id'] };
+    const tree = { inner, list: { type: 'array', items: inner } };
+    const given = '{"id":"x","q":null,"kept":null}';
+    const right = '{"id":"x","kept":null}';
+    assert.equal(await used(tree, `{"inner":${given},"list":[${given}]}`), `{"inner":${right},"list":[${right}]}`);
+    const deep = { deep: { type: 'object', properties: tree } };
+    assert.equal(await used(deep, `{"deep":{"inner":null,"list":[${given}]}}`), `{"deep":{"list":[${right}]}}`);
+    assert.match(await used(tree, '{"inner":{"id":null}}'), /inner\.id: found null/);
+    assert.match(await used({ list: { type: 'array', items: text } }, '{"list":[null]}'), /list\.0: found null/);
+    assert.equal(await used({ free: { type: 'object' } }, '{"free":{"a":null}}'), '{"free":{"a":null}}');
+  });
+
+  it('[behaviour The tool result] a text that would take too long to read is refused as the text that it is', async () => {
+    const numbers = { list: { type: 'array', items: { type: 'array' } } };
+    for (const text of ['['.repeat(400_000), '[[],'.repeat(100_000), `[${'[],'.repeat(200_000)}[]]`]) {
+      assert.match(await used(numbers, JSON.stringify({ list: text })), /^The arguments do not fit: list: /);
+    }
+  });
+});
