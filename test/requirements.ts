@@ -241,7 +241,7 @@ const findings = {
     'find C6': 'Limits hold for all processes together.',
   }),
   ...of('docs/credentials.md', {
-    'find B3': 'A credential of this service reaches no upstream in any disguise.',
+    'find B3': 'A credential of this service reaches no upstream, as it stands or in one layer of encoding.',
     'find B6': 'A token that was handed out goes only to hosts that the person agreed to.',
     'find B8': 'What a removed member made is named, and can be revoked.',
     'find E1': 'Any visible token of a caller reaches the upstream unchanged.',

@@ -23,6 +23,8 @@ export type Strangers = {
    * its address is above its limit.
    */
   onRefused(visit: Visit, status: number): AppError | undefined;
+  /** Counts a request as if it were refused. Returns the error to refuse it with once its address is above its limit. */
+  charge(visit: Visit): AppError | undefined;
   /** Counts a credential that had to be looked up and may be made up, although its request was not refused. */
   onUnknown(visit: Visit): void;
 };

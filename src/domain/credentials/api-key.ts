@@ -36,11 +36,6 @@ export function formatApiKey(idBytes: Uint8Array, secretBytes: Uint8Array): { id
   return { id: `key_${id}`, key: body + checksum(body) };
 }
 
-/** Whether the two parts of a key behind its prefix belong together: the checksum fits. */
-export function isKeyBody(id: string, secret: string): boolean {
-  return apiKeyId(`thk_${id}_${secret}`) !== undefined;
-}
-
 /** The id of a well-formed key; undefined for any other text. */
 export function apiKeyId(key: string): string | undefined {
   const match = keyShape.exec(key);
@@ -49,7 +44,6 @@ export function apiKeyId(key: string): string | undefined {
 }
 
 const { id, secret, checksum: checksumLength } = keyParts;
-const bodyLength = id + secret + checksumLength;
 /** The value of each letter and digit in a checksum; 255 for everything else. */
 const digits = Uint8Array.from({ length: 256 }, (_, code) => {
   const value = keyAlphabet.indexOf(String.fromCharCode(code));
@@ -67,32 +61,6 @@ const underscore = 0x5f;
 /** Whether a character can stand in the id, secret and checksum of a key. False for NaN, the end of a text. */
 export function isKeyCharacter(code: number): boolean {
   return code < 256 && digits[code] !== 255;
-}
-
-/**
- * Whether the letters and digits of a text, without everything between them, hold the id, secret and checksum of an API
- * key: at any position, without prefix and separators, and backwards too if asked. One look at each byte and a checksum at
- * one of thirteen positions, since a checksum is below 2^32.
- */
-export function holdsKeyBody(bytes: Uint8Array, alsoBackwards: boolean): boolean {
-  const bare = Buffer.allocUnsafe(bytes.length);
-  let length = 0;
-  for (let i = 0; i < bytes.length; i++) {
-    const byte = bytes[i] as number;
-    if (digits[byte] !== 255) bare[length++] = byte;
-  }
-  if (length < bodyLength) return false;
-  const whole = bare.subarray(0, length);
-  return scan(whole) || (alsoBackwards && scan(whole.reverse()));
-}
-
-function scan(bare: Uint8Array): boolean {
-  const last = bare.length - bodyLength;
-  for (let at = 0; at <= last; at++) {
-    // 62^5 times 5 is above 2^32.
-    if ((digits[bare[at + id + secret] as number] as number) < 5 && isKeyBodyAt(bare, at)) return true;
-  }
-  return false;
 }
 
 /** Whether the id, secret and checksum of a key begin here, without anything between them. */

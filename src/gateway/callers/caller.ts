@@ -4,6 +4,7 @@ import type { KeyLimits } from '../../domain/limits.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import type { AppError } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { TokenIds } from './recent-digests.ts';
@@ -63,6 +64,8 @@ export type CallerOptions = {
   isHandedOut: (server: HostedServer, bearer: string, look: Lookup) => Promise<boolean>;
   /** Called when a bearer had to be looked up that no login issued and no upstream has accepted. */
   onUnknown: (visit: Visit) => void;
+  /** Counts work for a request as if it were refused. Returns the refusal of an address above its limit. */
+  charge: (visit: Visit) => AppError | undefined;
   known: KnownCallers;
   tokenIds: TokenIds;
   /** The widest network around the address of a request that one person may have: they are one caller. */

@@ -47,14 +47,11 @@ export function createRecentDigests(): RecentDigests {
 /** The id of a caller who brings a token: the server, and a digest of the token. */
 export type TokenIds = {
   idOf(server: { id: string; workspaceId: string }, token: string): string;
-  /** The id of a token that was accepted in the last minute, found without a digest. */
-  find(serverId: string, token: string): string | undefined;
 };
 
 export function createTokenIds(isAccepted: (id: string) => boolean): TokenIds {
   const ids = createRecentDigests();
   return {
-    find: ids.find,
     idOf(server, token) {
       const known = ids.find(server.id, token);
       if (known !== undefined) return known;

@@ -87,24 +87,39 @@ function tokenCaller(
   options: CallerOptions,
   look: Lookup,
 ): MaybePromise<Admitted> {
-  let id = options.tokenIds.find(server.id, bearer);
-  // An accepted token has passed this check before.
-  if (id === undefined && holdsOurCredential(bearer)) throw ownCredential(server, options);
-  // Only a tool call and a lookup need the id of another token, which takes a digest.
-  const idOf = () => (id ??= options.tokenIds.idOf(server, bearer));
+  const id = options.tokenIds.idOf(server, bearer);
+  if (!options.known.find(id)) {
+    chargeLong(bearer, visit, options);
+    if (holdsOurCredential(bearer)) throw ownCredential(server, options);
+  }
   // A connection that has been closed by the time of the call has no address.
   const network = options.networkOf(visit);
-  const counted = countUnknown(idOf, visit, options, look);
+  const counted = countUnknown(id, visit, options, look);
   return unlessOutdated(server, bearer, options, counted, () =>
-    callerOf(server, { bearer, id: idOf(), network }, options, counted),
+    callerOf(server, { bearer, id, network }, options, counted),
   );
 }
 
+/** Characters of a bearer that cost as much as a refused request. */
+const chargedLength = 4096;
+
+/**
+ * Charges a long bearer that no upstream has accepted to its address, whether the request succeeds or not: the search for
+ * our credentials takes time in proportion to its length.
+ * @throws AppError tooMany above the limit of the address
+ */
+function chargeLong(bearer: string, visit: Visit, { charge }: CallerOptions): void {
+  for (let at = chargedLength; at <= bearer.length; at += chargedLength) {
+    const refusal = charge(visit);
+    if (refusal) throw refusal;
+  }
+}
+
 /** Counts a bearer for its address that no login issued, unless the upstream has accepted it: anybody can make one up. */
-function countUnknown(idOf: () => string, visit: Visit, { known, onUnknown }: CallerOptions, look: Lookup): Lookup {
+function countUnknown(id: string, visit: Visit, { known, onUnknown }: CallerOptions, look: Lookup): Lookup {
   return async (find) => {
     const found = await look(find);
-    if (found === undefined && !known.find(idOf())) onUnknown(visit);
+    if (found === undefined && !known.find(id)) onUnknown(visit);
     return found;
   };
 }

@@ -4,7 +4,6 @@ import type { UrlRule } from '../../domain/config/server-rules.ts';
 import { sharedHeaders } from '../../domain/config/server-wide.ts';
 import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
-import { findOurCredential } from '../../domain/credentials/own-credentials.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import { normalised } from '../../domain/normalised.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
@@ -78,7 +77,6 @@ export function planImport(
   const choosing = { choices, present, urlProblem, taken };
   const credential = chooseCredential(description, description.operations, choosing);
   const surroundings = surroundingsOf(address, credential.fields.authentication, urlProblem);
-  const isOurs = findOurCredential();
   const { root } = description;
   const source = { root, finder: new SchemaFinder(root), credential: credential.names };
   const all = description.operations.map((operation, index): MadeTool => {
@@ -87,11 +85,7 @@ export function planImport(
     const missing = credential.missingFor(operation) ?? (own && 'problem' in own ? own.problem : undefined);
     if (missing !== undefined) return { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
     if (!made.tool) return made;
-    return withoutRefused(
-      { ...made, tool: { ...made.tool, imported_from: keys[index] as string } },
-      surroundings,
-      isOurs,
-    );
+    return withoutRefused({ ...made, tool: { ...made.tool, imported_from: keys[index] as string } }, surroundings);
   });
   const order = description.tags.map(({ name }) => name);
   const proposal = propose(all, order);

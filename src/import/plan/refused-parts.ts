@@ -1,5 +1,5 @@
 import { isJsonSchemaForm } from '../../domain/config/input-schema.ts';
-import { ownCredentialProblemsOfTool } from '../../domain/config/server-config.ts';
+import { ownCredentialProblems } from '../../domain/config/server-config.ts';
 import { type Tool, toolSchema } from '../../domain/config/tool.ts';
 import { checkTool, type ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { addIssues, ProblemList } from '../../domain/problems/problems.ts';
@@ -9,9 +9,6 @@ import { short } from '../tools/input-arguments.ts';
 import type { ImportedTool, MadeTool } from '../tools/made-tool.ts';
 import { tokensOfTool } from '../tools/make-tool.ts';
 
-/** Whether a text holds one of our credentials; its work is bounded for a whole import. */
-type IsOurs = (text: string) => boolean;
-
 /** Rounds of leaving inputs out; each finds at most twenty problems. */
 const mostRounds = 8;
 
@@ -19,12 +16,12 @@ const mostRounds = 8;
  * A tool without what the check of configurations would refuse: optional inputs and the type of the answer are left out
  * with a note, and otherwise there is no tool. So one operation never makes the whole import refused.
  */
-export function withoutRefused(made: MadeTool, surroundings: ToolSurroundings, isOurs: IsOurs): MadeTool {
+export function withoutRefused(made: MadeTool, surroundings: ToolSurroundings): MadeTool {
   if (!made.tool) return made;
   const lost: string[] = [];
   let { tool } = made;
   for (let round = 0; round < mostRounds; round++) {
-    const problems = problemsOf(tool, surroundings, isOurs);
+    const problems = problemsOf(tool, surroundings);
     if (problems.length === 0) return lost.length === 0 ? made : partial(made, tool, lost);
     for (const problem of problems) {
       const smaller = without(tool, problem, lost);
@@ -35,15 +32,14 @@ export function withoutRefused(made: MadeTool, surroundings: ToolSurroundings, i
   return skipped(made, { path: 'input_schema', message: 'has too many inputs that cannot be sent' });
 }
 
-function problemsOf(tool: ImportedTool, surroundings: ToolSurroundings, isOurs: IsOurs): Problem[] {
+function problemsOf(tool: ImportedTool, surroundings: ToolSurroundings): Problem[] {
   const problems = new ProblemList();
   const parsed = toolSchema.safeParse(tool, { reportInput: false });
   if (!parsed.success) addIssues(problems, parsed.error.issues, tool);
   checkTool(tool, surroundings, problems);
   if (parsed.success) {
     const { variables } = surroundings.wide;
-    for (const problem of ownCredentialProblemsOfTool(parsed.data as Tool, variables, isOurs))
-      problems.add(() => problem);
+    for (const problem of ownCredentialProblems(parsed.data as Tool, variables)) problems.add(() => problem);
   }
   // The last line may only count further problems.
   return problems.all().filter(({ path }) => path !== '');
