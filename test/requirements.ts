@@ -244,6 +244,7 @@ const findings = {
     'find B3': 'A credential of this service reaches no upstream, as it stands or in one layer of encoding.',
     'find B6': 'A token that was handed out goes only to hosts that the person agreed to.',
     'find B8': 'What a removed member made is named, and can be revoked.',
+    'find F2': 'What a credential makes ends with it and has at most its limits.',
     'find E1': 'Any visible token of a caller reaches the upstream unchanged.',
     'find E4': 'An answer of a token endpoint that cannot be used ends the login with the reason.',
   }),
@@ -252,6 +253,9 @@ const findings = {
     'find B5': 'No other parameter can be taken for one that the service sets.',
     'find B7': 'Documents that strangers name are never fetched from the exceptions of the operator.',
     'find E5': 'A configuration that cannot work is a problem or a warning.',
+  }),
+  ...of('docs/files.md', {
+    'find F3': 'A file of servers names only files of its folder and variables that the caller names.',
   }),
   ...of('docs/operations/deployment.md', {
     'find C2': 'A master key can be replaced while the service runs, and a wrong one is noticed at the start.',

@@ -4,13 +4,15 @@ import { formatApiKey } from '../domain/credentials/api-key.ts';
 import { covers, keyScopes } from '../domain/credentials/scopes.ts';
 import { nearestOrAll, newGuesses } from '../domain/problems/did-you-mean.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
-import { type ApiKey, findApiKeys, insertApiKey, endApiKey as revoke } from '../store/api-keys.ts';
+import { type ApiKey, endApiKeys, findApiKeys, insertApiKey, endApiKey as revoke } from '../store/api-keys.ts';
 import { namesOfActors } from '../store/audit-events.ts';
-import { recordChange } from '../store/changes/changes.ts';
-import { listWorkingKeysMadeBy, originsOfKeys } from '../store/key-makers.ts';
+import { recordChange, recordChanges } from '../store/changes/changes.ts';
+import { rowsAtOnce } from '../store/delete-in-steps.ts';
+import { listWorkingKeysMadeBy, originsOfKeys, workingKeysMadeBy } from '../store/key-makers.ts';
 import { membersAmong } from '../store/people/members.ts';
 import { listSlugs } from '../store/servers/server-list.ts';
 import { findServer } from '../store/servers/servers.ts';
+import { boundedExpiry, ownBounds, refuseLimitsAboveOwn } from './key-bounds.ts';
 import { fieldsOf, keyLimitInputs, keyLimitsFrom } from './limit-fields.ts';
 import { type Context, operation } from './operation.ts';
 import { checkKeyQuota } from './quotas/quota-rules.ts';
@@ -75,6 +77,8 @@ const longestS = 3660 * 24 * 60 * 60;
 const createApiKey = operation({
   name: 'createApiKey',
   summary: 'Make an API key; the key itself is shown this once',
+  description:
+    'A key that is made with a key has its expiry and its limits, or less, and is revoked with it. A person and the operator have no such bounds.',
   scope: 'manage:write',
   effect: 'write',
   makesCredential: true,
@@ -113,8 +117,11 @@ const createApiKey = operation({
     if (input.servers) await refuseUnknownServers(context, input.servers);
     if (input.views) await refuseUnknownViews(context, input.views, input.scopes);
     const createdAt = context.now();
-    const expiresAt = expiryOf(input, createdAt);
-    const limits = keyLimitsFrom(input);
+    const bounds = await ownBounds(context);
+    const field = input.expires_in === undefined ? 'expires_at' : 'expires_in';
+    const expiresAt = boundedExpiry(expiryOf(input, createdAt), field, bounds);
+    refuseLimitsAboveOwn(input, bounds, 'The key was not made');
+    const limits = keyLimitsFrom({ ...fieldsOf(bounds.limits), ...input });
     const { id, key } = formatApiKey(context.random(9), context.random(32));
     const stored: ApiKey = {
       id,
@@ -262,24 +269,49 @@ async function makersOf({ db, actor }: Context, keys: readonly ApiKey[]): Promis
   return { names, leftIds: new Set(left.map(([id]) => id)) };
 }
 
+/** Keys that are named; a count counts all. */
+const mostNamed = 100;
+
+/** Revokes many keys, some in each statement. */
+export async function revokeKeys(context: Context, all: readonly string[], at: number): Promise<void> {
+  const { db, actor } = context;
+  for (let from = 0; from < all.length; from += rowsAtOnce) {
+    const ids = all.slice(from, from + rowsAtOnce);
+    await endApiKeys(db, actor.workspaceId, ids, at);
+    await recordChanges(db, context, 'key', ids);
+  }
+}
+
 const revokeApiKey = operation({
   name: 'revokeApiKey',
-  summary: 'Revoke an API key; it stops working everywhere within two seconds',
+  summary: 'Revoke an API key, and the keys that were made with it; they stop working everywhere within two seconds',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
   isTool: false,
   input: z.strictObject({ id: z.string().max(100).describe('Id of the key, key_…') }),
-  output: z.object({ revoked: z.string() }),
+  output: z.object({
+    revoked: z.string(),
+    revoked_keys: z
+      .array(z.string())
+      .max(mostNamed)
+      .optional()
+      .describe(`Ids of the keys that were made with it and are revoked too; at most ${mostNamed}.`),
+    revoked_key_count: z.int().optional().describe('How many such keys there were; absent where there were none.'),
+  }),
   async run(context, { id }) {
+    const { db, actor } = context;
     const at = context.now();
-    if (!(await revoke(context.db, context.actor.workspaceId, id, at))) {
+    const made = (await workingKeysMadeBy(db, actor.workspaceId, id, at)).map((key) => key.id);
+    if (!(await revoke(db, actor.workspaceId, id, at))) {
       throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked already');
     }
-    await recordChange(context.db, context, 'key', id);
-    return { revoked: id };
+    await recordChange(db, context, 'key', id);
+    await revokeKeys(context, made, at);
+    if (made.length === 0) return { revoked: id };
+    return { revoked: id, revoked_keys: made.slice(0, mostNamed), revoked_key_count: made.length };
   },
-  audit: ({ id }) => ({ target: id }),
+  audit: ({ id }, { revoked: _, ...also }) => ({ target: id, detail: also }),
 });
 
 export const apiKeyOperations = { createApiKey, listApiKeys, revokeApiKey };

@@ -16,6 +16,7 @@ import { findKeyLimits, updateKeyLimits as storeKeyLimits } from '../store/api-k
 import { recordChange } from '../store/changes/changes.ts';
 import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/people/workspaces.ts';
 import { type StoredServer, updateServerLimits as storeServerLimits } from '../store/servers/servers.ts';
+import { ownBounds, refuseLimitsAboveOwn, refuseOwnLimits } from './key-bounds.ts';
 import {
   changedLimits,
   fieldsOf,
@@ -222,7 +223,8 @@ const { calls_per_second, calls_per_minute, calls_per_day } = limitInputs;
 const setKeyLimits = operation({
   name: 'setKeyLimits',
   summary: 'Set or remove what an API key is limited to',
-  description: 'What is absent stays; null removes a limit. It counts in every process within two seconds.',
+  description:
+    'What is absent stays; null removes a limit. A key changes neither its own limits nor those of another key above its own. It counts in every process within two seconds.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
@@ -235,6 +237,8 @@ const setKeyLimits = operation({
   output: z.object({ id: z.string(), limits: z.object(keyLimitInputs), unchanged: unchangedShape }),
   async run(context, { id, ...input }) {
     const { db, actor } = context;
+    refuseOwnLimits(context, id);
+    refuseLimitsAboveOwn(input, await ownBounds(context), 'The limits were not set');
     const before = await findKeyLimits(db, actor.workspaceId, id);
     if (!before) throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked');
     const limits = keyLimitsFrom(fieldsOf(changedLimits(before, input)));

@@ -210,7 +210,11 @@ async function revoke(id: string, options: OperatorOptions): Promise<void> {
   await asOperator(options, async (operator) => {
     const revoked = await operator.run('revokeApiKey', { id });
     if (options.json) printJson(revoked);
-    else print(`The API key ${id} is revoked; it stops working everywhere within two seconds.`);
+    else {
+      const { revoked_key_count: count = 0 } = revoked;
+      const also = count > 0 ? `, and ${count} that ${count === 1 ? 'was' : 'were'} made with it` : '';
+      print(`The API key ${id} is revoked${also}; it stops working everywhere within two seconds.`);
+    }
   });
 }
 

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import { keyScopes, type Role, roles } from '../../domain/credentials/scopes.ts';
 import { AppError } from '../../errors.ts';
-import { type ApiKey, endApiKeys } from '../../store/api-keys.ts';
-import { recordChange, recordChanges } from '../../store/changes/changes.ts';
-import { rowsAtOnce } from '../../store/delete-in-steps.ts';
+import type { ApiKey } from '../../store/api-keys.ts';
+import { recordChange } from '../../store/changes/changes.ts';
 import { workingKeysMadeBy } from '../../store/key-makers.ts';
 import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
 import { deleteSessionsOf, moveSession } from '../../store/people/sessions.ts';
 import { saveMember, workspacesOf } from '../../store/people/users.ts';
+import { revokeKeys } from '../api-keys.ts';
 import { type Context, operation } from '../operation.ts';
 import { isoTime, isUnchanged, time, unchangedShape } from '../shapes.ts';
 import { roleInput } from './workspaces.ts';
@@ -39,7 +39,7 @@ const invited = {
     .max(maxNamed)
     .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
 };
-const revokeKeys = z
+const revokeKeysInput = z
   .boolean()
   .default(false)
   .describe('true revokes the API keys that they made; false leaves them, as scripts may depend on them.');
@@ -57,11 +57,11 @@ async function settleKeys(context: Context, userId: string, isRevoking: boolean)
   const keys = await workingKeysMadeBy(db, actor.workspaceId, userId, at);
   const named = keys.slice(0, maxNamed);
   if (!isRevoking) return { keys: named.map(shownKey), key_count: keys.length, revoked_keys: [], revoked_key_count: 0 };
-  for (let from = 0; from < keys.length; from += rowsAtOnce) {
-    const ids = keys.slice(from, from + rowsAtOnce).map(({ id }) => id);
-    await endApiKeys(db, actor.workspaceId, ids, at);
-    await recordChanges(db, context, 'key', ids);
-  }
+  await revokeKeys(
+    context,
+    keys.map(({ id }) => id),
+    at,
+  );
   return { keys: [], key_count: 0, revoked_keys: named.map(({ id }) => id), revoked_key_count: keys.length };
 }
 
@@ -94,7 +94,7 @@ const changeMember = operation({
   effect: 'write',
   people: 'owner',
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100), role: roleInput, revoke_keys: revokeKeys }),
+  input: z.strictObject({ id: z.string().max(100), role: roleInput, revoke_keys: revokeKeysInput }),
   output: z.object({ id: z.string(), role: z.enum(roles), ...remains, unchanged: unchangedShape }),
   async run(context, { id, role, revoke_keys }) {
     const before = await findMember(context, id, role === 'owner');
@@ -119,7 +119,7 @@ const removeMember = operation({
   destructive: true,
   people: 'owner',
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100), revoke_keys: revokeKeys }),
+  input: z.strictObject({ id: z.string().max(100), revoke_keys: revokeKeysInput }),
   output: z.object({ removed: z.string(), ...remains, ...invited }),
   async run(context, { id, revoke_keys }) {
     await findMember(context, id, false);

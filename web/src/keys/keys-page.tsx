@@ -108,7 +108,10 @@ function RevokeDialog({ apiKey, onClose }: Props) {
       onClose={onClose}
       onConfirm={() => apiKey && revoke.mutate(apiKey)}
     >
-      <Text size="sm">Whatever uses it is refused within two seconds. A revoked key cannot be used again.</Text>
+      <Text size="sm">
+        Whatever uses it is refused within two seconds. A revoked key cannot be used again. Keys that were made with it
+        are revoked too.
+      </Text>
     </Confirm>
   );
 }

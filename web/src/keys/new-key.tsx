@@ -47,6 +47,7 @@ export function NewKey({ made, onClose, onRevokeOld, isRevoking, failure }: Prop
           />
         </>
       )}
+      {onRevokeOld && <Text size="sm">Keys that were made with the old key are revoked with it.</Text>}
       {failure && <ProblemAlert error={failure} />}
       <Group justify="flex-end" mt="sm">
         {onRevokeOld ? (
