@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, beforeEach, describe, it } from 'node:test';
@@ -137,28 +137,81 @@ describe('toolhost apply', () => {
       secrets: { SERVICE_KEY: { env: 'MY_KEY' }, OTHER: { file: 'other.txt' } },
     });
     const path = file('sealed.yaml', config);
-    const missing = await apply([path]);
+    const missing = await apply([path, '--env', 'MY_KEY']);
     assert.equal(missing.code, 1);
     assert.match(missing.stderr, /secrets\.SERVICE_KEY: the environment variable MY_KEY is not set/);
-    const ends: Ended[] = [await apply([path], { MY_KEY: secret })];
+    const named = ['--env', 'MY_KEY'];
+    const ends: Ended[] = [await apply([path, ...named], { MY_KEY: secret })];
     assert.equal(ends[0]?.code, 0);
     const key = await running.key();
     await running.callTool(slug, key, 'get');
     assert.equal(echo.take().at(-1)?.headers.authorization, `Bearer ${secret}`);
-    ends.push(await apply([path, '--json'], { MY_KEY: secret }));
+    ends.push(await apply([path, ...named, '--json'], { MY_KEY: secret }));
     assert.deepEqual(results(ends[1] as Ended), [[slug, 'same']]);
-    ends.push(await apply([path, '--dry-run', '--json'], { MY_KEY: 'n3w-value' }));
+    ends.push(await apply([path, ...named, '--dry-run', '--json'], { MY_KEY: 'n3w-value' }));
     assert.equal(ends[2]?.code, 2);
     assert.deepEqual(
       report(ends[2] as Ended).servers[0]?.changes.map((change) => change.path),
       ['secrets.SERVICE_KEY'],
     );
-    ends.push(await run(['diff', path], { MY_KEY: 'n3w-value' }), await apply([path], { MY_KEY: 'n3w-value' }));
+    ends.push(
+      await run(['diff', path, ...named], { MY_KEY: 'n3w-value' }),
+      await apply([path, ...named], { MY_KEY: 'n3w-value' }),
+    );
     await running.callTool(slug, key, 'get');
     assert.equal(echo.take().at(-1)?.headers.authorization, 'Bearer n3w-value');
-    ends.push(await apply([path], { MY_KEY: 'two\nlines-of-v4lue' }));
+    ends.push(await apply([path, ...named], { MY_KEY: 'two\nlines-of-v4lue' }));
     assert.equal(ends.at(-1)?.code, 1);
     for (const { stdout, stderr } of ends) assert.doesNotMatch(stdout + stderr, /v4lue|n3w-value|an0ther/);
+  });
+
+  it('[find F3] a file of servers has only files below its folder, and variables that the command names', async () => {
+    const slug = own('helpful');
+    writeFileSync(join(root, 'private-id'), 'pr1vate');
+    writeFileSync(join(folder, 'own-id'), '0wn');
+    symlinkSync(join(root, 'private-id'), join(folder, 'link'));
+    symlinkSync(root, join(folder, 'up'));
+    const config = (secrets: Json) =>
+      serverAt(slug, 'https://collector.example.com', {
+        authentication: { type: 'Bearer', token: '{{A}}' },
+        headers: { 'X-B': '{{B}}' },
+        secrets,
+      });
+    const outside = ['../private-id', 'link', 'up/private-id', join(root, 'private-id'), '../'];
+    for (const path of outside) {
+      file('helpful.yaml', config({ A: { file: path } }));
+      for (const args of [[folder], [folder, '--dry-run'], [join(folder, 'helpful.yaml')]]) {
+        const { code, stdout, stderr } = await apply(args);
+        assert.deepEqual([code, stdout], [1, '']);
+        assert.match(stderr, /secrets\.A: the file \S+ is outside of the folder of the configuration/);
+      }
+    }
+    file('helpful.yaml', config({ A: { file: 'own-id' }, B: { env: 'OTHER_TOKEN' } }));
+    const other = { OTHER_TOKEN: 'unas7ed' };
+    for (const args of [[folder], [folder, '--dry-run'], [folder, '--env', 'ANOTHER']]) {
+      const { code, stderr } = await apply(args, other);
+      assert.equal(code, 1);
+      const said = /secrets\.B: the variable OTHER_TOKEN is not named .* collector\.example\.com; .* --env OTHER_TOKEN/;
+      assert.match(stderr, said);
+    }
+    assert.match((await run(['diff', folder], other)).stderr, /OTHER_TOKEN is not named .*; not compared/);
+    assert.equal((await running.rest('GET', `/servers/${slug}`)).status, 404);
+    const named = ['--env', 'ANOTHER', '--env', 'OTHER_TOKEN'];
+    const planned = await apply([folder, '--dry-run', ...named], other);
+    assert.equal(planned.code, 2, planned.stderr);
+    assert.match(planned.stdout, /secret A: from the file own-id, may reach collector\.example\.com\n/);
+    assert.match(planned.stdout, /secret B: from the variable OTHER_TOKEN, may reach collector\.example\.com\n/);
+    const { servers } = report(await apply([folder, '--dry-run', '--json', ...named], other));
+    const hosts = ['collector.example.com'];
+    assert.deepEqual((servers[0] as Outcome & { secrets: unknown }).secrets, [
+      { name: 'A', source: 'the file own-id', hosts },
+      { name: 'B', source: 'the variable OTHER_TOKEN', hosts },
+    ]);
+    // A file that the caller names may have what the caller has.
+    const references = join(root, 'references.yaml');
+    writeFileSync(references, stringify({ [slug]: { A: { file: 'private-id' }, B: { env: 'OTHER_TOKEN' } } }));
+    file('helpful.yaml', config({}));
+    assert.equal((await apply([folder, '--secrets', references], other)).code, 0);
   });
 
   it('[imp 6] takes sealed fields of a configuration by their path, and refuses their values in a file', async () => {
@@ -303,7 +356,7 @@ describe('toolhost apply', () => {
       secrets: { KEY: { env: 'NOT_SET' } },
       limits: { concurrent_calls: 2 },
     });
-    const { code, stdout, stderr } = await run(['diff', path]);
+    const { code, stdout, stderr } = await run(['diff', path, '--env', 'NOT_SET']);
     assert.equal(code, 2);
     assert.match(stdout, /~ description: "One\." → "Two\."/);
     assert.match(stdout, /~ tools\[get\]\.timeout_ms: 10000 → 500/);
@@ -312,7 +365,7 @@ describe('toolhost apply', () => {
     assert.match(stdout, /\+ limits\.concurrent_calls: 2/);
     assert.match(stderr, /secrets\.KEY: the environment variable NOT_SET is not set; not compared/);
     const reading = await running.key({ scopes: ['manage:read'] });
-    const byReader = await run(['diff', path], { TOOLHOST_API_KEY: reading, NOT_SET: 'a-value' });
+    const byReader = await run(['diff', path, '--env', 'NOT_SET'], { TOOLHOST_API_KEY: reading, NOT_SET: 'a-value' });
     assert.equal(byReader.code, 2);
     assert.match(byReader.stderr, /secrets\.KEY: .*manage:write.*not compared/);
   });

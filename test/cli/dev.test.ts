@@ -21,7 +21,7 @@ describe('toolhost dev', () => {
     write('first.yaml', config('first'));
     write('sealed.yaml', { ...config('sealed'), secrets: { KEY: { env: 'DEV_KEY' } } });
     const env = { EGRESS_ALLOW: `127.0.0.1:${upstream.port}`, DEV_KEY: 'dev-value', HOME: folder };
-    serving = await startChildToolhost(env, binary, ['dev', folder]);
+    serving = await startChildToolhost(env, binary, ['dev', folder, '--env', 'DEV_KEY', '--env', 'NOT_SET']);
     key = /^API key {4}(\S+)/m.exec(serving.output('stderr'))?.[1] ?? '';
   });
   after(async () => {

@@ -35,7 +35,9 @@ describe('the gallery of examples', () => {
     }
     const secrets = Object.assign({}, ...examples.map(({ env }) => env)) as Record<string, string>;
     const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: key, ...secrets };
-    const applied = await toolhost(['apply', folder], { env });
+    const applied = await toolhost(['apply', folder, ...Object.keys(secrets).flatMap((name) => ['--env', name])], {
+      env,
+    });
     assert.equal(applied.code, 0, applied.stdout + applied.stderr);
   });
   after(async () => {

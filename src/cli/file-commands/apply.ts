@@ -17,11 +17,12 @@ import type { FileProblem } from '../files/read-files.ts';
 import { problemLines, reportText } from '../files/report.ts';
 import { readSecretFile } from '../files/secret-file.ts';
 import { ask } from '../input/ask.ts';
+import { variableOption } from '../input/repeated-options.ts';
 import { refusesUsage } from '../input/usage.ts';
 import { note, print, printJson } from '../print/print.ts';
 
 type Options = ConnectionOptions &
-  Applying & { json?: true; dryRun?: true; prune?: true; yes?: true; secrets?: string };
+  Applying & { json?: true; dryRun?: true; prune?: true; yes?: true; secrets?: string; env?: string[] };
 type Stray = Awaited<ReturnType<typeof strayServers>>;
 
 export function addApply(program: Command): void {
@@ -32,20 +33,22 @@ export function addApply(program: Command): void {
     .option('--label <name>', 'set of files that the servers belong to; it is stored with them')
     .option('--prune', 'delete servers with the label that no file describes any more')
     .option('--yes', 'delete without asking')
+    .option(...variableOption)
     .option('--secrets <file>', 'JSON or YAML with sources of secrets by slug, beside those in the files')
     .option('--overwrite', 'undo changes that were made elsewhere, and take servers from another label')
     .addHelpText(
       'after',
       `
 Every file is checked first; with a problem in any of them nothing is changed.
-Values of secrets come from the environment or from files that the section "secrets" names, never from a
-configuration, and are never printed.
+Values of secrets come from the variables that --env names, or from files below the folder, as the section "secrets"
+says, never from a configuration, and are never printed. --dry-run lists each source and the hosts that its value may
+reach.
 
 Exit codes: 0 done or nothing to do, 1 a problem or a failure, 2 with --dry-run: something would change.
 
 Examples:
   toolhost apply servers
-  toolhost apply servers --dry-run
+  toolhost apply servers --dry-run --env WEATHER_KEY
   toolhost apply servers --label team-a --prune --yes`,
     )
     .action(apply);
@@ -57,7 +60,12 @@ async function apply(paths: readonly string[], options: Options): Promise<void> 
   const client = await connect(options, process.env);
   const more = options.secrets === undefined ? undefined : await readSecretFile(options.secrets);
   const { label } = options;
-  const { planned, problems } = await planFiles(client, paths, { env: process.env, more, label });
+  const { planned, problems } = await planFiles(client, paths, {
+    env: process.env,
+    named: options.env ?? [],
+    more,
+    label,
+  });
   const all = [...problems, ...conflictsOf(planned, options)];
   if (all.length > 0) {
     refuse(all, options);
@@ -94,7 +102,8 @@ async function confirm(stray: Stray, options: Options): Promise<void> {
 
 function plannedOutcomes(planned: readonly PlannedServer[], stray: Stray): ServerOutcome[] {
   const pruned = stray.map(({ slug }) => ({ slug, result: 'pruned' as const, changes: [], warnings: [] }));
-  return [...planned.map(plannedOutcome), ...pruned];
+  const known = planned.map((one) => ({ ...plannedOutcome(one), secrets: one.server.sources }));
+  return [...known, ...pruned];
 }
 
 async function applyAll(

@@ -2,10 +2,11 @@ import type { Command } from 'commander';
 import { messageOf } from '../../errors.ts';
 import { routes, urlOf } from '../../routes.ts';
 import type { FileReading } from '../files/serve-files.ts';
+import { variableOption } from '../input/repeated-options.ts';
 import { wholeUpTo } from '../input/whole-number.ts';
 import { note, print } from '../print/print.ts';
 
-type Options = { port?: number };
+type Options = { port?: number; env?: string[] };
 
 export function addDev(program: Command): void {
   program
@@ -13,11 +14,13 @@ export function addDev(program: Command): void {
     .description('serve files on this machine and follow their changes; what is stored ends with the command')
     .argument('<file...>', 'JSON or YAML, each with one or several servers, or a folder of such files')
     .option('--port <number>', 'port on 127.0.0.1 (default: PORT or 8080)', wholeUpTo(65_535))
+    .option(...variableOption)
     .addHelpText(
       'after',
       `
 A file with a problem keeps its servers as they were, and the problem is printed. A server whose file is gone is
-removed. Values of secrets come from the environment or from files, as the section "secrets" says.
+removed. Values of secrets come from the variables that --env names, or from files of the folder, as the section
+"secrets" says.
 
 Examples:
   toolhost dev servers
@@ -35,7 +38,7 @@ async function dev(paths: readonly string[], options: Options): Promise<void> {
     ]);
   const port = options.port === undefined ? {} : { PORT: String(options.port) };
   const service = await startDevService({ ...process.env, ...port });
-  const read = createFileServing(service.servers, paths, process.env);
+  const read = createFileServing(service.servers, paths, { env: process.env, named: options.env ?? [] });
   const update = oneAfterAnother(async () => show(await read(), service.baseUrl));
   // Watched before the first reading, so that no change in between is missed.
   const stopFollowing = followFiles(paths, () => void update.run().catch((error) => note(messageOf(error))));

@@ -6,16 +6,18 @@ import { type Planning, planFiles } from '../files/plan-files.ts';
 import type { FileProblem } from '../files/read-files.ts';
 import { differenceText, problemLines } from '../files/report.ts';
 import { readSecretFile } from '../files/secret-file.ts';
+import { variableOption } from '../input/repeated-options.ts';
 import { refusesUsage } from '../input/usage.ts';
 import { note, print, printJson } from '../print/print.ts';
 
-type Options = ConnectionOptions & { json?: true; label?: string; secrets?: string };
+type Options = ConnectionOptions & { json?: true; label?: string; secrets?: string; env?: string[] };
 
 export function addDiff(program: Command): void {
   refusesUsage(addConnectionOptions(program.command('diff')))
     .description('compare files with the hosted servers, field by field; values of secrets are not shown')
     .argument('<file...>', 'JSON or YAML, each with one or several servers, or a folder of such files')
     .option('--label <name>', 'also name the servers with this label that no file describes')
+    .option(...variableOption)
     .option('--secrets <file>', 'JSON or YAML with sources of secrets by slug, beside those in the files')
     .addHelpText(
       'after',
@@ -34,7 +36,12 @@ Examples:
 async function diff(paths: readonly string[], options: Options): Promise<void> {
   const client = await connect(options, process.env);
   const more = options.secrets === undefined ? undefined : await readSecretFile(options.secrets);
-  const planning = await planFiles(client, paths, { env: process.env, more, forgivesSecrets: true });
+  const planning = await planFiles(client, paths, {
+    env: process.env,
+    named: options.env ?? [],
+    more,
+    forgivesSecrets: true,
+  });
   const slugs = new Set(planning.planned.map(({ server }) => server.slug));
   const stray = options.label === undefined ? [] : await strayServers(client, options.label, slugs);
   const outcomes = [

@@ -4,6 +4,7 @@ import { type ListedServer, listedServers } from '../connection/pages.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { type Plan, type PlannedServer, wantedOf } from './plan-files.ts';
 import type { FileProblem } from './read-files.ts';
+import type { SecretSource } from './secret-values.ts';
 
 export const results = ['created', 'changed', 'same', 'pruned', 'failed'] as const;
 export type Result = (typeof results)[number];
@@ -16,6 +17,8 @@ export type ServerOutcome = {
   result: Result;
   changes: Plan['changes'];
   warnings: Plan['warnings'];
+  /** Sources of secrets; only of a run that changes nothing. */
+  secrets?: SecretSource[];
   /** Reason of a failure. */
   message?: string;
 };

@@ -2,15 +2,13 @@ import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import type { FileProblem } from './read-files.ts';
-import { type MoreReferences, type ReadyServer, readSecrets } from './secret-values.ts';
+import { type ReadyServer, readSecrets, type Sources } from './secret-values.ts';
 import { readServerFiles, type ServerFile, sourceAdvice } from './server-files.ts';
 
 export type Plan = Output<'planMcpServer'>;
 export type PlannedServer = { server: ReadyServer; plan: Plan };
 
-type Reading = {
-  env: NodeJS.ProcessEnv;
-  more?: ReadonlyMap<string, MoreReferences> | undefined;
+type Reading = Sources & {
   label?: string | undefined;
   /** Leaves out secrets whose values cannot be read, and notes them in `unread`, instead of reporting a problem. */
   forgivesSecrets?: boolean;

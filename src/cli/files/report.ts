@@ -8,11 +8,14 @@ export function problemLines(problems: readonly FileProblem[]): string[] {
   return problems.map(({ at, path, message }) => `${at}: ${path === '' ? '' : `${path}: `}${message}`);
 }
 
-/** Report of a run: a line for each server, its warnings, and the counts. */
+/** Report of a run: a line for each server, its secrets and warnings, and the counts. */
 export function reportText(outcomes: readonly ServerOutcome[], isDryRun: boolean): string {
   const width = Math.max(0, ...outcomes.map(({ slug }) => slug.length));
   const lines = outcomes.flatMap((outcome) => [
     `${verb(outcome.result, isDryRun).padEnd(isDryRun ? 11 : 7)}  ${outcome.slug.padEnd(width)}  ${detail(outcome)}`.trimEnd(),
+    ...(outcome.secrets ?? []).map(
+      ({ name, source, hosts }) => `  secret ${name}: from ${source}, may reach ${hosts.join(', ') || 'no host'}`,
+    ),
     ...outcome.warnings.map(({ path, message }) => `  warning: ${path === '' ? '' : `${path}: `}${message}`),
   ]);
   const counts = results.flatMap((result) => {

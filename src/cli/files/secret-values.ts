@@ -1,5 +1,7 @@
-import { readFileSync } from 'node:fs';
-import { dirname, resolve } from 'node:path';
+import { readFileSync, realpathSync } from 'node:fs';
+import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
+import { configSecrets, forgivingConfig, serverConfigSchema } from '../../domain/config/server-config.ts';
+import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import type { SecretReference } from '../../operations/applying/server-file.ts';
 import type { FileProblem } from './read-files.ts';
@@ -11,17 +13,29 @@ import {
   type ServerFile,
 } from './server-files.ts';
 
-/** A server with the values of its secrets. The values are in no message. */
-export type ReadyServer = ServerFile & { values: { [name: string]: string } };
+/** Where the value of a secret comes from, and the hosts that the configuration may send it to. */
+export type SecretSource = { name: string; source: string; hosts: string[] };
 
-type Sources = { env: NodeJS.ProcessEnv; more?: ReadonlyMap<string, MoreReferences> | undefined };
+/** A server with the values of its secrets. The values are in no message. */
+export type ReadyServer = ServerFile & { values: { [name: string]: string }; sources: SecretSource[] };
+
+/** `named`: the variables that the files may have. */
+export type Sources = {
+  env: NodeJS.ProcessEnv;
+  named: readonly string[];
+  more?: ReadonlyMap<string, MoreReferences> | undefined;
+};
 /** SecretReferences of a file of secrets, and the folder that its paths are relative to. */
 export type MoreReferences = { references: SecretReferences; folder: string };
 
-/** Reads the values that a server refers to. ConfigFields of the configuration that are sealed get theirs written in. */
+/**
+ * Reads the values that a server refers to. Whoever writes a configuration also writes the hosts that get the values, so
+ * it has files of its own folder and named variables only. The caller wrote a file of secrets, or chose it: it has all.
+ * ConfigFields of the configuration that are sealed get theirs written in.
+ */
 export function readSecrets(
   server: ServerFile,
-  { env, more }: Sources,
+  { env, named, more }: Sources,
 ): { ready: ReadyServer; problems: FileProblem[] } {
   const problems = literalSecrets(server.config).map((path) => ({
     at: server.at,
@@ -30,26 +44,51 @@ export function readSecrets(
   }));
   const config = structuredClone(server.config);
   const values: { [name: string]: string } = {};
+  const sources: SecretSource[] = [];
+  const hostsOf = hostsOfSecrets(config);
   const extra = more?.get(server.slug);
-  const sources: [SecretReferences, string][] = [[server.secrets, dirname(server.file)]];
-  if (extra) sources.push([extra.references, extra.folder]);
-  for (const [references, folder] of sources) {
+  const own = { folder: dirname(server.file), env, isBound: true };
+  const all: [SecretReferences, Place][] = [[server.secrets, own]];
+  if (extra) all.push([extra.references, { folder: extra.folder, env, isBound: false }]);
+  for (const [references, place] of all) {
     for (const [name, reference] of Object.entries(references)) {
-      const found = secretOf(reference, folder, env);
-      if ('problem' in found) problems.push({ at: server.at, path: `secrets.${name}`, message: found.problem });
-      else if (found.value === undefined) continue;
+      if (reference === 'stored') continue;
+      const problem = (message: string) => problems.push({ at: server.at, path: `secrets.${name}`, message });
+      const hosts = hostsOf(name);
+      const source = 'env' in reference ? `the variable ${reference.env}` : `the file ${reference.file}`;
+      sources.push({ name, source, hosts });
+      if (place.isBound && 'env' in reference && !named.includes(reference.env)) {
+        problem(
+          `the variable ${reference.env} is not named by the command; its value may reach ${hosts.join(', ') || 'no host'}; to allow that, add --env ${reference.env}`,
+        );
+        continue;
+      }
+      const found = secretOf(reference, place);
+      if ('problem' in found) problem(found.problem);
       else if (secretNamePattern.test(name)) values[name] = found.value;
-      else if (!setField(config, name, found.value))
-        problems.push({ at: server.at, path: `secrets.${name}`, message: 'the configuration has no such field' });
+      else if (!setField(config, name, found.value)) problem('the configuration has no such field');
     }
   }
-  return { ready: { ...server, config, values }, problems };
+  return { ready: { ...server, config, values, sources }, problems };
 }
 
-type Found = { value: string | undefined } | { problem: string };
+/** The hosts that each secret of a configuration may be sent to; none where the configuration cannot be read. */
+function hostsOfSecrets(config: ConfigFields): (name: string) => string[] {
+  const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
+  if (!parsed.success) return () => [];
+  const { oauth } = parsed.data;
+  const originsOf = originsOfSecrets(parsed.data);
+  return (name) => {
+    const origins = name === configSecrets.clientSecret && oauth ? [oauth.token_url] : originsOf(name);
+    return [...new Set(origins.map((origin) => new URL(origin).host))];
+  };
+}
 
-function secretOf(reference: SecretReference, folder: string, env: NodeJS.ProcessEnv): Found {
-  if (reference === 'stored') return { value: undefined };
+type Found = { value: string } | { problem: string };
+/** What references are read with. `isBound`: only files below the folder. */
+type Place = { folder: string; env: NodeJS.ProcessEnv; isBound: boolean };
+
+function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, env, isBound }: Place): Found {
   if ('env' in reference) {
     const value = env[reference.env];
     return value === undefined || value === ''
@@ -57,8 +96,14 @@ function secretOf(reference: SecretReference, folder: string, env: NodeJS.Proces
       : { value };
   }
   try {
+    const path = realpathSync(resolve(folder, reference.file));
+    const below = relative(realpathSync(folder), path);
+    if (isBound && (below === '..' || below.startsWith(`..${sep}`) || isAbsolute(below)))
+      return {
+        problem: `the file ${reference.file} is outside of the folder of the configuration, which may read only files below it; move it there, or name it in a file that --secrets gives`,
+      };
     // Editors and `echo` end a file with a line break that is not part of the secret.
-    const value = readFileSync(resolve(folder, reference.file), 'utf8').replace(/\r?\n$/, '');
+    const value = readFileSync(path, 'utf8').replace(/\r?\n$/, '');
     return value === '' ? { problem: `the file ${reference.file} is empty` } : { value };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

@@ -1,6 +1,7 @@
 import { applyServer, type ServerOutcome } from './apply-files.ts';
 import { planServers } from './plan-files.ts';
 import { type FileProblem, filesOf, readDocuments } from './read-files.ts';
+import type { Sources } from './secret-values.ts';
 import { duplicateSlug, type ServerFile, serverOf } from './server-files.ts';
 
 /** The servers of a service that follows files. */
@@ -16,7 +17,7 @@ export type FileReading = { outcomes: ServerOutcome[]; problems: FileProblem[] }
 export function createFileServing(
   servers: Served,
   paths: readonly string[],
-  env: NodeJS.ProcessEnv,
+  sources: Sources,
 ): () => Promise<FileReading> {
   /** Slugs that each file had when it was last readable. */
   const known = new Map<string, string[]>();
@@ -30,7 +31,7 @@ export function createFileServing(
       applied.delete(slug);
       outcomes.push({ slug, result: 'pruned', changes: [], warnings: [] });
     }
-    const planning = await planServers(servers, wanted, { env });
+    const planning = await planServers(servers, wanted, sources);
     const faulty = new Set(planning.problems.map(({ at }) => at));
     for (const planned of planning.planned.filter(({ server }) => !faulty.has(server.at))) {
       outcomes.push(await applyServer(servers, planned, { overwrite: true }));

@@ -5,6 +5,13 @@ export function collectText(text: string, before: readonly string[] = []): strin
   return [...before, text];
 }
 
+/** The option that names the variables which files of servers may have. */
+export const variableOption = [
+  '--env <NAME>',
+  'variable that the files may have as a source of a secret; may be given several times',
+  collectText,
+] as const;
+
 /** An option that may be given several times, each time as `name=value`. @throws InvalidArgumentError */
 export function collectAnswer(text: string, before: Record<string, string> = {}): Record<string, string> {
   const equals = text.indexOf('=');
