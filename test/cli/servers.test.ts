@@ -127,6 +127,10 @@ describe('toolhost servers and secrets', () => {
   it('deletes a server', async () => {
     await running.createServer(serverAt('doomed', upstream));
     await running.createServer(serverAt('doomed-too', upstream));
+    const unasked = await run(['servers', 'delete', 'doomed']);
+    assert.deepEqual([unasked.code, unasked.stdout], [1, '']);
+    assert.match(unasked.stderr, /would delete the server doomed .* nothing was deleted; add --yes/);
+    assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
     const { code, stdout } = await run(['servers', 'delete', 'doomed', '--yes']);
     assert.deepEqual([code, stdout], [0, 'Deleted the server doomed. Its slug cannot be used again.\n']);
     assert.deepEqual(await json(['servers', 'delete', 'doomed-too', '--yes']), { deleted: 'doomed-too' });

@@ -44,7 +44,7 @@ export function addServers(program: Command): void {
     .option('--yes', 'do not ask')
     .addHelpText(
       'after',
-      '\nAt a terminal the slug has to be typed again.\n\nExample:\n  toolhost servers delete projects --yes',
+      '\nAt a terminal the slug has to be typed again. Elsewhere --yes is needed.\n\nExample:\n  toolhost servers delete projects --yes',
     )
     .action(remove);
 }
@@ -126,7 +126,12 @@ function isSlug(slug: unknown): boolean {
 
 async function remove(slug: string, options: Options & { yes?: true }): Promise<void> {
   const client = await connect(options, process.env);
-  if (!options.yes && process.stdin.isTTY) {
+  if (!options.yes) {
+    if (!process.stdin.isTTY)
+      throw new AppError(
+        'invalid',
+        `this would delete the server ${slug} with its secrets, for good; nothing was deleted; add --yes to allow it`,
+      );
     note(`This deletes the server ${slug} with its secrets, for good. Its slug cannot be used again.`);
     const typed = await ask('Type the slug to confirm: ', { input: process.stdin, output: process.stderr });
     if (typed !== slug) throw new AppError('invalid', `"${typed}" is not the slug; nothing was deleted`);
