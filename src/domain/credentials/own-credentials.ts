@@ -24,7 +24,7 @@ export function holdsOurCredential(credential: string): boolean {
 
 /**
  * Characters of an access token (`tha_…`, 47), the shortest of our credentials, in Base64. Base64 of our characters has
- * letters and digits only, and what may stand between them ends a group of four, so a run of these can be decoded alone.
+ * letters and digits only, and what may stand between them ends a group of four, so each run of these can be decoded.
  */
 const base64Runs = /[0-9A-Za-z]{62,}/g;
 const percentCodes = /%([0-9a-f]{2})/gi;
