@@ -52,6 +52,26 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
     });
   });
 
+  it('[find F2] a key that is replaced keeps its end and its limits', async () => {
+    const { toolhost } = dashboard;
+    const limits = { calls_per_day: 40, calls_per_second: 3 };
+    const wanted = { name: 'Bounded', scopes: ['call'], expires_in: 40 * 86_400, ...limits };
+    const { body } = await toolhost.rest('POST', '/keys', { body: wanted });
+    await dashboard.at('/keys', async (page) => {
+      await button(page, 'Replace Bounded').click();
+      const dialog = page.getByRole('dialog', { name: 'Replace Bounded' });
+      assert.match(await dialog.getByRole('combobox', { name: 'Expires' }).inputValue(), /^As before: /);
+      await button(dialog, 'Make the new key').click();
+      await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
+    });
+    const keys = (await toolhost.rest('GET', '/keys')).body.keys as Json[];
+    const bounds = keys.filter(({ name }) => name === 'Bounded').map((key) => [key.expires_at, key.limits]);
+    assert.deepEqual(bounds, [
+      [body.expires_at, limits],
+      [body.expires_at, limits],
+    ]);
+  });
+
   it('a key is shown with its last use, and replaced without a gap', async () => {
     const { toolhost } = dashboard;
     const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Replaced', scopes: ['call'] } });

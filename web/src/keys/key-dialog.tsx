@@ -14,7 +14,7 @@ type Props = { opened: boolean; replaced: ApiKey | undefined; onClose: () => voi
 export function KeyDialog({ opened, replaced, onClose }: Props) {
   const [made, setMade] = useState<NewApiKey>();
   const create = useAction({
-    run: (values: KeyValues) => api('createApiKey', wantedOf(values)),
+    run: (values: KeyValues) => api('createApiKey', wantedOf(values, replaced)),
     refresh: [queryKeys.keys],
     onDone: setMade,
   });

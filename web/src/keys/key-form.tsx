@@ -6,6 +6,7 @@ import { useServerChoices } from '../servers/server-queries.ts';
 import { refusalOf } from '../ui/actions/refusal.ts';
 import { ProblemAlert, sentence } from '../ui/states/problem-alert.tsx';
 import { TagsInput } from '../ui/tags-input.tsx';
+import { exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 
 type Props = {
@@ -32,14 +33,19 @@ export type KeyValues = { name: string; scopes: string[]; servers: string[]; vie
 
 const dayS = 86_400;
 
-/** A key as the REST API takes it. */
-export function wantedOf({ name, scopes: chosen, servers, views, days }: KeyValues) {
+/** The choice to end when the replaced key would have ended. */
+const asBefore = 'as-before';
+
+/** A key as the REST API takes it. Its limits are those of the key that it replaces. */
+export function wantedOf({ name, scopes: chosen, servers, views, days }: KeyValues, replaced: ApiKey | undefined) {
   return {
     name,
     scopes: chosen as KeyScope[],
     ...(servers.length > 0 && { servers }),
     ...(views.length > 0 && { views }),
-    ...(days !== '' && { expires_in: Number(days) * dayS }),
+    ...(days === asBefore && { expires_at: replaced?.expires_at }),
+    ...(days !== '' && days !== asBefore && { expires_in: Number(days) * dayS }),
+    ...replaced?.limits,
   };
 }
 
@@ -51,7 +57,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
       scopes: replaced?.scopes ?? ['call'],
       servers: replaced?.servers ?? [],
       views: replaced?.views ?? [],
-      days: '',
+      days: replaced?.expires_at === undefined ? '' : asBefore,
     },
     validate: {
       name: (name) => (name.trim() === '' ? 'Say what the key is for.' : null),
@@ -63,6 +69,10 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
     const found = problems.find((problem) => problem.path.startsWith(path));
     return form.errors[field] ?? (found && sentence(found.message));
   };
+  const kept =
+    replaced?.expires_at === undefined
+      ? []
+      : [{ value: asBefore, label: `As before: ${exactTime(replaced.expires_at)}` }];
   const data = choices.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   return (
     <form onSubmit={form.onSubmit((values) => creating.mutate(values))} noValidate>
@@ -108,7 +118,7 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
         />
         <Select
           label="Expires"
-          data={expiries}
+          data={[...kept, ...expiries]}
           allowDeselect={false}
           {...form.getInputProps('days')}
           error={errorOf('days', 'expires_at')}
