@@ -3,7 +3,7 @@ import { authorizationParams, type OAuth, tokenParams } from '../domain/config/o
 import { holdsOurCredential } from '../domain/credentials/own-credentials.ts';
 import { holdsPlainCredential } from '../domain/credentials/plain-credentials.ts';
 import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
-import { parseDotPath } from '../domain/json/response-transform.ts';
+import { parseDotPath } from '../domain/json/dot-path.ts';
 import { valueAt } from '../domain/json/value-at.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, HttpClient } from '../outbound/http-client.ts';

@@ -71,7 +71,9 @@ describe('many clients at once', () => {
     const headers = isModern ? mirrors('tools/call', 'echo') : {};
     const answer = await ask(token, message, headers, kind.endsWith('cancelled'));
     if (answer === undefined) return 0;
-    const told = [answer].flat().map(({ id, result }) => ({ id, ...JSON.parse((result as ToolReply).content[0]?.text ?? '') }));
+    const told = [answer]
+      .flat()
+      .map(({ id, result }) => ({ id, ...JSON.parse((result as ToolReply).content[0]?.text ?? '') }));
     assert.deepEqual(
       told,
       texts.map((expected) => ({ id: 1, who: `Bearer ${token}`, text: expected })),

@@ -48,7 +48,8 @@ describe('callers without a key', () => {
   const userCalls = async (from: string) => {
     const replies = await Promise.all([...users, ...users, ...users].map((token) => call(token, from)));
     assert.deepEqual(new Set(statuses(replies)), new Set([200]));
-    for (const { body } of replies) assert.deepEqual((body.result as Json).content, [{ type: 'text', text: '{"fine":true}' }]);
+    for (const { body } of replies)
+      assert.deepEqual((body.result as Json).content, [{ type: 'text', text: '{"fine":true}' }]);
   };
 
   it('[find A6] 60 slow calls with one made-up bearer take nothing from others of the same address', async () => {
