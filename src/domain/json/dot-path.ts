@@ -23,7 +23,7 @@ export function writtenNames(text: string): string[] {
 }
 
 /** A path as it is written in a configuration. */
-export function pathText(path: DotPath): string {
+export function dotPathText(path: DotPath): string {
   return path.map(nameText).join('.');
 }
 

@@ -1,5 +1,5 @@
 import { plainFailure } from '../../errors.ts';
-import { type DotPath, indexOf, pathText } from './dot-path.ts';
+import { type DotPath, dotPathText, indexOf } from './dot-path.ts';
 import { copyCompact, JsonCursor } from './json-cursor.ts';
 import { NameTable } from './name-table.ts';
 
@@ -14,8 +14,8 @@ type Draft = Map<string, Draft | undefined>;
 
 /** Prepares the paths of `response_fields`. Keeping `a` includes all of `a.b`. */
 export function fieldTree(paths: readonly DotPath[]): FieldTree {
-  const whole = new Set(paths.map(pathText));
-  const isInsideAnother = (path: DotPath) => path.some((_, i) => i > 0 && whole.has(pathText(path.slice(0, i))));
+  const whole = new Set(paths.map(dotPathText));
+  const isInsideAnother = (path: DotPath) => path.some((_, i) => i > 0 && whole.has(dotPathText(path.slice(0, i))));
   const root: Draft = new Map();
   for (const path of paths.filter((wanted) => wanted.length > 0 && !isInsideAnother(wanted))) addPath(root, path);
   return treeOf(root, { fields: 0 });

@@ -1,5 +1,5 @@
 import { ToolFailure } from '../../errors.ts';
-import { type DotPath, indexOf, pathText } from './dot-path.ts';
+import { type DotPath, dotPathText, indexOf } from './dot-path.ts';
 import { JsonCursor, type TextRange } from './json-cursor.ts';
 import { NameTable } from './name-table.ts';
 
@@ -20,8 +20,8 @@ export function findPart(json: Buffer, path: DotPath): TextRange {
   const found = search.run();
   if (found) return found;
   const { depth } = search.missing;
-  const reached = depth === 0 ? 'the answer' : `"${pathText(path.slice(0, depth))}"`;
-  const sentence = `response_transform "${pathText(path)}" does not exist in the answer`;
+  const reached = depth === 0 ? 'the answer' : `"${dotPathText(path.slice(0, depth))}"`;
+  const sentence = `response_transform "${dotPathText(path)}" does not exist in the answer`;
   throw new ToolFailure(
     'transform',
     `${sentence}: ${reached} has ${keysText(search.missing)}`,

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import type { FieldUse } from '../../domain/answer-fields/field-use.ts';
 import { measureFields } from '../../domain/answer-fields/measure-fields.ts';
 import { type Redactor, redactor } from '../../domain/credentials/redactor.ts';
-import { type DotPath, pathText } from '../../domain/json/dot-path.ts';
+import { type DotPath, dotPathText } from '../../domain/json/dot-path.ts';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
@@ -132,7 +132,7 @@ function measuredAnswer(
   if (!scan || scan.depth > deepest || !hasPart(json, transform)) return undefined;
   const { from, end } = findPart(json, transform);
   return {
-    transform: pathText(transform),
+    transform: dotPathText(transform),
     answer: redacted(measureFields(compactJson(json.subarray(from, end))), redact),
   };
 }

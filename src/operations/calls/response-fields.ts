@@ -8,7 +8,7 @@ import {
   uselessReasons,
 } from '../../domain/answer-fields/propose-fields.ts';
 import type { Tool } from '../../domain/config/tool.ts';
-import { parseDotPath, pathText } from '../../domain/json/dot-path.ts';
+import { dotPathText, parseDotPath } from '../../domain/json/dot-path.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
@@ -115,7 +115,7 @@ async function measuredAnswers(
   const { db, keyring, now } = context;
   const { workspaceId, id: serverId } = server;
   const rows = await findToolCaptures(db, { workspaceId, serverId, tool: tool.name }, now(), mostAnswers);
-  const transform = pathText(parseDotPath(tool.response_transform));
+  const transform = dotPathText(parseDotPath(tool.response_transform));
   let count = 0;
   let merged: FieldUse | undefined;
   for (const row of rows) {
