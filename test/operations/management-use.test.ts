@@ -75,7 +75,7 @@ describe('the management server, for using a server that is there', () => {
     const { output } = await done('callTool', { slug: 'first-server', tool: 'get', arguments: { id: '7', note: 'x' } });
     assert.equal(output.is_error, false);
     assert.deepEqual(output.content, [{ type: 'text', text: '{"id":7}' }]);
-    assert.deepEqual(output.structured_content, { id: 7 });
+    assert.equal(output.structured_content, undefined);
     const [sent] = upstream.take();
     assert.deepEqual([sent?.url, sent?.headers['x-key']], ['/things/7?api_key=hidden-value', 'hidden-value']);
     assert.equal((await done('callTool', { slug: 'first-server', tool: 'get' })).output.is_error, true);

@@ -132,7 +132,7 @@ describe('real clients', { concurrency: 2 }, () => {
 
     const read = await client.callTool('read_item', { item });
     assert.notEqual(read.isError, true, textOf(read.content));
-    assert.equal(read.structuredContent, undefined);
+    assert.deepEqual(read.structuredContent, { item, count: 3 });
     assert.deepEqual(JSON.parse(textOf(read.content)), { item, count: 3 });
 
     const note = { text: 'Grüße, "quoted"\nand a second line', tags: ['a', 'b c'] };

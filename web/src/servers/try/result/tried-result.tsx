@@ -20,7 +20,7 @@ type Props = {
 
 /** The result as the agent sees it. */
 export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
-  const answer = tried.is_error ? undefined : (tried.structured_content ?? jsonOf(tried));
+  const answer = tried.is_error ? undefined : jsonOf(tried);
   return (
     <Section
       title="Result"
@@ -80,12 +80,16 @@ function textOf(block: ContentBlock | undefined): string {
   return block?.type === 'text' ? block.text : '';
 }
 
+/** The value of the first block that is JSON; the lines of its headers stand before it. */
 function jsonOf({ content }: Tried): unknown {
-  try {
-    return JSON.parse(textOf(content[0]));
-  } catch {
-    return undefined;
+  for (const block of content) {
+    try {
+      return JSON.parse(textOf(block));
+    } catch {
+      // Not this one.
+    }
   }
+  return undefined;
 }
 
 /** The duration of a call, divided into the API's time and ours. */
