@@ -18,10 +18,12 @@ import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { type Runner, runOperation, takesConfiguration, takesShortInput } from '../operations/run-operation.ts';
 import { authenticate, type ManagerCredentials, mayManage } from './authenticate.ts';
+import { shortSchema } from './short-schema.ts';
 
 const instructions =
   'Manage hosted MCP servers: each is a configuration (name, slug, authentication, tools) that turns HTTP requests into tools. ' +
-  'Use checkMcpServer to check a configuration, createMcpServer to store it, addTool, updateTool and removeTool to change one of its tools, previewToolCall to see a request without sending it, callTool to try it.';
+  'Use checkMcpServer to check a configuration, createMcpServer to store it, addTool, updateTool and removeTool to change one of its tools, previewToolCall to see a request without sending it, callTool to try it. ' +
+  'The schema of createMcpServer shows all fields of a configuration and of its tools; other tools take them in the same form.';
 
 function annotationsOf(op: Operation): object {
   return {
@@ -74,6 +76,10 @@ export async function createManagementServer(
   };
 }
 
+/** The tool whose schema shows a whole configuration; those of the others show one level, which agents pay for each time. */
+const wholeName = 'createMcpServer';
+const allLevels = 20;
+
 /** The list of the tools. Schemas are made in turns: those of all operations take 60 ms together. */
 async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
   const tools: string[] = [];
@@ -81,8 +87,8 @@ async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
     const tool = {
       name: op.name,
       description: [op.summary, op.description].filter((text) => text !== undefined).join('. '),
-      inputSchema: inputSchemaOf(op),
-      outputSchema: outputSchemaOf(op),
+      inputSchema: shortSchema(inputSchemaOf(op), op.name === wholeName ? allLevels : 1),
+      outputSchema: shortSchema(outputSchemaOf(op), 0),
       annotations: annotationsOf(op),
     };
     tools.push(JSON.stringify(tool));

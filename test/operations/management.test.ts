@@ -64,6 +64,14 @@ describe('the management server', () => {
     }
   });
 
+  it('[spec 4.2] the list of the tools is short, has no references, and shows a whole configuration once', async () => {
+    const { text } = await toolhost.rpc('manage', await toolhost.key(), 'tools/list');
+    assert.doesNotMatch(text, /\$ref|\$defs/);
+    assert.ok(text.length < 60_000, `${text.length} characters`);
+    assert.equal(text.split('"response_transform"').length - 1, 3, 'createMcpServer, addTool and updateTool');
+    assert.equal(text.split('"authorization_url":{').length - 1, 1);
+  });
+
   it('[spec 4.2] an empty workspace has an empty list', async () => {
     const token = await toolhost.key({ workspace: 'empty' });
     const { output, text } = await manage('listMcpServers', {}, token);
