@@ -38,7 +38,7 @@ export const authenticationSchema = z.strictObject({
   ),
   user: mayBeEmpty(500).describe('Basic: user name of a stored credential, in place of token.'),
   password: mayBeEmpty(4096).describe(
-    'Basic: password of a stored credential, normally "{{NAME}}"; "" where the API takes the user name alone.',
+    'Basic: password of a stored credential, normally "{{NAME}}"; "" where the upstream takes only the user.',
   ),
   token_url: text(2048).describe('ClientCredentials: token endpoint of the authorization server.'),
   client_id: text(500).describe('ClientCredentials: id of the client.'),
