@@ -74,6 +74,15 @@ for (const engine of engines) {
       assert.deepEqual(await invited(), []);
     });
 
+    it('[sec E6] is not for an address that the provider has not verified', async () => {
+      assert.equal(await invite('vera@example.com', 'editor'), 200);
+      for (const email_verified of [false, undefined, 'true', 1])
+        await signIn({ sub: `as-vera-${email_verified}`, email: 'vera@example.com', email_verified });
+      assert.deepEqual(await invited(), ['vera@example.com']);
+      await verified('vera', 'vera@example.com');
+      assert.deepEqual(await invited(), []);
+    });
+
     it('[sec E6] is not refused because a member has a similar address', async () => {
       await verified('similar', '\u212Aarl@example.com');
       assert.equal(await invite('karl@example.com', 'viewer'), 200);

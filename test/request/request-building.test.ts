@@ -102,7 +102,14 @@ describe('building the upstream request: URL, body and its encoding', () => {
   });
 
   it('[behaviour request 1] takes the longest declared name, in one pass, and keeps other colons', async () => {
-    const input_schema = { id: text, id_long: text, 'user.name': text, 'ids[]': optional, cancel: optional };
+    const input_schema = {
+      id: text,
+      id_long: text,
+      user: optional,
+      'user.name': text,
+      'ids[]': optional,
+      cancel: optional,
+    };
     const args = { id: 'A', id_long: ':id', 'user.name': 'U' };
     assert.equal(await builtUrl('/:id_long/:id/:user.name', input_schema, args), '/%3Aid/A/U');
     assert.equal(

@@ -96,6 +96,64 @@ describe('PostgreSQL behind PgBouncer in transaction mode', () => {
   });
 });
 
+describe('a fault of PostgreSQL', () => {
+  let postgres: TestPostgres;
+  let url: string;
+  let toolhost: TestToolhost;
+  before(async () => {
+    postgres = await startPostgres();
+    url = await postgres.createDatabase();
+    toolhost = await startToolhost({ env: { DATABASE_URL: url, MASTER_KEY: masterKey } });
+    await toolhost.createServer(serverAt('kept', 'https://api.example'));
+  });
+  after(async () => {
+    await toolhost?.stop();
+    await postgres.stop();
+  });
+
+  const change = (name: string) => toolhost.rest('PATCH', '/servers/kept', { body: { name } });
+  const endConnections = (whose: string) =>
+    query(
+      url,
+      `select pg_terminate_backend(pid) from pg_stat_activity
+       where datname = current_database() and pid <> pg_backend_pid() and ${whose}`,
+    );
+
+  it('[find C4] that ends the connection of a change is told, and the change is made when it is sent again', async () => {
+    const blocker = new pg.Client({ connectionString: url, application_name: 'blocker' });
+    await blocker.connect();
+    await blocker.query('begin; lock table servers in access exclusive mode');
+    const changed = change('Ended');
+    const waiting = "wait_event_type = 'Lock' and application_name <> 'blocker'";
+    await eventually(async () => assert.ok((await endConnections(waiting)).length > 0));
+    await blocker.end();
+    const { status, text, headers } = await changed;
+    assert.equal(status, 503, text);
+    assert.match(text, /the database does not answer; try again in a moment/);
+    assert.ok(headers.get('retry-after'));
+    await eventually(async () => assert.equal((await change('Sent again')).status, 200));
+    assert.match((await toolhost.rest('GET', '/servers/kept')).text, /"name":"Sent again"/);
+  });
+
+  it('[find C4] that takes no changes is told as that, while reading goes on', async () => {
+    const name = new URL(url).pathname.slice(1);
+    await query(url, `alter database "${name}" set default_transaction_read_only = on`);
+    await endConnections('true');
+    const refused = await eventually(async () => {
+      const reply = await change('Refused');
+      assert.match(reply.text, /the database takes no changes just now/);
+      return reply;
+    });
+    assert.equal(refused.status, 503);
+    const read = await toolhost.rest('GET', '/servers/kept');
+    assert.equal(read.status, 200, read.text);
+    assert.doesNotMatch(read.text, /Refused/);
+    await query(url, `begin read write; alter database "${name}" reset default_transaction_read_only; commit`);
+    await endConnections('true');
+    await eventually(async () => assert.equal((await change('Taken')).status, 200));
+  });
+});
+
 describe('a DATABASE_URL that cannot work', () => {
   let postgres: TestPostgres;
   before(async () => {

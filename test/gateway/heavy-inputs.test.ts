@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { toolAt } from '../support/configs.ts';
+import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
+import type { ToolReply } from '../support/toolhost/toolhost.ts';
+
+/** Patterns that take exponential or very long time where each path is tried alone. */
+const anyOf = ['(a+)+$', '(a?){500}a{500}', '(\\s*)*[^1-9]{1,2000}$'].map((pattern) => ({ pattern }));
+
+/** The heaviest of each kind; `test/price/`, in the whole set, has all others. */
+describe('inputs as heavy as the limits allow hold no other request', () => {
+  let priced: PricedToolhost;
+  before(async () => {
+    priced = await startPricedToolhost();
+    const input_schema = { type: 'object', properties: { a: { anyOf, items: { anyOf } } } };
+    const fields = Array.from({ length: 100 }, (_, i) => `field${i}.inner.value`);
+    const tools = [
+      toolAt(`${priced.upstream.url}/thing`, { name: 'patterns', method: 'POST', input_schema }),
+      toolAt(`${priced.upstream.url}/long`, { name: 'fields', response_fields: fields }),
+    ];
+    const { status, text } = await priced.rest('POST', '/servers', { name: 'Heavy', slug: 'heavy', tools });
+    assert.equal(status, 201, text);
+  });
+  after(() => priced.stop());
+
+  it('[find A2] arguments of a megabyte that are checked against nested repetitions', async () => {
+    const many = Array(50_000).fill('"aaaaaaaaaaaa"');
+    const texts = { one: `"${'a'.repeat(1024 * 1024 - 400)}"`, many: `[${many.join(',')}]` };
+    for (const [what, a] of Object.entries(texts)) {
+      const { status, text } = await priced.costsLittle(what, () => priced.call('heavy', 'patterns', `{"a":${a}}`));
+      assert.equal(status, 200, text.slice(0, 300));
+    }
+  });
+
+  it('[find A2] an answer of 10 MB of which 100 fields are read', async () => {
+    const body = `[${Array(3_000_000).fill('{}').join(',')}]`;
+    priced.upstream.on('GET /long', () => ({ headers: { 'content-type': 'application/json' }, body }));
+    const { body: reply } = await priced.costsLittle('fields', () => priced.call('heavy', 'fields', '{}'));
+    assert.equal((reply.result as ToolReply).content[0]?.text, body);
+  });
+});
