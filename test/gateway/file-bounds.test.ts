@@ -19,7 +19,7 @@ describe('the bounds of files of answers', () => {
   let slug: string;
   let answer: Answer;
   /** Of the clock that tells who is slow. */
-  const aheadMs = 0;
+  let aheadMs = 0;
   before(async () => {
     const runningClock = () => performance.now() + aheadMs;
     one = await startOneTool({
@@ -96,6 +96,27 @@ describe('the bounds of files of answers', () => {
     assert.equal(others.length, 13);
     for (const response of [...open, ...others]) response.destroy();
     await eventually(async () => assert.equal(await counted('cut'), before + 20));
+  });
+
+  it('[find A6] when all places are taken, a caller with a key gets that of a stranger who reads slowly', async () => {
+    const url = await given(10 * megabyte);
+    const key = await withKey();
+    const before = await counted('cut');
+    const open: IncomingMessage[] = [];
+    for (let n = 1; open.length < 20; n++) {
+      assert.ok(n < 20, `${open.length} downloads`);
+      open.push(...(await beginMany(8, url, { 'x-forwarded-for': `203.0.113.${n}` })));
+    }
+    const mine = await eventually(async () => {
+      aheadMs += 2000;
+      const response = await begin(key.url, key.headers);
+      assert.equal(response.statusCode, 200);
+      return response;
+    });
+    await eventually(async () => assert.equal(await counted('cut'), before + 1));
+    assert.equal((await begin(url, { 'x-forwarded-for': '203.0.113.1' })).statusCode, 429);
+    for (const response of [...open, mine]) response.destroy();
+    await eventually(async () => assert.equal(await counted('cut'), before + 21));
   });
 
   it('[agent 4] however many downloads some workspaces begin, another one can begin its own', async () => {

@@ -210,6 +210,22 @@ describe('our own credentials, as they stand or in one layer of encoding', () =>
     }
   });
 
+  it('[find B3] a key is found in its plain form behind however many other texts of a configuration', async () => {
+    const headers = (index: number) =>
+      index < 300 ? { 'X-Query': `{ things(first: ${index}) }`.padEnd(1200, ';a') } : {};
+    const tools = Array.from({ length: 301 }, (_, index) => ({
+      ...toolAt(`${upstream.url}/thing`, { headers: headers(index) }),
+      name: `get_${index}`,
+    }));
+    Object.assign(tools[300] ?? {}, { headers: { 'X-Key': `Token ${key}` } });
+    const { status, text } = await toolhost.rest('POST', '/servers', {
+      key,
+      body: { name: 'Many', slug: 'many', tools },
+    });
+    assert.equal(status, 400);
+    assert.match(text, /tools\[300\]\.headers\.X-Key/);
+  });
+
   it('[find B3] is not sent as an argument, nor as a token that is tried out', async () => {
     const input_schema = {
       q: { type: 'string' },

@@ -4,6 +4,7 @@ import { createServer, type OutgoingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
+import { redactor } from '../../src/domain/credentials/redactor.ts';
 import { tries } from '../sets.ts';
 import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -329,6 +330,24 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
         ],
       },
     );
+  });
+
+  it('is in no text for which those before it have left too little of the work of one turn', () => {
+    const token = 'sk-"live"\\0123456789';
+    const said = JSON.stringify({ said: JSON.stringify(`no ${token} here`).repeat(300) });
+    for (const unit of ['QUJDabcd', '\\u0041%41', 'xxxxx', 'a%41 ', '\\"b']) {
+      let searched = 0;
+      let left = 0;
+      for (let length = 0; length < 200_000; length += 2000) {
+        const one = redactor([token]);
+        one.text(unit.repeat(length / unit.length));
+        const clean = one.text(said);
+        assert.ok(!clean.includes('live'), `${length} characters of ${unit}`);
+        if (clean === '[redacted]') left++;
+        else searched++;
+      }
+      assert.ok(searched > 3 && left > 3, `${searched} and ${left} of ${unit}`);
+    }
   });
 
   it('does not become the media type of a result or a message', async () => {

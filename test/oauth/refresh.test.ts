@@ -82,6 +82,28 @@ describe('our refresh tokens', () => {
     assert.deepEqual([await isLive(first.access_token), await isLive(last.access_token)], [false, true]);
   });
 
+  it('[find A5] that come again and again for a moment are unknown after 200 times, and the newest tokens work', async () => {
+    // With an address of its own, which asks often.
+    const own = await world.client(slug);
+    const first = await world.tokens(own);
+    let last = tokensOf(await own.refresh(first.refresh_token));
+    const { db } = world.toolhost.running.app.runner;
+    const known = db.selectFrom('tokens').select(['grant_id', 'kind']);
+    const { grant_id } = await known.where('hash', '=', hashOf(last.refresh_token)).executeTakeFirstOrThrow();
+    for (let n = 1; n < 199; n++) {
+      // On a busy machine the moment would be over before.
+      await db.updateTable('grants').set({ rotated_at: world.now() }).where('id', '=', grant_id).execute();
+      last = tokensOf(await own.refresh(first.refresh_token));
+    }
+    const kinds = async () => (await known.where('grant_id', '=', grant_id).execute()).map(({ kind }) => kind);
+    assert.equal((await kinds()).length, 400);
+    last = tokensOf(await own.refresh(first.refresh_token));
+    assertOAuthError(await own.refresh(first.refresh_token), 400, 'invalid_grant');
+    assert.deepEqual([(await kinds()).length, await isLive(first.access_token)], [400, false]);
+    const next = tokensOf(await own.refresh(last.refresh_token));
+    assert.deepEqual([await isLive(last.access_token), await isLive(next.access_token)], [true, true]);
+  });
+
   it('[sec D11] are good at their own server, for their own client', async () => {
     const { refresh_token, access_token } = await world.tokens(client);
     const [other, elsewhere] = [await world.client(slug), await world.client(await world.serve())];

@@ -8,7 +8,11 @@ import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import { holdBody } from '../support/toolhost/held-body.ts';
 import type { Json, Reply, TestToolhost } from '../support/toolhost/toolhost.ts';
-import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
 
 const call = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get', arguments: {} } };
 const tool = (name: string, args: Json) => ({ ...call, params: { name, arguments: args } });
@@ -187,6 +191,49 @@ for (const engine of engines) {
         },
       };
     }
+
+    /** A server whose next call is refused by its upstream, so that it asks for another token; resolves when the call waits for it. */
+    async function refusedCall(slug: string, asked: () => Promise<Reply>) {
+      const before = await waitingCall(slug, asked);
+      assert.equal((await before.finish()).reply.status, 200);
+      const again = Promise.withResolvers<RecordedRequest>();
+      upstream.on('POST /token', (request) => {
+        again.resolve(request);
+        return 'hold';
+      });
+      // A token that is nearly new is not given up because one request was refused.
+      await world.wait(60_000);
+      upstream.on('*', ({ headers }) => ({ status: headers.authorization === 'Bearer token' ? 401 : 200 }));
+      const answered = asked();
+      const token = await again.promise;
+      upstream.take();
+      return {
+        async finish() {
+          await passTime();
+          token.release({ body: { access_token: 'another', token_type: 'Bearer', expires_in: 3600 } });
+          return { reply: await answered, sent: upstream.take().filter(({ method }) => method === 'GET') };
+        },
+      };
+    }
+
+    const ends: [name: string, end: (slug: string, id: string) => Promise<unknown>, status: number][] = [
+      ['key is revoked', (_slug, id) => asOwner('DELETE', `/keys/${id}`), 401],
+      ['server is deleted', (slug) => asOwner('DELETE', `/servers/${slug}`), 404],
+    ];
+    for (const [index, [name, end, status]] of ends.entries()) {
+      it(`[sec E1] sends nothing again for a call that its upstream refused, whose ${name} meanwhile`, async () => {
+        const { id, key } = await newKey();
+        const slug = `refused-${index}`;
+        const call = await refusedCall(slug, () =>
+          toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} }),
+        );
+        await end(slug, id);
+        const { reply, sent } = await call.finish();
+        assert.equal(reply.status, status, reply.text);
+        assert.deepEqual(sent, []);
+      });
+    }
+
     const waiting: [name: string, call: (slug: string, key: string) => Promise<Reply>][] = [
       ['a hosted server', (slug, key) => toolhost.rpc(slug, key, 'tools/call', { name: 'get', arguments: {} })],
       ['a try-out', (slug, key) => toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { key, body: {} })],
@@ -226,6 +273,19 @@ for (const engine of engines) {
       );
       const { body } = await asOwner('GET', '/servers/moves/calls');
       assert.equal((body.calls as Json[]).length, 1);
+    });
+
+    it('[find C6] counts a call once in its quota that is made again', async () => {
+      const { body } = await asOwner('POST', '/keys', { name: 'two', scopes: ['call'], calls_per_day: 2 });
+      const { key } = body as { key: string };
+      const send = () => toolhost.rpc('counted', key, 'tools/call', { name: 'get', arguments: {} });
+      const call = await waitingCall('counted', send);
+      await asOwner('PATCH', '/servers/counted', { tools: [toolAt(`${upstream.url}/moved`)] });
+      const replies = [(await call.finish()).reply, await send(), await send()];
+      assert.deepEqual(
+        replies.map(({ status }) => status),
+        [200, 200, 429],
+      );
     });
 
     it('[sec E1] calls no tool that was disabled while the call waited', async () => {

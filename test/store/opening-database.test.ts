@@ -143,3 +143,25 @@ describe('a start on files that are not a whole SQLite database', () => {
     await refuses(join(folder, 'a-file', 'toolhost.sqlite'), /cannot be opened/);
   });
 });
+
+describe('a SQLite database that is open', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-open-'));
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  it('[sec G5] makes what is acknowledged wait for the disk; call records do not', async () => {
+    const file = join(folder, 'toolhost.sqlite');
+    const database = await openDatabase({ ...usualOptions, postgres: undefined, file });
+    const values = await Promise.all(
+      (['db', 'transactions', 'records'] as const).map(async (connection) => {
+        const { rows } = await sql<{ synchronous: number }>`pragma synchronous`.execute(database[connection]);
+        return [connection, rows[0]?.synchronous];
+      }),
+    );
+    await database.close();
+    // 2 is FULL, 1 is NORMAL (SQLite, PRAGMA synchronous).
+    assert.deepEqual(Object.fromEntries(values), { db: 2, transactions: 2, records: 1 });
+  });
+});

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { findAuditEvents } from '../../src/store/audit-events.ts';
 import type { Database } from '../../src/store/database.ts';
 import {
   type Authorization,
@@ -27,7 +28,7 @@ import {
   pruneHandedOutTokens,
   saveHandedOutToken,
 } from '../../src/store/logins/handed-out-tokens.ts';
-import { insertLoginEvent, type LoginEventRow } from '../../src/store/logins/login-events.ts';
+import { type EndedLogins, insertLoginEvent, type LoginEventRow } from '../../src/store/logins/login-events.ts';
 import {
   type Code,
   findCode,
@@ -37,8 +38,14 @@ import {
   type StoredToken,
   spendCode,
 } from '../../src/store/logins/tokens.ts';
-import { pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+import {
+  endCrowdedGrants,
+  endLargeGrants,
+  pruneEndedGrants,
+  pruneOAuth,
+} from '../../src/store/pruning/prune-logins.ts';
 import { transact } from '../../src/store/transact.ts';
+import { engines } from '../sets.ts';
 import { aGrant } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
@@ -332,6 +339,83 @@ for (const engine of bothEngines) {
         assert.ok(await find(db, 'new'));
       }
       assert.ok(await takeAuthorization(db, { ...taking, id: 'new' }));
+    });
+  });
+}
+
+for (const engine of engines) {
+  describe(`the bytes of logins on ${engine}`, () => {
+    const now = Date.parse('2026-11-20T12:00:00Z');
+    const grant = aGrant({ sealed_tokens: 'x'.repeat(90_000), generation: 0 });
+    let stores: Stores;
+    let db: Database['db'];
+    let told: EndedLogins[];
+    const ending = { now, onEnded: (ended: EndedLogins) => told.push(ended) };
+    before(async () => {
+      stores = await startStores(engine);
+    });
+    after(() => stores.stop());
+    beforeEach(async () => {
+      ({ db } = await stores.open());
+      told = [];
+    });
+
+    const live = async () => {
+      const rows = await db.selectFrom('grants').select('id').where('revoked_at', 'is', null).orderBy('id').execute();
+      return rows.map(({ id }) => id);
+    };
+
+    it('[find A5] of a workspace are bounded: the logins beyond that were used longest ago end', async () => {
+      for (const [id, more] of [
+        ['a-new', { created_at: 50 }],
+        ['b-used', { created_at: 10, last_used_at: 90 }],
+        ['c-at-another-server', { server_id: 'srv_2', created_at: 5, last_used_at: 80 }],
+        ['d-old', { created_at: 40 }],
+        ['e-older', { created_at: 45, last_used_at: 46 }],
+        ['f-small', { created_at: 1, sealed_tokens: 'x' }],
+        ['g-of-a-person', { created_at: 1, user_id: 'usr_1' }],
+        ['h-of-another', { created_at: 1, workspace_id: 'another' }],
+        ['i-of-another', { created_at: 2, workspace_id: 'another' }],
+      ] as const)
+        await insertGrant(db, { ...grant, id, ...more });
+      await endLargeGrants(db, 400_000, ending);
+      assert.equal((await live()).length, 7, 'what was used before the first that is too many ends as well');
+      await endLargeGrants(db, 280_000, ending);
+      assert.deepEqual(await live(), [
+        ...['a-new', 'b-used', 'c-at-another-server'],
+        ...['g-of-a-person', 'h-of-another', 'i-of-another'],
+      ]);
+      const ended = await db.selectFrom('grants').select('sealed_tokens').where('revoked_at', '=', now).execute();
+      assert.deepEqual(new Set(ended.map((row) => row.sealed_tokens)), new Set(['']));
+    });
+
+    it('[find A5] are ended with a word to the operator, and one in the audit of the workspace', async () => {
+      for (let n = 0; n < 6; n++) await insertGrant(db, { ...grant, id: `grt_${n}`, created_at: n });
+      await endLargeGrants(db, 280_000, ending);
+      await endCrowdedGrants(db, 2, ending);
+      await endLargeGrants(db, 280_000, ending);
+      await endCrowdedGrants(db, 2, ending);
+      assert.deepEqual(
+        told.map(({ workspaceId, slug, logins }) => [workspaceId, slug, logins]),
+        [
+          [grant.workspace_id, grant.slug, 3],
+          [grant.workspace_id, grant.slug, 1],
+        ],
+      );
+      const { rows } = await findAuditEvents(db, grant.workspace_id, { limit: 10, after: undefined });
+      const details = rows.map(({ detail }) => JSON.parse(detail) as { logins: number; reason: string });
+      assert.deepEqual(
+        details.toSorted((a, b) => a.logins - b.logins),
+        [
+          { logins: 1, reason: 'there were more than 2 at the server; those used longest ago ended' },
+          {
+            logins: 3,
+            reason:
+              'the logins of the workspace took more than 280000 bytes; those used longest ago at this server ended',
+          },
+        ],
+      );
+      assert.ok(rows.every((row) => row.operation === 'loginsEnded' && row.target === grant.slug && row.at === now));
     });
   });
 }
