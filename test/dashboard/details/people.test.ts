@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { saveMember } from '../../../src/store/people/users.ts';
 import { checkPage } from '../../support/browser/check-page.ts';
 import {
   alert,
@@ -96,6 +97,42 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     );
     const { body } = await toolhost.rest('GET', '/audit');
     assert.ok(!JSON.stringify((body as Json).events).includes('garden'), 'that is of another workspace');
+  });
+
+  it('see that they were invited to a workspace, open it, and leave it again', async () => {
+    const { toolhost } = dashboard;
+    const { db } = toolhost.running.app.runner;
+    const inviting = 'wsp_inviting';
+    await personSession(toolhost, { name: 'Olga', workspace: inviting });
+    await dashboard.at(
+      '/servers',
+      async (page) => {
+        await page.getByRole('heading', { name: 'No servers yet' }).waitFor();
+        const { user } = (await page.evaluate(`fetch('/api/v1/session').then((a) => a.json())`)) as {
+          user: { id: string };
+        };
+        const notice = page.getByRole('alert').filter({ hasText: 'You were invited' });
+        assert.equal(await notice.count(), 0);
+        await saveMember(db, { workspaceId: inviting, userId: user.id, role: 'viewer', at: Date.now() });
+        await page.reload();
+        await notice.getByText('Workspace wsp_inviting, as viewer').waitFor();
+        await checkPage(page);
+        await button(page, 'Open Workspace wsp_inviting').click();
+        await page.getByRole('button', { name: /^Workspace.*wsp_inviting/ }).waitFor();
+        await page.getByText('Nobody has made a server in this workspace.').waitFor();
+        await notice.waitFor({ state: 'detached' });
+        await page.goto('/settings');
+        await button(page, 'Leave').click();
+        await button(page.getByRole('dialog'), 'Leave workspace').click();
+        await page.getByRole('button', { name: /^Workspace.*wsp_of_ines/ }).click();
+        await page.getByRole('menuitem', { name: /wsp_of_ines.*your own/ }).waitFor();
+        assert.equal(await page.getByRole('menuitem', { name: /wsp_inviting/ }).count(), 0);
+        await page.goto('/settings');
+        await page.getByRole('table', { name: 'Members' }).waitFor();
+        assert.equal(await button(page, 'Leave').count(), 0, 'the only owner cannot leave');
+      },
+      { person: { name: 'Ines', workspace: 'wsp_of_ines' } },
+    );
   });
 
   it('[find B8] are removed with or without the keys that they made, which the list of keys then says', async () => {
