@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { configOf, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
+import { configOf, onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -85,6 +85,32 @@ describe('an imported tool', () => {
     }
     const { slug } = configOf(planOf(openApi({ '/x': { get: { operationId: 'get', responses } } })));
     assert.equal(slug, 'things');
+  });
+
+  it('[imp 2] has the values of a discriminator, and which fields go with each, at every level', () => {
+    const petType = { type: 'string' };
+    const kind = (name: string, more: Json) => ({ type: 'object', properties: { ...more, [name]: petType } });
+    const schemas = {
+      Pet: {
+        ...kind('petType', {}),
+        required: ['petType'],
+        discriminator: { propertyName: 'petType', mapping: { cat: '#/components/schemas/Cat' } },
+        oneOf: [{ $ref: '#/components/schemas/Cat' }, { $ref: '#/components/schemas/Dog' }],
+      },
+      Cat: kind('petType', { lives: { type: 'integer' } }),
+      Dog: kind('petType', { barks: { type: 'boolean' } }),
+    };
+    const pet = { $ref: '#/components/schemas/Pet' };
+    const made = [pet, { type: 'object', properties: { pet } }, { type: 'array', items: pet }].map((schema) => {
+      const { requestBody } = { requestBody: { required: true, content: { 'application/json': { schema } } } };
+      return JSON.stringify(
+        onlyTool(openApi({ '/a': { post: { requestBody, responses } } }, { components: { schemas } })),
+      );
+    });
+    for (const text of made) {
+      assert.match(text, /"lives":\{"type":"integer"\},"petType":\{"type":"string","enum":\["cat"\]\}/);
+      assert.match(text, /"barks":\{"type":"boolean"\},"petType":\{"type":"string","enum":\["Dog"\]\}/);
+    }
   });
 
   it('[imp 3] has each operation of a path that is written twice, and the plan says what is gone', () => {

@@ -127,18 +127,29 @@ paths:
       );
     };
     const bodyOf = (schemas: object) => (onlyTool(post(schemas)).input_schema.properties as { body: object }).body;
-    const of = (name: string) => ({ type: 'object', properties: { [name]: { type: 'boolean' } } });
-    const own = {
-      description: 'The body of the request.',
-      properties: { kind: { type: 'string' } },
+    const values = (...listed: string[]) => ({ type: 'string', enum: listed });
+    const of = (name: string, value: string) => ({
+      type: 'object',
+      properties: { [name]: { type: 'boolean' }, kind: values(value) },
       required: ['kind'],
-    };
+    });
+    const own = (kind: object) => ({
+      description: 'The body of the request.',
+      properties: { kind },
+      required: ['kind'],
+    });
     const both = { Pet, Cat: kind('meows'), Dog: kind('barks') };
-    assert.deepEqual(bodyOf(both), { ...own, anyOf: [of('meows'), of('barks')] });
-    assert.deepEqual(bodyOf({ Pet, Cat: kind('meows') }), { ...own, anyOf: [of('meows')] });
+    assert.deepEqual(bodyOf(both), {
+      ...own(values('Cat', 'Dog')),
+      anyOf: [of('meows', 'Cat'), of('barks', 'Dog')],
+    });
+    assert.deepEqual(bodyOf({ Pet, Cat: kind('meows') }), { ...own(values('Cat')), anyOf: [of('meows', 'Cat')] });
     const mapping = { cat: 'Cat', pet: '#/components/schemas/Pet' };
     const mapped = { ...both, Pet: { ...Pet, discriminator: { propertyName: 'kind', mapping } } };
-    assert.deepEqual(bodyOf(mapped), { ...own, anyOf: [of('meows'), { type: 'object' }] });
+    assert.deepEqual(bodyOf(mapped), {
+      ...own({ type: 'string' }),
+      anyOf: [of('meows', 'cat'), { type: 'object', properties: { kind: values('pet') } }],
+    });
     assert.deepEqual(outcomesOf(post(both)), ['POST /a: whole']);
     assert.deepEqual(outcomesOf(post({ Pet })), ['POST /a: whole']);
   });

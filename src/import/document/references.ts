@@ -1,4 +1,4 @@
-import { entriesOf, field, isFields, type JsonFields, listOf } from './lenient.ts';
+import { asText, entriesOf, field, isFields, type JsonFields, listOf } from './lenient.ts';
 
 const mostHops = 50;
 /** The end of the problem of a reference to another document. */
@@ -56,9 +56,9 @@ export class References {
    */
   kindsOf(schema: JsonFields, reference: string | undefined): string[] {
     if (schema.discriminator === undefined || schema.oneOf !== undefined || schema.anyOf !== undefined) return [];
-    const mapped = Object.values(field(schema.discriminator, 'mapping') ?? {})
-      .filter((one) => typeof one === 'string')
-      .map((one) => (one.includes('#') ? one : `#/components/schemas/${one}`));
+    const mapped = entriesOf(field(schema.discriminator, 'mapping')).flatMap(([, one]) =>
+      typeof one === 'string' ? [mappedReference(one)] : [],
+    );
     return [...new Set(mapped.length > 0 || reference === undefined ? mapped : this.#finder.madeOf(reference))];
   }
 
@@ -97,6 +97,25 @@ export class SchemaFinder {
     this.#made ??= madeIn(this.#root);
     return this.#made.get(reference) ?? [];
   }
+}
+
+function mappedReference(target: string): string {
+  return target.includes('#') ? target : `#/components/schemas/${target}`;
+}
+
+/** The name of the property of a discriminator, which is the discriminator itself in Swagger 2. */
+export function discriminatorOf({ discriminator }: JsonFields): string {
+  return asText(discriminator) || asText(field(discriminator, 'propertyName'));
+}
+
+/** The values of that property that stand for an alternative: those of the mapping, or else its name. */
+export function kindValues({ discriminator }: JsonFields, alternative: unknown): string[] {
+  const reference = field(alternative, '$ref');
+  if (discriminator === undefined || typeof reference !== 'string') return [];
+  const mapped = entriesOf(field(discriminator, 'mapping')).filter(
+    ([, one]) => mappedReference(asText(one)) === reference,
+  );
+  return mapped.length > 0 ? mapped.map(([value]) => value) : [decoded(reference.split('/').at(-1) ?? '')];
 }
 
 function madeIn(root: unknown): Map<string, string[]> {

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
-import type { References } from '../document/references.ts';
+import { discriminatorOf, kindValues, type References } from '../document/references.ts';
 import { joined, mostFieldText, plainText } from './texts.ts';
 import { enumOf, exampleText, limitsOf, typesOf } from './value-rules.ts';
 
@@ -66,7 +66,7 @@ export class SchemaMaker {
     const alternatives = [schema.oneOf, schema.anyOf].map(listOf).find((list) => list.length > 0) ?? [];
     const inside = depth >= this.#deepest ? this.#cut(schema, types) : this.#inside(schema, types, trail, depth);
     const merged = { ...base, ...inside };
-    return nullable(this.#withAlternatives(merged, alternatives, trail, depth), isNullable);
+    return nullable(this.#withAlternatives(merged, { schema, alternatives }, trail, depth), isNullable);
   }
 
   /** At the last level what is inside stays open. */
@@ -117,13 +117,21 @@ export class SchemaMaker {
   }
 
   /** Alternatives become `anyOf`: where parts of them were dropped, two of `oneOf` could fit. */
-  #withAlternatives(base: JsonSchema, raw: readonly unknown[], trail: readonly string[], depth: number): JsonSchema {
-    if (raw.length === 0) return base;
+  #withAlternatives(
+    plain: JsonSchema,
+    { schema: of, alternatives: raw }: { schema: JsonFields; alternatives: readonly unknown[] },
+    trail: readonly string[],
+    depth: number,
+  ): JsonSchema {
+    if (raw.length === 0) return plain;
+    const kinds = raw.map((alternative) => kindValues(of, alternative));
+    const base =
+      plain.type === 'object' && kinds.every(({ length }) => length > 0) ? ofKind(plain, of, kinds.flat()) : plain;
     if (raw.length > most.alternatives) {
       this.loosened.add('more than 8 alternatives');
       return base;
     }
-    const made = raw.map((alternative) => this.#simple(alternative, trail, depth));
+    const made = raw.map((alternative, at) => ofKind(this.#simple(alternative, trail, depth), of, kinds[at] ?? []));
     const isNullable = made.some((schema) => schema.type === 'null');
     const found = distinct(made.filter((schema) => schema.type !== 'null'));
     const [only] = found;
@@ -140,6 +148,22 @@ export class SchemaMaker {
     const list = isNullable ? [...found, { type: 'null' }] : found;
     return { ...(isTyped ? untyped : base), anyOf: list };
   }
+}
+
+/** A made schema whose discriminator has one of these values. */
+function ofKind(schema: JsonSchema, of: JsonFields, values: readonly string[]): JsonSchema {
+  const name = discriminatorOf(of);
+  if (schema.type !== 'object' || schema.anyOf !== undefined || values.length === 0 || !portableName.test(name))
+    return schema;
+  const properties = (schema.properties ?? {}) as { [name: string]: JsonSchema };
+  const before = Object.hasOwn(properties, name) ? properties[name] : undefined;
+  const listed = Array.isArray(before?.enum) ? before.enum.filter((value) => values.includes(value as string)) : values;
+  if (listed.length === 0 || poisonous.has(name)) return schema;
+  return {
+    ...schema,
+    properties: { ...properties, [name]: { type: 'string', ...before, enum: [...new Set(listed)] } },
+    required: [...new Set([...asTexts(schema.required), name])],
+  };
 }
 
 /** Keywords that the service or clients do not take; without them a schema allows more. */
@@ -241,7 +265,11 @@ function withKinds(schema: JsonFields, followed: readonly string[], references: 
   const kinds = depth > 0 ? [] : references.kindsOf(schema, own);
   if (kinds.length === 0) return schema;
   // It may be one of its kinds itself.
-  return { ...schema, oneOf: kinds.map(($ref) => ($ref === own ? { type: 'object' } : { $ref })) };
+  const itself = {
+    type: 'object',
+    properties: { [discriminatorOf(schema)]: { enum: kindValues(schema, { $ref: own }) } },
+  };
+  return { ...schema, oneOf: kinds.map(($ref) => ($ref === own ? itself : { $ref })) };
 }
 
 function descriptionOf({ description, type }: JsonFields): JsonFields {
