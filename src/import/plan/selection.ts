@@ -131,7 +131,9 @@ export function propose(all: readonly MadeTool[], order: readonly string[]): Pro
   const usable = all.filter((made) => made.tool && !made.operation.isDeprecated);
   if (isSmall(usable)) return proposal(['*'], false, usable, 'all operations fit');
   const reads = usable.filter(isRead);
-  if (reads.length > 0 && isSmall(reads)) return proposal(['*'], true, reads, 'all operations that read fit');
+  // A search or two among a hundred writes are no server.
+  if (reads.length * 10 >= usable.length && isSmall(reads))
+    return proposal(['*'], true, reads, 'all operations that read fit');
   for (const candidates of [usable, reads]) {
     const found = wholeGroups(candidates, order);
     if (found) return { ...found, readOnly: candidates === reads };
