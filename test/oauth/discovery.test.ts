@@ -152,7 +152,6 @@ describe('OAuth discovery', () => {
       `/mcp/${slug}/.well-known/openid-configuration`,
       '/.well-known/oauth-protected-resource/mcp/unknown',
       '/.well-known/oauth-authorization-server/mcp/unknown',
-      `/.well-known/oauth-protected-resource/mcp/${slug}/`,
     ];
     for (const place of places) {
       const response = await fetch(world.toolhost.url + place);
