@@ -39,7 +39,7 @@ describe('the record of a call', () => {
           at('redirect', `${hostile.url}/redirect/302?to=x`),
           at('timeout', `${hostile.url}/silence`, { timeout_ms: 50 }),
           at('oversize', `${hostile.url}/endless`, { response_limit_bytes: 1000 }),
-          at('malformed', `${hostile.url}/bad-json`),
+          at('malformed', `${hostile.url}/bad-gzip`),
           at('unreachable', `http://127.0.0.1:${closed}/`),
           at('blocked', 'https://name.example/'),
         ],

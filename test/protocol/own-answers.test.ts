@@ -194,7 +194,8 @@ describe('upstreams that break HTTP in any way', () => {
           await toolhost.createServer({ name: 'Broken', slug, authentication, tools });
           for (const { own, got, isError } of await callsOf(toolhost, slug, users, 4)) {
             if (isError) assert.doesNotMatch(got, /planted|text-/);
-            else assert.equal(got, own);
+            // A body ends where its stated length says, too early or too late; what is no JSON then is passed on as text.
+            else assert.ok(got.length > 0 && (own.startsWith(got) || got.startsWith(own)), got);
           }
         }),
         { numRuns: runs },
