@@ -134,15 +134,7 @@ describe('a host for each server', () => {
   });
 
   it('[ship 5] has nothing else on these hosts, and no host that is not of a slug', async () => {
-    for (const path of [
-      '/',
-      '/login',
-      '/api/v1/servers',
-      `/mcp/${slug}`,
-      `/mcp/${slug}/authorize`,
-      '/mcp/',
-      '/metrics',
-    ])
+    for (const path of ['/', '/login', '/api/v1/servers', `/mcp/${slug}`, `/mcp/${slug}/authorize`, '/metrics'])
       assert.equal((await ask(hostOf(slug), path)).status, 404, path);
     for (const host of [
       `a.${hostOf(slug)}`,
