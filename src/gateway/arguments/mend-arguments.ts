@@ -7,8 +7,8 @@ import { type Kind, kindOf } from '../../domain/schema/keyword-tests.ts';
 import { indexSchema, resolveReference } from '../../domain/schema/schema-index.ts';
 import { Steps, TooMuchWork } from '../../domain/work/steps.ts';
 
-/** About ten milliseconds. */
-const mostSteps = 300_000;
+/** A few milliseconds: larger arguments are refused as they are. */
+const mostSteps = 50_000;
 
 /**
  * Arguments that do not fit their schema, with what agents commonly get wrong put right at every level: an optional
