@@ -57,7 +57,7 @@ describe('answers that a client does not read', () => {
   let moved = 0;
   before(async () => {
     upstream = await startRecordingUpstream();
-    upstream.on('GET /echo', () => ({ body: { text: 'x'.repeat(4 * mebibyte) } }));
+    upstream.on('GET /echo', () => ({ body: { text: 'x'.repeat(8 * mebibyte) } }));
     const clock = () => performance.now() + moved;
     toolhost = await startToolhost({ egress: [upstream.port], surroundings: { runningClock: clock } });
     key = await toolhost.key();
