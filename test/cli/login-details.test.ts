@@ -16,9 +16,8 @@ type Stored = {
 describe('details of toolhost login', () => {
   let running: TestToolhost;
   let folder: string;
-  const aheadMs = 0;
   before(async () => {
-    running = await startToolhost({ surroundings: { now: () => Date.now() + aheadMs } });
+    running = await startToolhost();
     folder = mkdtempSync(join(tmpdir(), 'toolhost-login-'));
   });
   after(async () => {
