@@ -8,3 +8,6 @@ export const planBounds = { groups: 1000, findings: 101, report: 2000, entries: 
 /** Which operations without a tool importing again lists: those that are news, or all. */
 export const offeredKinds = ['new', 'all'] as const;
 export type OfferedKind = (typeof offeredKinds)[number];
+
+/** Largest document that is sent, in characters; one that is fetched may be twice as long. */
+export const mostDocumentCharacters = 16 * 1024 * 1024;

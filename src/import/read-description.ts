@@ -2,6 +2,7 @@ import { invalid } from '../errors.ts';
 import { isCurl, readCurl } from './collections/curl.ts';
 import { isHar, readHar } from './collections/har.ts';
 import { isPostman, readPostman } from './collections/postman.ts';
+import { bundleFindings } from './document/bundle.ts';
 import { parseDocument } from './document/parse-document.ts';
 import { notFetched } from './document/references.ts';
 import type { ApiDescription } from './model.ts';
@@ -29,11 +30,11 @@ export function readDescription(text: string): ApiDescription {
   return description;
 }
 
-/** Large descriptions are often kept in many files, which a program of their format makes into one. */
+/** Large descriptions are often kept in many files, which cannot be found from a text alone. */
 function whyNone({ findings }: ApiDescription): string {
   const elsewhere = findings.find(({ message }) => message.endsWith(notFetched));
   if (!elsewhere) return 'found no operations; an OpenAPI document has them in paths';
-  return `found no operations: ${elsewhere.at} ${elsewhere.message}. Make one file of the description first, for example with: npx @redocly/cli bundle openapi.yaml -o bundled.json`;
+  return `found no operations: ${elsewhere.at} ${elsewhere.message}. Files below the folder of the description, or at its origin, are read when the command line or the service reads it from there. Or make one file of it first, for example with: npx @redocly/cli bundle openapi.yaml -o bundled.json`;
 }
 
 function readAny(text: string): ApiDescription {
@@ -44,7 +45,8 @@ function readAny(text: string): ApiDescription {
     : isHar(value)
       ? readHar(value)
       : isOpenApi(value) && readOpenApi(value);
-  if (description) return { ...description, findings: [...findings, ...description.findings] };
+  if (description)
+    return { ...description, findings: [...findings, ...bundleFindings(value), ...description.findings] };
   throw invalid([
     {
       path: 'document',

@@ -2,13 +2,14 @@ import type { AnswerJob } from '../gateway/answer/answer-job.ts';
 import type { ContentJob } from '../gateway/answer/shown-content.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/captures/capture-job.ts';
-import type { ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
+import type { BundleJob, ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
 import type { LongBodyJob } from '../operations/long-body-job.ts';
 import type { ConfigurationJob } from '../operations/servers/checked-config.ts';
 import type { DecodeJob } from '../outbound/decode.ts';
 
 /** Kinds of jobs, with their input and output. Both are structured clones. */
 export type Jobs = {
+  'bundle-description': BundleJob;
   'check-arguments': ArgumentJob;
   'import-again': ImportAgainJob;
   'check-configuration': ConfigurationJob;
@@ -31,6 +32,7 @@ type Job<Kind extends JobKind> = (input: JobInput<Kind>) => Done<JobOutput<Kind>
 
 /** Loaded by a thread with its first job of a kind. */
 export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
+  'bundle-description': async () => (await import('../operations/imports/import-job.ts')).runBundle,
   'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
   'import-again': async () => (await import('../operations/imports/import-job.ts')).runImportAgain,
   'check-configuration': async () => (await import('../operations/servers/configuration-job.ts')).runConfigurationJob,

@@ -67,9 +67,7 @@ for (const engine of engines) {
       const log = pino({ level: 'silent' });
       const database = await world.database();
       // Two more processes on the same database. Their own clocks are hours off, which must not matter.
-      watchers = [0, 1].map(() =>
-        startWatchingImports(database, log, { importing: parts.importing, now: parts.now, lookMs }),
-      );
+      watchers = [0, 1].map(() => startWatchingImports(database, log, { ...parts, lookMs }));
     });
     after(async () => {
       for (const watcher of watchers ?? []) await watcher.stop();

@@ -6,8 +6,8 @@ import type { Answer, HttpClient } from '../../outbound/http-client.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
 import { userAgentOf } from '../../version.ts';
 
-/** For all requests of one document. */
-const fetchMs = 20_000;
+/** For all requests of one document, its files included. */
+export const fetchMs = 20_000;
 const fetchedBytes = 32 * 1024 * 1024;
 const mostRedirects = 3;
 const longestEtag = 300;
@@ -26,11 +26,20 @@ export type WantedDocument = {
   workspaceId: string;
   /** Of the document that is known: with them it is sent again only when it has changed. */
   validators?: Validators | undefined;
+  /** Sent only to the origin of the address, not to where it redirects to. */
+  headers?: Readonly<Record<string, string>> | undefined;
+  /** When the request must have been answered, on the clock of `FetchParts`. */
+  end?: number | undefined;
   signal?: AbortSignal | undefined;
 };
 
 /** `body` is missing when the document has not changed. */
-export type FetchedDocument = { body: Buffer | undefined; validators: Validators | undefined };
+export type FetchedDocument = {
+  /** Where it was found, after redirects. */
+  url: string;
+  body: Buffer | undefined;
+  validators: Validators | undefined;
+};
 
 /** After redirects, the message of a timeout would name only the time that they left. */
 function whyNot({ reason, message }: OutboundError): string {
@@ -40,13 +49,13 @@ function whyNot({ reason, message }: OutboundError): string {
 const ownCredential =
   'holds an API key or a token of this service, which is never sent to an upstream; leave it out, or give the text of the document';
 
-/** Fetches a document. Each redirect is checked as the first address is, and no credential is sent. @throws AppError invalid */
+/** Fetches a document. Each redirect is checked as the first address is. @throws AppError invalid */
 export async function fetchDocument(
   { http, urlProblem, clock }: FetchParts,
   wanted: WantedDocument,
 ): Promise<FetchedDocument> {
   let { url } = wanted;
-  const end = clock() + fetchMs;
+  const { end = clock() + fetchMs } = wanted;
   for (let redirects = 0; redirects <= mostRedirects; redirects++) {
     wanted.signal?.throwIfAborted();
     const target = readUrl(url);
@@ -61,8 +70,9 @@ export async function fetchDocument(
       .catch((error: unknown) => {
         throw error instanceof OutboundError ? refused(`the document could not be fetched: ${whyNot(error)}`) : error;
       });
-    if (answer.status === 200) return { body: answer.body, validators: validatorsOf(target, answer) };
-    if (answer.status === 304 && known) return { body: undefined, validators: known };
+    const found = target.href;
+    if (answer.status === 200) return { url: found, body: answer.body, validators: validatorsOf(target, answer) };
+    if (answer.status === 304 && known) return { url: found, body: undefined, validators: known };
     url = redirectOf(answer, url);
   }
   throw refused(`the document could not be fetched: more than ${mostRedirects} redirects`);
@@ -80,7 +90,7 @@ export function goneWith(signal: AbortSignal | undefined): ((cancel: () => void)
 
 function exchangeOf(
   target: URL,
-  { workspaceId, signal }: WantedDocument,
+  { workspaceId, signal, url, headers = {} }: WantedDocument,
   known: Validators | undefined,
   timeoutMs: number,
 ) {
@@ -88,14 +98,17 @@ function exchangeOf(
     ...(known?.etag === undefined ? [] : ['If-None-Match', known.etag]),
     ...(known?.modified === undefined ? [] : ['If-Modified-Since', known.modified]),
   ];
-  const accept = 'application/json, application/yaml, text/yaml, */*;q=0.5';
+  const own = readUrl(url)?.origin === target.origin ? headers : {};
+  const usual = { Accept: 'application/json, application/yaml, text/yaml, */*;q=0.5', 'User-Agent': userAgentOf() };
+  const given = new Set(Object.keys(own).map((name) => name.toLowerCase()));
+  const others = Object.entries(usual).filter(([name]) => !given.has(name.toLowerCase()));
   return {
     workspaceId,
     origin: target.origin,
     credentialHash: undefined,
     path: target.pathname + target.search,
     method: 'GET' as const,
-    headers: ['Accept', accept, 'User-Agent', userAgentOf(), ...conditions],
+    headers: [...others.flat(), ...conditions, ...Object.entries(own).flat()],
     body: undefined,
     timeoutMs,
     limitBytes: fetchedBytes,
@@ -121,7 +134,8 @@ function isPlain(value: string | undefined, longest: number): value is string {
 function redirectOf({ status, headers: { location } }: Answer, url: string): string {
   const isRedirect = status >= 300 && status <= 399 && typeof location === 'string';
   const target = isRedirect ? readUrl(location, url) : undefined;
-  if (!target) throw refused(`the document could not be fetched: HTTP ${status}; give its text as document instead`);
+  const way = status === 401 || status === 403 ? 'give headers with a credential, or' : 'give';
+  if (!target) throw refused(`the document could not be fetched: HTTP ${status}; ${way} its text as document instead`);
   return target.href;
 }
 

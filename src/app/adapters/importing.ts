@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { LongText } from '../../domain/json/long-text.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { createPlaces, type Place } from '../../domain/work/places.ts';
-import { AppError, type Problem } from '../../errors.ts';
+import { AppError, invalid, type Problem } from '../../errors.ts';
+import { mayHaveFiles, mostFileCharacters } from '../../import/document/bundle.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
@@ -10,6 +12,7 @@ import {
   type FetchedDocument,
   type FetchParts,
   fetchDocument,
+  fetchMs,
   goneWith,
   type WantedDocument,
 } from './fetch-document.ts';
@@ -36,11 +39,11 @@ export function createImporting(parts: ImportParts): Importing {
   const fetched = ({ gone, slowly }: Place, wanted: WantedDocument) =>
     slowly(() => {
       const signal = wanted.signal ? AbortSignal.any([wanted.signal, gone]) : gone;
-      return fetchDocument(parts, { ...wanted, signal });
+      return fetchWhole(parts, { ...wanted, signal });
     });
-  const documentOf = async (place: Place, { text, url }: Source, workspaceId: string) => {
+  const documentOf = async (place: Place, { text, url, headers }: Source, workspaceId: string) => {
     if (text !== undefined) return text instanceof LongText ? text.bytes : text;
-    return (await fetched(place, { url: url ?? '', workspaceId })).body ?? '';
+    return (await fetched(place, { url: url ?? '', headers, workspaceId })).body ?? '';
   };
   return {
     plan: (request, workspaceId) =>
@@ -61,14 +64,48 @@ export function createImporting(parts: ImportParts): Importing {
       }),
     check: (request, workspaceId) =>
       inPlace(workspaceId, async (place) => {
-        const { url, known, signal } = request;
-        const document = await fetched(place, { url, workspaceId, validators: known.validators, signal });
+        const { url, headers, known, signal } = request;
+        const wanted = { url, headers, workspaceId, validators: known.validators, signal };
+        const document = await fetched(place, wanted);
         return checkedDocument(parts, document, request, workspaceId);
       }),
   };
 }
 
-type Source = Pick<ImportRequest, 'text' | 'url'>;
+type Source = Pick<ImportRequest, 'text' | 'url' | 'headers'>;
+
+/** Fetches a document with the files that it refers to, as one document. */
+async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<FetchedDocument> {
+  const { threads, clock } = parts;
+  const { workspaceId, signal } = wanted;
+  const end = clock() + fetchMs;
+  const main = await fetchDocument(parts, { ...wanted, end });
+  const { body: document, url: base } = main;
+  if (!document || !mayHaveFiles(document)) return main;
+  const { validators: _, headers, ...rest } = wanted;
+  const isMoved = readUrl(base)?.origin !== readUrl(wanted.url)?.origin;
+  const files = new Map<string, { bytes: Uint8Array } | { problem: string }>();
+  let bytes = document.length;
+  while (clock() < end) {
+    const job = { input: { document, base, files }, workspaceId, limitMs, onGone: goneWith(signal) };
+    const bundled = doneOf(await threads.run({ kind: 'bundle-description', ...job }).catch(refusedJob));
+    // The other files may change while this one does not, so it is always fetched.
+    if ('document' in bundled) return { ...main, body: Buffer.from(bundled.document), validators: undefined };
+    for (const url of bundled.missing) {
+      const file = await fetchDocument(parts, { ...rest, headers: isMoved ? {} : headers, url, end }).catch(problemOf);
+      bytes += 'body' in file ? (file.body?.length ?? 0) : 0;
+      if (bytes > mostFileCharacters) throw invalid([{ path: 'url', message: 'has more than 16 MB with its files' }]);
+      files.set(url, 'body' in file ? { bytes: file.body ?? new Uint8Array() } : file);
+    }
+  }
+  throw invalid([{ path: 'url', message: `its files did not arrive within ${fetchMs / 1000} seconds` }]);
+}
+
+/** A file that cannot be fetched is a finding. */
+function problemOf(error: unknown): { problem: string } {
+  if (!(error instanceof AppError)) throw error;
+  return { problem: error.problems[0]?.message ?? error.message };
+}
 
 /** Compares a fetched document on a thread unless it is known. */
 async function checkedDocument(

@@ -28,9 +28,9 @@ const busyMs = 5 * 60_000;
 export function startWatchingImports(
   { records, db }: Database,
   log: Log,
-  { importing, now, lookMs }: Omit<CheckParts, 'db'> & { lookMs?: number },
+  { keyring, importing, now, lookMs }: Omit<CheckParts, 'db'> & { lookMs?: number },
 ): ElectedWork {
-  const parts = { db, importing, now };
+  const parts = { db, keyring, importing, now };
   const check = (due: DueCheck, round: RunningRound) => checkOne(parts, due, round, log);
   return startElectedWork(records, log, now, {
     name: 'watched descriptions',

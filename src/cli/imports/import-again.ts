@@ -6,12 +6,13 @@ import { addConnectionOptions, type ConnectionOptions } from '../connection/conn
 import type { RestClient } from '../connection/rest-client.ts';
 import { collectAnswer, collectText } from '../input/repeated-options.ts';
 import { print, printJson } from '../print/print.ts';
-import { readImportSource } from './import-source.ts';
+import { collectHeader, readImportSource } from './import-source.ts';
 
 type Options = ConnectionOptions & {
   add?: string[];
   take?: string[];
   server?: string;
+  header?: Record<string, string>;
   set?: Record<string, string>;
   apply?: true;
   check?: true;
@@ -32,6 +33,11 @@ export function addImportAgain(program: Command): void {
       collectText,
     )
     .option('--server <url>', 'address of the API, instead of the one in the description')
+    .option(
+      '--header <header>',
+      "for a description behind a login: 'Name: value'; that of the last import when left out",
+      collectHeader,
+    )
     .option('--set <name=value>', 'answers to questions, besides those of the last import', collectAnswer)
     .addOption(
       new Option('--check', 'only note for lists of servers what has changed').conflicts(['apply', 'add', 'take']),
@@ -53,12 +59,13 @@ Examples:
 async function runImportAgain(slug: string, from: string | undefined, options: Options): Promise<void> {
   const client = await connect(options, process.env);
   if (options.check || options.watch !== undefined) return checkOrWatch(client, slug, from, options);
-  const source = from === undefined ? undefined : await readImportSource(from);
+  const source = from === undefined ? undefined : await readImportSource(from, options.header);
   const input = {
     slug,
     mode: options.apply ? ('apply' as const) : ('plan' as const),
     document: source?.text,
     url: source?.url,
+    headers: options.header,
     add: options.add,
     take: options.take,
     server: options.server,

@@ -1,15 +1,17 @@
 import { lstatSync } from 'node:fs';
 import { type Command, Option } from 'commander';
+import { slugProblem } from '../../domain/slug.ts';
 import { AppError } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import { mostDocumentCharacters } from '../../import/plan-outline.ts';
 import type { Input } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
 import { writeWholeFile } from '../files/whole-file.ts';
 import { collectAnswer, collectText } from '../input/repeated-options.ts';
 import { note, print, printJson } from '../print/print.ts';
-import { type ImportSource, readImportSource } from './import-source.ts';
+import { collectHeader, type ImportSource, readImportSource } from './import-source.ts';
 
 type Options = ConnectionOptions & {
   include?: string[];
@@ -17,6 +19,7 @@ type Options = ConnectionOptions & {
   readOnly?: true;
   deprecated?: true;
   server?: string;
+  header?: Record<string, string>;
   set?: Record<string, string>;
   name?: string;
   slug?: string;
@@ -41,6 +44,11 @@ export function addImport(program: Command): void {
     .option('--deprecated', 'deprecated operations too')
     .option('--server <url>', 'address of the API, instead of the one in the description')
     .addOption(new Option('--set <name=value>', 'answers to the questions of the plan').argParser(collectAnswer))
+    .option(
+      '--header <header>',
+      "for a description behind a login: 'Name: value'; may be given several times",
+      collectHeader,
+    )
     .option('--name <name>', 'name of the server')
     .option('--slug <slug>', 'slug of the server')
     .option('--plan', 'print what would be made, and stop')
@@ -50,6 +58,8 @@ export function addImport(program: Command): void {
     .addHelpText(
       'after',
       `
+Files that the description refers to are read too, below its folder or at its origin.
+The service keeps --header sealed, to read the description again.
 Without --include the proposal of the plan is imported: what fits 40 tools and 10,000 tokens.
 With --plan or --out no service is needed.
 
@@ -62,7 +72,11 @@ Examples:
 }
 
 async function runImport(from: string, options: Options): Promise<void> {
-  const source = await readImportSource(from);
+  const { slug } = options;
+  // Reading and planning may take a minute.
+  const problem = slug === undefined ? undefined : slugProblem(slug);
+  if (problem !== undefined) throw new AppError('invalid', `--slug ${slug}: ${problem}`);
+  const source = await readImportSource(from, options.header);
   note(`Reading ${from} (${megabytes(source.text.length)})`);
   if (!options.plan && options.out === undefined) return create(source, options);
   const { importDocument } = await import('../../import/import-document.ts');
@@ -120,12 +134,20 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
 }
 
 async function create(source: ImportSource, options: Options): Promise<void> {
+  if (source.text.length > mostDocumentCharacters) {
+    const most = megabytes(mostDocumentCharacters);
+    throw new AppError(
+      'tooLarge',
+      `found ${megabytes(source.text.length)}; the service takes at most ${most} of text. Plan here instead: give --out server.yaml, with --include for a part, and then run: toolhost apply server.yaml`,
+    );
+  }
   const client = await connect(options, process.env);
   const { include, exclude, readOnly, deprecated, server, set, name, slug, list } = options;
   const input = {
     mode: 'create' as const,
     document: source.text,
     url: source.url,
+    headers: options.header,
     include,
     exclude,
     read_only: readOnly,

@@ -182,8 +182,8 @@ export function forgivingConfig(raw: unknown): unknown {
 /** The mask shown for a stored secret; an update that sends it back keeps the stored value. */
 export const mask = '********';
 
-/** Names of the sealed values that are fields of the configuration; no `{{NAME}}` can have them. */
-export const configSecrets = { clientSecret: 'oauth.client_secret' } as const;
+/** Names of the sealed values that are no secrets of a server's own: no `{{NAME}}` can have them. */
+export const configSecrets = { clientSecret: 'oauth.client_secret', description: 'imported.headers' } as const;
 
 /** Takes the secrets out of a configuration: the document to store and show, and the values to seal. */
 export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secrets: Map<string, string> } {

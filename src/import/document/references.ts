@@ -15,6 +15,7 @@ export class References {
   readonly #root: unknown;
   readonly #finder: SchemaFinder;
   #left: number;
+  #isBetween = false;
 
   /** `most` bounds how many values are followed, because few references can lead to exponentially many. */
   constructor(root: unknown, finder = new SchemaFinder(root), most = Number.POSITIVE_INFINITY) {
@@ -68,9 +69,21 @@ export class References {
     let value = this.#root;
     for (const step of reference.slice(2).split('/')) {
       const name = decoded(step).replaceAll('~1', '/').replaceAll('~0', '~');
+      // Descriptions in several files have references where OpenAPI wants the value, such as in components.schemas.
+      if (isFields(value) && typeof value.$ref === 'string' && !Object.hasOwn(value, name))
+        value = this.#between(value);
       value = Array.isArray(value) && /^\d+$/.test(name) ? value[Number(name)] : field(value, name);
     }
     return value;
+  }
+
+  /** A reference on the way of another one; on its own way there is none, so that they cannot lead in a circle. */
+  #between(value: unknown): unknown {
+    if (this.#isBetween) return undefined;
+    this.#isBetween = true;
+    const { value: found } = this.follow(value);
+    this.#isBetween = false;
+    return found;
   }
 }
 

@@ -29,7 +29,9 @@ export function readOpenApi(root: JsonFields): ApiDescription {
       return name === '' ? [] : [{ name, description: asText(field(tag, 'description')) }];
     }),
     servers: isSwagger ? readSwaggerServers(root) : (readServers(root.servers) ?? []),
-    operations: entriesOf(root.paths).flatMap(([path, item]) => readPath(path, item, root, reading)),
+    operations: entriesOf(references.follow(root.paths).value).flatMap(([path, item]) =>
+      readPath(path, item, root, reading),
+    ),
     schemes: readSchemes(root, references),
     root,
     findings,

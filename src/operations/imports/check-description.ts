@@ -3,15 +3,17 @@ import { AppError } from '../../errors.ts';
 import type { AgainReport } from '../../import/again/again-report.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { Db } from '../../store/db.ts';
+import type { Keyring } from '../../store/sealing/sealing.ts';
 import type { CheckCounts, CheckResult, ImportCheck } from '../../store/servers/import-checks.ts';
 import { findImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
+import { storedHeaders } from './description-headers.ts';
 import type { Importing } from './importing.ts';
 
 const longestError = 300;
 const nothing: CheckCounts = { changed: 0, conflicts: 0, new: 0, gone: 0, server: 0 };
 
-export type CheckParts = { db: Db; importing: Importing; now: () => number };
+export type CheckParts = { db: Db; keyring: Keyring; importing: Importing; now: () => number };
 
 /** Address of the description of a server, and the import that its configuration is based on. */
 export async function descriptionOf(db: Db, server: StoredServer) {
@@ -25,7 +27,7 @@ export async function descriptionOf(db: Db, server: StoredServer) {
  * is a result too. @throws AppError tooMany while the service is busy
  */
 export async function checkDescription(
-  { db, importing, now }: CheckParts,
+  { db, keyring, importing, now }: CheckParts,
   server: StoredServer,
   known: ImportCheck,
   signal?: AbortSignal,
@@ -37,6 +39,7 @@ export async function checkDescription(
   const config = JSON.stringify(server.config);
   const request = {
     url,
+    headers: await storedHeaders({ db, keyring }, server, url),
     choices: last ? (JSON.parse(last.choices) as ImportChoices) : {},
     imported: { config, generated: last?.generated, documentHash: last?.documentHash },
     known: isKnown ? { documentHash: known.documentHash, validators: known.validators } : {},

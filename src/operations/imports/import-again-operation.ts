@@ -3,7 +3,7 @@ import { parseStored } from '../../domain/json/json.ts';
 import { AppError, invalid } from '../../errors.ts';
 import type { ImportedAgain } from '../../import/again/import-again.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
-import { offeredKinds, planBounds } from '../../import/plan-outline.ts';
+import { mostDocumentCharacters, offeredKinds, planBounds } from '../../import/plan-outline.ts';
 import { findImport, type StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { changesText } from '../import-changes.ts';
@@ -12,7 +12,8 @@ import { validConfig } from '../servers/check-config.ts';
 import { precheckChange, storeConfig } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
 import { getServer, slugInput, unchangedShape, versionInput } from '../shapes.ts';
-import { answersInput, mostDocumentCharacters } from './import-shapes.ts';
+import { headersInput, storedHeaders, storeHeaders } from './description-headers.ts';
+import { answersInput } from './import-shapes.ts';
 import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
 
 const selectors = z.array(z.string().min(1).max(500)).max(1000);
@@ -32,6 +33,7 @@ const againInput = {
     .max(2048)
     .optional()
     .describe('Address of the description; that of the last import when absent.'),
+  headers: headersInput.optional(),
   document: z
     .string()
     .min(1)
@@ -155,6 +157,7 @@ export const importAgain = operation({
     const prepared = context.prepared as Prepared;
     const output = { mode: asked.mode, slug: asked.slug, ...shownReport(prepared) };
     if (asked.mode === 'plan') return output;
+    await storeHeaders(context, await getServer(context, asked.slug), prepared.url, asked.headers);
     if (prepared.isSame) return { ...output, unchanged: true as const };
     const current = await getServer(context, asked.slug);
     if (current.version !== prepared.version) {
@@ -188,10 +191,12 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
   }
   const choices = choicesOf(last, asked, url);
   const again = { add: asked.add ?? [], take: asked.take ?? [], offered: asked.offered };
+  const headers = asked.headers ?? (await storedHeaders(context, server, url));
   const result = await context.importing.again(
     {
       text: asked.document,
       url,
+      headers,
       choices,
       imported: { config: JSON.stringify(server.config), generated: last?.generated, documentHash: last?.documentHash },
       again,

@@ -1,15 +1,18 @@
 import { z } from 'zod';
 import { parseStored } from '../../domain/json/json.ts';
+import { slugProblem } from '../../domain/slug.ts';
 import { invalid } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import { mostDocumentCharacters } from '../../import/plan-outline.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { precheck } from '../servers/check-config.ts';
 import { createServer } from '../servers/store-server.ts';
 import { saidOf, stored, storedAnswer } from '../servers/stored-answer.ts';
+import { storeHeaders } from './description-headers.ts';
 import { importAgain } from './import-again-operation.ts';
-import { importInput, mostDocumentCharacters, planOutput } from './import-shapes.ts';
+import { importInput, planOutput } from './import-shapes.ts';
 import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
 import { watchOperations } from './watch-operations.ts';
 
@@ -46,6 +49,7 @@ const importApi = operation({
     const output = { mode: input.mode, ...shownPlan(plan) };
     if (input.mode === 'plan') return output;
     const server = await createImported(context, { plan, imported }, input);
+    await storeHeaders(context, server, input.url, input.headers);
     return { ...output, created: await storedAnswer(context, { server, isUnchanged: false }) };
   },
   isUnchanged: ({ created }) => created === undefined,
@@ -67,13 +71,16 @@ async function createImported(context: Context, prepared: Prepared, input: Input
 }
 
 /** Reads the document and plans, before the transaction. @throws AppError */
-async function planOf({ importing, actor }: Context, input: Input): Promise<PlannedImport> {
-  const { document, url, include, exclude, answers, server, name, slug } = input;
+async function planOf({ importing, actor, rules }: Context, input: Input): Promise<PlannedImport> {
+  const { document, url, headers, include, exclude, answers, server, name, slug } = input;
   if (document === undefined && url === undefined) {
     throw invalid([
       { path: 'url', message: 'required, unless document is given; allowed: the address of a description' },
     ]);
   }
+  // Reading and planning may take a minute.
+  const problem = slug === undefined ? undefined : slugProblem(slug, rules.managementSlug);
+  if (problem !== undefined) throw invalid([{ path: 'slug', message: problem }]);
   const choices: ImportChoices = {
     include,
     exclude,
@@ -85,7 +92,7 @@ async function planOf({ importing, actor }: Context, input: Input): Promise<Plan
     slug,
     documentUrl: url,
   };
-  return importing.plan({ text: document, url, choices, report: input.report }, actor.workspaceId);
+  return importing.plan({ text: document, url, headers, choices, report: input.report }, actor.workspaceId);
 }
 
 /** @throws AppError invalid while a question must be answered, and when nothing or too much was chosen */

@@ -6,6 +6,7 @@ import {
   type ImportedServer,
   mergeImport,
 } from '../../import/again/import-again.ts';
+import { type Bundle, bundle } from '../../import/document/bundle.ts';
 import { importDocument, type PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
@@ -30,6 +31,23 @@ export type ImportAgainJob = {
   };
   output: { done: ImportedAgain } | Refused;
 };
+
+/** One document of a description in several files. */
+export type BundleJob = {
+  input: {
+    document: Uint8Array;
+    base: string;
+    files: ReadonlyMap<string, { bytes: Uint8Array } | { problem: string }>;
+  };
+  output: { done: Bundle } | Refused;
+};
+
+export function runBundle({ document, base, files }: BundleJob['input']): { output: BundleJob['output'] } {
+  const texts = new Map(
+    [...files].map(([address, file]) => [address, 'bytes' in file ? { text: documentText(file.bytes) } : file]),
+  );
+  return outputOf(() => bundle(documentText(document), base, texts));
+}
 
 export function runImport(input: ImportJob['input']): { output: ImportJob['output'] } {
   const { document, choices, report, rules } = input;

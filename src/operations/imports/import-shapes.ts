@@ -1,9 +1,7 @@
 import { z } from 'zod';
-import { planBounds, reportKinds } from '../../import/plan-outline.ts';
+import { mostDocumentCharacters, planBounds, reportKinds } from '../../import/plan-outline.ts';
 import { importOutcomes } from '../../import/tools/made-tool.ts';
-
-/** Largest document that is sent, in characters; one that is fetched may be twice as long. */
-export const mostDocumentCharacters = 16 * 1024 * 1024;
+import { headersInput } from './description-headers.ts';
 
 const selectors = z.array(z.string().min(1).max(500)).max(1000);
 
@@ -28,6 +26,7 @@ export const importInput = z.strictObject({
     .describe(
       'Address of the description, such as https://api.example.com/openapi.json. Together with document only the address that relative servers are below.',
     ),
+  headers: headersInput.optional(),
   document: z
     .string()
     .min(1)

@@ -5,17 +5,20 @@ import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
+import type { DescriptionHeaders } from './description-headers.ts';
 
 /** A document to import: its text, or else the address that it is fetched from. */
 export type ImportRequest = {
   text: string | LongText | undefined;
   url: string | undefined;
+  /** For fetching it. */
+  headers?: DescriptionHeaders | undefined;
   choices: ImportChoices;
   report: ReportKind;
 };
 
 /** A document to import again into a server. */
-export type AgainRequest = Pick<ImportRequest, 'text' | 'url' | 'choices'> & {
+export type AgainRequest = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'> & {
   imported: ImportedServer;
   again: AgainChoices;
 };
@@ -23,6 +26,7 @@ export type AgainRequest = Pick<ImportRequest, 'text' | 'url' | 'choices'> & {
 /** A document to compare with the last import, and what is known of it. */
 export type CheckRequest = {
   url: string;
+  headers: DescriptionHeaders | undefined;
   choices: ImportChoices;
   imported: ImportedServer;
   known: { documentHash?: string | undefined; validators?: Validators | undefined };
@@ -37,7 +41,7 @@ export type CheckedDocument = {
   report?: AgainReport | undefined;
 };
 
-/** Fetches the document if need be, and reads it on a thread. @throws AppError invalid, tooLarge, tooMany, unavailable */
+/** Fetches the document and its files if need be, and reads it on a thread. @throws AppError invalid, tooLarge, tooMany, unavailable */
 export type Importing = {
   plan(request: ImportRequest, workspaceId: string): Promise<PlannedImport>;
   again(request: AgainRequest, workspaceId: string): Promise<ImportedAgain>;

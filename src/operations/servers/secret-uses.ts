@@ -40,5 +40,6 @@ export function movedSecrets(secrets: readonly SecretInfo[], config: ServerConfi
     if (isShared) isMissing.set(allowed, missing);
     return missing;
   };
-  return secrets.filter((secret) => secret.name !== configSecrets.clientSecret && misses(secret));
+  const apart: readonly string[] = Object.values(configSecrets);
+  return secrets.filter((secret) => !apart.includes(secret.name) && misses(secret));
 }

@@ -1,4 +1,4 @@
-import { Alert, Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
+import { Alert, Button, Checkbox, FileButton, Group, PasswordInput, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
 import { type DragEvent, type FormEvent, useState } from 'react';
 import { documentText } from '../../../../src/domain/document-text.ts';
@@ -6,8 +6,10 @@ import type { Refusal } from '../../ui/actions/refusal.ts';
 import { Section } from '../../ui/section.tsx';
 import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
 
-/** Where the description comes from: an address, or a text. */
-export type Source = { url?: string; document?: string };
+/** Where the description comes from: an address with headers for fetching it, or a text. */
+export type Source = { url?: string; headers?: Record<string, string>; document?: string };
+
+type Header = { name: string; value: string };
 
 type Props = {
   title: string;
@@ -25,6 +27,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
   const { problems, failure } = refusal;
   const [url, setUrl] = useState(known ?? '');
   const [text, setText] = useState('');
+  const [header, setHeader] = useState<Header>();
   const [tooLarge, setTooLarge] = useState<string>();
   const [isOver, setOver] = useState(false);
   const read = async (file: File | null | undefined) => {
@@ -34,7 +37,8 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    const source = text.trim() === '' ? { url: url.trim() } : { document: text };
+    const headers = header?.value && { headers: { [header.name.trim()]: header.value.trim() } };
+    const source: Source = text.trim() === '' ? { url: url.trim(), ...headers } : { document: text };
     if (source.document !== undefined || source.url !== '') onRead(source);
   };
   const drop = (event: DragEvent) => {
@@ -77,6 +81,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
             value={url}
             onChange={(event) => setUrl(event.currentTarget.value)}
           />
+          <CredentialField header={header} onHeader={setHeader} />
           <Textarea
             label="Or its text"
             description="Paste JSON, YAML or a curl command."
@@ -103,5 +108,37 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
         </Stack>
       </form>
     </Section>
+  );
+}
+
+/** A header for fetching a description that is behind a login. */
+function CredentialField({ header, onHeader }: { header: Header | undefined; onHeader: (header?: Header) => void }) {
+  return (
+    <>
+      <Checkbox
+        label="The address needs a credential"
+        checked={header !== undefined}
+        onChange={(event) => onHeader(event.currentTarget.checked ? { name: 'Authorization', value: '' } : undefined)}
+      />
+      {header && (
+        <Group gap="sm" align="flex-start">
+          <TextInput
+            label="Header"
+            flex="1 1 10rem"
+            value={header.name}
+            onChange={(event) => onHeader({ ...header, name: event.currentTarget.value })}
+          />
+          <PasswordInput
+            label="Value"
+            description="Sent only to this address, and stored sealed with the server."
+            placeholder="Bearer …"
+            flex="2 1 14rem"
+            value={header.value}
+            autoComplete="off"
+            onChange={(event) => onHeader({ ...header, value: event.currentTarget.value })}
+          />
+        </Group>
+      )}
+    </>
   );
 }

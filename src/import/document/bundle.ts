@@ -1,0 +1,173 @@
+import { readUrl } from '../../domain/http/read-url.ts';
+import { invalid } from '../../errors.ts';
+import type { Finding } from '../model.ts';
+import { isOpenApi } from '../openapi/read-openapi.ts';
+import { asText, field, isFields, type JsonFields, listOf } from './lenient.ts';
+import { parseDocument } from './parse-document.ts';
+
+/** Most files of one description, and most characters of the document that is made of them. */
+export const mostFiles = 200;
+export const mostFileCharacters = 16 * 1024 * 1024;
+
+/** A file of a description: its text, or why it could not be read. */
+export type DescriptionFile = { text: string } | { problem: string };
+
+/** What is still to be read, or the description as one document. */
+export type Bundle = { missing: string[] } | { document: string };
+
+/** Where a document that was made of several has the others, and what was found while they were read. */
+const bundleField = 'x-toolhost-files';
+
+/** Bytes in which a reference that does not begin with # can stand. It is asked before anything is parsed. */
+export function mayHaveFiles(document: Uint8Array | string): boolean {
+  const bytes =
+    typeof document === 'string'
+      ? Buffer.from(document)
+      : Buffer.from(document.buffer, document.byteOffset, document.byteLength);
+  for (let at = bytes.indexOf('$ref'); at >= 0; at = bytes.indexOf('$ref', at + 4)) {
+    const [, first] = /^["']?\s*:\s*["']?(.)/.exec(bytes.toString('latin1', at + 4, at + 24)) ?? [];
+    if (first !== undefined && first !== '#') return true;
+  }
+  return false;
+}
+
+/**
+ * Makes one document of a description in several files. A reference to a file becomes one into `x-toolhost-files`, where
+ * that file is. Only files of the origin of the description are read, or of its folder where `base` is a file: URL; other
+ * references stay as they are.
+ * @param base address of the description
+ * @param files what was read until now, by address
+ * @throws AppError invalid when the description or one of the files cannot be parsed, and when they are too many
+ */
+export function bundle(text: string, base: string, files: ReadonlyMap<string, DescriptionFile>): Bundle {
+  const { value, findings } = parseDocument(text);
+  if (!isOpenApi(value)) return { document: text };
+  const mounted = new Map<string, unknown>();
+  const missing = new Set<string>();
+  const problems = new Map<string, string>();
+  const waiting: [address: string, value: unknown][] = [[base, value]];
+  const known = new Set([base]);
+  const targetOf = (reference: string, from: string): string => {
+    const target = addressOf(reference, from, base);
+    if (target === undefined) return reference;
+    const { address, fragment } = target;
+    const file = files.get(address);
+    if (address !== base && file === undefined) missing.add(address);
+    if (file && 'problem' in file) problems.set(address, file.problem);
+    if (address !== base && !(file && 'text' in file)) return reference;
+    if (address !== base && file && 'text' in file && !known.has(address)) {
+      known.add(address);
+      waiting.push([address, parsedFile(address, file.text, base, findings)]);
+    }
+    // An anchor is looked for in all of the document.
+    if (fragment !== '' && !fragment.startsWith('/')) return `#${fragment}`;
+    return address === base ? `#${fragment}` : `#/${bundleField}/files/${escaped(nameOf(address, base))}${fragment}`;
+  };
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    const [address, parsed] = next;
+    rewrite(parsed, (reference) => targetOf(reference, address));
+    if (address !== base) mounted.set(nameOf(address, base), parsed);
+  }
+  if (known.size + missing.size > mostFiles) throw refused(`refers to more than ${mostFiles} files`);
+  if (missing.size > 0) return { missing: [...missing] };
+  for (const [address, problem] of problems) {
+    findings.push({ at: nameOf(address, base), message: `could not be read: ${problem}` });
+  }
+  const whole = { ...(value as JsonFields), [bundleField]: { files: Object.fromEntries(mounted), findings } };
+  if (isTooLong(whole)) throw refused(`has more than ${mostFileCharacters / 1024 / 1024} MB with its files`);
+  return { document: JSON.stringify(whole) };
+}
+
+/** Whether a value would be too long as JSON; what YAML aliases share is written each time. */
+function isTooLong(value: unknown): boolean {
+  let left = mostFileCharacters;
+  const waiting = [value];
+  while (waiting.length > 0 && left >= 0) {
+    const next = waiting.pop();
+    left -= typeof next === 'string' ? next.length : 4;
+    if (typeof next !== 'object' || next === null) continue;
+    for (const [name, inner] of Object.entries(next)) {
+      left -= name.length;
+      waiting.push(inner);
+    }
+  }
+  return left < 0;
+}
+
+/** What was found while the files of a bundled document were read. */
+export function bundleFindings(value: unknown): Finding[] {
+  return listOf(field(field(value, bundleField), 'findings')).map((finding) => ({
+    at: asText(field(finding, 'at')),
+    message: asText(field(finding, 'message')),
+  }));
+}
+
+/** The file and the place in it that a reference means; undefined for a file that is not read. */
+function addressOf(reference: string, from: string, base: string): { address: string; fragment: string } | undefined {
+  const url = readUrl(reference, from);
+  if (!url || !mayRead(url, new URL(base))) return undefined;
+  const fragment = url.hash.slice(1);
+  url.hash = '';
+  return { address: url.href, fragment };
+}
+
+function mayRead(url: URL, base: URL): boolean {
+  if (url.protocol !== 'file:') return url.origin === base.origin && url.username === '' && url.password === '';
+  return base.protocol === 'file:' && url.host === base.host && url.pathname.startsWith(new URL('.', base).pathname);
+}
+
+function parsedFile(address: string, text: string, base: string, findings: Finding[]): unknown {
+  const name = nameOf(address, base);
+  try {
+    const parsed = parseDocument(text);
+    findings.push(...parsed.findings.map(({ at, message }) => ({ at: `${name}: ${at}`, message })));
+    return parsed.value;
+  } catch (error) {
+    throw refused(`${name}: ${whyUnread(error)}`);
+  }
+}
+
+function whyUnread(error: unknown): string {
+  const [problem] = listOf(field(error, 'problems'));
+  if (problem === undefined) throw error;
+  return asText(field(problem, 'message'));
+}
+
+/** Gives each reference another target, in place. */
+function rewrite(value: unknown, targetOf: (reference: string) => string): void {
+  const seen = new Set<unknown>();
+  const waiting = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    if (typeof next !== 'object' || next === null || seen.has(next)) continue;
+    seen.add(next);
+    if (isFields(next)) {
+      const fields = next as Record<string, unknown>;
+      if (typeof fields.$ref === 'string') fields.$ref = targetOf(fields.$ref);
+      const mapping = field(fields.discriminator, 'mapping');
+      if (isFields(mapping)) rewriteMapping(mapping as Record<string, unknown>, targetOf);
+    }
+    for (const inner of Object.values(next)) waiting.push(inner);
+  }
+}
+
+/** Values of a mapping are references, or names of schemas of the document (OpenAPI 3.1, 4.8.25.4). */
+function rewriteMapping(mapping: Record<string, unknown>, targetOf: (reference: string) => string): void {
+  for (const [name, target] of Object.entries(mapping)) {
+    if (typeof target === 'string' && /[#/.]/.test(target)) mapping[name] = targetOf(target);
+  }
+}
+
+/** How a file is called in a document and in findings: by its address below the folder of the description. */
+function nameOf(address: string, base: string): string {
+  const { href } = new URL('.', base);
+  return address.startsWith(href) ? address.slice(href.length) : address.replace(new URL(base).origin, '');
+}
+
+function escaped(name: string): string {
+  return name.replaceAll('%', '%25').replaceAll('~', '~0').replaceAll('/', '~1');
+}
+
+function refused(message: string): Error {
+  return invalid([{ path: 'document', message }]);
+}

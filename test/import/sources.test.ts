@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+
+/** A description in four files: of paths, of an operation's body, and of schemas that refer to each other and back. */
+const files: Record<string, string> = {
+  'openapi.yaml': `
+openapi: 3.1.0
+info: {title: Shop, version: '1'}
+servers: [{url: 'https://shop.example.com'}]
+paths:
+  /orders:
+    $ref: ./paths/orders.yaml
+  /things:
+    get:
+      operationId: listThings
+      summary: All things of the shop
+      parameters: [{$ref: 'schemas/all.yaml#/parameters/color'}]
+components:
+  schemas:
+    $ref: schemas/all.yaml
+`,
+  'paths/orders.yaml': `
+post:
+  operationId: createOrder
+  summary: Order a thing of the shop
+  requestBody:
+    content:
+      application/json:
+        schema: {$ref: '../schemas/order.json'}
+`,
+  'schemas/order.json': JSON.stringify({
+    type: 'object',
+    required: ['thing'],
+    properties: { thing: { $ref: 'all.yaml#/Thing' }, count: { $ref: '../openapi.yaml#/components/schemas/Count' } },
+  }),
+  'schemas/all.yaml': `
+Thing: {type: object, properties: {color: {$ref: '#/Color'}}}
+Color: {type: string, enum: [red, blue]}
+Count: {type: integer, maximum: 7}
+parameters:
+  color: {name: color, in: query, schema: {$ref: '#/Color'}}
+`,
+};
+
+const token = 'Bearer the-token-of-the-description';
+
+function toolsOf(config: Json): Map<string, Json> {
+  return new Map((config.tools as Json[]).map((tool) => [String(tool.name), tool]));
+}
+
+/** What the description says is in the tools, whichever way its files were read. */
+function checkTools(config: Json): void {
+  const text = JSON.stringify(toolsOf(config).get('create_order'));
+  assert.match(text, /"enum":\["red","blue"\]/);
+  assert.match(text, /"maximum":7/);
+  assert.match(JSON.stringify(toolsOf(config).get('list_things')), /"enum":\["red","blue"\]/);
+}
+
+async function startSite(answer: (request: IncomingMessage) => { status: number; headers?: Json; body?: string }) {
+  const server: Server = createServer((request, response) => {
+    const { status, headers = {}, body } = answer(request);
+    response.writeHead(status, headers as Record<string, string>).end(body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { server, port, url: `http://127.0.0.1:${port}` };
+}
+
+describe('where descriptions come from', () => {
+  let site: Awaited<ReturnType<typeof startSite>>;
+  let other: Awaited<ReturnType<typeof startSite>>;
+  let toolhost: TestToolhost;
+  let folder: string;
+  const asked: { path: string; authorization: string | undefined }[] = [];
+  const atOther: (string | undefined)[] = [];
+  before(async () => {
+    other = await startSite(({ url, headers }) => {
+      atOther.push(headers.authorization);
+      return url === '/openapi.yaml' ? { status: 200, body: files['openapi.yaml'] ?? '' } : { status: 404 };
+    });
+    site = await startSite(({ url = '', headers }) => {
+      asked.push({ path: url, authorization: headers.authorization });
+      if (headers.authorization !== token) return { status: 401 };
+      if (url === '/elsewhere') return { status: 302, headers: { location: `${other.url}/openapi.yaml` } };
+      const body = files[url.slice(1)];
+      return body === undefined ? { status: 404 } : { status: 200, body };
+    });
+    toolhost = await startToolhost({ egress: [site.port, other.port] });
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-description-'));
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(join(folder, 'api', path, '..'), { recursive: true });
+      writeFileSync(join(folder, 'api', path), text);
+    }
+    writeFileSync(join(folder, 'secret.yaml'), 'never: read');
+  });
+  after(async () => {
+    await toolhost?.stop();
+    for (const { server } of [site, other]) server.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it('[imp 3] a description behind a login, in several files, is imported, and read again with the same headers', async () => {
+    const url = `${site.url}/openapi.yaml`;
+    const refused = await toolhost.rest('POST', '/import', { body: { url } });
+    assert.equal(refused.status, 400);
+    assert.match(refused.text, /HTTP 401; give headers with a credential/);
+    const body = { mode: 'create', url, headers: { Authorization: token }, include: ['*'], slug: 'files' };
+    const made = await toolhost.rest('POST', '/import', { body });
+    assert.equal(made.status, 200, made.text);
+    assert.deepEqual(made.body.findings, []);
+    const server = await toolhost.rest('GET', '/servers/files');
+    checkTools(server.body.config as Json);
+    // The headers are kept, and shown nowhere.
+    const secrets = await toolhost.rest('GET', '/servers/files/secrets');
+    const audit = await toolhost.rest('GET', '/audit');
+    for (const { text } of [made, server, secrets, audit]) assert.doesNotMatch(text, /the-token-of/);
+    assert.deepEqual(secrets.body.secrets, []);
+    asked.length = 0;
+    const again = await toolhost.rest('POST', '/servers/files/import', { body: {} });
+    assert.equal(again.status, 200, again.text);
+    assert.equal(again.body.same_document, true);
+    assert.deepEqual(new Set(asked.map(({ authorization }) => authorization)), new Set([token]));
+    const compared = await toolhost.rest('POST', '/servers/files/import/compare', { body: {} });
+    assert.equal(compared.status, 200, compared.text);
+    assert.equal((compared.body.imported as Json).error, undefined, compared.text);
+  });
+
+  it('[imp 3] headers go to the origin of the address alone, and a file that is missing is a finding', async () => {
+    const plan = await toolhost.rest('POST', '/import', {
+      body: { url: `${site.url}/elsewhere`, headers: { Authorization: token } },
+    });
+    assert.equal(plan.status, 200, plan.text);
+    assert.deepEqual(new Set(atOther), new Set([undefined]));
+    const body = { url: `${site.url}/openapi.yaml`, headers: { Host: 'a', 'X-Y': 'a\nb' } };
+    const refused = await toolhost.rest('POST', '/import', { body });
+    assert.equal(refused.status, 400);
+    assert.match(refused.text, /headers\.Host/);
+    assert.match(refused.text, /headers\.X-Y/);
+    const orders = files['paths/orders.yaml'] ?? '';
+    files['paths/orders.yaml'] = orders.replace('../schemas/order.json', '../schemas/gone.json');
+    const partly = await toolhost.rest('POST', '/import', {
+      body: { url: `${site.url}/openapi.yaml`, headers: { Authorization: token } },
+    });
+    files['paths/orders.yaml'] = orders;
+    assert.match(JSON.stringify(partly.body.findings), /schemas\/gone\.json.*HTTP 404/);
+  });
+
+  it('[imp 4] the command line reads files below the folder of a description, and headers for an address', async () => {
+    const description = join(folder, 'api', 'openapi.yaml');
+    const out = join(folder, 'shop.json');
+    const made = await command(['import', description, '--include', '*', '--out', out]);
+    assert.equal(made.code, 0, made.stderr);
+    checkTools(JSON.parse(readFileSync(out, 'utf8')) as Json);
+    writeFileSync(join(folder, 'api', 'outside.yaml'), `paths: {/a: {$ref: ../secret.yaml}, /b: {get: {summary: It}}}`);
+    const outside = await command(['import', join(folder, 'api', 'outside.yaml'), '--plan']);
+    assert.match(outside.stdout, /paths\.\/a.*secret\.yaml.*not fetched/);
+    const fetched = ['import', `${site.url}/openapi.yaml`, '--plan', '--header'];
+    assert.match((await command([...fetched, `authorization: ${token}`])).stdout, /2 operations: 2 whole/);
+    const wrong = await command([...fetched, 'the-token-of-someone']);
+    assert.notEqual(wrong.code, 0);
+    assert.doesNotMatch(wrong.stderr, /the-token-of/);
+    const denied = await command(['import', `${site.url}/openapi.yaml`, '--plan']);
+    assert.match(denied.stderr, /HTTP 401; give a credential with --header/);
+    const slug = await command(['import', `${site.url}/openapi.yaml`, '--plan', '--slug', 'No Slug']);
+    assert.match(slug.stderr, /--slug No Slug: .*allowed: 3 to 63/);
+  });
+});
