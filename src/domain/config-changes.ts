@@ -1,3 +1,4 @@
+import { isRawNumber } from './json/json.ts';
 import { dotted } from './problems/problems.ts';
 import { nextTurn } from './work/next-turn.ts';
 
@@ -169,7 +170,7 @@ function changeAt(location: Location, before: unknown, after: unknown): Found {
 
 /** The entries of an object, or of a list of named objects by their names; undefined for any other value. */
 function fieldsOf(value: unknown): Fields | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
+  if (typeof value !== 'object' || value === null || isRawNumber(value)) return undefined;
   if (!Array.isArray(value)) return value as Fields;
   const named = new Map<string, unknown>();
   for (const item of value) {

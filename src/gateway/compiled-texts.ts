@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache';
 import { sizeOfValue } from '../domain/config/filling/value-size.ts';
+import { parseJson } from '../domain/json/json.ts';
 
 /** In characters of about ten bytes. */
 const mostCharacters = 8_000_000;
@@ -12,7 +13,7 @@ export function compiledTexts<Compiled extends object>(
   return (text) => {
     const known = kept.get(text);
     if (known) return known;
-    const value: unknown = JSON.parse(text);
+    const value = parseJson(text);
     const made = compile(value);
     kept.set(text, made, { size: sizeOfValue(value) });
     return made;

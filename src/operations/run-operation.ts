@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from 'kysely';
 import { covers } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
 import { type BodyLimits, bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
-import { holdsNul, isLargerThan, plainNumbers } from '../domain/json/json.ts';
+import { holdsNul, isLargerThan, isRawNumber, plainNumbers } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
 import { LongText } from '../domain/json/long-text.ts';
 import type { Admission } from '../domain/mcp.ts';
@@ -105,7 +105,7 @@ async function inputOf(op: Operation, raw: unknown): Promise<Input> {
   // A long input is searched by the thread that parses it.
   if (holdsNul(raw)) throw errorOfFault(nulFault);
   if (isLarge) await nextTurn();
-  const input = op.validatesInput ? (plainNumbers(raw ?? {}) as Input) : parseInput(op, raw);
+  const input = op.validatesInput ? withPlainVersion(raw) : parseInput(op, raw);
   if (isLarge) await nextTurn();
   return input;
 }
@@ -175,13 +175,23 @@ const large = { values: 5000, characters: 200_000 };
 
 type Input = Record<string, unknown>;
 
-/** Converts exact numbers to plain ones. Only the arguments of a tool keep all digits of their numbers, as in a call. */
+/** The fields of a configuration keep their digits until it is checked; `expected_version` is the one number beside them. */
+function withPlainVersion(raw: unknown): Input {
+  const given = (raw ?? {}) as Input;
+  if (!isRawNumber(given.expected_version)) return given;
+  return { ...given, expected_version: plainNumbers(given.expected_version) };
+}
+
+/** Converts exact numbers to plain ones, but for the arguments of a tool and for whole configurations. */
 function parseInput(op: Operation, raw: unknown): Input {
   const given = (raw ?? {}) as Input;
-  const exact = 'arguments' in op.input.shape ? { arguments: given.arguments } : undefined;
   const held = heldField(op, given);
-  const plain = plainNumbers(exact ? { ...given, arguments: undefined } : given) as Input;
-  const checked = { ...plain, ...exact, ...(held && { [held.field]: held.standIn }) };
+  const checked = Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [
+      name,
+      name === held?.field ? held.standIn : name === 'arguments' || name === op.longField ? value : plainNumbers(value),
+    ]),
+  );
   const parsed = op.input.safeParse(checked);
   if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, raw, () => Object.keys(op.input.shape)));
   return held ? { ...parsed.data, [held.field]: given[held.field] } : parsed.data;

@@ -2,6 +2,7 @@ import type { Input, OperationName, Output } from '../../src/operations/index.ts
 import { restRequest } from '../../src/operations/rest-request.ts';
 import { operationRoutes } from '../../src/operations/routes.ts';
 import type { FieldProblem } from './answers.ts';
+import { parseJson } from './exact-json.ts';
 
 const apiPath = '/api/v1';
 
@@ -50,7 +51,7 @@ export async function api<Name extends OperationName>(
     ...(signal && { signal }),
   });
   if (!response.ok) throw await problemOf(response);
-  return (await response.json()) as Output<Name>;
+  return parseJson(await response.text()) as Output<Name>;
 }
 
 async function reach(address: string, init: RequestInit): Promise<Response> {

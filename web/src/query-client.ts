@@ -1,5 +1,6 @@
-import { MutationCache, QueryCache, QueryClient, type QueryFilters } from '@tanstack/react-query';
+import { MutationCache, QueryCache, QueryClient, type QueryFilters, replaceEqualDeep } from '@tanstack/react-query';
 import { ApiProblem } from './api.ts';
+import { holdsRawNumber } from './exact-json.ts';
 import { queryKeys } from './query-keys.ts';
 
 /** Retries only requests that can succeed later, and notices when the session has ended or the service is out of reach. */
@@ -32,6 +33,8 @@ export function createQueryClient(): QueryClient {
         retry: (count, error) =>
           error instanceof ApiProblem && (error.status === 0 || error.status >= 500) && count < 1,
         retryDelay: 600,
+        // It would make ordinary objects of numbers that keep their digits.
+        structuralSharing: (before, after) => (holdsRawNumber(after) ? after : replaceEqualDeep(before, after)),
       },
       mutations: { networkMode: 'always' },
     },

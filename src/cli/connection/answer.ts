@@ -1,4 +1,5 @@
 import { connectionReason } from '../../doctor/connection-reason.ts';
+import { parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { AppError, messageOf } from '../../errors.ts';
 
@@ -30,7 +31,7 @@ export async function jsonOfAnswer(response: Response, url: string, allowance: A
     throw new AppError('tooLarge', `${url} answered with JSON that is nested deeper than ${answerLimits.depth} levels`);
   if (scan.elements > answerLimits.values || scan.names > answerLimits.values)
     throw new AppError('tooLarge', `${url} answered with more than ${answerLimits.values} values, which are not read`);
-  return JSON.parse(bytes.toString('utf8'));
+  return parseJson(bytes.toString('utf8'));
 }
 
 async function bytesOf(response: Response, url: string, allowance: Allowance): Promise<Buffer> {

@@ -16,6 +16,8 @@ import {
   type YAMLSeq,
 } from 'yaml';
 import { forgivingConfig, serverConfigSchema, splitSecrets } from '../../domain/config/server-config.ts';
+import { parseJson } from '../../domain/json/json.ts';
+import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import { filesInFolder, isJsonText, readDocuments } from './read-files.ts';
 import { keepingSources } from './server-document.ts';
@@ -23,7 +25,7 @@ import { type ConfigFields, isDocument, serverOf } from './server-files.ts';
 import { writeWholeFile } from './whole-file.ts';
 
 /** Long texts stay on one line, and equal values are written out each time. */
-const yamlOptions = { lineWidth: 0, aliasDuplicateObjects: false } as const;
+const yamlOptions = { lineWidth: 0, aliasDuplicateObjects: false, ...yamlNumbers } as const;
 
 /** A server as a YAML document; `schema` is the address of the JSON Schema for editors. */
 export function yamlText(document: ConfigFields, schema: string | undefined): string {
@@ -116,7 +118,7 @@ function meaningOf({ secrets, limits, ...config }: ConfigFields): ConfigFields {
 }
 
 function newJson(text: string, index: number, document: ConfigFields): string {
-  const value = JSON.parse(text.replace(/^\u{feff}/u, '')) as unknown;
+  const value = parseJson(text.replace(/^\u{feff}/u, ''));
   const next = Array.isArray(value) ? value.with(index, document) : document;
   return `${JSON.stringify(next, undefined, 2)}\n`;
 }
@@ -124,7 +126,7 @@ function newJson(text: string, index: number, document: ConfigFields): string {
 type Replacement = { index: number; before: ConfigFields; document: ConfigFields };
 
 function newYaml(text: string, { index, before, document }: Replacement): string {
-  const all = [...parseAllDocuments(text)] as Document[];
+  const all = [...parseAllDocuments(text, yamlNumbers)] as Document[];
   const at = all.filter((one) => one.toJS() !== null)[index] as Document;
   mergeYaml(at, before, document);
   // A document that was not understood is written anew.

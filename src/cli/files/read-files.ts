@@ -1,5 +1,7 @@
 import { readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { parseJson } from '../../domain/json/json.ts';
+import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
 import { foreignText } from '../../domain/mistakes/foreign-document.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import { readConfigText } from '../input/config-file.ts';
@@ -40,11 +42,11 @@ async function valuesOf(file: string, text: string): Promise<unknown[]> {
   if (foreignText(text) !== undefined) return [text];
   // JSON is valid YAML too, but the JSON parser gives better messages.
   if (isJsonText(file, text)) {
-    const value = parsed(file, 'JSON', () => JSON.parse(text) as unknown);
+    const value = parsed(file, 'JSON', () => parseJson(text));
     return Array.isArray(value) ? value : [value];
   }
   const { parseAllDocuments } = await import('yaml');
-  const documents = parseAllDocuments(text);
+  const documents = parseAllDocuments(text, yamlNumbers);
   return parsed(file, 'YAML', () =>
     [...documents].map((document) => {
       if (document.errors[0]) throw document.errors[0];

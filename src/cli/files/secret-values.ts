@@ -3,6 +3,7 @@ import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { configSecrets, forgivingConfig, serverConfigSchema } from '../../domain/config/server-config.ts';
 import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
+import { parseJson } from '../../domain/json/json.ts';
 import type { SecretReference } from '../../operations/applying/server-file.ts';
 import type { FileProblem } from './read-files.ts';
 import {
@@ -42,7 +43,7 @@ export function readSecrets(
     path,
     message: literalMessage(path),
   }));
-  const config = structuredClone(server.config);
+  const config = parseJson(JSON.stringify(server.config)) as ConfigFields;
   const values: { [name: string]: string } = {};
   const sources: SecretSource[] = [];
   const hostsOf = hostsOfSecrets(config);

@@ -1,5 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { type Command, Option } from 'commander';
+import { parseJson } from '../../domain/json/json.ts';
+import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
 import { slugProblem } from '../../domain/slug.ts';
 import { AppError } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
@@ -114,7 +116,7 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
       [`nothing was written: ${why}`, ...questionLines(required), ...importReportLines(plan)].join('\n  '),
     );
   }
-  const config = JSON.parse(plan.config) as unknown;
+  const config = parseJson(plan.config);
   const { out = '-' } = options;
   if (out !== '-' && !options.force && lstatSync(out, { throwIfNoEntry: false })) {
     throw new AppError('conflict', `${out} exists; name another file, or overwrite it with --force`);
@@ -123,7 +125,7 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
   const head = importHead(plan, from).map((line) => `# ${line.replaceAll(/[\p{Cc}\s]+/gu, ' ')}`);
   const text = out.endsWith('.json')
     ? `${JSON.stringify(config, undefined, 2)}\n`
-    : `${head.join('\n')}\n${stringify(config, { lineWidth: 0 })}`;
+    : `${head.join('\n')}\n${stringify(config, { lineWidth: 0, ...yamlNumbers })}`;
   if (out === '-') print(text.trimEnd());
   else writeWholeFile(out, text);
   for (const line of [...questionLines(plan), ...importReportLines(plan)]) note(line);

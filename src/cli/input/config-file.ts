@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { documentText } from '../../domain/document-text.ts';
+import { parseJson } from '../../domain/json/json.ts';
+import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
 import { foreignText } from '../../domain/mistakes/foreign-document.ts';
 import { AppError, messageOf } from '../../errors.ts';
 
@@ -12,7 +14,7 @@ export async function readConfigFile(path: string): Promise<unknown> {
   // JSON is valid YAML too, but the JSON parser gives better messages.
   const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
   try {
-    return isJson ? JSON.parse(content) : (await import('yaml')).parse(content);
+    return isJson ? parseJson(content) : (await import('yaml')).parse(content, yamlNumbers);
   } catch (error) {
     throw new AppError('invalid', `${path}: is not ${isJson ? 'JSON' : 'YAML'}: ${messageOf(error).split('\n', 1)[0]}`);
   }

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
@@ -82,9 +83,10 @@ async function get(slug: string, options: Options): Promise<void> {
   if (options.json) return printJson(shown);
   const { stringify } = await import('yaml');
   print(
-    [...summary(shown).map((line) => `# ${oneLine(line)}`), stringify(shown.config, { lineWidth: 0 }).trimEnd()].join(
-      '\n',
-    ),
+    [
+      ...summary(shown).map((line) => `# ${oneLine(line)}`),
+      stringify(shown.config, { lineWidth: 0, ...yamlNumbers }).trimEnd(),
+    ].join('\n'),
   );
 }
 

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
+import { parseJson } from '../../domain/json/json.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
@@ -116,7 +117,7 @@ async function fieldsFrom(file: string): Promise<Fields> {
 /** A text that is not JSON is the value itself. */
 function fieldValue(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return text;
   }

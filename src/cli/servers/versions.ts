@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { changesBetween } from '../../domain/config-changes.ts';
+import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
 import { AppError } from '../../errors.ts';
 import type { Output } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
@@ -98,7 +99,7 @@ async function show(slug: string, number: number, options: Options): Promise<voi
   const head = oneLine(
     `# Version ${version?.version} of ${version?.created_at}, by ${version?.created_by_name ?? version?.created_by}`,
   );
-  print(`${head}\n${stringify(version?.config, { lineWidth: 0 }).trimEnd()}`);
+  print(`${head}\n${stringify(version?.config, { lineWidth: 0, ...yamlNumbers }).trimEnd()}`);
 }
 
 async function diff(slug: string, number: number, other: number | undefined, options: Options): Promise<void> {

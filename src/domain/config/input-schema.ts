@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { plainNumbers } from '../json/json.ts';
 import { unfilledPlaceholders } from '../mistakes/literal-text.ts';
 import { unknownRequired } from '../mistakes/required-names.ts';
 import { addIssues, type ProblemList, shown } from '../problems/problems.ts';
@@ -26,8 +27,8 @@ const fieldTypes = ['string', 'number', 'integer', 'boolean', 'array', 'object']
 const keywords = {
   type: z.enum(fieldTypes).describe('JSON type of the argument.'),
   description: z.string().max(2000).optional().describe('What the argument means, for the model.'),
-  enum: z.array(z.json()).min(1).max(500).optional().describe('The only values allowed.'),
-  default: z.json().optional().describe('Sent when the caller leaves the argument out.'),
+  enum: z.array(z.unknown()).min(1).max(500).optional().describe('The only values allowed.'),
+  default: z.unknown().optional().describe('Sent when the caller leaves the argument out.'),
   minimum: z.number().optional().describe('Smallest number allowed.'),
   maximum: z.number().optional().describe('Largest number allowed.'),
   minLength: z.int().min(0).optional().describe('Fewest characters allowed.'),
@@ -40,7 +41,7 @@ const keywords = {
       'Regular expression of ECMAScript that is found in the text; ^ and $ make it the whole text. No look around, no references.',
     ),
   format: z.string().max(50).optional().describe('A hint such as date, uuid or email.'),
-  examples: z.array(z.json()).max(20).optional().describe('Sample values for the model.'),
+  examples: z.array(z.unknown()).max(20).optional().describe('Sample values for the model.'),
   required: z.array(z.string()).max(100).optional().describe('Properties of an object that must be present.'),
 };
 
@@ -79,6 +80,11 @@ export function checkInputSchema(schema: InputSchema, problems: ProblemList): vo
     problems.add(() => tooDeep);
     return;
   }
+  checkShallow(plainNumbers(schema) as InputSchema, problems);
+}
+
+/** The rules see ordinary numbers; the digits that are stored and sent stay. */
+function checkShallow(schema: InputSchema, problems: ProblemList): void {
   const names = argumentNames(schema);
   if (names.length > maxArguments) {
     const message = `found ${names.length} arguments; allowed: at most ${maxArguments}`;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Problem } from '../../errors.ts';
 import { holdsWholeCredential } from '../credentials/own-credentials.ts';
+import { isRawNumber, plainNumbers } from '../json/json.ts';
 import { foreignDocument } from '../mistakes/foreign-document.ts';
 import { addIssues, ProblemList } from '../problems/problems.ts';
 import { slugProblem } from '../slug.ts';
@@ -169,14 +170,31 @@ function reservedName(name: string): string {
   return `"${name}" is the name of a tool that the server itself offers with these settings; choose another name`;
 }
 
-/** Accepts methods in any case. Nothing else is normalised. */
+/** Fields of a tool that go to upstreams or to agents as JSON, whose numbers therefore keep their digits. */
+const exactFields = new Set(['input_schema', 'output_schema', 'body_template']);
+
+/**
+ * Accepts methods in any case, and `1e4` for a limit: outside of JSON that is passed on, numbers are ordinary ones. Nothing
+ * else is normalised.
+ */
 export function forgivingConfig(raw: unknown): unknown {
-  if (typeof raw !== 'object' || raw === null || !Array.isArray((raw as RawConfig).tools)) return raw;
-  const tools = ((raw as RawConfig).tools as unknown[]).map((tool) => {
-    const method = (tool as { method?: unknown } | null)?.method;
-    return typeof method === 'string' ? { ...(tool as RawConfig), method: method.toUpperCase() } : tool;
+  return withFields(raw, (name, value) => {
+    if (name === 'tools' && Array.isArray(value)) return value.map((tool) => withFields(tool, forgivingField));
+    // Numbers of views are those of fixed arguments.
+    return name === 'views' ? value : plainNumbers(value);
   });
-  return { ...raw, tools };
+}
+
+function forgivingField(name: string, value: unknown): unknown {
+  if (name === 'method' && typeof value === 'string') return value.toUpperCase();
+  return exactFields.has(name) ? value : plainNumbers(value);
+}
+
+/** An object with the result of `change` in place of each of its fields; any other value with ordinary numbers. */
+function withFields(value: unknown, change: (name: string, value: unknown) => unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || isRawNumber(value))
+    return plainNumbers(value);
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, change(name, inner)]));
 }
 
 /** The mask shown for a stored secret; an update that sends it back keeps the stored value. */

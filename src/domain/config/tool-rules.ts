@@ -5,7 +5,7 @@ import { crowdedProblem, hasMalformedPlaceholder } from '../http/placeholders.ts
 import { readUrl } from '../http/read-url.ts';
 import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
 import { writtenNames } from '../json/dot-path.ts';
-import { isDeeperThan } from '../json/json.ts';
+import { isDeeperThan, plainNumbers } from '../json/json.ts';
 import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
 import type { Guesses } from '../problems/did-you-mean.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
@@ -78,7 +78,7 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   addAll(bodyProblems(tool, declared, template?.names ?? [], problems.guesses));
   if (hasSoundSchema) addAll(sendingProblems(tool, declared, template, authentication, problems.guesses));
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
-    checkSchema(raw.output_schema as JsonSchema, below('output_schema'));
+    checkSchema(plainNumbers(raw.output_schema) as JsonSchema, below('output_schema'));
   }
   checkPaths(raw, problems);
   checkAnswerFields(raw, problems);

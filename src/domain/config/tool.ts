@@ -95,7 +95,7 @@ export const toolSchema = z.strictObject({
     .optional()
     .describe('Body encoding: json (default), form, multipart, or the name of the one argument that is the body.'),
   body_template: z
-    .json()
+    .unknown()
     .optional()
     .describe(
       'JSON body with arguments in it: a string ":name" becomes the value of that argument, and :name inside a longer string its text.',

@@ -19,7 +19,7 @@ const viewToolSchema = z.strictObject({
     .optional()
     .describe('What the tool does, for the model, instead of the text of the tool.'),
   arguments: z
-    .record(z.string(), z.json())
+    .record(z.string(), z.unknown())
     .optional()
     .describe('Fixed values of arguments: they are sent in every call, and are neither shown to agents nor accepted.'),
 });

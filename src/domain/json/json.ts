@@ -41,8 +41,15 @@ export function keepsNumbers(text: string): boolean {
 
 /** A parsed value in which a number that would lose digits is a `JSON.rawJSON` object. @throws SyntaxError */
 export function parseJson(text: string): unknown {
-  // A reviver of JSON.parse does the same in five times as long.
-  return fragileNumber.test(text) ? readJson(text, numberWithDigits) : JSON.parse(text);
+  if (!fragileNumber.test(text)) return JSON.parse(text);
+  try {
+    // A reviver of JSON.parse does the same in five times as long.
+    return readJson(text, numberWithDigits);
+  } catch (error) {
+    // The engine's own error says where a text is not JSON.
+    parseNative(text);
+    throw error;
+  }
 }
 
 /**
@@ -51,26 +58,19 @@ export function parseJson(text: string): unknown {
  * @throws SyntaxError
  */
 export function parseJsonInTurns(text: string): Promise<unknown> {
-  return fragileNumber.test(text)
-    ? inTurns(() => readJsonInTurns(text, numberWithDigits))
-    : parsePlainJsonInTurns(text);
-}
-
-/** The same with ordinary numbers, as JSON.parse has them. @throws SyntaxError */
-export function parsePlainJsonInTurns(text: string): Promise<unknown> {
   return inTurns(async () => {
-    const isOurs = hasEscapedName(text);
+    const isOurs = fragileNumber.test(text) || hasEscapedName(text);
     await nextTurn();
-    return isOurs ? readJsonInTurns(text, Number) : parseNative(text);
+    return isOurs ? readJsonInTurns(text, numberWithDigits) : parseNative(text);
   });
 }
 
 /** A longer text, in characters, is read in turns of its own. */
 const longText = 200_000;
 
-/** Parses a text that this service has written, such as a stored configuration; a long one in several turns. @throws SyntaxError */
+/** The same for a text that this service has written, such as a stored configuration: a long one in several turns. @throws SyntaxError */
 export async function parseStored(text: string): Promise<unknown> {
-  return text.length > longText ? parsePlainJsonInTurns(text) : JSON.parse(text);
+  return text.length > longText ? parseJsonInTurns(text) : parseJson(text);
 }
 
 async function inTurns(parse: () => Promise<unknown>): Promise<unknown> {

@@ -2,7 +2,7 @@ import { AppError } from '../../errors.ts';
 import type { MaybePromise } from '../work/maybe-promise.ts';
 import { nextTurn } from '../work/next-turn.ts';
 import { bodyLimits, exceedsLimits, shortLimits } from './body-limits.ts';
-import { parseJson, parseJsonInTurns, parsePlainJsonInTurns } from './json.ts';
+import { parseJson, parseJsonInTurns } from './json.ts';
 import { closingQuote, isName } from './json-reader.ts';
 import type { JsonScan } from './json-scan.ts';
 
@@ -14,7 +14,7 @@ export function parseScanned(body: Buffer, scan: JsonScan): MaybePromise<unknown
 }
 
 /**
- * Parses the text of a long body, which must be JSON. Numbers are plain ones, which is all that a configuration needs.
+ * Parses the text of a long body, which must be JSON.
  * A name that is used again costs next to nothing, so only different names count for the limit that other bodies have.
  * @throws AppError tooLarge
  */
@@ -23,7 +23,7 @@ export async function parseLongJson(text: string): Promise<unknown> {
   const names = await countNames(text, bodyLimits.names);
   if (names > bodyLimits.names)
     throw new AppError('tooLarge', `the body holds more than ${bodyLimits.names} different names; send less at once`);
-  return parsePlainJsonInTurns(text);
+  return parseJsonInTurns(text);
 }
 
 /** Strings that are looked at in one turn of the event loop, some milliseconds. */

@@ -90,7 +90,7 @@ export function shown(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';
   if (Array.isArray(value)) return `an array of ${value.length}`;
-  if (typeof value === 'object') return 'an object';
+  if (typeof value === 'object' && !JSON.isRawJSON(value)) return 'an object';
   const text = JSON.stringify(typeof value === 'string' ? value.slice(0, 60) : value) ?? String(value);
   return text.length > 60 ? `${text.slice(0, 57)}…"` : text;
 }

@@ -1,4 +1,4 @@
-import { isRawNumber } from '../json/json.ts';
+import { isRawNumber, plainNumbers } from '../json/json.ts';
 import { Steps, stepsOfText } from '../work/steps.ts';
 import { CheckRun, type Fault } from './check-run.ts';
 import { isSchemaObject, type JsonSchema } from './json-schema.ts';
@@ -16,7 +16,7 @@ export type CompiledSchema = {
 
 /**
  * Compiles a schema that its rules allow (`schema-rules.ts`), so references neither are missing nor run in circles.
- * Numbers that keep their digits are checked as ordinary ones.
+ * Numbers that keep their digits are compared with limits as ordinary ones, and digit by digit with values that are listed.
  */
 export function compileSchema(root: JsonSchema): CompiledSchema {
   const index = indexSchema(root);
@@ -52,6 +52,11 @@ const anyValue = all([]);
 
 type Properties = { [name: string]: unknown };
 
+/** Values that a schema lists keep their digits; its limits are ordinary numbers. */
+function limitOf(keyword: string, value: unknown): unknown {
+  return keyword === 'enum' || keyword === 'const' ? value : plainNumbers(value);
+}
+
 class Compiler {
   readonly #index: SchemaIndex;
   readonly #made = new Map<JsonSchema, Test>();
@@ -76,7 +81,7 @@ class Compiler {
     const tests: (Test | undefined)[] = [];
     if (typeof schema.$ref === 'string') tests.push(this.test(resolveReference(this.#index, schema.$ref)));
     for (const [keyword, make] of keywordTests) {
-      if (Object.hasOwn(schema, keyword)) tests.push(make(schema[keyword] as never));
+      if (Object.hasOwn(schema, keyword)) tests.push(make(limitOf(keyword, schema[keyword]) as never));
     }
     if (schema.not !== undefined) tests.push(notTest(this.test(schema.not)));
     if (Array.isArray(schema.anyOf)) tests.push(someTest('anyOf', this.#tests(schema.anyOf)));
@@ -183,7 +188,7 @@ function all(tests: readonly Test[]): Test {
     const value = isRawNumber(given) ? Number(given.rawJSON) : given;
     let fits = true;
     for (const test of tests) {
-      if (test(value, run, at)) continue;
+      if (test(value, run, at, given)) continue;
       fits = false;
       if (!run.isThorough) return false;
     }
@@ -222,7 +227,8 @@ function notTest(test: Test): Test {
   };
 }
 
-function containsTest(test: Test, { minContains = 1, maxContains = Infinity }: JsonSchema): Test {
+function containsTest(test: Test, schema: JsonSchema): Test {
+  const { minContains = 1, maxContains = Infinity } = plainNumbers(schema) as JsonSchema;
   return (value, run, at) => {
     const list = value as unknown[];
     const before = run.faultCount;

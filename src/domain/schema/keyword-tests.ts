@@ -4,8 +4,8 @@ import type { CheckRun, Step } from './check-run.ts';
 import { formatTest } from './formats.ts';
 import { patternTest } from './pattern-match.ts';
 
-/** Checks a value; `at` is its path. @throws TooMuchWork */
-export type Test = (value: unknown, run: CheckRun, at: Step | undefined) => boolean;
+/** Checks a value; `at` is its path, and `given` the same value with its digits. @throws TooMuchWork */
+export type Test = (value: unknown, run: CheckRun, at: Step | undefined, given?: unknown) => boolean;
 
 /** A test for values of one type only. */
 export type Kind = 'null' | 'boolean' | 'number' | 'string' | 'array' | 'object';
@@ -36,7 +36,7 @@ function comparison(keyword: string, kind: Kind | undefined, holds: Holds): [str
 /** The keywords that hold no schema, in the order in which their faults are reported. */
 export const keywordTests: ReadonlyMap<string, MakeTest> = new Map([
   ['type', typeTest],
-  comparison('const', undefined, (value: unknown, limit: unknown, steps) => isEqual(value, limit, steps)),
+  ['const', constTest],
   ['enum', enumTest],
   comparison('minProperties', 'object', (value: object, limit: number, steps) => namesOf(value, steps).length >= limit),
   comparison('maxProperties', 'object', (value: object, limit: number, steps) => namesOf(value, steps).length <= limit),
@@ -69,15 +69,22 @@ function typeTest(limit: unknown): Test {
     run.fault(at, { keyword: 'type', limit, found: value });
 }
 
+function constTest(limit: unknown): Test {
+  return (value, run, at, given = value) =>
+    isEqual(given, limit, run.steps) || run.fault(at, { keyword: 'const', limit, found: given });
+}
+
 function enumTest(limit: readonly unknown[]): Test {
   const single = new Set(limit.filter((value) => typeof value !== 'object' || value === null));
   const whole = limit.filter((value) => typeof value === 'object' && value !== null);
-  return (value, run, at) => {
+  return (value, run, at, given = value) => {
     if (typeof value === 'string') run.steps.take(stepsOfText(value));
-    if (single.has(value)) return true;
-    const isObject = typeof value === 'object' && value !== null;
-    if (isObject && whole.some((allowed) => isEqual(value, allowed, run.steps))) return true;
-    return run.fault(at, { keyword: 'enum', limit, found: value });
+    if (single.has(given)) return true;
+    // A number with its digits may be the same as an ordinary one: 1.0 is 1.
+    const others = isRawNumber(given) ? limit : whole;
+    const isWhole = typeof value === 'object' || typeof value === 'number';
+    if (isWhole && others.some((allowed) => isEqual(given, allowed, run.steps))) return true;
+    return run.fault(at, { keyword: 'enum', limit, found: given });
   };
 }
 
@@ -99,16 +106,28 @@ function patternOf(limit: unknown): Test {
 /** Whether two JSON values are equal (JSON Schema 2020-12, core, 4.2.2). */
 function isEqual(a: unknown, b: unknown, steps: Steps): boolean {
   steps.take(typeof b === 'string' ? 1 + stepsOfText(b) : 1);
-  const left = isRawNumber(a) ? Number(a.rawJSON) : a;
-  if (typeof left !== 'object' || left === null || typeof b !== 'object' || b === null) return left === b;
-  if (Array.isArray(left) || Array.isArray(b)) {
-    if (!Array.isArray(left) || !Array.isArray(b) || left.length !== b.length) return false;
-    return left.every((item, i) => isEqual(item, b[i], steps));
+  if (isRawNumber(a) || isRawNumber(b)) return isSameNumber(digitsOf(a), digitsOf(b));
+  if (typeof a !== 'object' || a === null || typeof b !== 'object' || b === null) return a === b;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    if (!Array.isArray(a) || !Array.isArray(b) || a.length !== b.length) return false;
+    return a.every((item, i) => isEqual(item, b[i], steps));
   }
-  const [x, y] = [left as { [name: string]: unknown }, b as { [name: string]: unknown }];
+  const [x, y] = [a as { [name: string]: unknown }, b as { [name: string]: unknown }];
   const names = namesOf(x, steps);
   if (names.length !== namesOf(y, steps).length) return false;
   return names.every((name) => Object.hasOwn(y, name) && isEqual(x[name], y[name], steps));
+}
+
+function digitsOf(value: unknown): string | undefined {
+  if (isRawNumber(value)) return value.rawJSON;
+  return typeof value === 'number' ? String(value) : undefined;
+}
+
+/** Whole numbers are the same with the same digits, of which a double has about 16; 1.0 is 1. */
+function isSameNumber(one: string | undefined, other: string | undefined): boolean {
+  if (one === undefined || other === undefined || Number(one) !== Number(other)) return false;
+  const areWhole = [one, other].every((text) => /^-?\d+$/.test(text));
+  return !areWhole || Number.isSafeInteger(Number(one)) || one === other;
 }
 
 /**

@@ -46,7 +46,7 @@ class Mending {
     let value = typeof given === 'string' ? this.#valueOf(given, schema) : given;
     for (const part of this.#partsFor(value, schema)) value = this.mended(value, part);
     if (Array.isArray(value)) return this.#withItems(value, schema);
-    return kindOf(value) === 'object' && !isRawNumber(value) ? this.#withProperties(value as Arguments, schema) : value;
+    return plainKind(value) === 'object' ? this.#withProperties(value as Arguments, schema) : value;
   }
 
   /** The value whose JSON a text is, where the schema takes it and no text; otherwise the text. */
@@ -65,7 +65,7 @@ class Mending {
 
   /** The schemas that a value must fit beside the keywords of this one. Of alternatives, the only one that takes its kind. */
   #partsFor(value: unknown, schema: JsonSchema): unknown[] {
-    const kind = isRawNumber(value) ? 'number' : kindOf(value);
+    const kind = plainKind(value);
     const parts = [...this.#referred(schema), ...listOf(schema.allOf)];
     for (const alternatives of [listOf(schema.anyOf), listOf(schema.oneOf)]) {
       const fitting = alternatives.filter((alternative) => takes(this.#kindsOf(alternative), kind));
@@ -104,8 +104,8 @@ class Mending {
     const { type, enum: values, anyOf, oneOf } = schema;
     const sets: Kinds[] = [...this.#referred(schema), ...listOf(schema.allOf)].map((part) => this.#kindsOf(part));
     if (type !== undefined) sets.push(new Set([type].flat() as Kind[]));
-    if (Array.isArray(values)) sets.push(new Set(values.map(kindOf)));
-    if (Object.hasOwn(schema, 'const')) sets.push(new Set([kindOf(schema.const)]));
+    if (Array.isArray(values)) sets.push(new Set(values.map(plainKind)));
+    if (Object.hasOwn(schema, 'const')) sets.push(new Set([plainKind(schema.const)]));
     for (const alternatives of [anyOf, oneOf]) {
       if (Array.isArray(alternatives)) sets.push(new Set(alternatives.flatMap((part) => [...this.#kindsOf(part)])));
     }
@@ -129,6 +129,10 @@ function takes(kinds: Kinds, kind: Kind): boolean {
 function both(one: Kinds, other: Kinds): Kinds {
   const isIn = (kinds: Kinds, kind: Kind | 'integer') => kinds.has(kind) || (kind === 'integer' && kinds.has('number'));
   return new Set([...[...one].filter((kind) => isIn(other, kind)), ...[...other].filter((kind) => isIn(one, kind))]);
+}
+
+function plainKind(value: unknown): Kind {
+  return kindOf(plainNumber(value));
 }
 
 function plainNumber(value: unknown): unknown {

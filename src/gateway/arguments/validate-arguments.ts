@@ -1,4 +1,4 @@
-import { isRawNumber } from '../../domain/json/json.ts';
+import { isRawNumber, plainNumbers } from '../../domain/json/json.ts';
 import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { dotted } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
@@ -41,14 +41,18 @@ export type ArgumentCheck = {
 /** Compiles a tool's JSON Schema. */
 export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
   const compiled = compileSchema(schema);
-  const declared = Object.keys((schema.properties as object | undefined) ?? {});
+  const properties = (schema.properties ?? {}) as Record<string, JsonSchema>;
+  const declared = Object.keys(properties);
   const known = new Set(declared);
+  // What is not a text in a default is sent as the configuration wants it.
+  const isDefault = (name: string, value: unknown) => typeof value === 'object' && value === properties[name]?.default;
   return {
     fitsPlainly: plainCheck(schema) ?? (() => false),
     notNull: compiled.notNull,
     check(args, mostSteps) {
       const steps = new Steps(mostSteps);
-      const values = checkCarriage(args, undefined, steps);
+      const given = Object.entries(args).filter(([name, value]) => !isDefault(name, value));
+      const values = checkCarriage(Object.fromEntries(given), undefined, steps);
       // A JSON Schema may allow properties that it does not name, but a request has no slot for them.
       const unknown = Object.keys(args).filter((name) => !known.has(name));
       if (unknown.length === 0 && compiled.fits(args, steps)) return;
@@ -220,7 +224,12 @@ function testOf(property: JsonSchema): ValueTest | undefined {
 }
 
 function typeTest(property: JsonSchema): ValueTest | undefined {
-  const { minimum = -Infinity, maximum = Infinity, minLength = 0, maxLength = Infinity } = property as Limits;
+  const {
+    minimum = -Infinity,
+    maximum = Infinity,
+    minLength = 0,
+    maxLength = Infinity,
+  } = plainNumbers(property) as Limits;
   const isNumber = (value: unknown) => typeof value === 'number' && value >= minimum && value <= maximum;
   switch (property.type) {
     case 'boolean':

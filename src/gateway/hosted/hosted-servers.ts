@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { compiledSize } from '../../domain/config/compiled-size.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts';
-import { parseStored } from '../../domain/json/json.ts';
+import { parseJson, parseStored } from '../../domain/json/json.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import { isSlug } from '../../domain/slug.ts';
 import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
@@ -174,7 +174,7 @@ function createServerReader(options: ServerReaderOptions): ReadServer {
       return { server, source, characters, unknownField: unknownFieldOf(config) };
     };
     const { configText } = stored;
-    if (configText !== undefined) return compiled(JSON.parse(configText) as ServerConfig);
+    if (configText !== undefined) return compiled(parseJson(configText) as ServerConfig);
     const large = await largeServers.run(stored.workspaceId, async () => {
       const text = await findServingConfig(db, stored);
       if (text === undefined) return undefined;

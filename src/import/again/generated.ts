@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { parseJson } from '../../domain/json/json.ts';
 import { AppError } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ImportedConfig } from '../plan/plan-import.ts';
@@ -42,7 +43,7 @@ export function toolsByOperation(tools: readonly AnyTool[]): Generated['tools'] 
 export function readGenerated(text: string | undefined): Generated {
   if (text === undefined) return { server: {}, tools: {} };
   try {
-    return JSON.parse(text) as Generated;
+    return parseJson(text) as Generated;
   } catch (error) {
     throw new AppError('unavailable', 'the stored import of this server cannot be read', { cause: error });
   }

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { UrlRule } from '../../domain/config/server-rules.ts';
 import { type View, type ViewTool, viewToolOf } from '../../domain/config/view.ts';
 import { checkViews, type ViewContext } from '../../domain/config/view-rules.ts';
+import { parseJson } from '../../domain/json/json.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
 import { invalid } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
@@ -62,7 +63,7 @@ export function mergeImport(
 ): ImportedAgain {
   const description = readDescription(document);
   const answers = stillAsked(description, choices.answers ?? {});
-  const config = JSON.parse(imported.config) as JsonFields & { tools: AnyTool[] };
+  const config = parseJson(imported.config) as JsonFields & { tools: AnyTool[] };
   const present = new Set(config.tools.flatMap(({ imported_from: operation }) => operation ?? []));
   const asked = { ...choices, answers, include: ['*'], deprecated: true, present };
   const plan = planImport(description, asked, again.urlProblem);

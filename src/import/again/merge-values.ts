@@ -1,3 +1,4 @@
+import { isRawNumber } from '../../domain/json/json.ts';
 import { field, isFields, type JsonFields } from '../document/lenient.ts';
 
 /** JSON, or undefined where there is nothing. */
@@ -47,6 +48,7 @@ export function mergeRecords({ before, yours, theirs }: Records, path: string, m
 /** Whether two values are the same JSON; the order of properties does not count. */
 export function isEqual(one: Value, other: Value): boolean {
   if (one === other) return true;
+  if (isRawNumber(one) && isRawNumber(other)) return one.rawJSON === other.rawJSON;
   if (Array.isArray(one) && Array.isArray(other))
     return one.length === other.length && one.every((entry, index) => isEqual(entry, other[index]));
   if (!isFields(one) || !isFields(other)) return false;

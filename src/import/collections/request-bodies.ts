@@ -1,4 +1,5 @@
-import { isFields } from '../document/lenient.ts';
+import { parseJson, plainNumbers } from '../../domain/json/json.ts';
+import { asText, isFields } from '../document/lenient.ts';
 import type { ApiBody } from '../model.ts';
 import { isRevealingName, isRevealingValue } from './revealing.ts';
 
@@ -31,7 +32,7 @@ function schemaOfFields(fields: readonly BodyField[]): object {
 function schemaOfBody(text: string): object | undefined {
   for (const candidate of [text, text.replaceAll(/(?<!")\{\{[\w.-]+\}\}(?!")/g, 'null')]) {
     try {
-      return schemaOfValue(JSON.parse(candidate), '', 0);
+      return schemaOfValue(parseJson(candidate), '', 0);
     } catch {
       // Not JSON, so it is sent as the text that it is.
     }
@@ -50,9 +51,10 @@ function schemaOfValue(value: unknown, name: string, depth: number): object {
     const properties = Object.entries(value).map(([inner, one]) => [inner, schemaOfValue(one, inner, depth + 1)]);
     return { type: 'object', properties: Object.fromEntries(properties) };
   }
-  const text = String(value);
+  const text = asText(value);
+  const number = plainNumbers(value);
   const example = isRevealingName(name) || isRevealingValue(text) ? {} : { example: value };
-  if (typeof value === 'number') return { type: Number.isInteger(value) ? 'integer' : 'number', ...example };
+  if (typeof number === 'number') return { type: Number.isInteger(number) ? 'integer' : 'number', ...example };
   if (typeof value === 'boolean') return { type: 'boolean', example: value };
   return /\{\{/.test(text) ? { type: 'string' } : { type: 'string', ...example };
 }

@@ -1,9 +1,11 @@
+import { isRawNumber } from '../../domain/json/json.ts';
+
 /** Reading of values whose form nobody checked: what does not have the expected form counts as absent. */
 
 export type JsonFields = { readonly [name: string]: unknown };
 
 export function isFields(value: unknown): value is JsonFields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
 /** An own field; a document may have fields named like inherited ones. */
@@ -13,6 +15,7 @@ export function field(value: unknown, name: string): unknown {
 
 export function asText(value: unknown): string {
   if (typeof value === 'string') return value;
+  if (isRawNumber(value)) return value.rawJSON;
   return typeof value === 'number' || typeof value === 'boolean' ? String(value) : '';
 }
 

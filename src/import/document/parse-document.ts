@@ -10,7 +10,9 @@ import {
   visit,
   type YAMLMap,
 } from 'yaml';
+import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
+import { exactNumbers } from '../../domain/json/yaml-numbers.ts';
 import { invalid } from '../../errors.ts';
 import type { Finding } from '../model.ts';
 
@@ -49,7 +51,7 @@ function parseJsonText(text: string): Parsed | undefined {
   if (scan.elements > documentLimits.elements) {
     throw refused(`found more than ${documentLimits.elements} values; import a part of the document`);
   }
-  const value = JSON.parse(text) as unknown;
+  const value = parseJson(text);
   const message = 'a name is written twice in one object, such as a path; the last one counts';
   return { value, findings: scan.names > namesIn(value) ? [{ at: 'document', message }] : [] };
 }
@@ -60,7 +62,7 @@ function namesIn(value: unknown): number {
   const waiting = [value];
   while (waiting.length > 0) {
     const next = waiting.pop();
-    if (typeof next !== 'object' || next === null) continue;
+    if (typeof next !== 'object' || next === null || isRawNumber(next)) continue;
     if (!Array.isArray(next)) count += Object.keys(next).length;
     for (const inner of Object.values(next)) waiting.push(inner);
   }
@@ -75,7 +77,7 @@ const yamlOptions: ParseOptions & DocumentOptions & SchemaOptions = {
   prettyErrors: true,
   merge: true,
   resolveKnownTags: false,
-  customTags: (tags) => tags.filter((tag) => typeof tag === 'string' || !notJson.has(tag.tag)),
+  customTags: (tags) => [exactNumbers, ...tags.filter((tag) => typeof tag === 'string' || !notJson.has(tag.tag))],
 };
 
 function parseYamlText(text: string): Parsed {

@@ -1,6 +1,7 @@
+import { numberWithDigits, plainNumbers } from '../../domain/json/json.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { parsePattern } from '../../domain/schema/pattern-syntax.ts';
-import { isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { asText, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 
 const mostValues = 100;
 const longestValue = 100;
@@ -40,7 +41,7 @@ function inferredTypes(schema: JsonFields): string[] {
   if (isFields(schema.properties) || isFields(schema.additionalProperties)) return ['object'];
   if (schema.items !== undefined) return ['array'];
   const values = Array.isArray(schema.enum) ? schema.enum : schema.const === undefined ? [] : [schema.const];
-  const kinds = new Set(values.filter((value) => value !== null).map((value) => typeof value));
+  const kinds = new Set(values.filter((value) => value !== null).map((value) => typeof plainNumbers(value)));
   const [kind] = kinds;
   if (kinds.size !== 1 || kind === undefined || kind === 'object') return [];
   return [kind];
@@ -63,15 +64,21 @@ export function enumOf(schema: JsonFields, allowed: readonly string[], loosened:
 /** A value in one of the types, or undefined. */
 function asType(value: unknown, allowed: readonly string[]): unknown {
   if (allowed.length === 0 || allowed.some((type) => hasType(value, type))) return value;
-  if (allowed.includes('string') && (typeof value === 'number' || typeof value === 'boolean')) return String(value);
-  const number = typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? Number(value) : undefined;
-  if (number !== undefined && (allowed.includes('number') || (allowed.includes('integer') && Number.isInteger(number))))
+  if (allowed.includes('string') && typeof value !== 'string' && asText(value) !== '') return asText(value);
+  const number = typeof value === 'string' && /^-?\d+(\.\d+)?$/.test(value) ? asNumber(value) : undefined;
+  if (number !== undefined && ['number', 'integer'].some((type) => allowed.includes(type) && hasType(number, type)))
     return number;
   if (allowed.includes('boolean') && (value === 'true' || value === 'false')) return value === 'true';
   return undefined;
 }
 
-function hasType(value: unknown, type: string): boolean {
+/** The number that a text is; leading zeros, which JSON has not, do not count. */
+function asNumber(text: string): unknown {
+  return numberWithDigits(text.replace(/^(-?)0+(?=\d)/, '$1'));
+}
+
+function hasType(given: unknown, type: string): boolean {
+  const value = plainNumbers(given);
   if (type === 'array') return Array.isArray(value);
   if (type === 'object') return isFields(value);
   if (type === 'integer') return Number.isInteger(value);
@@ -125,7 +132,7 @@ function setPattern(limits: JsonSchema, { pattern }: JsonFields, loosened: Set<s
 }
 
 function setCount(limits: JsonSchema, schema: JsonFields, keyword: string): void {
-  const value = schema[keyword];
+  const value = plainNumbers(schema[keyword]);
   if (Number.isSafeInteger(value) && Number(value) >= 0) limits[keyword] = value;
 }
 
@@ -135,8 +142,8 @@ function setRange(limits: JsonSchema, schema: JsonFields): void {
     ['minimum', 'exclusiveMinimum'],
     ['maximum', 'exclusiveMaximum'],
   ] as const) {
-    const value = schema[keyword];
-    const bound = schema[exclusive];
+    const value = plainNumbers(schema[keyword]);
+    const bound = plainNumbers(schema[exclusive]);
     if (isBound(value)) limits[bound === true ? exclusive : keyword] = value;
     else if (isBound(bound)) limits[exclusive] = bound;
   }

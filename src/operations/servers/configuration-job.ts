@@ -1,5 +1,5 @@
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { holdsNul } from '../../domain/json/json.ts';
+import { holdsNul, parseJson } from '../../domain/json/json.ts';
 import { parseLongJson } from '../../domain/json/long-json.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { warningsOf } from '../../domain/warnings/warnings.ts';
@@ -12,7 +12,7 @@ import { configOfFields, type InputFault, type LongConfigText, nulFault, type Ra
 type Output = ConfigurationJob['output'];
 
 export async function runConfigurationJob(input: ConfigurationJob['input']): Promise<{ output: Output }> {
-  const made = typeof input.config === 'string' ? { config: JSON.parse(input.config) } : await configOf(input.config);
+  const made = typeof input.config === 'string' ? { config: parseJson(input.config) } : await configOf(input.config);
   return { output: 'refused' in made ? made : resultOf(input, made) };
 }
 

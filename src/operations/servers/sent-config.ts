@@ -2,6 +2,7 @@
  * Configurations as the inputs of operations make them. The same functions make them on the event loop, of an input that
  * was parsed, and on a thread, of one that was not (`LongConfig`).
  */
+import { parseJson } from '../../domain/json/json.ts';
 import type { InputText, LongInput } from '../../domain/json/long-input.ts';
 import { AppError, invalid } from '../../errors.ts';
 
@@ -60,7 +61,7 @@ export function configOfFields(fields: RawFields, recipe: Recipe): { config: Raw
   }
 }
 
-const parsed = (text: string) => JSON.parse(text) as RawFields;
+const parsed = (text: string) => parseJson(text) as RawFields;
 
 export function replacement({ expected_version: _, ...config }: RawFields): RawFields {
   return config;

@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { parseStored } from '../../domain/json/json.ts';
+import { parseJson, parseStored } from '../../domain/json/json.ts';
 import type { SetLimits } from '../../domain/limits.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { deleteServerCaptures } from '../calls/captures.ts';
@@ -223,7 +223,7 @@ export async function findServer(
   const found = await findServingServer(db, slug);
   if (found?.workspaceId !== workspaceId) return undefined;
   const { configText, configBytes, ...server } = found;
-  if (configText !== undefined) return { ...server, config: JSON.parse(configText) as ServerConfig };
+  if (configText !== undefined) return { ...server, config: parseJson(configText) as ServerConfig };
   await beforeLong?.(configBytes);
   const text = await findServingConfig(db, found);
   // Another version has been stored meanwhile.

@@ -48,6 +48,24 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     });
   });
 
+  it('[conf 9] keeps the digits of numbers, those that are typed too', async () => {
+    const [tool] = dashboard.config('digits').tools as Json[];
+    const id = JSON.rawJSON('1092839482938472939');
+    const input_schema = { channel: { type: 'integer', value: id }, price: { type: 'number', optional: true } };
+    const tools = [{ ...tool, url: 'https://api.example.com/things', input_schema }];
+    await dashboard.toolhost.createServer(dashboard.config('digits', { tools }));
+    await dashboard.at('/servers/digits', async (page) => {
+      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      const shown = await json.inputValue();
+      assert.match(shown, /"value": 1092839482938472939/);
+      await json.fill(shown.replace('"optional": true', '"default": 1.10'));
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+    });
+    const { text } = await dashboard.toolhost.rest('GET', '/servers/digits');
+    assert.match(text, /"value":1092839482938472939\}.*"default":1\.10/);
+  });
+
   it('duplicates, orders by dragging and deletes tools', async () => {
     const [tool] = dashboard.config('many').tools as Json[];
     const tools = ['first', 'second', 'third'].map((name) => ({ ...tool, name }));

@@ -1,5 +1,6 @@
 import type { Input } from '../../../src/operations/index.ts';
 import type { JsonObject } from '../answers.ts';
+import { isRawNumber } from '../exact-json.ts';
 
 /** A configuration while it is edited: any part may be missing or wrong. Only the service checks it. */
 export type Config = JsonObject & {
@@ -20,7 +21,7 @@ export function unchecked(config: Config): Input<'createMcpServer'> {
 export type PathPart = string | number;
 
 export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+  return typeof value === 'object' && value !== null && !Array.isArray(value) && !isRawNumber(value);
 }
 
 /** `['tools', 2, 'url']` → `tools[2].url`, as the service writes it. */
@@ -75,6 +76,7 @@ export function isReadOnly(tool: JsonObject): boolean {
 }
 
 export function textOf(value: unknown): string {
+  if (isRawNumber(value)) return value.rawJSON;
   return typeof value === 'string' ? value : value === undefined || value === null ? '' : String(value);
 }
 

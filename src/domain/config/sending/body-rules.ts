@@ -1,7 +1,7 @@
 import type { Problem } from '../../../errors.ts';
 import { mediaTypeOf } from '../../http/media-type.ts';
 import { foldedHeader } from '../../http/parameter-names.ts';
-import { isDeeperThan } from '../../json/json.ts';
+import { isDeeperThan, isRawNumber } from '../../json/json.ts';
 import { didYouMean, type Guesses } from '../../problems/did-you-mean.ts';
 import { shown } from '../../problems/problems.ts';
 import type { Argument } from './argument.ts';
@@ -76,7 +76,9 @@ function templateProblemsOf(
 
 function wholeTexts(value: unknown): string[] {
   if (typeof value === 'string') return [value];
-  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(wholeTexts) : [];
+  return typeof value === 'object' && value !== null && !isRawNumber(value)
+    ? Object.values(value).flatMap(wholeTexts)
+    : [];
 }
 
 /** The problem of a form that a GET request cannot have, because nothing goes into it. */

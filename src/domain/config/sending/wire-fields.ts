@@ -39,7 +39,7 @@ export const wireKeywords = {
       'How an array or an object is written in a query, a form or a header: a=1&a=2 (repeat), a=1,2 (comma), a[]=1 (brackets), a[0]=1 and a[b][c]=1 (indices), a=1|2 (pipe), a=1 2 (space), a[b]=1 (deep), or as JSON text (json).',
     ),
   value: z
-    .json()
+    .unknown()
     .optional()
     .describe('A constant: it is sent in every call, and is neither shown to agents nor accepted from them.'),
   allow_slashes: z

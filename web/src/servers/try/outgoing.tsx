@@ -3,6 +3,7 @@ import { useDebouncedValue } from '@mantine/hooks';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { FieldProblem, JsonObject, Preview } from '../../answers.ts';
 import { ApiProblem, api } from '../../api.ts';
+import { parseJson } from '../../exact-json.ts';
 import { CallCode } from '../../explore/call-code.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
@@ -38,7 +39,7 @@ export function usePreview({ slug, version, view, tool, values, isMissing }: Wan
   const { data, error, isFetching } = useQuery({
     queryKey: ['preview', slug, version, view, tool, settled],
     queryFn: ({ signal }) => {
-      const body = { arguments: JSON.parse(settled) as JsonObject, ...(view !== undefined && { view }) };
+      const body = { arguments: parseJson(settled) as JsonObject, ...(view !== undefined && { view }) };
       return outcomeOf(api('previewToolCall', { slug, tool, ...body }, { signal }));
     },
     // An older outcome only keeps space for the next one.

@@ -1,6 +1,7 @@
 import { Select, Stack, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { JsonObject } from '../../../answers.ts';
+import { parseJson } from '../../../exact-json.ts';
 import { usePress } from '../../../ui/actions/press.ts';
 import { sentence } from '../../../ui/states/problem-alert.tsx';
 import { TagsInput } from '../../../ui/tags-input.tsx';
@@ -93,7 +94,7 @@ const own = new Set([
 
 function objectIn(text: string): JsonObject | undefined {
   try {
-    const value: unknown = JSON.parse(text.trim() === '' ? '{}' : text);
+    const value: unknown = parseJson(text.trim() === '' ? '{}' : text);
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;

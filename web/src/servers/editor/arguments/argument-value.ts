@@ -1,9 +1,10 @@
+import { parseJson } from '../../../exact-json.ts';
 /** The value of a typed text, by the argument's type. */
 export function typedValue(text: string, type: unknown): unknown {
   if (text === '') return undefined;
   if (type === 'string') return text;
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     return text;
   }

@@ -1,5 +1,6 @@
 import { Textarea } from '@mantine/core';
 import { useState } from 'react';
+import { parseJson } from '../../../exact-json.ts';
 import { usePress } from '../../../ui/actions/press.ts';
 import { visible, visibleJson } from '../../../ui/text/visible.ts';
 import type { PathPart } from '../../config.ts';
@@ -17,7 +18,7 @@ export function JsonField({ path, label, text, minRows = 3 }: Props) {
   const change = (next: string) => {
     setDraft(next);
     try {
-      field.set(next.trim() === '' ? undefined : JSON.parse(next));
+      field.set(next.trim() === '' ? undefined : parseJson(next));
       setProblem(undefined);
     } catch (error) {
       setProblem(`not JSON yet: ${error instanceof Error ? visible(error.message) : ''}`);

@@ -1,6 +1,7 @@
 import { useCallback, useMemo, useState } from 'react';
 import { foreignText } from '../../../../../src/domain/mistakes/foreign-document.ts';
 import type { FieldProblem } from '../../../answers.ts';
+import { parseJson } from '../../../exact-json.ts';
 import { visible, visibleJson } from '../../../ui/text/visible.ts';
 import { type Config, isObject, type PathPart, withValue } from '../../config.ts';
 
@@ -13,7 +14,7 @@ type State = {
 
 function parsed(text: string): { config: Config } | { problem: string } {
   try {
-    const value: unknown = JSON.parse(text.trim() === '' ? '{}' : text);
+    const value: unknown = parseJson(text.trim() === '' ? '{}' : text);
     if (isObject(value)) return { config: value };
     return { problem: 'a configuration is an object: { … }' };
   } catch (error) {

@@ -1,4 +1,5 @@
 import { useState } from 'react';
+import { parseJson } from '../../../exact-json.ts';
 import { isObject } from '../../config.ts';
 
 export type NamedRow<Value> = { name: string; value: Value };
@@ -20,7 +21,7 @@ export function useNamedRows<Value>(
   const rows = text(draft) === JSON.stringify(stored) ? draft : own;
   const change = (next: NamedRow<Value>[]) => {
     setDraft(next);
-    store(JSON.parse(text(next)) as { [name: string]: Value });
+    store(parseJson(text(next)) as { [name: string]: Value });
   };
   const nameProblem = (index: number): string | undefined => {
     const row = rows[index];

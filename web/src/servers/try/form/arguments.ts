@@ -1,4 +1,5 @@
 import type { JsonObject } from '../../../answers.ts';
+import { parseJson } from '../../../exact-json.ts';
 import { isObject } from '../../config.ts';
 
 /** One argument of a tool, as the form needs it. */
@@ -45,7 +46,7 @@ export function argumentsOf(schema: unknown): Argument[] {
 function typedValue(argument: Argument, typed: string): unknown {
   if (argument.type === 'string' && !argument.options?.some((option) => typeof option !== 'string')) return typed;
   try {
-    return JSON.parse(typed);
+    return parseJson(typed);
   } catch {
     return typed;
   }
