@@ -86,10 +86,20 @@ describe('the schemas of a tool, and its fields about answers', () => {
   });
 
   it('[behaviour Configuration] input_schema takes argument names of letters, digits, _ . - [ ] that begin with a letter or _', async () => {
-    for (const name of ['a', '_a', 'user.name', 'ids[]', 'x-y', 'a'.repeat(64), 'toString']) {
+    for (const name of [
+      'a',
+      '_a',
+      'user.name',
+      'ids[]',
+      'x-y',
+      'a'.repeat(64),
+      'toString',
+      'constructor',
+      'prototype',
+    ]) {
       assert.deepEqual(await schemaProblems({ [name]: { type: 'string' } }), []);
     }
-    for (const name of ['', '1a', 'a b', 'a'.repeat(65), 'ä', 'a:b', 'constructor', 'prototype']) {
+    for (const name of ['', '1a', 'a b', 'a'.repeat(65), 'ä', 'a:b']) {
       const [report] = await schemaProblems({ [name]: { type: 'string' } });
       assert.match(report ?? '', /not an argument name; allowed: a letter or _/, name);
       const [full] = await schemaProblems({ type: 'object', properties: { [name]: {} } });

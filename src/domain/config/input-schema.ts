@@ -20,7 +20,6 @@ export type InputSchema = Record<string, unknown>;
 
 export const argumentNamePattern = /^[A-Za-z_][A-Za-z0-9_.\-[\]]{0,63}$/;
 export const maxArguments = 100;
-const poisonous = new Set(['__proto__', 'constructor', 'prototype']);
 
 const fieldTypes = ['string', 'number', 'integer', 'boolean', 'array', 'object'] as const;
 
@@ -142,7 +141,7 @@ function checkProperties(schema: InputSchema, problems: ProblemList): void {
 
 function checkNames(names: readonly string[], prefix: string, problems: ProblemList): void {
   for (const name of names) {
-    if (argumentNamePattern.test(name) && !poisonous.has(name)) continue;
+    if (argumentNamePattern.test(name)) continue;
     problems.add(() => ({
       path: `${prefix}${name}`,
       message: 'not an argument name; allowed: a letter or _, then up to 63 letters, digits, _ . - [ ]',

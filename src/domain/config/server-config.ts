@@ -5,6 +5,7 @@ import { isRawNumber, plainNumbers } from '../json/json.ts';
 import { foreignDocument } from '../mistakes/foreign-document.ts';
 import { addIssues, ProblemList } from '../problems/problems.ts';
 import { slugProblem } from '../slug.ts';
+import { unseenAmong } from '../unseen-characters.ts';
 import {
   type Authentication,
   type Authentications,
@@ -30,8 +31,9 @@ import { checkViews } from './view-rules.ts';
 export const mostTools = 5000;
 
 /** Control, bidirectional and zero-width characters: they make a name look like another one. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-export const hiddenCharacters = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/;
+export const hiddenCharacters = unseenAmong(
+  String.raw`\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff`,
+);
 
 /** The configuration of a hosted server (spec 2.1). These declarations are also the source of the documentation and the published JSON Schema. */
 export const serverConfigSchema = z.strictObject({
@@ -105,6 +107,7 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   if (foreign !== undefined) return { problems: [{ path: '', message: foreign }] };
   const input = forgivingConfig(raw);
   const problems = new ProblemList();
+  for (const steps of lostNames(input)) problems.add(() => ({ path: pathOf(steps), message: lostName }));
   const result = serverConfigSchema.safeParse(input, { reportInput: false });
   if (!result.success) addIssues(problems, result.error.issues, input, keysAt);
   if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
@@ -223,6 +226,18 @@ function maskedCredentials(authentication: Authentications | undefined): Authent
   const all = credentialsOf(authentication).map((one) => ({ ...one }));
   for (const { index, field } of sealedFields(authentication)) (all[index] as Authentication)[field] = mask;
   return Array.isArray(authentication) ? all : all[0];
+}
+
+const lostName =
+  'is a name that programs in JavaScript lose; choose another one, with wire_name where the API wants this';
+
+/** The paths to the name `__proto__` in a configuration. */
+function lostNames(value: unknown): (string | number)[][] {
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) => {
+    if (name === '__proto__') return [[name]];
+    return lostNames(inner).map((steps) => [Array.isArray(value) ? Number(name) : name, ...steps]);
+  });
 }
 
 const never = 'holds an API key or a token of this service, which is never sent to an upstream; take it out';

@@ -37,8 +37,8 @@ export function authenticationProblems(authentication: Authentications, context:
   const add = (index: number, message: string) =>
     problems.push({ path: credentialPath(authentication, index), message });
   for (const [index, one] of all.entries()) {
-    const other = all.findIndex((earlier) => collide(earlier, one));
-    if (other < index) add(index, `goes to the same ${locationName(one)} as entry ${other}; change one of the two`);
+    const other = all.slice(0, index).findIndex((earlier) => collide(earlier, one));
+    if (other >= 0) add(index, `goes to the same ${locationName(one)} as entry ${other}; change one of the two`);
   }
   if (Array.isArray(authentication)) problems.push(...callersTokenProblems(all, context.hasLogin));
   return problems;

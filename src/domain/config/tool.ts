@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { unseenAmong } from '../unseen-characters.ts';
 
 export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
 
@@ -36,9 +37,11 @@ export type ToolMode = (typeof toolModes)[number];
 export const mostTagText = 60;
 export const mostTags = 20;
 
+const invisible = unseenAmong(String.raw`\p{C}\p{Zl}\p{Zp}`);
+
 /** Whether a text has no control, formatting or private character. */
-function isVisible(text: string): boolean {
-  return !/[\p{C}\p{Zl}\p{Zp}]/u.test(text);
+export function isVisible(text: string): boolean {
+  return !invisible.test(text);
 }
 
 /** What is stored for fields that a configuration leaves out. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { withFixedArguments } from './input-schema.ts';
-import { annotationsOf, enabledTools, mostTagText, type Tool, type ToolMode, toolModes } from './tool.ts';
+import { annotationsOf, enabledTools, isVisible, mostTagText, type Tool, type ToolMode, toolModes } from './tool.ts';
 
 /** Most views of a server, and most tools and tags that one view names. */
 export const mostViews = 20;
@@ -31,7 +31,7 @@ export const viewSchema = z.strictObject({
     .trim()
     .min(1)
     .max(100)
-    .regex(/^[^\p{C}\p{Zl}\p{Zp}]*$/u, 'has a control or invisible character; allowed: visible text')
+    .refine(isVisible, 'has a control or invisible character; allowed: visible text')
     .optional()
     .describe('Display name, instead of that of the server.'),
   description: z.string().max(2000).optional().describe('What agents read first, instead of the text of the server.'),

@@ -111,7 +111,17 @@ export function parseUrlTemplate(
   if (match && !canHaveHost(match[1] as string))
     return { problems: ['has a host that cannot exist; allowed: 253 characters, and 63 between two dots'] };
   const target = readUrl(match?.[1] ?? '');
-  if (!match || !target || /[\s\\]/.test(fillPlaceholders(url, () => ''))) {
+  const [foreign] = /[\s\\]/.exec(fillPlaceholders(url, (name) => `{{${name}}}`)) ?? [];
+  if (foreign !== undefined) {
+    const what = foreign === '\\' ? 'a backslash' : foreign === ' ' ? 'a space' : 'white space';
+    const before = url.slice(Math.max(0, url.indexOf(foreign) - 30), url.indexOf(foreign));
+    return {
+      problems: [
+        `has ${what} ${before === '' ? 'at its beginning' : `behind ${JSON.stringify(before)}`}; write ${encodeURIComponent(foreign)}, or take it out`,
+      ],
+    };
+  }
+  if (!match || !target) {
     return {
       problems: ['not a URL; allowed: https://host/path?query with :param tokens in the path and in query values'],
     };

@@ -58,11 +58,15 @@ export function compileRequest(
   const kind = bodyKindOf(tool);
   const bodyTemplate = kind === 'template' ? parseBodyTemplate(tool.body_template, names) : undefined;
   const credential = credentialQueryNames(authentication);
-  const url = { ...template, query: template.query.filter((pair) => !holdsCredential(pair, credential)) };
+  const lists = listsInUrl(tool, declared, template);
+  const query = template.query.filter((pair) => !holdsCredential(pair, credential) && !lists.has(pair));
+  const url = { ...template, query };
   const constants = constantsOf(tool.input_schema);
   const fixed = new Set(constants.map(({ name }) => name));
   const inTemplates = { inUrl: template.names, inBody: bodyTemplate?.names ?? [] };
-  const all = sentArguments(tool, declared, inTemplates).filter((one) => !isCredential(one, kind, credential));
+  const all = [...lists.values(), ...sentArguments(tool, declared, inTemplates)].filter(
+    (one) => !isCredential(one, kind, credential),
+  );
   const sent = withReserved(withoutReadAsConstants(all, fixed, kind), { query: url.query, fixed }, credential);
   const ofBody = sent.filter(({ location }) => location === 'body');
   const arrayFormat = tool.array_format ?? 'repeat';
@@ -88,6 +92,25 @@ export function compileRequest(
     arrayFormat,
     credentials: credentialsOf(authentication),
   };
+}
+
+/** Pairs of the URL such as `ids=:ids`, which `array_format` writes as it does the lists beside the URL. */
+function listsInUrl(
+  { array_format }: Tool,
+  declared: readonly Argument[],
+  { query }: UrlTemplate,
+): Map<QueryPair, SentArgument> {
+  if (array_format === undefined || array_format === 'comma') return new Map();
+  const lists = new Map(declared.filter((one) => one.type === 'array' && !hasStyle(one)).map((one) => [one.name, one]));
+  return new Map(
+    query.flatMap((pair): [QueryPair, SentArgument][] => {
+      const [part, ...others] = pair.parts ?? [];
+      const list = part && 'argument' in part && others.length === 0 ? lists.get(part.argument) : undefined;
+      const [name = ''] = new URLSearchParams(pair.name).keys();
+      const wireName = array_format === 'brackets' ? name.replace(/\[\]$/, '') : name;
+      return list ? [[pair, { ...sentArgument(list, 'query'), wireName }]] : [];
+    }),
+  );
 }
 
 const hasStyle = ({ wire }: Argument) => wire.style !== undefined;

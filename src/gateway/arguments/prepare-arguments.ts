@@ -1,6 +1,7 @@
 import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
+import { isRawNumber, numberWithDigits } from '../../domain/json/json.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import type { Party } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { doInTurn } from '../../domain/work/next-turn.ts';
@@ -33,7 +34,7 @@ export function compileArguments(input: InputSchema, schema: JsonSchema): Argume
     fitsPlainly,
     check,
     filled: (given) => withFallbacks(given, fallbacks),
-    present: (given) => withFallbacks(withoutNulls(given, optional), fallbacks),
+    present: (given) => wholeNumbers(withFallbacks(withoutNulls(given, optional), fallbacks), schema) as Arguments,
     mended: (given) => mendArguments(given, schema),
   };
 }
@@ -107,4 +108,32 @@ function withoutNulls(given: Arguments, names: readonly string[]): Arguments {
   const nulls = new Set(names.filter((name) => Object.hasOwn(given, name) && given[name] === null));
   if (nulls.size === 0) return given;
   return Object.fromEntries(Object.entries(given).filter(([name]) => !nulls.has(name)));
+}
+
+/** Integers that were written as `2.0` or `1e2` as `2` and `100`, which is what URLs and strict readers take for integers. */
+function wholeNumbers(value: unknown, schema: unknown): unknown {
+  if (typeof value !== 'object' || value === null || !isSchemaObject(schema)) return value;
+  if (isRawNumber(value)) return schema.type === 'integer' ? wholeNumber(value.rawJSON) : value;
+  if (Array.isArray(value)) return value.map((item) => wholeNumbers(item, schema.items));
+  const properties = isSchemaObject(schema.properties) ? schema.properties : {};
+  const definition = (name: string) => (Object.hasOwn(properties, name) ? properties[name] : undefined);
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => [name, wholeNumbers(inner, definition(name))]),
+  );
+}
+
+/** The same number without fraction and exponent; one that is not whole or too large stays as it is. */
+function wholeNumber(text: string): unknown {
+  const [, sign = '', whole = '', fraction = '', exponent = '0'] =
+    /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/.exec(text) ?? [];
+  if (!Number.isFinite(Number(text))) return JSON.rawJSON(text);
+  const digits = whole + fraction;
+  const end = whole.length + Number(exponent);
+  const isWhole = /^0*$/.test(digits.slice(Math.max(0, end)));
+  const integer =
+    digits
+      .slice(0, Math.max(0, end))
+      .padEnd(end, '0')
+      .replace(/^0+(?=\d)/, '') || '0';
+  return isWhole ? numberWithDigits(integer === '0' ? integer : sign + integer) : JSON.rawJSON(text);
 }

@@ -178,7 +178,7 @@ function configOf(
 }
 
 function nameOf(title: string): string {
-  const visible = plainText(title, 200).replaceAll(new RegExp(hiddenCharacters, 'g'), '').trim();
+  const visible = plainText(title, 200).replaceAll(new RegExp(hiddenCharacters, 'gu'), '').trim();
   return shortened(visible, 100) || 'Imported API';
 }
 

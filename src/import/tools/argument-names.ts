@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 
 const most = 64;
-const poisonous = new Set(['__proto__', 'constructor', 'prototype']);
 
 /** Names of the arguments of one tool: each is given once, in the form that every client and the configuration take. */
 export class ArgumentNames {
@@ -32,7 +31,7 @@ function plainName(wireName: string): string {
       /^_+$/.test(edge) && wireName.includes(edge) && /^\w+$/.test(wireName) ? edge : '',
     );
   const started = /^[A-Za-z_]/.test(words) ? words : `_${words}`;
-  const safe = poisonous.has(started) ? `${started}_` : started;
+  const safe = started === '__proto__' ? `${started}_` : started;
   return safe.length <= most ? safe : `${safe.slice(0, most - 5)}_${shortHash(wireName)}`;
 }
 

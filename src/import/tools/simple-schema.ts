@@ -11,8 +11,6 @@ export const portableName = /^[a-zA-Z0-9_.-]{1,64}$/;
 const most = { schemas: 250, alternatives: 8, properties: 60 };
 export const deepestSchema = 4;
 
-const poisonous = new Set(['__proto__', 'constructor', 'prototype']);
-
 /** Makes schemas of one tool. `loosened` collects what the made schemas no longer say. */
 export class SchemaMaker {
   readonly loosened = new Set<string>();
@@ -87,7 +85,7 @@ export class SchemaMaker {
     if (this.#left <= 0) return {};
     const entries = entriesOf(schema.properties);
     const writable = entries.filter(([, property]) => !this.#isReadOnly(property, trail));
-    const kept = writable.filter(([name]) => portableName.test(name) && !poisonous.has(name)).slice(0, most.properties);
+    const kept = writable.filter(([name]) => portableName.test(name) && name !== '__proto__').slice(0, most.properties);
     if (kept.length < writable.length)
       this.loosened.add(
         kept.length === most.properties ? 'more than 60 properties' : 'names of properties that clients refuse',
@@ -158,7 +156,7 @@ function ofKind(schema: JsonSchema, of: JsonFields, values: readonly string[]): 
   const properties = (schema.properties ?? {}) as { [name: string]: JsonSchema };
   const before = Object.hasOwn(properties, name) ? properties[name] : undefined;
   const listed = Array.isArray(before?.enum) ? before.enum.filter((value) => values.includes(value as string)) : values;
-  if (listed.length === 0 || poisonous.has(name)) return schema;
+  if (listed.length === 0 || name === '__proto__') return schema;
   return {
     ...schema,
     properties: { ...properties, [name]: { type: 'string', ...before, enum: [...new Set(listed)] } },

@@ -42,6 +42,13 @@ function isInPath({ name }: Argument, template: UrlTemplate): boolean {
   return template.segments.some((parts) => argumentsIn(parts).includes(name));
 }
 
+/** Whether `in` says where the token of an argument stands. */
+function isInPlace(argument: Argument, template: UrlTemplate): boolean {
+  if (argument.location === 'path') return true;
+  const inQuery = template.query.some(({ parts = [] }) => argumentsIn(parts).includes(argument.name));
+  return argument.location === 'query' && inQuery && !isInPath(argument, template);
+}
+
 function locationProblems(argument: Argument, { tool, destinations, template }: ArgumentContext): Problem[] {
   const { name, location, wire } = argument;
   const to = destinations.get(name);
@@ -49,6 +56,10 @@ function locationProblems(argument: Argument, { tool, destinations, template }: 
   const add = (field: string, message: string) => problems.push({ path: at(argument, field), message });
   if (location === 'path' && template && !isInPath(argument, template)) {
     add('in', `"path" needs the token :${name} in the path of url`);
+  }
+  if (to === 'url' && location !== undefined && template && !isInPlace(argument, template)) {
+    const message = `the url has the token :${name}, where the value goes already; leave "in" out, or declare another argument with wire_name "${wire.wire_name ?? name}" for the ${location}`;
+    add('in', message);
   }
   if (wire.allow_slashes && template && !isInPath(argument, template)) {
     add('allow_slashes', `is for an argument of the path, which needs the token :${name} in the path of url`);

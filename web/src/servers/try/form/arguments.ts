@@ -55,7 +55,7 @@ function typedValue(argument: Argument, typed: string): unknown {
 /** Recorded arguments as texts of the form; those that the form does not have are left out. */
 export function typedOf(args: readonly Argument[], recorded: JsonObject): Typed {
   const entries = args.flatMap(({ name, isTextList }) => {
-    const value = recorded[name];
+    const value = Object.hasOwn(recorded, name) ? recorded[name] : undefined;
     if (value === undefined) return [];
     const isList = isTextList && Array.isArray(value) && value.every((item) => typeof item === 'string');
     return [[name, isList ? (value as string[]) : typeof value === 'string' ? value : JSON.stringify(value)] as const];
@@ -67,7 +67,7 @@ export function typedOf(args: readonly Argument[], recorded: JsonObject): Typed 
 export function valuesOf(args: readonly Argument[], typed: Typed): JsonObject {
   const values: JsonObject = {};
   for (const argument of args) {
-    const entry = typed[argument.name];
+    const entry = Object.hasOwn(typed, argument.name) ? typed[argument.name] : undefined;
     if (entry === undefined || entry === '' || (Array.isArray(entry) && entry.length === 0)) continue;
     values[argument.name] = Array.isArray(entry) ? entry : typedValue(argument, entry);
   }

@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type OneTool, startOneTool } from '../support/one-tool.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+describe('[conf 6] inputs of a configuration at the edge of what is allowed', () => {
+  let one: OneTool;
+  before(async () => {
+    one = await startOneTool();
+  });
+  after(() => one.stop());
+
+  const problems = async (tool: Json, server: Json = {}): Promise<string[]> => {
+    const full = { name: 'run', description: 'Runs the one request.', method: 'GET', url: 'https://api.example.com/a' };
+    const body = `{"name":"Odd","slug":"odd",${JSON.stringify(server).slice(1, -1)}${Object.keys(server).length > 0 ? ',' : ''}"tools":[${JSON.stringify({ ...full, ...tool })}]}`;
+    const { body: found } = await one.toolhost.rest('POST', '/check', { body: JSON.parse(body) });
+    return (found.problems as { path: string; message: string }[]).map(({ path, message }) => `${path}: ${message}`);
+  };
+  const text = { type: 'string' };
+
+  it('takes arguments that are called as what each object of JavaScript has', async () => {
+    const input_schema = { constructor: text, prototype: text, toString: { ...text, optional: true } };
+    const slug = await one.serve({ method: 'POST', url: '/a/:constructor', input_schema });
+    const { url, body } = await one.sent(slug, { constructor: 'c', prototype: 'p' });
+    assert.deepEqual([url, body.toString()], ['/a/c', '{"prototype":"p"}']);
+    assert.match(await one.refused(slug, { prototype: 'p' }), /constructor: is missing/);
+  });
+
+  it('says where __proto__ stands, and sends it where it is the name upstream', async () => {
+    const named = JSON.parse('{"__proto__": {"type": "string"}}') as Json;
+    assert.match((await problems({ input_schema: named })).join(), /^tools\[0\]\.input_schema\.__proto__: is a name/);
+    assert.match((await problems({ headers: named })).join(), /tools\[0\]\.headers\.__proto__: is a name/);
+    const input_schema = { proto: { ...text, wire_name: '__proto__' } };
+    const { body } = await one.sent(await one.serve({ method: 'POST', input_schema }), { proto: 'x' });
+    assert.equal(body.toString(), '{"__proto__":"x"}');
+  });
+
+  it('says one problem of a query_key with a sign of the query in it', async () => {
+    const authentication = { type: 'QueryParam', query_key: 'a=b' };
+    assert.deepEqual(await problems({ url: 'https://api.example.com/a?a=1' }, { authentication }), [
+      'authentication.query_key: found "a=b"; allowed: letters, digits, _ . ~ -',
+    ]);
+    const list = [authentication, { type: 'QueryParam', query_key: 'a', token: '{{KEY}}' }];
+    assert.deepEqual(await problems({}, { authentication: list.with(0, { ...authentication, token: 'x' } as never) }), [
+      'authentication[0].query_key: found "a=b"; allowed: letters, digits, _ . ~ -',
+    ]);
+  });
+
+  it('says which sign a URL may not have, and where', async () => {
+    assert.deepEqual(await problems({ url: 'https://api.example.com/a b' }), [
+      'tools[0].url: has a space behind "https://api.example.com/a"; write %20, or take it out',
+    ]);
+    assert.match((await problems({ url: 'https://api.example.com/a\\b' })).join(), /has a backslash behind .*%5C/);
+    assert.match((await problems({ url: ' https://api.example.com/a' })).join(), /has a space at its beginning/);
+    assert.match((await problems({ url: '/a\tb' }, { base_url: 'https://api.example.com' })).join(), /has white space/);
+    assert.match(
+      (await problems({ url: '/a' }, { base_url: 'https://api.example.com/x y' })).join(),
+      /^base_url: has a space behind/,
+    );
+  });
+
+  it('takes joiners where letters and emoji need them, and no others', async () => {
+    for (const name of ['می\u200cخواهم', 'क्\u200dष', 'Family 👩\u200d👩\u200d👧', '❤\ufe0f\u200d🔥']) {
+      const views = { part: { tools: ['run'], title: name } };
+      assert.deepEqual(await problems({ title: name, tags: [name] }, { name, views }), [], name);
+    }
+    for (const name of ['pay\u200cpal', 'pay\u200dpal', '\u200cمی', 'а\u200dб', 'می\u200c', 'a\u200bb']) {
+      const found = await problems({ tags: [name] }, { name });
+      assert.equal(found.filter((problem) => problem.includes('invisible')).length, 2, JSON.stringify([name, found]));
+    }
+  });
+
+  it('refuses an argument that is a token of the URL and is said to go elsewhere', async () => {
+    const input_schema = (location: string) => ({ id: { ...text, in: location } });
+    for (const location of ['body', 'header', 'query']) {
+      const [problem, ...more] = await problems({
+        method: 'POST',
+        url: 'https://api.example.com/a/:id',
+        input_schema: input_schema(location),
+      });
+      assert.match(problem ?? '', /^tools\[0\]\.input_schema\.id\.in: the url has the token :id/);
+      assert.deepEqual(more, []);
+    }
+    assert.deepEqual(
+      await problems({ url: 'https://api.example.com/a?x=:id', input_schema: input_schema('query') }),
+      [],
+    );
+  });
+
+  it('writes a list in a pair of the URL by array_format', async () => {
+    const input_schema = { ids: { type: 'array', optional: true } };
+    const url = async (pair: string, array_format: string, ids: unknown = ['a,b', 2]) =>
+      (await one.sent(await one.serve({ url: `/a?${pair}`, input_schema, array_format }), { ids })).url;
+    assert.equal(await url('x=1&ids=:ids', 'repeat'), '/a?x=1&ids=a%2Cb&ids=2');
+    assert.equal(await url('ids=:ids', 'brackets'), '/a?ids%5B%5D=a%2Cb&ids%5B%5D=2');
+    assert.equal(await url('ids[]=:ids', 'brackets', ['a']), '/a?ids%5B%5D=a');
+    assert.equal(await url('ids=:ids', 'comma'), '/a?ids=a%2Cb,2');
+    assert.equal(await url('ids=in.(:ids)', 'repeat'), '/a?ids=in.(a%2Cb,2)');
+  });
+
+  it('sends integers as digits, however they were written', async () => {
+    const integer = { type: 'integer' };
+    const input_schema = { n: integer, list: { type: 'array', items: integer }, price: { type: 'number' } };
+    const slug = await one.serve({ url: '/a/:n', input_schema });
+    one.upstream.take();
+    await one.callText(slug, '{"n":2.0,"list":[1e2,12345678901234567890.0,-0.0,120e-1],"price":1.10}');
+    assert.deepEqual(
+      one.upstream.take().map(({ url }) => url),
+      ['/a/2?list=100&list=12345678901234567890&list=0&list=12&price=1.10'],
+    );
+  });
+});
