@@ -287,6 +287,7 @@ const configurations = of('docs/configuration.md', {
   'conf 6': 'What a configuration cannot do is a problem or a warning that says what to do.',
   'conf 7': 'One tool can be changed without the others, and a server may have a thousand.',
   'conf 9': 'Numbers of a configuration keep their digits on every way to the upstream and back.',
+  'conf 10': 'Headers of the client go to the upstream where the server names them, and never a credential.',
 });
 
 /** Servers made of what people have: API descriptions, collections and commands. */

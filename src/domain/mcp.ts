@@ -2,7 +2,7 @@ import type { Access } from './config/access.ts';
 import type { BodyLimits } from './json/body-limits.ts';
 import { wellFormedJsonText } from './json/well-formed-json.ts';
 import type { Arguments } from './request/sent-argument.ts';
-import type { Lookup, Party, Visit } from './visit.ts';
+import type { Lookup, Party, RequestHeaders, Visit } from './visit.ts';
 import type { MaybePromise } from './work/maybe-promise.ts';
 
 /** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */
@@ -65,6 +65,8 @@ export type ToolCall = {
   /** W3C trace context of the request, valid or undefined. */
   traceparent: string | undefined;
   tracestate: string | undefined;
+  /** Headers of the request, of which a configuration may name some to pass on. */
+  headers: RequestHeaders;
   requestId: string;
   /** Size of the request body in bytes. */
   bytesIn: number;

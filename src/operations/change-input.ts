@@ -14,6 +14,7 @@ export const changeInput = z.strictObject({
   oauth: changeable.oauth.nullable(),
   base_url: changeable.base_url.nullable(),
   headers: changeable.headers.nullable(),
+  forward_headers: changeable.forward_headers.nullable(),
   variables: changeable.variables.nullable(),
   tool_mode: changeable.tool_mode.nullable(),
   max_answer_tokens: changeable.max_answer_tokens.nullable(),

@@ -14,6 +14,7 @@ const aCall: ToolCall = {
   requestId: 'request',
   bytesIn: 0,
   revision: undefined,
+  headers: {},
   ownOrigin: undefined,
   onGone: () => undefined,
   admission: { isOld: () => false, again: () => assert.fail('decided again') },

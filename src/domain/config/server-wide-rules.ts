@@ -1,7 +1,11 @@
+import type { Problem } from '../../errors.ts';
+import { forwardedNameProblem } from '../http/headers.ts';
+import { foldedHeader } from '../http/parameter-names.ts';
 import { crowdedProblem, secretNamePattern } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { bracesInUrl } from '../mistakes/literal-text.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
+import { credentialHeaders } from './authentication.ts';
 import { filledHeaderProblems, filledLength, lengthProblem } from './filling/filled-lengths.ts';
 import type { UrlRule } from './server-rules.ts';
 import { fillVariables, type ServerWide, serverWideShape } from './server-wide.ts';
@@ -27,15 +31,41 @@ export function checkServerWide(
     crowded === undefined ? filledHeaderProblems(given, variables) : [{ path: 'headers', message: crowded }];
   for (const problem of tooMuch) problems.add(() => problem);
   const headers = tooMuch.length === 0 ? given : undefined;
-  const wide: ServerWide = { ...(variables && { variables }), ...(headers && { headers }) };
+  const forward_headers = serverWideShape.forward_headers.safeParse(raw.forward_headers).data;
+  const wide: ServerWide = {
+    ...(variables && { variables }),
+    ...(headers && { headers }),
+    ...(forward_headers && { forward_headers }),
+  };
   const inHeaders = problems.within((path) => `headers.${path}`);
   if (headers) checkHeaders(headers, { ...surroundings, wide }, inHeaders);
+  for (const problem of forwardProblems(raw, surroundings.authentication, headers)) problems.add(() => problem);
   const base = serverWideShape.base_url.safeParse(raw.base_url).data;
   if (base === undefined) return raw.base_url === undefined ? wide : { ...wide, base_url: placeholderBase };
   const tooLong = lengthProblem(filledLength(base, variables), maxUrlLength);
   const faults = tooLong === undefined ? baseUrlProblems(base, variables, surroundings) : [tooLong];
   for (const message of faults) problems.add(() => ({ path: 'base_url', message }));
   return { ...wide, base_url: faults.length > 0 ? placeholderBase : base };
+}
+
+/** A header that is passed on may be no credential, and none that the configuration sets itself. */
+function forwardProblems(
+  raw: Raw,
+  authentication: ToolSurroundings['authentication'],
+  shared: ServerWide['headers'] = {},
+): Problem[] {
+  const names = serverWideShape.forward_headers.safeParse(raw.forward_headers).data ?? [];
+  const taken = credentialHeaders(authentication).union(new Set(Object.keys(shared).map(foldedHeader)));
+  return names.flatMap((name, index) => {
+    const folded = foldedHeader(name);
+    const message =
+      forwardedNameProblem(name) ??
+      (taken.has(folded)
+        ? 'authentication, headers or an earlier entry has this header already; leave it out'
+        : undefined);
+    taken.add(folded);
+    return message === undefined ? [] : [{ path: `forward_headers[${index}]`, message }];
+  });
 }
 
 /** Stands for a base_url with problems while the tools below it are checked. */

@@ -47,6 +47,14 @@ export const serverWideShape = {
     .optional()
     .describe('Address below which tools are called whose url begins with a slash.'),
   headers: staticHeaders.optional().describe('Static headers for every tool; a header of the tool itself wins.'),
+  forward_headers: z
+    .array(z.string().min(1).max(100))
+    .min(1)
+    .max(20)
+    .optional()
+    .describe(
+      'Headers of the request of the MCP client that every tool passes on to the upstream, such as X-Request-Id, X-Tenant or Accept-Language.',
+    ),
   variables: z
     .record(z.string(), variableSchema)
     .refine((all) => Object.keys(all).length <= maxVariables, `allowed: at most ${maxVariables} variables`)

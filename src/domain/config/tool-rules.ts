@@ -19,6 +19,7 @@ import { argumentProblems } from './sending/argument-rules.ts';
 import { bodyProblems, contentTypeProblem, deepestTemplate, emptyFormProblem } from './sending/body-rules.ts';
 import { parseBodyTemplate } from './sending/body-template.ts';
 import { type BodyFields, destinationsOf } from './sending/destinations.ts';
+import { wireNameOf } from './sending/names-beside.ts';
 import type { UrlRule } from './server-rules.ts';
 import {
   absoluteUrl,
@@ -58,6 +59,7 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   addAll(tooMuch);
   // The other rules fill the placeholders.
   if (tooMuch.length > 0) return;
+  const forwarded = new Set(wide.forward_headers?.map(foldedHeader));
   const before = problems.count;
   if (schema.success) checkInputSchema(schema.data, below('input_schema'));
   const hasSoundSchema = problems.count === before;
@@ -69,6 +71,7 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   addAll(urlProblems.map((message) => ({ path: 'url', message })));
 
   if (headers.success) checkHeaders(headers.data, surroundings, below('headers'));
+  addAll(twiceProblems(headers.data ?? {}, declared, forwarded));
   const sent = headersOfTool(
     { method: raw.method as Tool['method'], headers: headers.data ?? {} },
     shared,
@@ -86,6 +89,21 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   addAll(unfilled.map(({ path, message }) => ({ path: `headers.${path}`, message })));
   const inPath = new Set(template?.segments.flatMap(argumentsIn));
   addAll(optionalInPath(declared.map(withNeed(raw.input_schema)), inPath));
+}
+
+/** A header that a tool sets itself would be sent twice if it came from the client, too. */
+function twiceProblems(
+  headers: Record<string, string>,
+  declared: readonly Argument[],
+  forwarded: ReadonlySet<string>,
+): Problem[] {
+  const inHeaders = declared.filter(({ location }) => location === 'header');
+  const set = [
+    ...Object.keys(headers).map((name) => ({ path: `headers.${name}`, name })),
+    ...inHeaders.map((argument) => ({ path: `input_schema.${argument.name}`, name: wireNameOf(argument) })),
+  ];
+  const message = 'forward_headers passes this header on from the client; drop one of the two';
+  return set.filter(({ name }) => forwarded.has(foldedHeader(name))).map(({ path }) => ({ path, message }));
 }
 
 /** Fields with too many placeholders, and those that are too long when they are filled. */

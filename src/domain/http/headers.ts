@@ -69,3 +69,13 @@ export function headerNameProblem(name: string): string | undefined {
   }
   return undefined;
 }
+
+/** Headers of a client that hold its credentials, name its address, or let it choose another request than the tool makes. */
+const ofClient =
+  /authori[sz]|authenticat|(?:^|-)auth(?:-|$)|(?:api|access)-?key|token|secret|passw|credential|cookie|signature|jwt|(?:^|-)ip$|^content-|^accept$|^user-agent$|^range$|^if-|method|original-url|rewrite-url/;
+
+/** Why a header of the client cannot be passed on, or undefined when it can. */
+export function forwardedNameProblem(name: string): string | undefined {
+  if (!ofClient.test(foldedHeader(name))) return headerNameProblem(name);
+  return 'this header is never passed on: it holds a credential or an address, or decides about the request itself; leave it out';
+}

@@ -1,11 +1,14 @@
 import { createHash } from 'node:crypto';
 import type { RequestSpan } from '../../domain/call-observation.ts';
+import { headerValue } from '../../domain/credentials/credential.ts';
+import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
+import { isHeaderValue } from '../../domain/http/headers.ts';
 import { quotedName } from '../../domain/http/percent-encoding.ts';
 import { buildRequest } from '../../domain/request/build-request.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { type FormPart, formParts, type UpstreamRequest } from '../../domain/request/upstream-request.ts';
-import { OutboundError } from '../../errors.ts';
+import { OutboundError, plainFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { admitAgain } from '../admission.ts';
@@ -43,11 +46,30 @@ export function requestOf(call: Call, args: Arguments, renewed?: string): CallRe
     return value;
   };
   const tokens = tokensOf(call, { token, secret, sent });
-  const request = buildRequest(tool.request, args, { tokens, secret });
+  const built = buildRequest(tool.request, args, { tokens, secret });
+  const forwarded = call.server.config.forward_headers;
+  const request = forwarded ? { ...built, headers: [...built.headers, ...headersOfClient(call, forwarded)] } : built;
   // The digest of the token exists already, and suffices if nothing else is sent.
   const known = sent.length === 1 && sent[0] === token && renewed === undefined ? call.caller.tokenDigest : undefined;
   call.request = { request, credentialHash: known ?? tool.credentialHash(sent) };
   return call.request;
+}
+
+/** Most characters of a header that is passed on. */
+const mostForwarded = 4096;
+
+/**
+ * The headers of the client's request that the configuration passes on, names and values in turn.
+ * @throws ToolFailure invalid_arguments for a value that must not go on
+ */
+function headersOfClient({ asked }: Call, names: readonly string[]): string[] {
+  return names.flatMap((name) => {
+    const value = headerValue(asked.headers, name.toLowerCase());
+    if (value === undefined) return [];
+    if (value.length <= mostForwarded && isHeaderValue(value) && !holdsOurCredential(value)) return [name, value];
+    const message = `the header ${name} of the request cannot be passed on; allowed: one line of latin-1 text of at most ${mostForwarded} characters, without a key or a token of this service`;
+    throw plainFailure('invalid_arguments', message);
+  });
 }
 
 export type SendParts = { http: HttpClient; clientTokens: ClientTokens };

@@ -78,6 +78,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
           era: 'legacy',
           traceparent: undefined,
           tracestate: undefined,
+          headers: {},
           requestId: call.requestId,
           bytesIn: 0,
           revision: newestLegacyRevision,

@@ -267,7 +267,20 @@ function toolCall(
   const { traceparent, tracestate } = traceContext(headers, params._meta);
   const { name, args } = called;
   const revision = headerValue(headers, 'mcp-protocol-version');
-  return { name, args, era, traceparent, tracestate, requestId, bytesIn, revision, ownOrigin, onGone, admission };
+  return {
+    name,
+    args,
+    era,
+    traceparent,
+    tracestate,
+    headers,
+    requestId,
+    bytesIn,
+    revision,
+    ownOrigin,
+    onGone,
+    admission,
+  };
 }
 
 function unknownTool(server: McpServer, name: string): string {

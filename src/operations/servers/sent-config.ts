@@ -74,6 +74,7 @@ const removable = [
   'oauth',
   'base_url',
   'headers',
+  'forward_headers',
   'variables',
   'tool_mode',
   'max_answer_tokens',

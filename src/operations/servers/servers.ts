@@ -140,7 +140,7 @@ const updateMcpServer = operation({
   name: 'updateMcpServer',
   summary: 'Change fields of a hosted server',
   description:
-    'Fields that are sent replace the stored ones, fields that are absent stay, null removes description, authentication, oauth, base_url, headers, variables, tool_mode, max_answer_tokens or views. A secret shown as ******** stays when it is sent back so.',
+    'Fields that are sent replace the stored ones, fields that are absent stay, null removes description, authentication, oauth, base_url, headers, forward_headers, variables, tool_mode, max_answer_tokens or views. A secret shown as ******** stays when it is sent back so.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

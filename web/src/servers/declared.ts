@@ -10,6 +10,7 @@ export const names: Record<string, readonly string[]> = {
     "oauth",
     "base_url",
     "headers",
+    "forward_headers",
     "variables",
     "tool_mode",
     "max_answer_tokens",

@@ -2,7 +2,7 @@ import { Group, TextInput } from '@mantine/core';
 import { Folded } from '../../../ui/folded.tsx';
 import { Section } from '../../../ui/section.tsx';
 import { isObject, textOf } from '../../config.ts';
-import { TextField } from '../config-fields.tsx';
+import { ListField, TextField } from '../config-fields.tsx';
 import { errorText } from '../field-messages.tsx';
 import { useBlock, useEditor, useField } from '../model/editor-context.ts';
 import { useNamedRows } from '../model/use-named-rows.ts';
@@ -12,7 +12,9 @@ import { HeadersEditor } from './headers-editor.tsx';
 /** What is written once for all tools; folded while there is none of it. */
 export function ServerWideSection() {
   const { config } = useEditor();
-  const isUsed = [config.base_url, config.headers, config.variables].some((value) => value !== undefined);
+  const isUsed = [config.base_url, config.headers, config.forward_headers, config.variables].some(
+    (value) => value !== undefined,
+  );
   return (
     <Section title="For all tools" text="An address, headers and values that every tool shares.">
       <Folded label="Base address, headers and variables" isOpenAtFirst={isUsed}>
@@ -24,6 +26,12 @@ export function ServerWideSection() {
           isMono
         />
         <HeadersEditor path={['headers']} noun="shared header" text="Sent by every tool, unless it has its own." />
+        <ListField
+          path={['forward_headers']}
+          label="Headers passed on from the client"
+          placeholder="X-Request-Id"
+          text="Every tool sends them on as the MCP client sent them."
+        />
         <VariablesEditor />
       </Folded>
     </Section>
