@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { serverConfigSchema } from '../domain/config/server-config.ts';
+import { plainNumbers } from '../domain/json/json.ts';
 import { AppError } from '../errors.ts';
 import { slugInput, versionInput } from './shapes.ts';
 
@@ -26,7 +27,7 @@ type Raw = { [field: string]: unknown };
 
 /** @throws AppError invalid */
 export function versionOf(raw: Raw): number | undefined {
-  const parsed = versionInput.safeParse(raw.expected_version);
+  const parsed = versionInput.safeParse(plainNumbers(raw.expected_version));
   if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a whole number from 1');
   return parsed.data;
 }

@@ -2,7 +2,7 @@ import type { Kysely, Transaction } from 'kysely';
 import { covers } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
 import { type BodyLimits, bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
-import { holdsNul, isLargerThan, isRawNumber, plainNumbers } from '../domain/json/json.ts';
+import { holdsNul, isLargerThan, plainNumbers } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
 import { LongText } from '../domain/json/long-text.ts';
 import type { Admission } from '../domain/mcp.ts';
@@ -105,7 +105,7 @@ async function inputOf(op: Operation, raw: unknown): Promise<Input> {
   // A long input is searched by the thread that parses it.
   if (holdsNul(raw)) throw errorOfFault(nulFault);
   if (isLarge) await nextTurn();
-  const input = op.validatesInput ? withPlainVersion(raw) : parseInput(op, raw);
+  const input = op.validatesInput ? ((raw ?? {}) as Input) : parseInput(op, raw);
   if (isLarge) await nextTurn();
   return input;
 }
@@ -174,13 +174,6 @@ async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db'])
 const large = { values: 5000, characters: 200_000 };
 
 type Input = Record<string, unknown>;
-
-/** The fields of a configuration keep their digits until it is checked; `expected_version` is the one number beside them. */
-function withPlainVersion(raw: unknown): Input {
-  const given = (raw ?? {}) as Input;
-  if (!isRawNumber(given.expected_version)) return given;
-  return { ...given, expected_version: plainNumbers(given.expected_version) };
-}
 
 /** Converts exact numbers to plain ones, but for the arguments of a tool and for whole configurations. */
 function parseInput(op: Operation, raw: unknown): Input {

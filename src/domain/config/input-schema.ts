@@ -73,17 +73,14 @@ export function isJsonSchemaForm(schema: InputSchema): boolean {
 }
 
 /** Adds everything wrong with an `input_schema`; paths are relative to it. */
-export function checkInputSchema(schema: InputSchema, problems: ProblemList): void {
-  const tooDeep = depthProblem(schema);
+export function checkInputSchema(exact: InputSchema, problems: ProblemList): void {
+  const tooDeep = depthProblem(exact);
   if (tooDeep) {
     problems.add(() => tooDeep);
     return;
   }
-  checkShallow(plainNumbers(schema) as InputSchema, problems);
-}
-
-/** The rules see ordinary numbers; the digits that are stored and sent stay. */
-function checkShallow(schema: InputSchema, problems: ProblemList): void {
+  // The rules see ordinary numbers; the digits that are stored and sent stay.
+  const schema = plainNumbers(exact) as InputSchema;
   const names = argumentNames(schema);
   if (names.length > maxArguments) {
     const message = `found ${names.length} arguments; allowed: at most ${maxArguments}`;

@@ -39,7 +39,10 @@ export function checkServerWide(
   };
   const inHeaders = problems.within((path) => `headers.${path}`);
   if (headers) checkHeaders(headers, { ...surroundings, wide }, inHeaders);
-  for (const problem of forwardProblems(raw, surroundings.authentication, headers)) problems.add(() => problem);
+  if (forward_headers) {
+    const found = forwardProblems(forward_headers, surroundings.authentication, headers);
+    for (const problem of found) problems.add(() => problem);
+  }
   const base = serverWideShape.base_url.safeParse(raw.base_url).data;
   if (base === undefined) return raw.base_url === undefined ? wide : { ...wide, base_url: placeholderBase };
   const tooLong = lengthProblem(filledLength(base, variables), maxUrlLength);
@@ -50,11 +53,10 @@ export function checkServerWide(
 
 /** A header that is passed on may be no credential, and none that the configuration sets itself. */
 function forwardProblems(
-  raw: Raw,
+  names: readonly string[],
   authentication: ToolSurroundings['authentication'],
   shared: ServerWide['headers'] = {},
 ): Problem[] {
-  const names = serverWideShape.forward_headers.safeParse(raw.forward_headers).data ?? [];
   const taken = credentialHeaders(authentication).union(new Set(Object.keys(shared).map(foldedHeader)));
   return names.flatMap((name, index) => {
     const folded = foldedHeader(name);

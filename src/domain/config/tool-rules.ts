@@ -59,7 +59,6 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   addAll(tooMuch);
   // The other rules fill the placeholders.
   if (tooMuch.length > 0) return;
-  const forwarded = new Set(wide.forward_headers?.map(foldedHeader));
   const before = problems.count;
   if (schema.success) checkInputSchema(schema.data, below('input_schema'));
   const hasSoundSchema = problems.count === before;
@@ -71,7 +70,7 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   addAll(urlProblems.map((message) => ({ path: 'url', message })));
 
   if (headers.success) checkHeaders(headers.data, surroundings, below('headers'));
-  addAll(twiceProblems(headers.data ?? {}, declared, forwarded));
+  if (wide.forward_headers) addAll(twiceProblems(headers.data ?? {}, declared, wide.forward_headers));
   const sent = headersOfTool(
     { method: raw.method as Tool['method'], headers: headers.data ?? {} },
     shared,
@@ -95,8 +94,9 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
 function twiceProblems(
   headers: Record<string, string>,
   declared: readonly Argument[],
-  forwarded: ReadonlySet<string>,
+  names: readonly string[],
 ): Problem[] {
+  const forwarded = new Set(names.map(foldedHeader));
   const inHeaders = declared.filter(({ location }) => location === 'header');
   const set = [
     ...Object.keys(headers).map((name) => ({ path: `headers.${name}`, name })),
