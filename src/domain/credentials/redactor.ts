@@ -1,11 +1,12 @@
 import { isUtf8 } from 'node:buffer';
-import { folded, type Layer } from './layer.ts';
-import { escapeLayers, mostDecoded, plainLayers } from './plain-layers.ts';
-import type { DecodingWork } from './text-runs.ts';
 
-/** Removes credentials from texts. */
+/**
+ * Removes credentials from texts that come back from an upstream. A credential is found in any case: as it stands, in
+ * percent, JSON and HTML escapes (also within each other, three deep), in hex, and in Base64 of either alphabet, whatever
+ * is around it there. SECURITY.md says what is not found. The work is a fixed multiple of the text for each credential.
+ */
 export type Redactor = {
-  /** The text with `[redacted]` in place of each credential, in whatever case, escapes and usual encoding it is there. */
+  /** The text with `[redacted]` in place of each credential. */
   text(text: string): string;
   /** Length of the longest form of a credential, 1 at least. */
   readonly longest: number;
@@ -15,26 +16,23 @@ export type Redactor = {
 
 const mark = '[redacted]';
 /**
- * Limits of the work on the texts of one redactor: their characters times the credentials, and so many more for each
- * credential and at least for each text. Of one text: the characters of all credentials, and those that are compared in
- * vain. A text beyond them is left out.
+ * Limit of the work on all texts of one turn, about 15 ms: their characters times the forms, as much as `reading` forms
+ * for taking the escapes away, and `making` for each character of a credential. A text beyond it is left out.
  */
-const most = { work: 1_000_000, perCredential: 2000, perText: 100, characters: 40_000, inVain: 2_000_000 };
+const most = { work: 8_000_000, reading: 60, making: 500 };
 /** A shorter credential would match ordinary text. */
 const shortest = 4;
 /** A part of a Base64 text is looked for only if it has this many characters. */
 const shortestPart = 8;
-/** Longest text that is searched for at once, in characters. */
-const longestPiece = 200;
+/** A form is found by its first characters, and removed as far as it goes on: that many bound the search. */
+const longestPiece = 64;
+const escapeDepth = 3;
 /** What a character takes at most: six as `\u0041`, and six times as many where that is escaped again. */
-const longestEscape = 6;
-/** The same for a credential of this length: one that is long is not expected in every spelling at a cut. */
-const mostPerCharacter = (length: number) => (length <= 100 ? 36 : length <= 4000 ? longestEscape : 3);
+const mostPerCharacter = (length: number) => (length <= 100 ? 36 : length <= 4000 ? 6 : 3);
 
 /**
- * A redactor is prepared once for the texts that are read in one turn of the event loop: together they have the limits of
- * one text. On a thread, which has a limit of time, each text has them for itself. The forms of the credentials are made
- * when the first text comes.
+ * A redactor is prepared once for the texts that are read in one turn of the event loop: together they have the limit of
+ * one text. On a thread, which has a limit of time, each text has it for itself.
  */
 export function redactor(
   credentials: readonly string[],
@@ -43,170 +41,178 @@ export function redactor(
   return new PreparedRedactor(credentials, place === 'in one turn');
 }
 
+/** Removes the credentials of a call from a text. */
+export function redact(text: string, sensitive: readonly string[]): string {
+  return redactor(sensitive).text(text);
+}
+
 /** A class, because each answer makes one, and most use none of it. */
 class PreparedRedactor implements Redactor {
   readonly #credentials: readonly string[];
+  readonly #isShared: boolean;
+  readonly #forms = new Map<string, readonly string[]>();
+  #workLeft = most.work;
   isSpent = false;
-  #workLeft: number;
-  readonly #decoding: DecodingWork;
-  /** A request may send a credential many times, which is no more work. */
-  #distinct: readonly string[] | undefined;
-  #forms: Map<string, string[]> | undefined;
 
   constructor(credentials: readonly string[], isShared: boolean) {
     this.#credentials = credentials;
-    this.#workLeft = isShared ? most.work : Number.POSITIVE_INFINITY;
-    this.#decoding = { left: isShared ? mostDecoded : Number.POSITIVE_INFINITY };
+    this.#isShared = isShared;
   }
 
   get longest(): number {
-    return Math.max(1, ...this.#sensitive().filter(isLong).map(longestForm));
+    const lengths = this.#credentials.filter(isLong).map((value) => Buffer.byteLength(value));
+    return Math.max(1, ...lengths.map((length) => length * mostPerCharacter(length)));
   }
 
   text(text: string): string {
-    const possible = this.#sensitive().filter((value) => isLong(value) && value.length <= text.length * longestEscape);
-    if (possible.length === 0) return text;
-    if (!this.#takeWork(possible, text)) {
-      this.isSpent = true;
-      return mark;
-    }
-    if (possible.reduce((sum, { length }) => sum + length, 0) > most.characters) return mark;
-    const wanted = possible.flatMap((value) => this.#formsOf(value));
-    const work: Work = { left: most.inVain };
-    const least = Math.max(
-      shortestPart,
-      wanted.reduce((length, form) => Math.min(length, form.length), text.length),
+    const possible = new Set(
+      this.#credentials.filter((value) => isLong(value) && value.length <= text.length * mostPerCharacter(1)),
     );
-    const layers = plainLayers(text, least, this.#decoding);
-    if (this.#decoding.isShort) {
-      this.isSpent = true;
-      return mark;
+    if (possible.size === 0) return text;
+    const bytes = Buffer.from(text);
+    const forms: string[] = [];
+    let left = this.#isShared ? this.#workLeft : most.work;
+    for (const value of possible) {
+      if (!this.#forms.has(value)) left -= most.making * value.length;
+      if (left < 0) break;
+      const made = this.#forms.get(value) ?? formsOf(value);
+      this.#forms.set(value, made);
+      forms.push(...made);
     }
-    const found = layers.flatMap((layer) =>
-      wanted.flatMap((form) => [...findAll(layer, form, work), ...findLostEnd(layer, form, work)]),
-    );
-    if (work.left < 0) return mark;
-    return found.length === 0 ? text : without(Buffer.from(text), found);
+    left -= (forms.length + most.reading) * (bytes.length + longestPiece);
+    this.#workLeft = left;
+    this.isSpent = left < 0;
+    if (this.isSpent) return mark;
+    const found = layersOf(bytes.toString('latin1')).flatMap((layer) => forms.flatMap((form) => findAll(layer, form)));
+    return found.length === 0 ? text : without(bytes, found);
   }
-
-  #sensitive(): readonly string[] {
-    this.#distinct ??= [...new Set(this.#credentials)];
-    return this.#distinct;
-  }
-
-  /** False where it would be more than is left, or than one text may take. */
-  #takeWork(possible: readonly string[], { length }: string): boolean {
-    const fresh = possible.filter((value) => !this.#forms?.has(value)).length;
-    const work = possible.length * (length + most.perText) + fresh * most.perCredential;
-    if (work > Math.min(this.#workLeft, most.work) || this.#decoding.left <= 0) return false;
-    this.#workLeft -= work;
-    return true;
-  }
-
-  #formsOf(value: string): readonly string[] {
-    this.#forms ??= new Map();
-    const made = this.#forms.get(value) ?? formsOf(value);
-    this.#forms.set(value, made);
-    return made;
-  }
-}
-
-function longestForm(value: string): number {
-  const length = Buffer.byteLength(value);
-  return length * mostPerCharacter(length);
 }
 
 function isLong(value: string): boolean {
   return value.length >= shortest;
 }
 
-/** Removes the credentials of a call from a text. */
-export function redact(text: string, sensitive: readonly string[]): string {
-  return redactor(sensitive).text(text);
+/** A text without the escapes of some depth, and where each of its characters stood in the bytes of the text. */
+type Layer = { text: string; starts?: Uint32Array; ends?: Uint32Array };
+
+/** The text as it is and after each decoding, folded. A character is a byte of UTF-8. */
+function layersOf(text: string): Layer[] {
+  const layers: Layer[] = [{ text: folded(text) }];
+  let layer: Layer = { text };
+  for (let depth = 0; depth < escapeDepth; depth++) {
+    const next = decoded(layer);
+    if (!next) break;
+    layers.push({ ...next, text: folded(next.text) });
+    layer = next;
+  }
+  return layers;
 }
 
-/** Forms in which an upstream may echo a credential, besides escapes, as layers are folded. */
+const escapes =
+  /%([0-9a-f]{2})|(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2}|\\u[0-9a-f]{4})|\\(["\\/bfnrt])|&#(?:x([0-9a-f]{1,6})|(\d{1,7}));|&(amp|lt|gt|quot|apos);/gi;
+const controls: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
+const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
+
+/** Undefined where nothing is escaped. */
+function decoded({ text, starts, ends }: Layer): Layer | undefined {
+  const parts: string[] = [];
+  const next = { starts: new Uint32Array(text.length), ends: new Uint32Array(text.length) };
+  let length = 0;
+  let done = 0;
+  const add = (part: string, from: number, step: number, end?: number) => {
+    parts.push(part);
+    for (let index = 0; index < part.length; index++, length++) {
+      const at = from + index * step;
+      next.starts[length] = starts ? (starts[at] as number) : at;
+      const last = end === undefined ? at : end - 1;
+      next.ends[length] = ends ? (ends[last] as number) : last + 1;
+    }
+  };
+  for (const match of text.matchAll(escapes)) {
+    const { index, 0: all } = match;
+    add(text.slice(done, index), done, 1);
+    done = index + all.length;
+    add(meant(match), index, 0, done);
+  }
+  if (done === 0) return undefined;
+  add(text.slice(done), done, 1);
+  return { text: parts.join(''), starts: next.starts.subarray(0, length), ends: next.ends.subarray(0, length) };
+}
+
+/** What an escape stands for, as bytes of UTF-8. */
+function meant([all, percent, units, control, hex, decimal, name]: RegExpMatchArray): string {
+  if (percent !== undefined) return String.fromCharCode(Number.parseInt(percent, 16));
+  if (control !== undefined) return controls[control.toLowerCase()] ?? control;
+  if (name !== undefined) return entities[name.toLowerCase()] ?? '';
+  if (units !== undefined) return utf8(JSON.parse(`"${units.toLowerCase()}"`) as string);
+  const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+  return code > 0x10ffff ? all : utf8(String.fromCodePoint(code));
+}
+
+/** Each byte of a text in UTF-8 as one character. */
+function utf8(text: string): string {
+  return Buffer.from(text).toString('latin1');
+}
+
+const alphabet: Readonly<Record<string, string>> = { '-': '+', _: '/' };
+
+/** In one case, and in one alphabet of Base64. */
+function folded(text: string): string {
+  return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase()).replace(/[-_]/g, (mark) => alphabet[mark] ?? mark);
+}
+
+/** How programs write a text within another one. */
+const writings: readonly ((text: string) => string)[] = [
+  (text) => text,
+  (text) => encodeURIComponent(text.toWellFormed()),
+  (text) => JSON.stringify(text).slice(1, -1),
+  (text) => text.replace(/[&<>"]/g, (sign) => `&${Object.keys(entities).find((name) => entities[name] === sign)};`),
+];
+
+function written(text: string): string[] {
+  return /^[\w.~-]+$/.test(text) ? [text] : writings.map((write) => write(text));
+}
+
+/**
+ * The forms of a credential to look for, folded. One that has what looks like an escape loses it where the text around it
+ * is decoded, so each form is decoded as the text is; and its end may be read together with what follows it, so it is
+ * looked for as it is written, too.
+ */
 function formsOf(value: string): string[] {
-  const bytes = Buffer.from(value);
-  const forms = [value, ...pairIn(value), bytes.toString('hex'), bytes.toString('base64')];
-  const parts = [0, 1, 2].flatMap((shift) => partOf(bytes, shift));
-  // A credential may itself have what looks like an escape, and then loses it in the same layer as the text around it.
-  // In JSON, whose escapes stand around those, it loses them in another order.
-  const written = forms.flatMap((form) => (/["\\]/.test(form) ? [form, JSON.stringify(form).slice(1, -1)] : [form]));
-  const plain = new Set(written.flatMap((form) => escapeLayers(form).map(({ text }) => text)));
-  return [...plain, ...parts.map(folded)].filter(isLong);
+  const texts = [value, ...pairIn(value)];
+  const within = texts.flatMap(written);
+  const twice = new Set(within.flatMap(written).map(utf8));
+  const layers = [...twice].flatMap((text) => layersOf(text).map((layer) => layer.text));
+  const encoded = [...new Set(within)].map((text) => Buffer.from(text));
+  const parts = encoded.flatMap((bytes) => [bytes.toString('hex'), ...[0, 1, 2].map((shift) => partOf(bytes, shift))]);
+  return [...new Set([...layers, ...parts.filter(({ length }) => length >= shortestPart).map(folded)])].filter(isLong);
 }
 
-/** The token of type Basic is the base64 of `user:password`, of which an upstream would echo the pair or the password. */
+/** The token of type Basic is the Base64 of `user:password`, of which an upstream would echo the pair or the password. */
 function pairIn(value: string): string[] {
   const bytes = Buffer.from(value, 'base64');
-  const texts = isUtf8(bytes) ? [bytes.toString('utf8')] : [bytes.toString('latin1')];
-  return texts.filter(isPair).flatMap((pair) => [pair, pair.slice(pair.indexOf(':', 1) + 1)]);
-}
-
-/** Whether a text is `user:password`: printable, with a colon between its first and its last character. */
-function isPair(text: string): boolean {
-  const colon = text.indexOf(':', 1);
-  return colon > 0 && colon < text.length - 1 && !/\p{C}/u.test(text);
+  const pair = bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1');
+  const colon = pair.indexOf(':', 1);
+  return colon > 0 && colon < pair.length - 1 && !/\p{C}/u.test(pair) ? [pair, pair.slice(colon + 1)] : [];
 }
 
 /** What Base64 makes of a value behind `shift` bytes more than a multiple of three, whatever is around it. */
-function partOf(value: Buffer, shift: number): string[] {
+function partOf(value: Buffer, shift: number): string {
   const whole = Buffer.concat([Buffer.alloc(shift), value]);
-  const end = Math.floor((whole.length * 4) / 3);
-  const part = whole.toString('base64').slice(Math.ceil((shift * 4) / 3), end);
-  return part.length < shortestPart ? [] : [part];
+  return whole.toString('base64').slice(Math.ceil((shift * 4) / 3), Math.floor((whole.length * 4) / 3));
 }
 
 type Range = [from: number, end: number];
 
-/** Characters that may still be compared in vain, for one text. */
-type Work = { left: number };
-
-/** Where a text has a form. Ends early, with no work left, where its pieces are everywhere and the form is not. */
-function* occurrences(text: string, form: string, work: Work): Generator<number> {
-  // The search for a longer one may take the length of the text times that of the form.
-  const piece = form.slice(0, longestPiece);
-  let at = text.indexOf(piece);
-  while (at >= 0 && work.left >= 0) {
-    const isWhole = piece === form || text.startsWith(form, at);
-    if (isWhole) yield at;
-    else work.left -= form.length;
-    at = text.indexOf(piece, isWhole ? at + form.length : at + 1);
-  }
-}
-
-function findAll({ text, spans }: Layer, form: string, work: Work): Range[] {
-  return Array.from(occurrences(text, form, work), (at) => {
-    const end = at + form.length;
-    return spans ? [spans.starts[at] as number, spans.ends[end - 1] as number] : [at, end];
-  });
-}
-
-/** What begins an escape. */
-const opening = /[%\\&]/;
-/** Most characters at the end of a credential that may be the beginning of an escape. */
-const longestEnd = 8;
-
-/**
- * Credentials with an end that was read as the beginning of an escape, as the `\` at the end of one in quotes. The ranges
- * include the rest of the escape.
- */
-function findLostEnd({ text, spans }: Layer, form: string, work: Work): Range[] {
-  const tail = form.slice(-Math.min(form.length >> 2, longestEnd));
-  if (!spans || form.length < shortestPart || !opening.test(tail)) return [];
+function findAll({ text, starts, ends }: Layer, form: string): Range[] {
   const found: Range[] = [];
-  const head = form.slice(0, form.length - tail.length + tail.search(opening));
-  for (const at of occurrences(text, head, work)) {
-    let length = head.length;
+  const piece = form.slice(0, longestPiece);
+  for (let at = text.indexOf(piece); at >= 0; ) {
+    let length = piece.length;
     while (length < form.length && text[at + length] === form[length]) length++;
-    // Behind the end of the layer there may be an escape that means nothing.
-    const [from = Number.POSITIVE_INFINITY, end = 0] = [spans.starts[at + length], spans.ends[at + length]];
-    const isEscape = end - from > 1;
-    // Between two characters that leaves a gap, as a line break does.
-    const isGap = from > (spans.ends[at + length - 1] as number);
-    if ((isEscape || isGap) && opening.test(form[length] ?? ''))
-      found.push([spans.starts[at] as number, isEscape ? end : from]);
+    const last = at + length - 1;
+    found.push([starts ? (starts[at] as number) : at, ends ? (ends[last] as number) : last + 1]);
+    at = text.indexOf(piece, last + 1);
   }
   return found;
 }
