@@ -18,7 +18,9 @@ export function isCurl(text: string): boolean {
 export function readCurl(text: string): ApiDescription {
   const all = isOfWindows(text) ? windowsCommands(text) : shellCommands(text);
   const commands = all.filter(([program]) => /(?:^|\/)curl(?:\.exe)?$/.test(program ?? ''));
-  const requests = commands.flatMap((words, index) => requestOf(words.slice(1), index));
+  const requests = commands.flatMap((words, index) =>
+    partsOf(words.slice(1)).flatMap((part) => requestsOf(part, index)),
+  );
   return describeRequests(requests, { format: 'curl', version: '', title: titleOf(requests), description: '' });
 }
 
@@ -31,54 +33,74 @@ function titleOf([first]: readonly DescribedRequest[]): string {
 const valued =
   /^(?:-[XHdFuAbeoTwmxKcECrtyYzPQDU]|--(?:request|header|data(?:-raw|-binary|-ascii|-urlencode)?|json|form(?:-string)?|user|user-agent|cookie|referer|output|upload-file|write-out|max-time|proxy|config|cookie-jar|cert|key|cacert|connect-timeout|retry|resolve|url|url-query|oauth2-bearer|aws-sigv4|ciphers|interface|limit-rate|max-redirs|noproxy|range|tlsv?[\d.]*))$/;
 
+const form = 'application/x-www-form-urlencoded';
+
 type Command = {
   method: string | undefined;
-  url: string | undefined;
+  urls: string[];
+  /** Pairs that are added to the query. */
+  query: string[];
   headers: [string, string][];
   data: string[];
   fields: BodyField[];
   isQuery: boolean;
   isJson: boolean;
+  /** The name of a file that is the body, and its type where nothing else says one. */
+  file: string | undefined;
+  fileType: string;
   auth: DescribedRequest['auth'];
 };
 
-function requestOf(words: readonly string[], index: number): DescribedRequest[] {
+/** The words between `--next`, behind which a request of its own begins. */
+function partsOf(words: readonly string[]): string[][] {
+  const parts: string[][] = [[]];
+  for (const word of words) {
+    if (word === '--next' || word === '-:') parts.push([]);
+    else parts.at(-1)?.push(word);
+  }
+  return parts;
+}
+
+/** A request to each of the addresses of a command. */
+function requestsOf(words: readonly string[], index: number): DescribedRequest[] {
   const command: Command = {
     method: undefined,
-    url: undefined,
+    urls: [],
+    query: [],
     headers: [],
     data: [],
     fields: [],
     isQuery: false,
     isJson: false,
+    file: undefined,
+    fileType: form,
     auth: undefined,
   };
   const rest = words.flatMap(splitOption);
   for (let at = 0; at < rest.length; at++) {
     const word = rest[at] as string;
-    if (!word.startsWith('-') || word === '-') command.url ??= word;
-    else if (valued.test(word)) applyOption(command, word, rest[++at] ?? '');
+    // A further word may belong to an option that is not known.
+    if (!word.startsWith('-') || word === '-') {
+      if (command.urls.length === 0 || /^https?:\/\//i.test(word)) command.urls.push(word);
+    } else if (valued.test(word)) applyOption(command, word, rest[++at] ?? '');
     else if (word === '-G' || word === '--get') command.isQuery = true;
     else if (word === '-I' || word === '--head') command.method = 'HEAD';
   }
-  if (command.url === undefined) return [];
   const { method, headers, data, fields, isQuery, auth } = command;
-  const added = isQuery && data.length > 0 ? `${command.url.includes('?') ? '&' : '?'}${data.join('&')}` : '';
+  const added = [...command.query, ...(isQuery ? data : [])].join('&');
   const body = isQuery ? undefined : bodyOf(command);
   const usual = body || fields.length > 0 ? 'POST' : 'GET';
-  return [
-    {
-      name: '',
-      description: '',
-      tags: [],
-      method: (method ?? usual).toUpperCase(),
-      url: command.url + added,
-      headers,
-      body,
-      auth,
-      at: `command ${index + 1}`,
-    },
-  ];
+  return command.urls.map((url) => ({
+    name: '',
+    description: '',
+    tags: [],
+    method: (method ?? usual).toUpperCase(),
+    url: added === '' ? url : `${url}${url.includes('?') ? '&' : '?'}${added}`,
+    headers,
+    body,
+    auth,
+    at: `command ${index + 1}`,
+  }));
 }
 
 /** `-XPOST` and `--request=POST` are two words each, `-sSL` three. */
@@ -99,16 +121,31 @@ function splitOption(word: string): string[] {
 
 function applyOption(command: Command, option: string, value: string): void {
   if (option === '-X' || option === '--request') command.method = value;
-  else if (option === '--url') command.url = value;
-  else if (option === '-H' || option === '--header') addHeader(command, value);
+  else if (option === '--url') command.urls.push(value);
+  else if (option === '--url-query') command.query.push(encodedPair(value));
+  else if (option === '-T' || option === '--upload-file') {
+    command.method ??= 'PUT';
+    command.file = value;
+    command.fileType = 'application/octet-stream';
+  } else if (option === '-H' || option === '--header') addHeader(command, value);
   else if (option === '-u' || option === '--user') command.auth = 'basic';
   else if (option === '--oauth2-bearer') command.auth = 'bearer';
   else if (option === '-b' || option === '--cookie') command.headers.push(['Cookie', value]);
   else if (option === '-F' || option.startsWith('--form')) addField(command, value);
-  else if (option === '--json') {
-    command.isJson = true;
-    command.data.push(value);
-  } else if (option === '-d' || option.startsWith('--data')) command.data.push(value);
+  else if (option === '--data-urlencode') command.data.push(encodedPair(value));
+  else if (option === '-d' || option === '--json' || option.startsWith('--data')) {
+    command.isJson ||= option === '--json';
+    if (value.startsWith('@') && option !== '--data-raw') command.file = value;
+    else command.data.push(value);
+  }
+}
+
+/** `name=content`, of which only the content is encoded, as `--data-urlencode` does; `name@file` is a field of that name. */
+function encodedPair(text: string): string {
+  const [, name = '', mark, content = ''] = /^([^=@]*)([=@]?)(.*)$/s.exec(text) ?? [];
+  if (mark === '') return encodeURIComponent(name.toWellFormed());
+  const value = mark === '=' ? encodeURIComponent(content.toWellFormed()) : '';
+  return name === '' ? value : `${name}=${value}`;
 }
 
 function addHeader({ headers }: Command, text: string): void {
@@ -123,15 +160,22 @@ function addField({ fields }: Command, text: string): void {
   fields.push({ name: text.slice(0, equals), value: value.replace(/;type=.*$/, ''), isFile: /^[@<]/.test(value) });
 }
 
-function bodyOf({ headers, data, fields, isJson }: Command): RequestBody | undefined {
-  if (fields.length > 0) return { mediaType: 'multipart/form-data', fields };
-  if (data.length === 0) return undefined;
+function bodyOf({ headers, data, fields, isJson, file, fileType }: Command): RequestBody | undefined {
   const given = headers.find(([name]) => name.toLowerCase() === 'content-type')?.[1];
+  if (fields.length > 0) return { mediaType: 'multipart/form-data', fields };
+  if (file !== undefined) return bodyOfFile(given ?? (isJson || /\.json$/i.test(file) ? 'application/json' : fileType));
+  if (data.length === 0) return undefined;
   const text = data.join('&');
   if (given !== undefined && !/x-www-form-urlencoded/i.test(given)) return { mediaType: given, text };
   if (isJson || /^\s*[{[]/.test(text)) return { mediaType: 'application/json', text };
   const parsed = [...new URLSearchParams(text)].map(([name, value]) => ({ name, value, isFile: false }));
-  return { mediaType: 'application/x-www-form-urlencoded', fields: parsed };
+  return { mediaType: form, fields: parsed };
+}
+
+/** A body that the command does not show. */
+function bodyOfFile(mediaType: string): RequestBody {
+  if (mediaType === form) return { mediaType: form, fields: [] };
+  return { mediaType, text: /json/i.test(mediaType) ? 'null' : '' };
 }
 
 /**

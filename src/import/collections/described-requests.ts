@@ -1,7 +1,12 @@
+import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { foldedHeader } from '../../domain/http/parameter-names.ts';
-import type { ApiDescription, ApiInput, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
+import { field, type JsonFields } from '../document/lenient.ts';
+import type { ApiDescription, ApiInput, ApiOperation, ApiRequirement, ApiScheme, Finding } from '../model.ts';
 import { isSameAddress } from '../plan/server-address.ts';
-import { bodyOfRequest, type RequestBody, schemaOfText } from './request-bodies.ts';
+import { splitByAction, withActions } from './actions.ts';
+import { joinOperations } from './join-operations.ts';
+import { type NamedCall, namedCall } from './named-calls.ts';
+import { bodyOfRequest, type RequestBody, schemaOfSame, schemaOfText } from './request-bodies.ts';
 import { isOpaqueSegment, isRevealingName, isRevealingValue } from './revealing.ts';
 
 /** A request as people have it: in a collection, in a command, in a recording. */
@@ -35,19 +40,35 @@ const ofOneRequest = /idempot|request-?id|correlation-?id|^traceparent$|^tracest
 /** Values that stand for another one, such as `{{name}}` and `<string>`. */
 const isPlaceholder = /\{\{|^<.*>$/;
 
-/** A description of requests; those of the same method and shape of path are one operation. No credential is kept. */
+/** What no tool of a request sends. */
+function leftOut({ at, headers }: DescribedRequest): Finding[] {
+  const cookies = headers.filter(([name]) => /^cookie$/i.test(name)).flatMap(([, value]) => value.split(';'));
+  const count = cookies.filter((cookie) => cookie.trim() !== '').length - 1;
+  return count > 0 ? [{ at, message: `has ${count + 1} cookies; only the first is sent, as the credential` }] : [];
+}
+
+type Read = { operation: ApiOperation; call: NamedCall | undefined };
+
+/**
+ * A description of requests. Those of the same method and shape of path are one operation, unless a value in them says
+ * that they are several. No credential is kept.
+ */
 export function describeRequests(
   requests: readonly DescribedRequest[],
   about: Pick<ApiDescription, 'format' | 'version' | 'title' | 'description'>,
+  found: readonly Finding[] = [],
 ): ApiDescription {
   const schemes = new Map<string, ApiScheme>();
-  const operations = new Map<string, ApiOperation>();
-  for (const request of requests) {
+  const read = requests.map((request): Read => {
     const operation = operationOf(request, schemes);
-    const key = `${operation.servers?.[0]?.url} ${operation.method} ${operation.path}`;
-    if (!operations.has(key)) operations.set(key, operation);
-  }
-  const all = [...operations.values()];
+    const { headers, body } = request;
+    const text = body && 'text' in body ? body.text : '';
+    return { operation, call: namedCall({ headers, mediaType: body?.mediaType ?? '', text }, operation.body) };
+  });
+  const groups = Map.groupBy(read, ({ operation: { servers, method, path }, call }) =>
+    JSON.stringify([servers?.[0]?.url, method, path, call?.key]),
+  );
+  const all = [...groups.values()].flatMap(operationsOf);
   const first = all[0]?.servers?.[0];
   return {
     ...about,
@@ -56,8 +77,33 @@ export function describeRequests(
     operations: all.map((one) => (one.servers?.[0]?.url === first?.url ? { ...one, servers: undefined } : one)),
     schemes,
     root: {},
-    findings: [],
+    findings: [...found, ...requests.flatMap(leftOut)],
   };
+}
+
+/** The operations of requests to one address. */
+function operationsOf(group: readonly Read[]): ApiOperation[] {
+  const call = group[0]?.call;
+  const all = group.map(({ operation, call: own }) => (own ? { ...operation, body: own.body } : operation));
+  if (!call)
+    return byBody(all).flatMap((same) =>
+      splitByAction(same).map(({ actions, operations }) => withActions(joinOperations(operations), actions)),
+    );
+  return byBody(all).map((same) => {
+    const operation = joinOperations(same);
+    const path = `${operation.path}#${encodeURIComponent(call.name)}`;
+    return { ...operation, path, operationId: operation.operationId ?? call.name };
+  });
+}
+
+/** Bodies of one kind can be joined. A request without a body belongs to the first of them. */
+function byBody(all: readonly ApiOperation[]): ApiOperation[][] {
+  const kindOf = ({ body }: ApiOperation) => {
+    const [content] = body?.contents ?? [];
+    return content && `${mediaTypeOf(content.mediaType)} ${field(content.schema, 'type')}`;
+  };
+  const usual = all.map(kindOf).find((kind) => kind !== undefined);
+  return [...Map.groupBy(all, (operation) => kindOf(operation) ?? usual).values()];
 }
 
 function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>): ApiOperation {
@@ -75,10 +121,16 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
   const { auth } = request;
   if (hasUser) need(schemeOf('basic', undefined, ''));
   if (auth) need(schemeOfAuth(auth));
-  for (const [name, value] of query) {
+  for (const [name, pairs] of Map.groupBy(query, ([one]) => one)) {
     if (/^(?:api[_-]?key|key|token|access_token|apikey|auth)$/i.test(name)) need(schemeOf('key', 'query', name));
-    else if (!inputs.some((input) => input.location === 'query' && input.name === name))
-      inputs.push(inputOf(name, 'query', value));
+    else {
+      const all = pairs.map(([, value]) => inputOf(name, 'query', value));
+      const schema = schemaOfSame(
+        name,
+        all.map((input) => input.schema as JsonFields),
+      );
+      inputs.push({ ...(all[0] as ApiInput), schema });
+    }
   }
   for (const [name, value] of request.headers) addHeader(name, value, inputs, need);
   const requirement: ApiRequirement = new Map(needed.map((name) => [name, []]));
@@ -95,9 +147,15 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
     body: request.body && bodyOfRequest(request.body),
     security: needed.length > 0 ? [requirement] : [],
     servers: origin === '' ? undefined : [serverOf(origin)],
-    answers: { mediaTypes: [], headers: [], isRedirect: false },
+    answers: { mediaTypes: acceptedBy(request), headers: [], isRedirect: false },
     unreadable: undefined,
   };
+}
+
+/** The types of the answer that a request asks for. */
+function acceptedBy({ headers }: DescribedRequest): string[] {
+  const accept = headers.find(([name]) => name.toLowerCase() === 'accept')?.[1] ?? '';
+  return accept.split(',').map((type) => type.trim());
 }
 
 function serverOf(origin: string) {

@@ -72,5 +72,5 @@ function bodyOf(data: unknown): RequestBody | undefined {
     };
   }
   const text = asText(data.text);
-  return text === '' ? undefined : { mediaType: mediaType.split(';')[0] || 'application/json', text };
+  return text === '' ? undefined : { mediaType: mediaType || 'application/json', text };
 }

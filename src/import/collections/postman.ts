@@ -1,5 +1,5 @@
 import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
-import type { ApiDescription } from '../model.ts';
+import type { ApiDescription, Finding } from '../model.ts';
 import { type DescribedRequest, describeRequests } from './described-requests.ts';
 import type { RequestBody } from './request-bodies.ts';
 
@@ -14,15 +14,13 @@ export function readPostman(root: JsonFields): ApiDescription {
   const variables = new Map(
     listOf(root.variable).map((one) => [asText(field(one, 'key') ?? field(one, 'id')), asText(field(one, 'value'))]),
   );
-  const requests = requestsIn(root.item, { tags: [], auth: root.auth, at: 'item' });
+  const findings: Finding[] = [];
+  const add = (at: string, message: string) => findings.push({ at, message });
+  const requests = requestsIn(root.item, { tags: [], auth: root.auth, at: 'item', add });
   const filled = requests.map((request) => ({ ...request, url: withHost(request.url, variables) }));
   const title = asText(field(root.info, 'name'));
-  return describeRequests(filled, {
-    format: 'Postman',
-    version: '',
-    title,
-    description: textOfDescription(field(root.info, 'description')),
-  });
+  const description = textOfDescription(field(root.info, 'description'));
+  return describeRequests(filled, { format: 'Postman', version: '', title, description }, findings);
 }
 
 function textOfDescription(value: unknown): string {
@@ -36,19 +34,26 @@ function withHost(url: string, variables: ReadonlyMap<string, string>): string {
   );
 }
 
-type Folder = { tags: readonly string[]; auth: unknown; at: string };
+type Folder = { tags: readonly string[]; auth: unknown; at: string; add: (at: string, message: string) => void };
 
 function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
-  if (folder.tags.length > deepestFolder) return [];
+  if (folder.tags.length > deepestFolder) {
+    folder.add(folder.at, `is in more than ${deepestFolder} folders; left out`);
+    return [];
+  }
   return listOf(items).flatMap((item, index): DescribedRequest[] => {
     const at = `${folder.at}[${index}]`;
     const name = asText(field(item, 'name'));
     const auth = field(item, 'auth') ?? folder.auth;
     const inner = field(item, 'item');
-    if (Array.isArray(inner)) return requestsIn(inner, { tags: [...folder.tags, name], auth, at: `${at}.item` });
+    if (Array.isArray(inner))
+      return requestsIn(inner, { ...folder, tags: [...folder.tags, name], auth, at: `${at}.item` });
     const request = field(item, 'request');
     const url = urlOf(typeof request === 'string' ? request : field(request, 'url'));
-    if (url === '') return [];
+    if (url === '') {
+      folder.add(at, 'is no request with an address; left out');
+      return [];
+    }
     const own = field(request, 'auth') ?? auth;
     const type = asText(field(own, 'type'));
     return [
@@ -59,7 +64,7 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
         method: (asText(field(request, 'method')) || 'GET').toUpperCase(),
         url,
         headers: headersOf(field(request, 'header')),
-        body: bodyOf(field(request, 'body')),
+        body: bodyOf(field(request, 'body'), headersOf(field(request, 'header'))),
         auth: authOf(type, own),
         at,
       },
@@ -133,8 +138,9 @@ function headersOf(value: unknown): [string, string][] {
   });
 }
 
-function bodyOf(body: unknown): RequestBody | undefined {
+function bodyOf(body: unknown, headers: readonly [string, string][]): RequestBody | undefined {
   const mode = asText(field(body, 'mode'));
+  const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1].trim();
   if (mode === 'urlencoded' || mode === 'formdata') {
     const fields = listOf(field(body, mode)).map((one) => ({
       name: asText(field(one, 'key')),
@@ -144,13 +150,22 @@ function bodyOf(body: unknown): RequestBody | undefined {
     const mediaType = mode === 'formdata' ? 'multipart/form-data' : 'application/x-www-form-urlencoded';
     return { mediaType, fields: fields.filter(({ name }) => name !== '') };
   }
-  if (mode === 'graphql') return { mediaType: 'application/json', text: JSON.stringify({ query: '', variables: {} }) };
-  if (mode === 'file') return { mediaType: 'application/octet-stream', text: '' };
+  if (mode === 'graphql') return graphqlBody(field(body, 'graphql'));
+  if (mode === 'file') return { mediaType: given || 'application/octet-stream', text: '' };
   const text = asText(field(body, 'raw'));
   if (mode !== 'raw' || text.trim() === '') return undefined;
   const language = asText(field(field(field(body, 'options'), 'raw'), 'language'));
+  const usual = language === 'xml' ? 'application/xml' : language === 'text' ? 'text/plain' : 'application/json';
+  return { mediaType: given || usual, text };
+}
+
+/** The variables are a text of JSON, or are not there. */
+function graphqlBody(graphql: unknown): RequestBody {
+  const { query, operationName } = isFields(graphql) ? graphql : {};
+  const variables = asText(field(graphql, 'variables')).trim();
+  const name = asText(operationName) === '' ? '' : `"operationName":${JSON.stringify(asText(operationName))},`;
   return {
-    mediaType: language === 'xml' ? 'application/xml' : language === 'text' ? 'text/plain' : 'application/json',
-    text,
+    mediaType: 'application/json',
+    text: `{${name}"query":${JSON.stringify(asText(query))},"variables":${variables.startsWith('{') ? variables : '{}'}}`,
   };
 }

@@ -289,7 +289,12 @@ function rawBody(body: ApiBody, content: ApiContent, kind: 'text' | 'binary', ma
   const text = plainText(body.description, mostFieldText);
   if (kind === 'text') {
     report.loosened.add(`the body as text of type ${short(content.mediaType)}`);
-    const schema = { type: 'string', description: text || `The body, as ${mediaTypeOf(content.mediaType)}.` };
+    const shown = asText(content.example);
+    const like = shown === '' ? '.' : ` like ${shown}`;
+    const schema = {
+      type: 'string',
+      description: text || `The body, as ${mediaTypeOf(content.mediaType)}${like}`,
+    };
     return {
       ...wholeBody(body, schema, body.required, making),
       contentType: concrete(content.mediaType, 'text/plain'),

@@ -1,0 +1,95 @@
+import { foldedHeader } from '../../domain/http/parameter-names.ts';
+import { asText, entriesOf, isFields, type JsonFields } from '../document/lenient.ts';
+import type { ApiBody, ApiInput, ApiOperation } from '../model.ts';
+import { joined } from '../tools/texts.ts';
+
+/** Requests of one operation as one: with every input that one of them has, required where all of them require it. */
+export function joinOperations(all: readonly ApiOperation[]): ApiOperation {
+  const [first] = all as [ApiOperation];
+  if (all.length === 1) return first;
+  const requirements = all.flatMap(({ security }) => security);
+  const accepted = new Set(all.map(({ answers }) => answers.mediaTypes.join()));
+  return {
+    ...first,
+    description: joined([otherNames(all), first.description]),
+    inputs: joinInputs(all),
+    body: joinBodies(all),
+    security: [...new Map(requirements.map((one) => [JSON.stringify([...one.keys()]), one])).values()],
+    answers: accepted.size > 1 ? { ...first.answers, mediaTypes: [] } : first.answers,
+  };
+}
+
+const mostNames = 5;
+
+/** What the other requests are called says what else the operation can do. */
+function otherNames([first, ...others]: readonly ApiOperation[]): string {
+  const names = new Set(others.map(({ summary }) => summary));
+  names.delete('');
+  names.delete(first?.summary ?? '');
+  return names.size === 0 ? '' : `Also: ${[...names].slice(0, mostNames).join(', ')}`;
+}
+
+function joinInputs(all: readonly ApiOperation[]): ApiInput[] {
+  const same = Map.groupBy(
+    all.flatMap(({ inputs }) => inputs),
+    ({ location, name }) => `${location} ${location === 'header' ? foldedHeader(name) : name}`,
+  );
+  return [...same.values()].map((inputs) => ({
+    ...(inputs[0] as ApiInput),
+    required: inputs.length === all.length && inputs.every(({ required }) => required),
+    schema: joinSchemas(inputs.map(({ schema }) => schema)),
+  }));
+}
+
+/** Bodies of one media type. */
+function joinBodies(all: readonly ApiOperation[]): ApiBody | undefined {
+  const bodies = all.flatMap(({ body }) => body ?? []);
+  const contents = bodies.flatMap((body) => body.contents);
+  const [first] = contents;
+  if (!first) return undefined;
+  const schema = joinSchemas(contents.map((content) => content.schema));
+  return { required: bodies.length === all.length, description: '', contents: [{ ...first, schema }] };
+}
+
+/** A schema for the values of all of these, which are schemas of single values. */
+export function joinSchemas(all: readonly unknown[]): JsonFields {
+  const distinct = [...new Map(all.map((schema) => [JSON.stringify(schema), schema])).values()].filter(isFields);
+  const [first = {}] = distinct;
+  if (distinct.length <= 1) return first;
+  const types = [...new Set(distinct.flatMap(({ type }) => (type === undefined ? [] : [type].flat())))];
+  const wide = types.includes('number') ? types.filter((type) => type !== 'integer') : types;
+  const isOpen = distinct.some(({ type }) => type === undefined);
+  // Nothing is known about the value of a placeholder or null, so the type of the others counts.
+  const type = isOpen && wide.length > 0 ? [...new Set([...wide, 'null'])] : wide.length > 1 ? wide : wide[0];
+  const required = sharedNames(distinct);
+  return {
+    ...(type !== undefined && { type }),
+    ...valuesOf(distinct),
+    ...(types.includes('object') && { properties: joinProperties(distinct) }),
+    ...(required.length > 0 && { required }),
+    ...(types.includes('array') && { items: joinSchemas(distinct.flatMap(({ items }) => items ?? [])) }),
+  };
+}
+
+/** Names that each of the schemas requires. */
+function sharedNames(all: readonly JsonFields[]): unknown[] {
+  const lists = all.map(({ required }) => new Set(Array.isArray(required) ? (required as unknown[]) : []));
+  return [...(lists[0] ?? [])].filter((name) => lists.every((list) => list.has(name)));
+}
+
+function joinProperties(all: readonly JsonFields[]): JsonFields {
+  const entries = all.flatMap(({ properties }) => entriesOf(properties));
+  const same = [...Map.groupBy(entries, ([name]) => name)];
+  return Object.fromEntries(same.map(([name, found]) => [name, joinSchemas(found.map(([, schema]) => schema))]));
+}
+
+const mostValues = 5;
+const longestValue = 40;
+
+/** The values that were found: one is an example, several are told in the description. */
+function valuesOf(all: readonly JsonFields[]): JsonFields {
+  const found = all.flatMap(({ enum: constants, example }) => (Array.isArray(constants) ? constants : (example ?? [])));
+  const texts = [...new Set(found.flat().map(asText))].filter((text) => text !== '' && text.length <= longestValue);
+  if (texts.length < 2) return found[0] === undefined ? {} : { example: found[0] };
+  return { description: `For example ${texts.slice(0, mostValues).join(', ')}` };
+}

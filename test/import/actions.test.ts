@@ -1,0 +1,224 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+type Sent = {
+  method: string;
+  url: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+  form?: Json;
+  name?: string;
+};
+
+/** The same requests as a Postman collection, as a recording of a browser and as curl commands. */
+const written: Record<string, (requests: readonly Sent[]) => string> = {
+  Postman: (requests) =>
+    JSON.stringify({
+      info: { name: 'Calls' },
+      item: requests.map(({ method, url, headers = {}, body, form, name }) => ({
+        name,
+        request: {
+          method,
+          url: { raw: url },
+          header: Object.entries(headers).map(([key, value]) => ({ key, value })),
+          ...(body !== undefined && { body: { mode: 'raw', raw: textOf(body) } }),
+          ...(form && {
+            body: { mode: 'urlencoded', urlencoded: Object.entries(form).map(([key, value]) => ({ key, value })) },
+          }),
+        },
+      })),
+    }),
+  HAR: (requests) =>
+    JSON.stringify({
+      log: {
+        entries: requests.map(({ method, url, headers = {}, body, form }) => ({
+          request: {
+            method,
+            url,
+            headers: Object.entries(headers).map(([name, value]) => ({ name, value })),
+            ...(body !== undefined && {
+              postData: { mimeType: headers['Content-Type'] ?? 'application/json', text: textOf(body) },
+            }),
+            ...(form && {
+              postData: {
+                mimeType: 'application/x-www-form-urlencoded',
+                params: Object.entries(form).map(([name, value]) => ({ name, value })),
+              },
+            }),
+          },
+          response: { content: { mimeType: 'application/json' } },
+        })),
+      },
+    }),
+  curl: (requests) =>
+    requests
+      .map(({ method, url, headers = {}, body, form }) =>
+        [
+          `curl -X ${method} '${url}'`,
+          ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`),
+          ...(body === undefined ? [] : [`--data-raw '${textOf(body)}'`]),
+          ...Object.entries(form ?? {}).map(([name, value]) => `--data-urlencode '${name}=${value}'`),
+        ].join(' '),
+      )
+      .join('\n'),
+};
+
+const textOf = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body));
+
+describe('requests of one address', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let count = 0;
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port] });
+  });
+  after(async () => {
+    await toolhost.stop();
+    await upstream.close();
+  });
+
+  /** The tools of a document and a way to see what one of them sends. */
+  async function imported(document: string) {
+    const slug = `actions-${++count}`;
+    const body = { mode: 'create', document, include: ['*'], server: upstream.url, slug };
+    const made = await toolhost.rest('POST', '/import', { body });
+    assert.equal(made.status, 200, made.text.slice(0, 800));
+    const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as { config: { tools: Json[] } };
+    const sent = async (tool: string, args: Json = {}) => {
+      upstream.take();
+      const result = await toolhost.callTool(slug, 'caller-token', tool, args);
+      const [found] = upstream.take();
+      return found ?? assert.fail(`${tool}: ${JSON.stringify(result.content)}`);
+    };
+    return { names: config.tools.map(({ name }) => name), text: JSON.stringify(config), sent, slug };
+  }
+
+  const url = 'https://gates.example.com/api/index.php';
+  const gates = [
+    { method: 'GET', url: `${url}?m=list`, name: 'List gates' },
+    { method: 'GET', url: `${url}?m=open&gate=north`, name: 'Open a gate' },
+    { method: 'GET', url: `${url}?m=users`, name: 'List users' },
+  ];
+
+  it('[imp 2] are a tool for each action that the query names', async () => {
+    for (const [format, write] of Object.entries(written)) {
+      const { names, sent } = await imported(write(gates));
+      const expected = format === 'Postman' ? ['list_gates', 'open_a_gate', 'list_users'] : ['list', 'open', 'users'];
+      assert.deepEqual(names, expected, format);
+      const [list, open] = expected as [string, string];
+      assert.equal((await sent(list)).url, '/api/index.php?m=list', format);
+      assert.equal((await sent(open, { gate: 'south' })).url, '/api/index.php?m=open&gate=south', format);
+    }
+  });
+
+  it('[imp 2] are a tool for each action in a form, in JSON, and in several parts of the query', async () => {
+    const at = 'https://a.example.com';
+    const requests = [
+      { method: 'POST', url: `${at}/do.cgi`, form: { cmd: 'start', pump: '3' }, name: 'Start a pump' },
+      { method: 'POST', url: `${at}/do.cgi`, form: { cmd: 'status' }, name: 'Status' },
+      { method: 'POST', url: `${at}/events`, body: { type: 'click', x: 5 }, name: 'A click' },
+      { method: 'POST', url: `${at}/events`, body: { type: 'view', page: 'home' }, name: 'A view' },
+      { method: 'GET', url: `${at}/api?module=account&action=balance&address=0xa`, name: 'Balance' },
+      { method: 'GET', url: `${at}/api?module=contract&action=getabi&address=0xa`, name: 'ABI' },
+    ];
+    for (const [format, write] of Object.entries(written)) {
+      const { names, sent } = await imported(write(requests));
+      assert.equal(names.length, 6, `${format}: ${names}`);
+      const [start, status, click, , balance] = names as string[];
+      assert.equal((await sent(start as string, { pump: 4 })).body.toString(), 'cmd=start&pump=4', format);
+      assert.equal((await sent(status as string)).body.toString(), 'cmd=status', format);
+      const clicked = await sent(click as string, { x: 7 });
+      assert.deepEqual(JSON.parse(clicked.body.toString()), { type: 'click', x: 7 }, format);
+      const asked = new URL((await sent(balance as string, { address: '0xb' })).url, at).searchParams;
+      assert.deepEqual(Object.fromEntries(asked), { action: 'balance', module: 'account', address: '0xb' }, format);
+    }
+  });
+
+  it('[imp 2] are a tool for each call of GraphQL, JSON-RPC and SOAP', async () => {
+    const at = 'https://b.example.com';
+    const query = 'query GetUser($id: ID!, $first: Int) { user(id: $id) { posts(first: $first) { title } } }';
+    const soap = (name: string) =>
+      `<e:Envelope xmlns:e="http://schemas.xmlsoap.org/soap/envelope/"><e:Header><Password>zq-1</Password></e:Header><e:Body><${name}><id>5</id></${name}></e:Body></e:Envelope>`;
+    const xml = (name: string) => ({
+      'Content-Type': 'text/xml; charset=utf-8',
+      SOAPAction: `"http://b.example.com/${name}"`,
+    });
+    const rpc = (method: string, params: Json) => ({ jsonrpc: '2.0', id: 7, method, params });
+    const post = { method: 'POST' };
+    const requests = [
+      { ...post, url: `${at}/graphql`, body: { query, variables: { id: '5' } } },
+      { ...post, url: `${at}/graphql`, body: { query: 'mutation Drop { drop }', operationName: 'Drop' } },
+      { ...post, url: `${at}/rpc`, body: rpc('user.get', { id: 5 }) },
+      { ...post, url: `${at}/rpc`, body: rpc('user.get', { name: 'kim' }) },
+      { ...post, url: `${at}/rpc`, body: rpc('user.drop', { id: 5 }) },
+      { ...post, url: `${at}/service.asmx`, headers: xml('GetUser'), body: soap('GetUser') },
+      { ...post, url: `${at}/service.asmx`, headers: xml('DropUser'), body: soap('DropUser') },
+    ];
+    for (const [format, write] of Object.entries(written)) {
+      const { names, sent, text } = await imported(write(requests));
+      assert.deepEqual(names, ['get_user', 'drop', 'user_get', 'user_drop', names[4], 'drop_user'], format);
+      const got = await sent('get_user', { variables: { id: '9', first: 3 } });
+      assert.deepEqual(JSON.parse(got.body.toString()), { query, variables: { id: '9', first: 3 } }, format);
+      const called = await sent('user_get', { params: { name: 'ann' } });
+      assert.deepEqual(JSON.parse(called.body.toString()), { ...rpc('user.get', { name: 'ann' }), id: 1 }, format);
+      const asked = await sent('drop_user', { body: soap('DropUser') });
+      assert.equal(asked.headers.soapaction, '"http://b.example.com/DropUser"', format);
+      assert.deepEqual(
+        [asked.body.toString(), asked.headers['content-type']],
+        [soap('DropUser'), 'text/xml; charset=utf-8'],
+      );
+      assert.match(text, /<DropUser><id>5<\/id>/);
+      assert.doesNotMatch(text, /zq-1/);
+    }
+    const graphql = { query, variables: '{"id": {{user}}}' };
+    const item = [
+      { name: 'A user', request: { method: 'POST', url: `${at}/graphql`, body: { mode: 'graphql', graphql } } },
+    ];
+    const { sent } = await imported(JSON.stringify({ info: { name: 'Calls' }, item }));
+    const { body } = await sent('a_user', { variables: { id: '9' } });
+    assert.deepEqual(JSON.parse(body.toString()), { query, variables: { id: '9' } });
+  });
+
+  it('[imp 2] are one tool with the inputs of all where no value names an action', async () => {
+    const at = 'https://c.example.com/orders';
+    const headers = { 'X-Region': 'eu' };
+    const requests = [
+      { method: 'POST', url: `${at}?status=open&page=2`, body: { name: 'kim', lines: [{ sku: 'a' }] }, headers },
+      { method: 'POST', url: `${at}?status=closed&ids=1&ids=2`, body: { name: 'ann', lines: [{ count: 2 }], note: 5 } },
+      { method: 'POST', url: at, body: { note: 'x' }, headers: { 'X-Region': 'us' } },
+    ];
+    for (const [format, write] of Object.entries(written)) {
+      const { names, sent, text } = await imported(write(requests));
+      assert.deepEqual(names, ['create_order'], format);
+      const body = { name: 'bo', lines: [{ sku: 'b', count: 1 }], note: 'y' };
+      const found = await sent('create_order', { status: 'new', page: 1, ids: [3, 4], 'X-Region': 'jp', ...body });
+      assert.equal(found.url, '/orders?status=new&page=1&ids=3&ids=4', format);
+      assert.equal(found.headers['x-region'], 'jp', format);
+      assert.deepEqual(JSON.parse(found.body.toString()), body, format);
+      assert.match(text, /For example open, closed/);
+      assert.deepEqual(JSON.parse((await sent('create_order', { note: 5 })).body.toString()), { note: 5 }, format);
+    }
+    const kinds = [
+      { method: 'POST', url: at, body: { a: 1 } },
+      { method: 'POST', url: at, form: { b: 'c' } },
+    ];
+    for (const write of Object.values(written)) assert.equal((await imported(write(kinds))).names.length, 2);
+  });
+
+  it('[imp 1] are read of every address, part and file of a curl command', async () => {
+    const text = [
+      "curl https://d.example.com/a https://d.example.com/b --url-query 'q=x&y' --next -T photo.png https://d.example.com/c",
+      "curl https://d.example.com/d --data-urlencode 'text=a&b=c'",
+      'curl https://d.example.com/e -d @order.json',
+    ].join('\n');
+    const { names, sent } = await imported(text);
+    assert.deepEqual(names, ['list_a', 'list_b', 'replace_c', 'create_d', 'create_e']);
+    assert.equal((await sent('list_b', { q: '1' })).url, '/b?q=1');
+    assert.equal((await sent('replace_c', { file: 'aGVsbG8=' })).body.toString(), 'hello');
+    assert.equal((await sent('create_d', { text: 'z' })).body.toString(), 'text=z');
+    assert.equal((await sent('create_e', { body: [1] })).body.toString(), '[1]');
+  });
+});
