@@ -111,6 +111,22 @@ describe('an imported tool', () => {
       assert.match(text, /"lives":\{"type":"integer"\},"petType":\{"type":"string","enum":\["cat"\]\}/);
       assert.match(text, /"barks":\{"type":"boolean"\},"petType":\{"type":"string","enum":\["Dog"\]\}/);
     }
+    const inherited = {
+      Pet: { ...kind('petType', {}), required: ['petType'], discriminator: { propertyName: 'petType' } },
+      Cat: { allOf: [pet, kind('petType', { lives: { type: 'integer' } })] },
+      Dog: { allOf: [pet, kind('petType', { barks: { type: 'boolean' } })] },
+    };
+    for (const mediaType of ['application/x-www-form-urlencoded', 'multipart/form-data'])
+      for (const [of, values] of [
+        [schemas, ['cat', 'Dog']],
+        [inherited, ['Cat', 'Dog']],
+      ] as const) {
+        const requestBody = { required: true, content: { [mediaType]: { schema: pet } } };
+        const document = openApi({ '/a': { post: { requestBody, responses } } }, { components: { schemas: of } });
+        const text = JSON.stringify(onlyTool(document));
+        assert.ok(text.includes(`"petType":{"type":"string","enum":${JSON.stringify(values)}`), text);
+        assert.match(text, /"lives".*"barks"/);
+      }
   });
 
   it('[imp 3] has each operation of a path that is written twice, and the plan says what is gone', () => {

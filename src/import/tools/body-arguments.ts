@@ -1,6 +1,7 @@
 import { isHeaderValue } from '../../domain/http/headers.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { discriminatorOf, kindValues } from '../document/references.ts';
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
 import { isListedCredential, type Making, short, wireStyle } from './input-arguments.ts';
 import type { MadeArgument } from './made-tool.ts';
@@ -172,11 +173,7 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
     const file = fieldArgument({ name: 'file', property: content.schema, trail }, body.required, making);
     return { arguments: fileArguments(file, undefined, schema.type === 'array', names), body: kind };
   }
-  const alternatives = [schema.oneOf, schema.anyOf]
-    .flatMap(listOf)
-    .map((alternative) => maker.flat(alternative).schema);
-  if (alternatives.length > 0) report.loosened.add('alternatives of a form');
-  const fields = new Map([schema, ...alternatives].flatMap(({ properties }) => entriesOf(properties)));
+  const fields = formFields(schema, making);
   const required = new Set(asTexts(schema.required));
   const all = [...fields].filter(([name, property]) => {
     if (!isListedCredential(name, making.credential)) return maker.flat(property).schema.readOnly !== true;
@@ -196,6 +193,32 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
     made.push(otherFields(body.required && made.length === 0, making));
   if (made.length === 0) return nothing;
   return { arguments: made, body: kind };
+}
+
+/** The fields of a form and of its alternatives. A discriminator has the values of all of them. */
+function formFields(schema: JsonFields, { maker, report }: Making): Map<string, unknown> {
+  const alternatives = [schema.oneOf, schema.anyOf].flatMap(listOf);
+  if (alternatives.length > 0) report.loosened.add('alternatives of a form');
+  const all = [schema, ...alternatives.map((alternative) => maker.flat(alternative).schema)];
+  const fields = new Map<string, unknown>();
+  for (const [name, properties] of Map.groupBy(
+    all.flatMap(({ properties }) => entriesOf(properties)),
+    ([one]) => one,
+  )) {
+    const distinct = new Map(properties.map(([, property]) => [JSON.stringify(property), property]));
+    const [first, ...others] = distinct.values();
+    const isOfValues = [first, ...others].every((one) => maker.flat(one).schema.enum !== undefined);
+    fields.set(name, others.length > 0 && isOfValues ? { anyOf: [first, ...others] } : (others.at(-1) ?? first));
+  }
+  const name = discriminatorOf(schema);
+  const values = [...new Set(alternatives.flatMap((alternative) => kindValues(schema, alternative)))];
+  if (name !== '' && values.length > 0) {
+    const { enum: _enum, ...plain } = maker.flat(
+      entriesOf(schema.properties).find(([one]) => one === name)?.[1],
+    ).schema;
+    fields.set(name, { type: 'string', ...plain, enum: values });
+  }
+  return fields;
 }
 
 /** Fields of a form that the description does not name. */
