@@ -77,7 +77,7 @@ export function importDocument(
     report: linesOf(plan, report),
     config: config && text,
     tooLarge,
-    generated: config && JSON.stringify(generatedOf(config, plan.keys)),
+    generated: config && JSON.stringify(generatedOf(config, plan)),
     documentHash: documentHash(document),
   };
 }

@@ -170,6 +170,59 @@ for (const engine of engines) {
       assert.deepEqual([offered?.operation, offered?.removed], ['GET /owners', true]);
     });
 
+    it('[imp 5] follows an operation that has moved, with the name, the edits and the views of its tool', async () => {
+      const owner = { get: { summary: 'Get the owner of a pet', parameters: [id] } };
+      const fastApi = (version: number) => list({ operationId: `things_v${version}_things_get` });
+      const slug = await imported(
+        documentOf({ '/v1/pets/{id}': pet(), '/v1/pets': list(), '/v1/owners/{id}': owner, '/v1/things': fastApi(1) }),
+      );
+      await edit(slug, 'list_pets', { description: 'Mine, and long enough to say something.', url: '/v1/pets?all=1' });
+      const views = { desk: { tools: ['get_pet', 'get_owner'] } };
+      assert.equal((await rest('PATCH', `/servers/${slug}`, { views })).status, 200);
+      const document = documentOf({
+        '/v2/animals/{id}': pet({ summary: 'Get one animal by its id' }),
+        '/v2/pets': list(),
+        '/api/v2/owners/{owner}': { get: { ...owner.get, parameters: [{ ...id, name: 'owner' }] } },
+        '/v2/things': fastApi(2),
+        '/v2/owners': { get: { operationId: 'listOwners', summary: 'List owners' } },
+      });
+      const plan = await again(slug, { document });
+      assert.deepEqual(plan.body.moved, [
+        { tool: 'get_pet', from: 'GET /v1/pets/{id}', to: 'GET /v2/animals/{id}' },
+        { tool: 'list_pets', from: 'GET /v1/pets', to: 'GET /v2/pets' },
+        { tool: 'get_owner', from: 'GET /v1/owners/{id}', to: 'GET /api/v2/owners/{owner}' },
+        { tool: 'things_v1_things_get', from: 'GET /v1/things', to: 'GET /v2/things' },
+      ]);
+      assert.deepEqual([plan.body.gone, plan.body.counts.moved, plan.body.counts.new], [[], 4, 1], plan.text);
+      assert.deepEqual(
+        plan.body.conflicts.map(({ key: name }) => name),
+        ['list_pets.url'],
+      );
+      const applied = await again(slug, { mode: 'apply', document, take: ['list_pets.url'] });
+      assert.equal(applied.status, 200, applied.text);
+      const after = await configOf(slug);
+      assert.deepEqual(
+        after.tools.map(({ name, url, imported_from: from, disabled }) => [name, url, from, disabled]),
+        [
+          ['get_pet', '/v2/animals/:id', 'GET /v2/animals/{id}', undefined],
+          ['list_pets', '/v2/pets', 'GET /v2/pets', undefined],
+          ['get_owner', '/api/v2/owners/:owner', 'GET /api/v2/owners/{owner}', undefined],
+          ['things_v1_things_get', '/v2/things', 'GET /v2/things', undefined],
+        ],
+      );
+      assert.deepEqual(after.views, views);
+      assert.equal((await toolOf(slug, 'list_pets'))?.description, 'Mine, and long enough to say something.');
+      const { counts, gone } = (await again(slug, { document })).body;
+      assert.deepEqual([counts.moved, counts.changed, gone], [0, 0, []], 'it has moved once');
+      const back = documentOf({ '/v3/a': pet(), '/v3/b': pet({ operationId: 'listPets' }), '/v3/owners': owner });
+      const third = (await again(slug, { document: back })).body;
+      assert.deepEqual(third.moved, [
+        { tool: 'get_pet', from: 'GET /v2/animals/{id}', to: 'GET /v3/a' },
+        { tool: 'list_pets', from: 'GET /v2/pets', to: 'GET /v3/b' },
+      ]);
+      assert.deepEqual(third.gone, ['get_owner', 'things_v1_things_get']);
+    });
+
     it('[imp 5] goes on with its credential when the description has another one for more operations', async () => {
       const securitySchemes = {
         key: { type: 'apiKey', in: 'header', name: 'X-Key' },

@@ -90,7 +90,7 @@ function isListed(edits: readonly ToolChange[], operation: string, path: string)
   );
 }
 
-const keepYours = { adds: () => false, choose: () => 'yours' as const };
+const keepYours = { adds: () => false, moves: new Map(), choose: () => 'yours' as const };
 const runs = { numRuns: tries(2000) };
 const cases = [generated, generated, fc.array(edit, { maxLength: 6 })] as const;
 
@@ -189,6 +189,7 @@ describe('importing again', () => {
         const yours = edited(before, edits);
         const merged = mergeTools(yours, before, now, {
           adds: (operation) => wanted.includes(operation),
+          moves: new Map(),
           choose: () => 'theirs',
         });
         const names = merged.tools.map(({ name }) => name);

@@ -19,7 +19,10 @@ export type AgainReport = {
   isSameDocument: boolean;
   /** Sentences about views. */
   views: string[];
-  counts: Record<'changed' | 'conflicts' | 'edits' | 'added' | 'offered' | 'new' | 'gone' | 'unchanged', number>;
+  counts: Record<
+    'changed' | 'conflicts' | 'edits' | 'added' | 'offered' | 'new' | 'moved' | 'gone' | 'unchanged',
+    number
+  >;
   server: ValueChange[];
   changed: ReportedTool[];
   conflicts: { tool?: string; path: string; key: string; before?: string; yours?: string; document?: string }[];
@@ -27,6 +30,7 @@ export type AgainReport = {
   edits: ReportedTool[];
   added: string[];
   offered: OfferedOperation[];
+  moved: { tool: string; from: string; to: string }[];
   gone: string[];
   questions: Question[];
 };
@@ -78,6 +82,7 @@ export function reportOf(
       added: tools.added.length,
       offered: offered.length,
       new: offered.filter((entry) => entry.new).length,
+      moved: tools.moved.length,
       gone: tools.gone.length,
       unchanged: tools.unchanged,
     },
@@ -87,6 +92,9 @@ export function reportOf(
     edits: reportedTools(tools.edits),
     added: tools.added.slice(0, mostListed),
     offered: shown.slice(0, planBounds.report),
+    moved: tools.moved
+      .slice(0, mostListed)
+      .map(({ tool, from, to }) => ({ tool, from: shortName(from), to: shortName(to) })),
     gone: tools.gone.slice(0, mostListed),
     questions: plan.questions.filter(({ name }) => name !== 'client_secret').slice(0, mostQuestions),
   };

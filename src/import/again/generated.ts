@@ -2,25 +2,42 @@ import { createHash } from 'node:crypto';
 import { parseJson } from '../../domain/json/json.ts';
 import { AppError } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
-import type { ImportedConfig } from '../plan/plan-import.ts';
+import type { ImportedConfig, ImportPlan } from '../plan/plan-import.ts';
 import type { AnyTool } from './merge-tools.ts';
 
 /**
  * A server as an import generated it: fields for all tools, and the tools by the operation that they were made of.
  * `known` are digests of all operations of the document, so that new ones can be told from those that nobody wanted.
  */
-export type Generated = { server: JsonFields; tools: { [operation: string]: AnyTool }; known?: string[] };
+export type Generated = {
+  server: JsonFields;
+  tools: { [operation: string]: AnyTool };
+  known?: string[];
+  /** The ids that the operations of the tools have in the document, by which they are found again elsewhere. */
+  ids?: { [operation: string]: string };
+};
 
 /** Fields of a server that an import generates and that hold no secret. */
 export const generatedFields = ['description', 'base_url', 'variables'] as const;
 
-export function generatedOf(config: ImportedConfig, keys: readonly string[]): Generated {
-  return {
-    server: generatedServer(config),
-    tools: toolsByOperation(config.tools as AnyTool[]),
-    known: keys.map(operationDigest),
-  };
+export function generatedOf(config: ImportedConfig, plan: ImportPlan): Generated {
+  const tools = toolsByOperation(config.tools as AnyTool[]);
+  return { server: generatedServer(config), tools, known: plan.keys.map(operationDigest), ids: idsOf(tools, plan) };
 }
+
+/** The ids of the operations of tools; `before` has those of operations that are gone. */
+export function idsOf(tools: Generated['tools'], { all, keys }: ImportPlan, before?: Generated): NonNullable<Generated['ids']> {
+  const now = new Map(all.map(({ operation }, index) => [keys[index], operation.operationId]));
+  return Object.fromEntries(
+    Object.keys(tools).flatMap((key) => {
+      const id = now.has(key) ? now.get(key) : before?.ids?.[key];
+      return id === undefined ? [] : [[key, id.slice(0, longestId)]];
+    }),
+  );
+}
+
+/** Longest part of an id that is kept; the ids of real documents are far shorter. */
+export const longestId = 200;
 
 /** Digest of the key of an operation. 48 bits are enough to tell the operations of one document apart. */
 export function operationDigest(key: string): string {

@@ -10,7 +10,7 @@ import type { ApiDescription } from '../model.ts';
 import { questionsOf } from '../plan/check-answers.ts';
 import type { ImportChoices } from '../plan/choices.ts';
 import { sizeProblem } from '../plan/config-size.ts';
-import { type ImportPlan, planImport } from '../plan/plan-import.ts';
+import { type ImportPlan, operationKeys, planImport } from '../plan/plan-import.ts';
 import { select } from '../plan/selection.ts';
 import { type OfferedKind, planBounds } from '../plan-outline.ts';
 import { readDescription } from '../read-description.ts';
@@ -19,12 +19,15 @@ import {
   type Generated,
   generatedFields,
   generatedServer,
+  idsOf,
+  longestId,
   operationDigest,
   readGenerated,
   toolsByOperation,
 } from './generated.ts';
 import { type AnyTool, type MergedTools, mergeTools } from './merge-tools.ts';
 import { type Conflict, isEqual, mergeRecords, type Value } from './merge-values.ts';
+import { movedOperations } from './moved-operations.ts';
 
 export type AgainChoices = {
   /** Operations whose tools are to be added, in the words of `include`. */
@@ -64,10 +67,13 @@ export function mergeImport(
   const description = readDescription(document);
   const answers = stillAsked(description, choices.answers ?? {});
   const config = parseJson(imported.config) as JsonFields & { tools: AnyTool[] };
-  const present = new Set(config.tools.flatMap(({ imported_from: operation }) => operation ?? []));
+  const before = readGenerated(imported.generated);
+  const moves = movesIn(description, config, before);
+  const present = new Set(
+    config.tools.flatMap(({ imported_from: operation = '' }) => moves.get(operation) ?? operation),
+  );
   const asked = { ...choices, answers, include: ['*'], deprecated: true, present };
   const plan = planImport(description, asked, again.urlProblem);
-  const before = readGenerated(imported.generated);
   const now = nowOf(plan, config, before);
   const wanted = new Set(
     select(plan.all, { include: again.add, deprecated: true }).chosen.map(({ tool }) => tool?.imported_from),
@@ -77,6 +83,7 @@ export function mergeImport(
   const server = mergeServer(config, before.server, now.server, choose);
   const merged = mergeTools(config.tools, new Map(Object.entries(before.tools)), new Map(Object.entries(now.tools)), {
     adds: (operation) => wanted.has(operation),
+    moves,
     choose: (conflict) => choose(keyOf(conflict)),
   });
   const hash = documentHash(document);
@@ -86,6 +93,7 @@ export function mergeImport(
   const text = JSON.stringify(next);
   const tooLarge = sizeProblem(text);
   if (tooLarge !== undefined) throw invalid([{ path: again.add.length > 0 ? 'add' : 'document', message: tooLarge }]);
+  const tools = keptTools(merged, before, now);
   return {
     report: {
       ...reportOf({ tools: merged, server, plan, before }, again.offered),
@@ -95,12 +103,24 @@ export function mergeImport(
     config: text,
     generated: JSON.stringify({
       server: now.server,
-      tools: keptTools(merged, before, now),
+      tools,
       known: plan.keys.map(operationDigest),
+      ids: idsOf(tools, plan, before),
     } satisfies Generated),
     documentHash: hash,
     answers,
   };
+}
+
+function movesIn(
+  { operations }: ApiDescription,
+  { tools }: { tools: readonly AnyTool[] },
+  before: Generated,
+): Map<string, string> {
+  const keys = operationKeys(operations);
+  const present = new Set(tools.flatMap(({ imported_from: operation }) => operation ?? []));
+  const now = keys.map((key, index) => ({ key, id: operations[index]?.operationId?.slice(0, longestId) }));
+  return movedOperations(present, now, before);
 }
 
 /**
@@ -169,9 +189,13 @@ function withServerFields(config: JsonFields, fields: JsonFields): JsonFields {
 }
 
 /** The tools of today that the server has, and those of the last import that it had and whose operation is gone. */
-function keptTools({ tools }: MergedTools, before: Generated, now: Generated): Generated['tools'] {
+function keptTools({ tools, moved }: MergedTools, before: Generated, now: Generated): Generated['tools'] {
+  const left = new Set(moved.map(({ from }) => from));
   const present = new Set(tools.map(({ imported_from: operation }) => operation));
-  const known = [...Object.keys(before.tools), ...[...present].filter((operation) => operation !== undefined)];
+  const known = [
+    ...Object.keys(before.tools).filter((operation) => !left.has(operation)),
+    ...[...present].filter((operation) => operation !== undefined),
+  ];
   return Object.fromEntries(
     [...new Set(known)].flatMap((operation) => {
       const tool = now.tools[operation] ?? before.tools[operation];

@@ -20,6 +20,8 @@ export type MergedTools = {
   added: string[];
   /** Operations that have no tool: not there at the last import, or removed since by people. */
   offered: { operation: string; tool: AnyTool; wasRemoved: boolean }[];
+  /** Tools whose operation has another method or path now. */
+  moved: { tool: string; from: string; to: string }[];
   /** Names of tools whose operation is gone and that are disabled for it. */
   gone: string[];
   unchanged: number;
@@ -28,6 +30,8 @@ export type MergedTools = {
 export type MergeChoices = {
   /** Whether to add the tool of an operation that has none. */
   adds: (operation: string) => boolean;
+  /** Where the operations of tools have moved to. */
+  moves: ReadonlyMap<string, string>;
   /** Which side decides a conflict. */
   choose: (conflict: ToolConflict) => 'yours' | 'theirs';
 };
@@ -43,12 +47,12 @@ export function mergeTools(
   now: ToolsByOperation,
   choices: MergeChoices,
 ): MergedTools {
-  const lists = { tools: [], changed: [], conflicts: [], edits: [], added: [], offered: [], gone: [] };
+  const lists = { tools: [], changed: [], conflicts: [], edits: [], added: [], offered: [], moved: [], gone: [] };
   const merged: MergedTools = { ...lists, unchanged: 0 };
   const results = yours.map((tool) => mergeTool(tool, before, now, { choices, merged }));
   merged.tools.push(...withNamesApart(yours, results));
   for (const [index, tool] of merged.tools.entries()) noteChanges(yours[index] as AnyTool, tool, merged);
-  const present = new Set(yours.map(({ imported_from: operation }) => operation));
+  const present = new Set(merged.tools.map(({ imported_from: operation }) => operation));
   const names = new Set(merged.tools.map(({ name }) => name));
   for (const [operation, tool] of now) {
     if (present.has(operation)) continue;
@@ -67,16 +71,21 @@ export function mergeTools(
 type Into = { choices: MergeChoices; merged: MergedTools };
 
 function mergeTool(tool: AnyTool, before: ToolsByOperation, now: ToolsByOperation, { choices, merged }: Into): AnyTool {
-  const operation = tool.imported_from;
-  if (operation === undefined) return tool;
-  const theirs = now.get(operation);
-  if (!theirs) {
+  const from = tool.imported_from;
+  if (from === undefined) return tool;
+  const operation = choices.moves.get(from) ?? from;
+  const found = now.get(operation);
+  if (!found) {
     if (tool.disabled !== true) merged.gone.push(tool.name);
     return { ...tool, disabled: true };
   }
+  const earlier = before.get(from) ?? {};
+  // Callers know a tool by its name, which may be made of its path.
+  const theirs = operation === from ? found : { ...found, name: (earlier as Partial<AnyTool>).name ?? tool.name };
+  if (operation !== from) merged.moved.push({ tool: tool.name, from, to: operation });
   const own = (conflict: Conflict): ToolConflict => ({ ...conflict, tool: tool.name, operation });
   const conflicts: ToolConflict[] = [];
-  const result = mergeRecords({ before: before.get(operation) ?? {}, yours: tool, theirs }, '', {
+  const result = mergeRecords({ before: earlier, yours: tool, theirs }, '', {
     choose: (conflict) => choices.choose(own(conflict)),
     onConflict: (conflict) => conflicts.push(own(conflict)),
   }) as AnyTool;

@@ -238,7 +238,7 @@ function hostWord(address: string | undefined): string | undefined {
 const longestKey = 2000;
 
 /** What identifies each operation when the document is imported again, such as `GET /pets/{id}`; no two are the same. */
-function operationKeys(operations: readonly ApiOperation[]): string[] {
+export function operationKeys(operations: readonly ApiOperation[]): string[] {
   const counts = new Map<string, number>();
   return operations.map(({ method, path }) => {
     const key = visibleName(`${method} ${path}`).slice(0, longestKey);

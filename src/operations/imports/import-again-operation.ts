@@ -78,6 +78,7 @@ const againOutput = {
     added: count,
     offered: count.describe('Operations without a tool.'),
     new: count.describe('Operations that were not in the description at the last import.'),
+    moved: count,
     gone: count,
     unchanged: count,
   }),
@@ -115,6 +116,10 @@ const againOutput = {
     )
     .max(planBounds.report)
     .describe('Operations without a tool; add names those that are wanted.'),
+  moved: z
+    .array(z.object({ tool: z.string(), from: z.string(), to: z.string() }))
+    .max(500)
+    .describe('Tools whose operation has another method or path now; they follow it and keep their name.'),
   gone: z.array(z.string()).max(500).describe('Tools whose operation is gone from the document; they are disabled.'),
   views: z
     .array(z.string())
@@ -265,6 +270,7 @@ function saidOfImportAgain(output: Said): string {
       ({ key, yours, document }) =>
         `Conflict ${key}: yours ${yours ?? 'nothing'}; description ${document ?? 'nothing'}`,
     ),
+    ...output.moved.map(({ tool, from, to }) => `${tool} moves: ${from} → ${to}`),
     ...output.gone.map((tool) => `Gone: ${tool}, which is disabled`),
     ...output.views.map((sentence) => `View ${sentence}`),
     ...output.offered.map(

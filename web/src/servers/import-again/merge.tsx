@@ -98,6 +98,7 @@ function Summary({ plan: { title, counts, same_document: isSameDocument } }: { p
     [counts.changed - counts.gone, counts.changed - counts.gone === 1 ? 'tool changes' : 'tools change', 'blue'],
     [counts.conflicts, counts.conflicts === 1 ? 'conflict' : 'conflicts', 'yellow'],
     [counts.new, counts.new === 1 ? 'new operation' : 'new operations', 'green'],
+    [counts.moved, 'moved', 'blue'],
     [counts.gone, 'gone', 'red'],
     [counts.edits, counts.edits === 1 ? 'edit stays' : 'edits stay', 'gray'],
     [counts.unchanged, 'unchanged', 'gray'],
