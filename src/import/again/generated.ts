@@ -26,7 +26,11 @@ export function generatedOf(config: ImportedConfig, plan: ImportPlan): Generated
 }
 
 /** The ids of the operations of tools; `before` has those of operations that are gone. */
-export function idsOf(tools: Generated['tools'], { all, keys }: ImportPlan, before?: Generated): NonNullable<Generated['ids']> {
+export function idsOf(
+  tools: Generated['tools'],
+  { all, keys }: ImportPlan,
+  before?: Generated,
+): NonNullable<Generated['ids']> {
   const now = new Map(all.map(({ operation }, index) => [keys[index], operation.operationId]));
   return Object.fromEntries(
     Object.keys(tools).flatMap((key) => {

@@ -34,7 +34,7 @@ export function withActions(operation: ApiOperation, actions: readonly Action[])
     path,
     operationId: operation.operationId ?? wordsOfAction(operation, actions),
     inputs: operation.inputs.filter(({ location, name }) => location !== 'query' || !inQuery.has(name)),
-    body: withConstants(operation.body, Object.fromEntries(constants) as { [name: string]: string }),
+    body: withFixedFields(operation.body, Object.fromEntries(constants) as { [name: string]: string }),
   };
 }
 
@@ -52,7 +52,7 @@ function wordsOfAction({ path }: ApiOperation, actions: readonly Action[]): stri
 }
 
 /** A body in which fields have one value each. */
-export function withConstants(
+export function withFixedFields(
   body: ApiBody | undefined,
   constants: Readonly<Record<string, string | number>>,
 ): ApiBody | undefined {
@@ -94,7 +94,7 @@ function actionOf(location: Action['location'], name: string, schema: unknown): 
 /** Names of parameters that hold the action, without separators; single letters only in a query. */
 const ofAction =
   /^(?:query:(?:m|a)|\w+:(?:ws|api|soap|rpc|rest|x)?(?:do|op|act|cmd|fn|func|rpc|verb|action|method|function|operation|command|request)(?:name)?)$/;
-/** Names of those that may say it, alone or beside the action. */
+/** Names of parameters that can tell operations apart, beside the action or without one. */
 const mayBeOfAction =
   /^\w+:(?:r|c|api|call|controller|entity|event|kind|mode|module|object|option|page|report|resource|route|section|service|task|type|view)(?:name|type)?$/;
 

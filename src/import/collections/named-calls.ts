@@ -1,7 +1,7 @@
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { asText, entriesOf, field, isFields, type JsonFields } from '../document/lenient.ts';
 import type { ApiBody } from '../model.ts';
-import { withConstants } from './actions.ts';
+import { withFixedFields } from './actions.ts';
 
 /**
  * A request of a protocol that has one address for all its operations: GraphQL, JSON-RPC, SOAP, XML-RPC. Two requests are
@@ -33,7 +33,7 @@ function jsonRpcCall(properties: JsonFields, body: ApiBody | undefined): NamedCa
   // Without an id it is a notification, which is not answered (JSON-RPC 2.0, 4.1). One request needs no other id than 1.
   const id = properties.id !== undefined && { id: 1 };
   const jsonrpc = asText(exampleOf(properties, 'jsonrpc')) || '2.0';
-  return { name: method, key: method, body: withConstants(body, { jsonrpc, method, ...id }) };
+  return { name: method, key: method, body: withFixedFields(body, { jsonrpc, method, ...id }) };
 }
 
 function exampleOf(properties: JsonFields, name: string): unknown {
@@ -51,7 +51,7 @@ function graphqlCall(properties: JsonFields, body: ApiBody | undefined): NamedCa
     (/\{\s*(\w+)/.exec(query)?.[1] ?? 'query');
   const variables = variablesOf(query, field(properties, 'variables'));
   const constants = { query, ...(operationName !== '' && { operationName }) };
-  const fixed = withConstants(body, constants);
+  const fixed = withFixedFields(body, constants);
   const [content] = fixed?.contents ?? [];
   if (!fixed || !content || !isFields(content.schema)) return undefined;
   const { variables: _, operationName: _name, ...others } = content.schema.properties as JsonFields;

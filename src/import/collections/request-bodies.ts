@@ -1,5 +1,5 @@
 import { parseJson, plainNumbers } from '../../domain/json/json.ts';
-import { isFields, type JsonFields } from '../document/lenient.ts';
+import { asText, isFields, type JsonFields } from '../document/lenient.ts';
 import type { ApiBody } from '../model.ts';
 import { joinSchemas } from './join-operations.ts';
 import { isRevealingName, isRevealingValue } from './revealing.ts';

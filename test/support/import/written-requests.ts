@@ -1,0 +1,66 @@
+import type { Json } from '../toolhost/toolhost.ts';
+
+/** A request: `body` is a value of JSON or a text, `form` the fields of a form. */
+export type Sent = {
+  method: string;
+  url: string;
+  headers?: Record<string, string>;
+  body?: unknown;
+  form?: Json;
+  name?: string;
+};
+
+/** The same requests as a Postman collection, as a recording of a browser and as curl commands. */
+export const written: Record<string, (requests: readonly Sent[]) => string> = {
+  Postman: (requests) =>
+    JSON.stringify({
+      info: { name: 'Calls' },
+      item: requests.map(({ method, url, headers = {}, body, form, name }) => ({
+        name,
+        request: {
+          method,
+          url: { raw: url },
+          header: Object.entries(headers).map(([key, value]) => ({ key, value })),
+          ...(body !== undefined && { body: { mode: 'raw', raw: textOf(body) } }),
+          ...(form && {
+            body: { mode: 'urlencoded', urlencoded: Object.entries(form).map(([key, value]) => ({ key, value })) },
+          }),
+        },
+      })),
+    }),
+  HAR: (requests) =>
+    JSON.stringify({
+      log: {
+        entries: requests.map(({ method, url, headers = {}, body, form }) => ({
+          request: {
+            method,
+            url,
+            headers: Object.entries(headers).map(([name, value]) => ({ name, value })),
+            ...(body !== undefined && {
+              postData: { mimeType: headers['Content-Type'] ?? 'application/json', text: textOf(body) },
+            }),
+            ...(form && {
+              postData: {
+                mimeType: 'application/x-www-form-urlencoded',
+                params: Object.entries(form).map(([name, value]) => ({ name, value })),
+              },
+            }),
+          },
+          response: { content: { mimeType: 'application/json' } },
+        })),
+      },
+    }),
+  curl: (requests) =>
+    requests
+      .map(({ method, url, headers = {}, body, form }) =>
+        [
+          `curl -X ${method} '${url}'`,
+          ...Object.entries(headers).map(([name, value]) => `-H '${name}: ${value}'`),
+          ...(body === undefined ? [] : [`--data-raw '${textOf(body)}'`]),
+          ...Object.entries(form ?? {}).map(([name, value]) => `--data-urlencode '${name}=${value}'`),
+        ].join(' '),
+      )
+      .join('\n'),
+};
+
+const textOf = (body: unknown) => (typeof body === 'string' ? body : JSON.stringify(body));
