@@ -1,11 +1,10 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { fieldSchema } from '../src/domain/config/input-schema.ts';
-import { serverConfigSchema } from '../src/domain/config/server-config.ts';
 import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
+import { configurationParts } from '../src/operations/servers/describe-configuration.ts';
 import { variables } from '../src/variables.ts';
 import { clientsFile, clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';
@@ -129,47 +128,42 @@ function environmentPage(): string {
   );
 }
 
-function configurationParts() {
-  const schema = z.toJSONSchema(serverConfigSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
-  const { tools = {}, authentication = {}, oauth = {}, variables = {}, views = {} } = schema.properties ?? {};
-  const credential = objectIn(authentication)?.object ?? authentication;
-  const variable = variables.additionalProperties as JsonSchema;
-  const view = views.additionalProperties as JsonSchema;
-  return { schema, tool: tools.items as JsonSchema, authentication: credential, oauth, variable, view };
-}
+/** The schema of one object of a part of a configuration. */
+const partSchema = (part: keyof typeof configurationParts) =>
+  z.toJSONSchema(configurationParts[part].object, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
 
 /** The parts of a configuration have sections of their own. */
 function shownParts(): Shown {
-  const { tool, authentication, oauth } = configurationParts();
   const page = 'server-configuration.md';
   return new Map([
-    [shapeOf(authentication), `[authentication](${page}#authentication)`],
-    [shapeOf(oauth), `[oauth](${page}#oauth)`],
-    [shapeOf(tool), `[a tool](${page}#a-tool)`],
+    [shapeOf(partSchema('authentication')), `[authentication](${page}#authentication)`],
+    [shapeOf(partSchema('oauth')), `[oauth](${page}#oauth)`],
+    [shapeOf(partSchema('tools')), `[a tool](${page}#a-tool)`],
   ]);
 }
 
 function configurationPage(): string {
-  const { schema, tool, authentication, oauth, variable, view } = configurationParts();
-  const shown = shownParts();
-  const field = z.toJSONSchema(fieldSchema, { io: 'input', unrepresentable: 'any' }) as JsonSchema;
+  const tableOf = (part: keyof typeof configurationParts, shown?: Shown) => [
+    fieldTable(partSchema(part), shown),
+    `\`\`\`json\n${JSON.stringify(configurationParts[part].example, undefined, 2)}\n\`\`\`\n`,
+  ];
   return [
     '# Server configuration',
     generated,
-    'The object that `createMcpServer`, `POST /api/v1/servers` and a configuration file hold. Its JSON Schema is served at `/schema/server.json`.\n',
-    fieldTable(schema, shown),
+    'The object that `createMcpServer`, `POST /api/v1/servers` and a configuration file hold. Its JSON Schema is served at `/schema/server.json`. Each example is a value of the field, and an agent gets the same from `describeConfiguration`.\n',
+    ...tableOf('server', shownParts()),
     '## `authentication`\n',
-    fieldTable(authentication),
+    ...tableOf('authentication'),
     '## A variable\n',
-    fieldTable(variable),
+    ...tableOf('variables'),
     '## `oauth`\n',
-    fieldTable(oauth),
+    ...tableOf('oauth'),
     '## A tool\n',
-    fieldTable(tool),
+    ...tableOf('tools'),
     '## A field of `input_schema`\n',
-    fieldTable(field),
+    ...tableOf('input_schema'),
     '## A view\n',
-    fieldTable(view),
+    ...tableOf('views'),
   ].join('\n');
 }
 

@@ -48,10 +48,13 @@ export function textResult(text: string, isError: boolean): ToolResult {
   return { content: JSON.stringify([{ type: 'text', text: text.toWellFormed() }]), structured: undefined, isError };
 }
 
-/** A result whose text block and structured content are the same JSON. */
-export function jsonResult(value: object): ToolResult {
-  const structured = wellFormedJsonText(JSON.stringify(value));
-  return { content: JSON.stringify([{ type: 'text', text: structured }]), structured, isError: false };
+/**
+ * A result whose text is JSON, once: clients that show structured content beside the text would pay twice. With a text `said`
+ * for people the JSON is structured content.
+ */
+export function jsonResult(value: object, said?: string): ToolResult {
+  const json = wellFormedJsonText(JSON.stringify(value));
+  return said === undefined ? textResult(json, false) : { ...textResult(said, false), structured: json };
 }
 
 /** An argument that modern clients mirror in a `Mcp-Param-…` header (MCP 2026-07-28, transports). */

@@ -13,24 +13,26 @@ import {
 } from '../domain/mcp.ts';
 import { nextTurn, workFor } from '../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
-import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
+import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { type Runner, runOperation, takesConfiguration, takesShortInput } from '../operations/run-operation.ts';
+import { rareFields } from '../operations/servers/describe-configuration.ts';
 import { authenticate, type ManagerCredentials, mayManage } from './authenticate.ts';
-import { shortSchema } from './short-schema.ts';
+import { meaningOf, shortSchema } from './short-schema.ts';
 
 const instructions =
   'Manage hosted MCP servers: each is a configuration (name, slug, authentication, tools) that turns HTTP requests into tools. ' +
   'Use checkMcpServer to check a configuration, createMcpServer to store it, addTool, updateTool and removeTool to change one of its tools, previewToolCall to see a request without sending it, callTool to try it. ' +
-  'The schema of createMcpServer shows all fields of a configuration and of its tools; other tools take them in the same form.';
+  'describeConfiguration explains every field of a configuration, part by part, with an example; an input that is not described is explained there or at an earlier tool that has it.';
 
 function annotationsOf(op: Operation): object {
   return {
     readOnlyHint: op.effect === 'read',
     destructiveHint: op.destructive === true,
-    idempotentHint: op.effect === 'read' || op.route.method === 'PUT' || op.route.method === 'DELETE',
     openWorldHint: op.effect === 'call',
+    // Has a meaning only for what changes something, and is false when absent.
+    ...(op.effect === 'write' && /^(PUT|DELETE)$/.test(op.route.method) && { idempotentHint: true }),
   };
 }
 
@@ -76,19 +78,18 @@ export async function createManagementServer(
   };
 }
 
-/** The tool whose schema shows a whole configuration; those of the others show one level, which agents pay for each time. */
-const wholeName = 'createMcpServer';
-const allLevels = 20;
-
-/** The list of the tools. Schemas are made in turns: those of all operations take 60 ms together. */
+/**
+ * The list of the tools, which agents pay for with each conversation: without output schemas, and rare fields of a
+ * configuration are only named. Schemas are made in turns: those of all operations take 60 ms together.
+ */
 async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
   const tools: string[] = [];
+  const said = new Set(rareFields().map(([name, description]) => meaningOf(name, description)));
   for (const op of offered) {
     const tool = {
       name: op.name,
       description: [op.summary, op.description].filter((text) => text !== undefined).join('. '),
-      inputSchema: shortSchema(inputSchemaOf(op), op.name === wholeName ? allLevels : 1),
-      outputSchema: shortSchema(outputSchemaOf(op), 0),
+      inputSchema: shortSchema(inputSchemaOf(op), said),
       annotations: annotationsOf(op),
     };
     tools.push(JSON.stringify(tool));
@@ -124,8 +125,7 @@ async function runAsTool(
     if (!takesConfiguration(op)) refuseLarge(op, args, bytesIn);
     const { workspaceId } = actor;
     const output = await workFor({ workspaceId }, () => runOperation(runner, op, { actor, input: args, requestId }));
-    const result = jsonResult(output);
-    return op.say ? { ...result, content: textResult(op.say(output), false).content } : result;
+    return jsonResult(output, op.say?.(output));
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;
     // The scope of a login can be extended, so the challenge names the scopes (MCP 2026-07-28, authorization, step-up).

@@ -1,30 +1,63 @@
 type JsonObject = { [key: string]: unknown };
 
-/** What a schema says about a value itself, as opposed to what is in it. */
-const ofValue = ['type', 'description', 'enum', 'const', 'default'];
-const lists = ['anyOf', 'oneOf', 'allOf'];
+/** What a short schema says about a value. Bounds are left out: a refusal names them. */
+const ofValue = ['type', 'enum', 'const', 'format', 'default'];
 
 /**
- * A schema of fewer words, for a list that agents pay for with each conversation: `levels` of properties, and below them only
- * what a value is. References, which some clients do not read, become `{}`. What the whole schema takes fits it, too.
+ * The schema of the inputs of a tool in few words, for a list that agents pay for with each conversation. It has one level:
+ * an object is only described, with the names of its fields. What was `said` (see `meaningOf`) is not said again. Whatever
+ * the whole schema takes fits this one too.
  */
-export function shortSchema(schema: JsonObject, levels: number): JsonObject {
-  const { $defs: _, $ref, ...rest } = schema;
-  if ($ref !== undefined) return {};
-  const inner = (value: unknown, depth: number) => (isObject(value) ? shortSchema(value, depth) : value);
-  const kept = Object.entries(rest).flatMap(([keyword, value]): [string, unknown][] => {
-    if (lists.includes(keyword)) return [[keyword, (value as unknown[]).map((part) => inner(part, levels))]];
-    if (keyword === 'items') return [[keyword, inner(value, levels)]];
-    if (levels > 0 && keyword === 'properties') {
-      const named = Object.entries(value as JsonObject);
-      return [[keyword, Object.fromEntries(named.map(([name, property]) => [name, inner(property, levels - 1)]))]];
-    }
-    if (levels > 0 && keyword === 'additionalProperties') return [[keyword, inner(value, levels - 1)]];
-    return levels > 0 || ofValue.includes(keyword) ? [[keyword, value]] : [];
+export function shortSchema({ properties = {}, required }: JsonObject, said: Set<string>): JsonObject {
+  const inputs = Object.entries(properties as JsonObject).map(([name, whole]): [string, JsonObject] => {
+    const kinds = kindsOf(whole as JsonObject);
+    const text = kinds.find(({ description }) => description !== undefined)?.description as string | undefined;
+    const meaning = text && meaningOf(name, text);
+    if (meaning && said.has(meaning)) return [name, shortValue(kinds, ['type'])];
+    if (meaning) said.add(meaning);
+    const description = [text, fieldsOf(kinds)].filter(Boolean).join(' ');
+    return [name, { ...shortValue(kinds, ofValue), ...(description !== '' && { description }) }];
   });
-  return Object.fromEntries(kept);
+  return { type: 'object', properties: Object.fromEntries(inputs), ...(required !== undefined && { required }) };
 }
 
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** What an input of this name means, whichever tool has it. */
+export function meaningOf(name: string, description: string | undefined): string {
+  return `${name}: ${description}`;
+}
+
+/** The alternatives of a value, however they are nested; itself when there are none. */
+function kindsOf(schema: JsonObject): JsonObject[] {
+  const { anyOf, ...rest } = schema;
+  if (anyOf === undefined) return [schema];
+  return (anyOf as JsonObject[]).flatMap((kind) => kindsOf({ ...rest, ...kind }));
+}
+
+/** A value without what is in it. A reference, and a value of any type, is `{}`. */
+function shortValue(kinds: readonly JsonObject[], keywords: readonly string[]): JsonObject {
+  const [kind = {}, other, ...more] = kinds.map((schema): JsonObject => {
+    const kept = Object.entries(schema).filter(([keyword]) => keywords.includes(keyword));
+    const items = schema.type === 'array' && { items: shortValue(kindsOf(schema.items as JsonObject), ['type']) };
+    return { ...Object.fromEntries(kept), ...items };
+  });
+  if (other === undefined) return kind;
+  if (more.length === 0 && other.type === 'null' && kind.enum === undefined)
+    return kind.type === undefined ? kind : { ...kind, type: [kind.type, 'null'] };
+  return { anyOf: [kind, other, ...more] };
+}
+
+/** The names of the fields of the objects in a value. */
+function fieldsOf(kinds: readonly JsonObject[]): string | undefined {
+  const object = kinds.map(objectIn).find((found) => found !== undefined);
+  if (object === undefined) return undefined;
+  const required = new Set(object.required as string[] | undefined);
+  const names = Object.keys(object.properties as object).map((name) => (required.has(name) ? `${name}*` : name));
+  return `Fields: ${names.join(', ')}.`;
+}
+
+/** The object with fields that a value is, or whose entries it has. */
+function objectIn(schema: JsonObject): JsonObject | undefined {
+  if (schema.properties) return schema;
+  const entries = schema.items ?? schema.additionalProperties;
+  return typeof entries === 'object' && entries !== null ? objectIn(entries as JsonObject) : undefined;
 }

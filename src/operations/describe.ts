@@ -6,7 +6,7 @@ import type { Operation } from './operation.ts';
 type JsonObject = { [key: string]: unknown };
 
 /** Converts a zod declaration to JSON Schema 2020-12, without `$schema` so that it can be embedded in a document. */
-function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
+export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonObject {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as JsonObject;
   return rest;
 }

@@ -15,6 +15,7 @@ import { memberOperations } from './people/members.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { quotaOperations, setWorkspaceQuotas } from './quotas/quotas.ts';
 import type { operationRoutes } from './routes.ts';
+import { configurationHelpOperations } from './servers/describe-configuration.ts';
 import { secretOperations } from './servers/secrets.ts';
 import { serverOperations } from './servers/servers.ts';
 import { toolOperations } from './servers/tools.ts';
@@ -22,6 +23,7 @@ import { toolOperations } from './servers/tools.ts';
 /** All operations by name. REST, OpenAPI, the management server and the reference pages are derived from them. */
 export const operations = {
   ...serverOperations,
+  ...configurationHelpOperations,
   ...applyOperations,
   ...toolOperations,
   ...importOperations,

@@ -162,8 +162,7 @@ const getServerLimits = operation({
 const setServerLimits = operation({
   name: 'setServerLimits',
   summary: 'Set or reset the limits of the calls of a hosted server',
-  description:
-    'What is absent stays. The limits of the workspace, which the operator sets, cap whatever is set here. They count in every process within a second.',
+  description: 'What is absent stays. The limits of the workspace, which the operator sets, cap these.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

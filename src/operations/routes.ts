@@ -14,6 +14,7 @@ export const operationRoutes = {
   removeTool: { method: 'DELETE', path: '/servers/{slug}/tools/{tool}' },
   planMcpServer: { method: 'POST', path: '/servers/{slug}/plan' },
   applyMcpServer: { method: 'POST', path: '/servers/{slug}/apply' },
+  describeConfiguration: { method: 'GET', path: '/configuration/{part}' },
   checkMcpServer: { method: 'POST', path: '/check' },
   importApi: { method: 'POST', path: '/import' },
   importAgain: { method: 'POST', path: '/servers/{slug}/import' },

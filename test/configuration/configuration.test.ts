@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { check, configWith, oauth, toolProblems, toolWith } from '../support/configurations.ts';
+import { outputOf } from '../support/oauth/managing-agent.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 
 type Remark = { path: string; message: string };
@@ -64,7 +65,7 @@ describe('a configuration', () => {
     assert.equal(result.isError, true);
     for (const report of tenReports) assert.ok(result.content[0]?.text?.includes(`- ${report}`), report);
     const checked = await toolhost.callTool('manage', await toolhost.key(), 'checkMcpServer', configWith());
-    assert.deepEqual(checked.structuredContent, { valid: true, problems: [], warnings: [], access: 'caller_token' });
+    assert.deepEqual(outputOf(checked), { valid: true, problems: [], warnings: [], access: 'caller_token' });
     assert.deepEqual(await slugs(), []);
   });
 

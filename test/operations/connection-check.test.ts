@@ -5,7 +5,8 @@ import { clientsWithStrictNames, knownClients } from '../../src/domain/clients/c
 import { serverAt, toolAt } from '../support/configs.ts';
 import { resultOf } from '../support/mcp.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
-import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { outputOf } from '../support/oauth/managing-agent.ts';
+import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
 import { freePort } from '../support/upstreams/listener.ts';
 import { wire } from '../support/upstreams/wire.ts';
 
@@ -176,7 +177,7 @@ describe('checking a connection', () => {
     const key = await toolhost.key({ scopes: ['manage:read'] });
     const call = { name: 'checkConnection', arguments: { slug } };
     const result = resultOf(await toolhost.rpc('manage', key, 'tools/call', call));
-    assert.deepEqual(result.structuredContent, { checks: await checksOf(slug) });
+    assert.deepEqual(outputOf(result as ToolReply), { checks: await checksOf(slug) });
     const path = `/servers/${slug}/connection-check`;
     const refused = async (options: Parameters<TestToolhost['key']>[0]) =>
       (await toolhost.rest('POST', path, { key: await toolhost.key(options) })).status;

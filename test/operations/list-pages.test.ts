@@ -7,6 +7,7 @@ import { deleteServer, insertServer } from '../../src/store/servers/servers.ts';
 import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
+import { outputOf } from '../support/oauth/managing-agent.ts';
 import { aServer } from '../support/store/rows.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -41,8 +42,8 @@ for (const engine of engines) {
       const { body } = await world.toolhost.rest('GET', '/servers', { key });
       assert.deepEqual([slugsOf(body).length, body.next_cursor], [usualQuota, undefined]);
       assert.deepEqual(slugsOf(body).slice(0, 2), ['full-999', 'full-998']);
-      const { structuredContent } = await world.toolhost.callTool('manage', key, 'listMcpServers');
-      assert.equal(slugsOf(structuredContent as Json).length, usualQuota);
+      const listed = await world.toolhost.callTool('manage', key, 'listMcpServers');
+      assert.equal(slugsOf(outputOf(listed)).length, usualQuota);
     });
 
     it('[find E2] of servers go on with a cursor where there are more', async () => {

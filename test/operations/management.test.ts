@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { type Schema, Validator } from '@cfworker/json-schema';
+import { tokensOfLength } from '../../src/domain/pieces/tokens.ts';
+import { inputSchemaOf } from '../../src/operations/describe.ts';
 import { operationList } from '../../src/operations/index.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
-import { type ManagingAgent, startManagingAgent } from '../support/oauth/managing-agent.ts';
+import { type ManagingAgent, outputOf, startManagingAgent } from '../support/oauth/managing-agent.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -55,21 +58,60 @@ describe('the management server', () => {
       [...tools.keys()],
       operationList.filter((op) => op.isTool).map((op) => op.name),
     );
-    for (const { name, description, inputSchema, outputSchema, annotations } of tools.values()) {
+    for (const { name, description, inputSchema, annotations } of tools.values()) {
       assert.ok(description.length > 20, name);
-      assert.deepEqual([inputSchema.type, outputSchema.type], ['object', 'object'], name);
-      assert.equal(annotations.readOnlyHint, /^(list|get|check|preview|propose)/.test(name), name);
+      assert.equal(inputSchema.type, 'object', name);
+      assert.equal(annotations.readOnlyHint, /^(list|get|check|describe|preview|propose)/.test(name), name);
       assert.equal(annotations.destructiveHint, /^(delete|revoke|remove)/.test(name), name);
       assert.equal(annotations.openWorldHint, name === 'callTool');
     }
   });
 
-  it('[spec 4.2] the list of the tools is short, has no references, and shows a whole configuration once', async () => {
-    const { text } = await toolhost.rpc('manage', await toolhost.key(), 'tools/list');
+  it('[spec 4.2] the list of the tools takes at most 6,000 tokens, and has every input without references', async () => {
+    const { text } = await toolhost.rpc('manage', key, 'tools/list');
+    assert.ok(tokensOfLength(text.length) < 6000, `${tokensOfLength(text.length)} tokens`);
     assert.doesNotMatch(text, /\$ref|\$defs/);
-    assert.ok(text.length < 60_000, `${text.length} characters`);
-    assert.equal(text.split('"response_transform"').length - 1, 3, 'createMcpServer, addTool and updateTool');
-    assert.equal(text.split('"authorization_url":{').length - 1, 1);
+    for (const op of operationList.filter(({ isTool }) => isTool)) {
+      const { properties, required } = manager.tools.get(op.name)?.inputSchema ?? {};
+      const whole = inputSchemaOf(op) as Schema;
+      assert.deepEqual(
+        [Object.keys(properties ?? {}), required],
+        [Object.keys(whole.properties ?? {}), whole.required],
+      );
+    }
+  });
+
+  it('[spec 4.2] describeConfiguration explains every part in few words, with an example that can be stored', async () => {
+    const token = await toolhost.key({ workspace: 'examples' });
+    const { part: input } = manager.tools.get('describeConfiguration')?.inputSchema.properties ?? {};
+    const examples: Json = {};
+    for (const part of Object(input).enum as string[]) {
+      const { output, text } = await done('describeConfiguration', { part });
+      assert.ok(tokensOfLength(text.length) < 2000, `${part}: ${tokensOfLength(text.length)} tokens`);
+      assert.doesNotMatch(text, /\$ref|\$defs/);
+      const { properties } = output.schema as { properties: Record<string, { description?: string }> };
+      for (const [field, { description }] of Object.entries(properties)) assert.ok(description, `${part}.${field}`);
+      examples[part] = output.example;
+    }
+    const { server, input_schema, tools, oauth, ...fields } = examples as Record<string, Json>;
+    const both = Object.values(tools ?? {}) as Json[];
+    const sending = {
+      name: 'send',
+      description: 'Send a thing',
+      method: 'POST',
+      url: 'https://api.example.com/things',
+    };
+    const withFile = { ...sending, body: 'multipart', input_schema };
+    const configs = [
+      { ...server, ...fields, tools: [...both, withFile] },
+      { ...server, slug: 'of-a-login', authentication: { type: 'Bearer' }, oauth },
+    ];
+    const listed = new Validator(manager.tools.get('createMcpServer')?.inputSchema ?? false, '2020-12', false);
+    for (const config of configs) {
+      assert.deepEqual(listed.validate(config).errors, []);
+      const { isError, text } = await manage('createMcpServer', config, token);
+      assert.equal(isError, false, text);
+    }
   });
 
   it('[spec 4.2] an empty workspace has an empty list', async () => {
@@ -242,13 +284,8 @@ describe('the management server', () => {
 
   it('checkMcpServer says that a slug is taken to those who may create a server', async () => {
     const check = async (credential: string, slug: string) => {
-      const { structuredContent } = await toolhost.callTool(
-        'manage',
-        credential,
-        'checkMcpServer',
-        serverAt(slug, upstream.url),
-      );
-      return structuredContent as Json;
+      const config = serverAt(slug, upstream.url);
+      return outputOf(await toolhost.callTool('manage', credential, 'checkMcpServer', config));
     };
     const others = await toolhost.key({ workspace: 'others' });
     assert.match(

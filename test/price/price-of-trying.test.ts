@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { outputOf } from '../support/oauth/managing-agent.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
-import type { Json } from '../support/toolhost/toolhost.ts';
+import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
 
 const megabytes = 1024 * 1024;
 
@@ -43,10 +44,10 @@ describe('the cost of trying a tool out', () => {
     const byAgent = await priced.costsLittle(`${what} by an agent`, () =>
       priced.call('manage', 'callTool', '{"slug":"tried","tool":"run"}'),
     );
-    const { structuredContent } = byAgent.body.result as { structuredContent: Shown };
+    const shown = outputOf(byAgent.body.result as ToolReply) as Shown;
     // Each call stores its own file.
     const withoutIds = (content: unknown) => JSON.stringify(content).replaceAll(/file_\w{22}/g, 'file');
-    assert.equal(withoutIds(structuredContent.content), withoutIds(body.content));
+    assert.equal(withoutIds(shown.content), withoutIds(body.content));
     return body as Shown;
   };
   const list = (item: string, bytes: number) =>

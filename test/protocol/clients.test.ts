@@ -228,8 +228,8 @@ describe('real clients', { concurrency: 2 }, () => {
       await connected(kind, 'manage', await toolhost.key({ scopes: ['manage'] }), async (client) => {
         const names = await client.toolNames();
         assert.ok(['createMcpServer', 'listMcpServers', 'getMcpServer'].every((name) => names.includes(name)));
-        const { structuredContent } = await client.callTool('listMcpServers', { slug: 'stored' });
-        const { servers } = structuredContent as { servers: { slug: string; access: string }[] };
+        const { content } = await client.callTool('listMcpServers', { slug: 'stored' });
+        const { servers } = JSON.parse(textOf(content)) as { servers: { slug: string; access: string }[] };
         assert.deepEqual(
           servers.map(({ slug, access }) => [slug, access]),
           [['stored', 'api_key']],

@@ -26,7 +26,7 @@ import { type View, viewToolOf } from './view.ts';
 export const mostVariableLength = 500;
 
 /** A value that a configuration names once. It is shown to everybody who may read the configuration. */
-const variableSchema = z.strictObject({
+export const variableSchema = z.strictObject({
   value: z
     .string()
     .max(mostVariableLength)

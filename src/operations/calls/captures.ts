@@ -10,9 +10,7 @@ const hourMs = 60 * 60_000;
 const captureCalls = operation({
   name: 'captureCalls',
   summary: 'Capture what the calls of a hosted server send and get, for up to 24 hours',
-  description:
-    'getCall then shows the arguments, the upstream request and the beginning of the answer, without credentials. ' +
-    `A capture is kept for a day at most, and the newest ${capturesPerServer} of a server and ${capturesPerWorkspace} of a workspace.`,
+  description: `getCall then shows them, without credentials, for a day at most: the newest ${capturesPerServer} of a server and ${capturesPerWorkspace} of a workspace.`,
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

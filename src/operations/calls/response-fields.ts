@@ -46,7 +46,7 @@ type ShownField = z.input<typeof fieldShape>;
 const proposeResponseFields = operation({
   name: 'proposeResponseFields',
   summary: 'Propose response_fields for a tool from its captured answers, with the tokens they would save',
-  description: `Measures the fields of the newest ${mostAnswers} captured answers in JSON, behind response_transform. captureCalls turns captures on, and updateTool sets the fields. Tokens are those of whole answers, before max_answer_tokens cuts them.`,
+  description: `Measures the newest ${mostAnswers} answers that captureCalls kept, behind response_transform and before max_answer_tokens. updateTool sets the fields.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,

@@ -142,7 +142,7 @@ export const importAgain = operation({
   name: 'importAgain',
   summary: 'Import the API description of a server again, and keep the edits made since',
   description:
-    'First plan: it says which fields follow the document, where an edit and the document disagree, which operations are new and which are gone. Then apply: edits stay, except those named in take; new operations are added only when add names them; tools whose operation is gone are disabled. The result is one new version, which restoring an older one undoes.',
+    'First plan: it says which fields follow the document, where an edit and the document disagree, which operations are new and which are gone. Then apply, as one new version: tools whose operation is gone are disabled.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

@@ -28,7 +28,7 @@ const importApi = operation({
   name: 'importApi',
   summary: 'Make a server from an API description',
   description:
-    'Takes OpenAPI or Swagger by address or as text. First plan: it says how many operations there are by tag, what their tools cost in tokens, and which questions must be answered. Then create, with include for the operations that are wanted and answers for the questions. The description itself never has to be in the conversation.',
+    'First plan: it says how many operations there are by tag, what their tools cost in tokens, and which questions must be answered. Then create, with include for the operations that are wanted and answers for the questions.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

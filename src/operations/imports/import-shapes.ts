@@ -23,9 +23,7 @@ export const importInput = z.strictObject({
     .min(1)
     .max(2048)
     .optional()
-    .describe(
-      'Address of the description, such as https://api.example.com/openapi.json. Together with document only the address that relative servers are below.',
-    ),
+    .describe('Address of the description. Together with document only the address that relative servers are below.'),
   headers: headersInput.optional(),
   document: z
     .string()

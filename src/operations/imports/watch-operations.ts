@@ -23,8 +23,7 @@ const output = z.object({ slug: z.string(), imported: importState, unchanged: un
 const compareImport = operation({
   name: 'compareImport',
   summary: 'Compare the API description of a server with its last import',
-  description:
-    'Fetches the description from its address and notes what importing again would change: it changes nothing itself. importAgain shows the changes and applies them.',
+  description: 'Notes what importing again would change. importAgain shows the changes and applies them.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

@@ -49,7 +49,7 @@ const setSecret = operation({
   name: 'setSecret',
   summary: 'Store a secret of a hosted server, or replace its value',
   description:
-    'The value fills {{NAME}} in headers, in authentication, and in paths and query values of URLs. It goes only to the hosts that the tools of the server call now, and to the token endpoint that it is for.',
+    'The value fills {{NAME}}. It goes only to the hosts that the tools of the server call now, and to the token endpoint that it is for.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

@@ -87,7 +87,8 @@ const listMcpServers = operation({
 const createMcpServer = operation({
   name: 'createMcpServer',
   summary: 'Create a hosted server from its configuration',
-  description: 'Every problem of the configuration is reported at once, and then nothing is stored.',
+  description:
+    'Every problem of the configuration is reported at once, and then nothing is stored. describeConfiguration explains the fields.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -140,7 +141,7 @@ const updateMcpServer = operation({
   name: 'updateMcpServer',
   summary: 'Change fields of a hosted server',
   description:
-    'Fields that are sent replace the stored ones, fields that are absent stay, null removes description, authentication, oauth, base_url, headers, forward_headers, variables, tool_mode, max_answer_tokens or views. A secret shown as ******** stays when it is sent back so.',
+    'Fields that are sent replace the stored ones, the others stay, null removes one. A secret shown as ******** stays when it is sent back so.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

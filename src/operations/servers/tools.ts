@@ -94,7 +94,7 @@ const updateTool = operation({
   name: 'updateTool',
   summary: 'Change fields of one tool of a hosted server',
   description:
-    'Fields that are sent replace the stored ones as a whole, fields that are absent stay, null removes one. name renames the tool, in the views too. The other tools stay as they are, also those that somebody else changes at the same time.',
+    'Fields that are sent replace the stored ones as a whole, the others stay, null removes one. name renames the tool, in the views too.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -125,8 +125,7 @@ const updateTool = operation({
 const removeTool = operation({
   name: 'removeTool',
   summary: 'Remove a tool from a hosted server',
-  description:
-    'The other tools stay as they are. A tool that a view names is not removed. updateTool with "disabled": true hides a tool and keeps it.',
+  description: 'A tool that a view names is not removed. updateTool with "disabled": true hides a tool and keeps it.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,

@@ -1,11 +1,13 @@
 import assert from 'node:assert/strict';
 import { type Schema, Validator } from '@cfworker/json-schema';
-import type { Json, TestToolhost } from '../toolhost/toolhost.ts';
+import { outputSchemaOf } from '../../../src/operations/describe.ts';
+import { operationList } from '../../../src/operations/index.ts';
+import type { Json, TestToolhost, ToolReply } from '../toolhost/toolhost.ts';
 
-export type Tool = { name: string; description: string; inputSchema: Schema; outputSchema: Schema; annotations: Json };
+export type Tool = { name: string; description: string; inputSchema: Schema; annotations: Json };
 export type Answer = { text: string; isError: boolean; output: Json };
 
-/** An agent at the management server that checks every answer against the listed schema of its tool. */
+/** An agent at the management server that checks every answer against the schema of its operation. */
 export type ManagingAgent = {
   tools: ReadonlyMap<string, Tool>;
   manage(name: string, args?: Json, token?: string): Promise<Answer>;
@@ -15,15 +17,24 @@ export type ManagingAgent = {
   refused(name: string, args: Json, why: RegExp): Promise<void>;
 };
 
+/** What a management tool answered: its structured content beside a sentence, and otherwise the JSON of its text. */
+export function outputOf({ content, structuredContent }: ToolReply): Json {
+  return (structuredContent ?? JSON.parse(content[0]?.text ?? '')) as Json;
+}
+
 export async function startManagingAgent(toolhost: TestToolhost, key: string): Promise<ManagingAgent> {
   const { body } = await toolhost.modern('manage', key, 'tools/list');
   const tools = new Map(((body.result as Json).tools as Tool[]).map((tool) => [tool.name, tool]));
   const manage: ManagingAgent['manage'] = async (name, args = {}, token = key) => {
     const result = await toolhost.callTool('manage', token, name, args);
-    const output = (result.structuredContent ?? {}) as Json;
-    const { valid, errors } = new Validator(tools.get(name)?.outputSchema ?? false, '2020-12', false).validate(output);
-    assert.ok(valid || result.isError, JSON.stringify(errors));
-    return { text: result.content[0]?.text ?? '', isError: result.isError === true, output };
+    const isError = result.isError === true;
+    const output = isError ? {} : outputOf(result);
+    const op = operationList.find((one) => one.name === name);
+    const { valid, errors } = new Validator((op ? outputSchemaOf(op) : false) as Schema, '2020-12', false).validate(
+      output,
+    );
+    assert.ok(valid || isError, JSON.stringify(errors));
+    return { text: result.content[0]?.text ?? '', isError, output };
   };
   return {
     tools,

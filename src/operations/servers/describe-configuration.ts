@@ -1,0 +1,159 @@
+import { z } from 'zod';
+import { authenticationSchema } from '../../domain/config/authentication.ts';
+import { fieldSchema } from '../../domain/config/input-schema.ts';
+import { oauthSchema } from '../../domain/config/oauth.ts';
+import { serverConfigSchema } from '../../domain/config/server-config.ts';
+import { variableSchema } from '../../domain/config/server-wide.ts';
+import { toolSchema } from '../../domain/config/tool.ts';
+import { viewSchema } from '../../domain/config/view.ts';
+import { jsonSchemaOf } from '../describe.ts';
+import { operation } from '../operation.ts';
+
+type Fields = { [key: string]: unknown };
+
+/** A part of a configuration: one object of it, the part that has it as a field, and what a person may write there. */
+type ConfigurationPart = { of: string; in?: string; object: z.ZodType; example: unknown };
+
+const listTasks = {
+  name: 'list_tasks',
+  description: 'List the tasks of a project, newest first',
+  method: 'GET',
+  url: '/projects/:project_id/tasks',
+  input_schema: {
+    project_id: { type: 'string', description: 'Id of the project' },
+    status: { type: 'string', enum: ['todo', 'done'], optional: true },
+  },
+};
+
+/** The parts of a configuration, each under the name of its field. The reference pages show them too. */
+export const configurationParts = {
+  server: {
+    of: 'the whole configuration',
+    object: serverConfigSchema,
+    example: {
+      name: 'Projects',
+      slug: 'my-projects',
+      base_url: 'https://api.example.com/v1',
+      authentication: { type: 'Bearer', token: '{{API_TOKEN}}' },
+      tools: [listTasks],
+    },
+  },
+  authentication: {
+    of: 'one credential',
+    in: 'server',
+    object: authenticationSchema,
+    example: { type: 'ApiKey', header: 'X-Api-Key', token: '{{API_KEY}}' },
+  },
+  oauth: {
+    of: 'the provider of a login',
+    in: 'server',
+    object: oauthSchema,
+    example: {
+      authorization_url: 'https://id.example.com/authorize',
+      token_url: 'https://id.example.com/token',
+      client_id: 'id-of-the-application',
+      client_secret: 'secret-of-the-application',
+      scopes: ['tasks.read'],
+      extra_params: { access_type: 'offline' },
+    },
+  },
+  variables: {
+    of: 'one variable',
+    in: 'server',
+    object: variableSchema,
+    example: { subdomain: { value: 'staging', description: 'Host of the customer', enum: ['staging', 'acme'] } },
+  },
+  tools: {
+    of: 'one tool',
+    in: 'server',
+    object: toolSchema,
+    example: [
+      listTasks,
+      {
+        name: 'update_task',
+        description: 'Change a task; only the fields that are given change',
+        method: 'PATCH',
+        url: 'https://api.example.com/v1/tasks?id=eq.:id',
+        headers: { Prefer: 'return=representation' },
+        input_schema: { id: { type: 'string' }, title: { type: 'string', optional: true } },
+        response_transform: 'data.0',
+      },
+    ],
+  },
+  input_schema: {
+    of: 'one argument',
+    in: 'tools',
+    object: fieldSchema,
+    example: {
+      id: { type: 'string', description: 'Id of the task' },
+      labels: { type: 'array', items: { type: 'string' }, optional: true },
+      picture: { type: 'string', content: 'base64', file_name: 'picture.png', optional: true },
+    },
+  },
+  views: {
+    of: 'one view',
+    in: 'server',
+    object: viewSchema,
+    example: { reading: { title: 'Projects, reading only', tools: ['list_tasks'], read_only: true } },
+  },
+} satisfies { [part: string]: ConfigurationPart };
+
+type PartName = keyof typeof configurationParts;
+const partNames = Object.keys(configurationParts) as [PartName, ...PartName[]];
+
+/** Optional fields of a server or a tool that are no part of their own: lists only name them, with their descriptions here. */
+export function rareFields(): [name: string, description: string | undefined][] {
+  return [serverConfigSchema, toolSchema].flatMap(({ shape }) =>
+    Object.entries(shape).flatMap(([name, field]): [string, string | undefined][] => {
+      if (!(field instanceof z.ZodOptional) || name in configurationParts) return [];
+      return [[name, field.description ?? (field.unwrap() as z.ZodType).description]];
+    }),
+  );
+}
+
+/** The schema of a part. Parts within it have a name instead of their fields, so that every answer is short. */
+function schemaOf(part: PartName): Fields {
+  const schema = withoutReferences(jsonSchemaOf(configurationParts[part].object, 'input')) as { properties: Fields };
+  const fields = Object.entries(schema.properties).map(([name, field]): [string, unknown] => {
+    const inner: ConfigurationPart | undefined = configurationParts[name as PartName];
+    if (inner?.in !== part) return [name, field];
+    const { description } = field as { description?: string };
+    return [name, { description: `${description} For its fields ask for the part ${name}.` }];
+  });
+  return { ...schema, properties: Object.fromEntries(fields) };
+}
+
+/** Definitions inside an argument may have more of them inside: the schema of one level says all of their keywords. */
+function withoutReferences(schema: unknown): unknown {
+  if (typeof schema !== 'object' || schema === null) return schema;
+  if (Array.isArray(schema)) return schema.map(withoutReferences);
+  const { $ref: _ref, $defs: _defs, propertyNames: _names, ...kept } = schema as Fields;
+  return Object.fromEntries(Object.entries(kept).map(([key, value]) => [key, withoutReferences(value)]));
+}
+
+const describeConfiguration = operation({
+  name: 'describeConfiguration',
+  summary: 'Explain a part of a configuration: all its fields, with an example',
+  description: `The other tools of this server name those fields only.`,
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: true,
+  input: z.strictObject({
+    part: z
+      .enum(partNames)
+      .default('server')
+      .describe('The part: server is the whole configuration, the others are fields of it or of a tool.'),
+  }),
+  output: z.object({
+    part: z.enum(partNames),
+    describes: z.string().describe('What the schema is about, such as one tool.'),
+    schema: z.record(z.string(), z.unknown()).describe('JSON Schema of that.'),
+    example: z.unknown().describe('A value of the field, as it stands in a configuration.'),
+  }),
+  async run(_context, { part }) {
+    const { of: describes, example } = configurationParts[part];
+    return { part, describes, schema: schemaOf(part), example };
+  },
+});
+
+export const configurationHelpOperations = { describeConfiguration };
