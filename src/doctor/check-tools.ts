@@ -19,8 +19,10 @@ export function checkToolList(tools: readonly Fields[]): Verdict {
   const twice = [...byName].filter(([, { length }]) => length > 1).map(([name]) => name);
   if (twice.length > 0) return problem(`Several tools have the same name: ${firstNames(twice)}.`);
   const broken = tools.filter(({ inputSchema }) => objectOf(inputSchema).type !== 'object');
-  if (broken.length > 0)
-    return problem(`These tools have no input schema of type object: ${firstNames(namesOf(broken))}.`);
+  if (broken.length > 0) {
+    const strict = clientsThat(({ addsTypes }) => !addsTypes);
+    return problem(`These tools have no input schema of type object: ${firstNames(namesOf(broken))}.`, strict);
+  }
   const listing = tools.filter(
     ({ outputSchema }) => outputSchema !== undefined && objectOf(outputSchema).type !== 'object',
   );
@@ -70,14 +72,16 @@ export function checkTokens(tokens: number): Verdict {
   return tokens <= maxTokens ? ok(`${cost}.`) : warning(`${cost}; shorten descriptions or split the server.`);
 }
 
-/**
- * Checks input schemas by what clients refuse. The whole request of a conversation fails for one such tool, so the
- * other servers of the client fail with it.
- */
+/** Checks input schemas by what clients refuse, and by what they leave out. */
 export function checkSchemas(tools: readonly Fields[]): Verdict {
-  const reasons = schemaFaults.flatMap(({ what, clients, find }): Reason[] => {
+  const reasons = schemaFaults.flatMap(({ what, refusedBy, spoiltBy, find }): Reason[] => {
     const found = tools.filter(({ inputSchema }) => find(objectOf(inputSchema)).length > 0);
-    return found.length === 0 ? [] : [{ text: `${what}: ${firstNames(namesOf(found))}.`, clients, stops: true }];
+    if (found.length === 0) return [];
+    const text = `${what}: ${firstNames(namesOf(found))}`;
+    const refused: Reason[] = refusedBy.length === 0 ? [] : [{ text: `${text}.`, clients: refusedBy, stops: true }];
+    if (!spoiltBy) return refused;
+    const { clients, how } = spoiltBy;
+    return [...refused, { text: `${text}; ${inWords(clients)} ${how}.`, clients }];
   });
   return reasons.length === 0 ? ok('No schema has anything that a known client refuses.') : warningOf(reasons);
 }

@@ -1,3 +1,4 @@
+import { clientsThat, inWords } from '../domain/clients/clients.ts';
 import { tokensOfLength } from '../domain/pieces/tokens.ts';
 import { nearest, newGuesses } from '../domain/problems/did-you-mean.ts';
 import { type Fields, objectOf, ok, problem, type Verdict, warning } from './check.ts';
@@ -94,7 +95,23 @@ function checkResult(result: Fields, tool: Fields): Verdict {
   if (isError === true) return warning(`The tool reports a failure: ${visible(text)}`, []);
   if (tool.outputSchema !== undefined && structuredContent === undefined)
     return problem('The tool announces an outputSchema, and its result has no structuredContent; SDKs refuse it.');
+  const strict = clientsThat(({ wantsObjects }) => wantsObjects);
+  if (structuredContent === undefined && isBareJson(text))
+    return warning(
+      `The text is JSON and no object; ${inWords(strict)} fails there without structuredContent such as {"result": …}.`,
+      strict,
+    );
   return ok(`The result has ${types.length === 0 ? 'no blocks' : types.join(', ')}: ${visible(text)}`, []);
+}
+
+/** Whether a text is JSON, and no object. */
+function isBareJson(text: unknown): boolean {
+  try {
+    const value: unknown = JSON.parse(String(text));
+    return typeof value !== 'object' || value === null || Array.isArray(value);
+  } catch {
+    return false;
+  }
 }
 
 /** The beginning of a text of the server, on one line and without characters that control a terminal. */

@@ -45,6 +45,12 @@ describe('toolhost doctor', () => {
         /failure: no way/,
       ],
       [
+        'is a list that Gemini CLI takes for structured content',
+        result('tools/call', { content: [{ type: 'text', text: '[1,2]' }] }),
+        'warning',
+        /Gemini CLI fails/,
+      ],
+      [
         'lacks what the tool announces',
         method('tools/list', (usual) => {
           const listed = structuredClone(usual);

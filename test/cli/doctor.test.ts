@@ -69,6 +69,29 @@ describe('toolhost doctor', () => {
     assert.match(stdout, /^Works with:\n(.*\n)* {2}Zed +partly: Zed takes 64/m);
   });
 
+  it('[ship 6] says of clients that cope with a tool that they do', async () => {
+    const worksWith = async (more: object) => {
+      const server = await startForeignMcpServer(result('tools/list', { tools: [tool(more)] }));
+      const { clients } = await examine(server.address, rightToken);
+      await server.close();
+      const shown = ['Anthropic API', 'Claude Code', 'Codex', 'Gemini CLI', 'OpenAI API', 'VS Code'];
+      return shown.map((name) => {
+        const { because, works } = clients.find(({ client }) => client === name) ?? assert.fail(name);
+        // Clients that connect from the internet refuse the address of the test, too.
+        return because.some((text) => !/from the internet/.test(text)) ? works : 'yes';
+      });
+    };
+    const object = { type: 'object', properties: { a: { type: 'string' } } };
+    const [no, partly, yes] = ['no', 'partly', 'yes'];
+    assert.deepEqual(await worksWith({ name: 'a.b' }), [no, yes, yes, yes, no, yes]);
+    const referring = { ...object, properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { type: 'string' } } };
+    assert.deepEqual(await worksWith({ inputSchema: referring }), [yes, yes, yes, partly, yes, partly]);
+    const alternatives = { ...object, oneOf: [{ required: ['a'] }] };
+    assert.deepEqual(await worksWith({ inputSchema: alternatives }), [no, partly, partly, yes, no, yes]);
+    const { type: _, ...untyped } = object;
+    assert.deepEqual(await worksWith({ inputSchema: untyped }), [no, no, yes, no, no, no]);
+  });
+
   it('[ship 6] says which clients are known to take another path only', async () => {
     const { checks, clients } = await examine('https://doctor.invalid/mcp/server');
     const { status, detail } = checks[0] ?? assert.fail();

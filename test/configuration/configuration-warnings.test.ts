@@ -204,7 +204,7 @@ describe('the warnings of a configuration', () => {
 
   it('[conf 6] names of arguments that Claude refuses, of which constants are none', async () => {
     const sentence = (names: string) =>
-      `tools[0].input_schema: Arguments whose names have characters other than letters, digits, _ . - (${names}): Claude, Claude Code and Anthropic API refuse the tool; rename the argument and give the name that the API expects as its "wire_name"`;
+      `tools[0].input_schema: Arguments whose names have characters other than letters, digits, _ . - (${names}): Claude, Anthropic API and Claude Code refuse the tool; rename the argument and give the name that the API expects as its "wire_name"`;
     assert.deepEqual(await ofSchema({ 'filter[name]': text, 'a.b-c_d': text }), [sentence('filter[name]')]);
     assert.deepEqual(await ofSchema({ filter_name: { ...text, wire_name: 'filter[name]' } }), []);
     assert.deepEqual(await ofSchema({ 'filter[name]': { ...text, value: 'constant' } }), []);
@@ -214,15 +214,15 @@ describe('the warnings of a configuration', () => {
     const at = 'tools[0].input_schema: ';
     const object = (more: Json) => ofSchema({ type: 'object', properties: { a: text }, ...more });
     assert.deepEqual(await object({ properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: text } }), [
-      `${at}$ref, which clients do not follow (a): Claude, Claude Code and Anthropic API refuse the tool; write the schema where it is used`,
+      `${at}$ref (a): VS Code and Gemini CLI may not follow it; write the schema where it is used`,
     ]);
     const root = `${at}oneOf, anyOf, allOf or not at the root of the schema`;
     const advice =
-      'Claude, Claude Code, Anthropic API, ChatGPT, Codex and OpenAI API refuse the tool; declare the arguments in properties, and describe in words which of them go together';
+      'Claude, Anthropic API, ChatGPT and OpenAI API refuse the tool, Claude Code and Codex leave the tool or its arguments out; declare the arguments in properties, and describe in words which of them go together';
     assert.deepEqual(await object({ anyOf: [{ required: ['a'] }] }), [`${root} (anyOf): ${advice}`]);
     assert.deepEqual(await object({ properties: { a: { anyOf: [text, { type: 'null' }] } } }), []);
     const items =
-      'VS Code, ChatGPT, Codex and OpenAI API refuse the tool; say what the entries are, for example "items": {"type": "string"}';
+      'VS Code, ChatGPT and OpenAI API refuse the tool; say what the entries are, for example "items": {"type": "string"}';
     assert.deepEqual(
       await ofSchema({ ids: { type: 'array' }, deep: { type: 'object', properties: { b: { type: 'array' } } } }),
       [`${at}Arrays without items (ids, deep.b): ${items}`],
@@ -238,7 +238,7 @@ describe('the warnings of a configuration', () => {
       `tools[0].name: is ${long}_mcp_things in LibreChat, which takes 64 characters; make the name of the tool shorter by 3`,
     ]);
     assert.deepEqual(await toolWarnings({ name: 'things.get' }), [
-      'tools[0].name: has a dot, which the models of Claude Code, Claude, ChatGPT, Codex, OpenAI API and Anthropic API refuse; write _ instead',
+      'tools[0].name: has a dot, which the models of Claude, ChatGPT, OpenAI API and Anthropic API refuse; write _ instead',
     ]);
     const off = [toolWith({ name: 'things.get', input_schema: { 'a[b]': text }, disabled: true }), toolWith()];
     assert.deepEqual(await warnings({ tools: off }), []);

@@ -44,8 +44,12 @@ export type ClientRules = {
   toolName: { shown: (server: string, tool: string) => string; max: number };
   /** It takes a tool for one that changes things unless its annotations say otherwise. */
   wantsHints?: true;
-  /** Its models take only letters, digits, _ and - in names of tools. */
+  /** Its models take only letters, digits, _ and - in names of tools, and it does not replace others. */
   hasStrictNames?: true;
+  /** It adds the type of an input schema that has none; others refuse the tool or the whole list. */
+  addsTypes?: true;
+  /** Without structured content it takes the first text for that, and fails where the text is JSON and no object. */
+  wantsObjects?: true;
 };
 
 /** One client: how it is connected, and what it takes. */

@@ -31,8 +31,8 @@ export const claudeCode: DeclaredClient = {
   }),
   rules: {
     redirectUris: ['http://localhost:38100/callback'],
+    // It replaces a dot by _.
     toolName: { shown: (server, tool) => `mcp__${server}__${tool}`, max: 64 },
-    hasStrictNames: true,
   },
 };
 
@@ -54,10 +54,11 @@ export const codex: DeclaredClient = {
         : `And in the shell: ${exportToken(to, to.token)}`,
   }),
   rules: {
-    redirectUris: ['http://127.0.0.1:38101/callback/Zt3aUq0pB1c4'],
-    // It puts the server before the name too, but shortens what gets too long.
+    redirectUris: ['http://127.0.0.1:38101/callback'],
+    // It puts the server before the name too, but shortens what gets too long, and replaces a dot by _ (openai/codex#8694).
     toolName: { shown: plainName, max: 64 },
-    hasStrictNames: true,
+    // openai/codex#1975
+    addsTypes: true,
   },
 };
 
@@ -78,6 +79,7 @@ export const geminiCli: DeclaredClient = {
     redirectUris: ['http://localhost:38103/oauth/callback'],
     // It puts mcp_ and the server before the name, and shortens what gets longer than 63 characters.
     toolName: { shown: plainName, max: 64 },
+    wantsObjects: true,
   },
 };
 

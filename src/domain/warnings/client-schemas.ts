@@ -5,39 +5,46 @@ type Schema = { readonly [keyword: string]: unknown };
 /** `find` gives the places in an input schema, such as `properties.a[b]`; the root is "". */
 export type SchemaFault = {
   what: string;
-  clients: readonly string[];
+  /** Clients of which a whole conversation fails for one such tool, and with it the other servers of the client. */
+  refusedBy: readonly string[];
+  /** Clients that go on, and what they do with such a tool. */
+  spoiltBy?: { clients: readonly string[]; how: string };
   advice: string;
   find: (schema: Schema) => string[];
 };
 
-const claude = ['Claude', 'Claude Code', 'Anthropic API'];
-const openai = ['ChatGPT', 'Codex', 'OpenAI API'];
+const anthropic = ['Claude', 'Anthropic API'];
+const openai = ['ChatGPT', 'OpenAI API'];
 const combinators = ['oneOf', 'anyOf', 'allOf', 'not'];
 const propertyName = /^[a-zA-Z0-9_.-]{1,64}$/;
 
-/** One such tool makes the whole request of a conversation fail, and with it the other servers of the client. */
 export const schemaFaults: readonly SchemaFault[] = [
   {
     what: 'Arguments whose names have characters other than letters, digits, _ . -',
-    clients: claude,
+    refusedBy: [...anthropic, 'Claude Code'],
     advice: 'rename the argument and give the name that the API expects as its "wire_name"',
     find: ({ properties }) => Object.keys(objectOf(properties)).filter((name) => !propertyName.test(name)),
   },
   {
     what: 'oneOf, anyOf, allOf or not at the root of the schema',
-    clients: [...claude, ...openai],
+    refusedBy: [...anthropic, ...openai],
+    // anthropics/claude-code#95504, openai/codex#42283
+    spoiltBy: { clients: ['Claude Code', 'Codex'], how: 'leave the tool or its arguments out' },
     advice: 'declare the arguments in properties, and describe in words which of them go together',
     find: (schema) => combinators.filter((keyword) => Object.hasOwn(schema, keyword)),
   },
   {
-    what: '$ref, which clients do not follow',
-    clients: claude,
+    what: '$ref',
+    refusedBy: [],
+    // PrefectHQ/fastmcp#2808, google-gemini/gemini-cli#13326. Other clients pass it on, and their models follow it.
+    spoiltBy: { clients: ['VS Code', 'Gemini CLI'], how: 'may not follow it' },
     advice: 'write the schema where it is used',
     find: (schema) => placesOf(schema, (inner) => typeof inner.$ref === 'string'),
   },
   {
     what: 'Arrays without items',
-    clients: ['VS Code', ...openai],
+    // Codex adds items.
+    refusedBy: ['VS Code', ...openai],
     advice: 'say what the entries are, for example "items": {"type": "string"}',
     find: (schema) =>
       placesOf(schema, ({ type, items, prefixItems }) => {

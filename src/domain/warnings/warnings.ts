@@ -233,12 +233,15 @@ function nameWarnings(name: string, path: string, slug: string): Remark[] {
 }
 
 function schemaWarnings(schema: JsonSchema, at: string): Remark[] {
-  return schemaFaults.flatMap(({ what, clients, advice, find }) => {
+  return schemaFaults.flatMap(({ what, refusedBy, spoiltBy, advice, find }) => {
     const found = find(schema);
     if (found.length === 0) return [];
     const where = found.filter((place) => place !== '');
     const named = where.length > 0 ? ` (${firstNames(where)})` : '';
-    return [{ path: `${at}.input_schema`, message: `${what}${named}: ${inWords(clients)} refuse the tool; ${advice}` }];
+    const refused = refusedBy.length > 0 && `${inWords(refusedBy)} refuse the tool`;
+    const spoilt = spoiltBy && `${inWords(spoiltBy.clients)} ${spoiltBy.how}`;
+    const effect = [refused, spoilt].filter(Boolean).join(', ');
+    return [{ path: `${at}.input_schema`, message: `${what}${named}: ${effect}; ${advice}` }];
   });
 }
 
