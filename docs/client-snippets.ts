@@ -42,7 +42,9 @@ function continued(text: string): string {
 
 /** Sets a command as code: at the end of a sentence after a colon, or where it is the whole text. */
 function withCode(text: string): string {
-  return text.replace(/: ((?:export|codex) .+)$/, ': `$1`').replace(/^((?:npm|pip) install .+)$/, '`$1`');
+  return text
+    .replace(/: ((?:export|(?:claude|codex|opencode) mcp) .+)$/, ': `$1`')
+    .replace(/^((?:npm|pip) install .+)$/, '`$1`');
 }
 
 const words: Partial<Record<Snippet['format'], string>> = { address: 'text' };

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { reservedSlugs } from '../src/domain/slug.ts';
 import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
@@ -152,6 +153,8 @@ function configurationPage(): string {
     generated,
     'The object that `createMcpServer`, `POST /api/v1/servers` and a configuration file hold. Its JSON Schema is served at `/schema/server.json`. Each example is a value of the field, and an agent gets the same from `describeConfiguration`.\n',
     ...tableOf('server', shownParts()),
+    '### Reserved slugs\n',
+    `No server can have these, nor the slug of the management server: ${[...reservedSlugs].map((slug) => `\`${slug}\``).join(', ')}.\n`,
     '## `authentication`\n',
     ...tableOf('authentication'),
     '## A variable\n',

@@ -41,7 +41,7 @@ describe('the snippets for clients', () => {
   let folder: string;
   before(() => {
     folder = mkdtempSync(join(tmpdir(), 'toolhost-snippets-'));
-    for (const program of ['claude', 'gemini', 'curl']) {
+    for (const program of ['claude', 'gemini', 'qwen', 'curl']) {
       const script = `#!${process.execPath}\nconsole.log(JSON.stringify(process.argv.slice(2)));\n`;
       writeFileSync(join(folder, program), script);
       chmodSync(join(folder, program), 0o755);

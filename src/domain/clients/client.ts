@@ -60,7 +60,7 @@ export type DeclaredClient = {
   documentation: { url: string; checked: string };
   /** Undefined where the client cannot use such a server. */
   snippet: (to: ClientConnection) => Snippet | undefined;
-  /** Absent for libraries and tools, whose limits are those of the program around them. */
+  /** Absent for libraries and tools, whose limits are those of the program around them, and where too little is known. */
   rules?: ClientRules;
 };
 

@@ -1,8 +1,18 @@
+import { agentLibraries } from './agent-libraries.ts';
 import type { ClientConnection, ClientRules, DeclaredClient, Snippet } from './client.ts';
-import { cursor, vsCode, windsurf, zed } from './editor-clients.ts';
+import { cline, continueDev, cursor, vsCode, windsurf, zed } from './editor-clients.ts';
 import { anthropicApi, chatGpt, claude, curl, libreChat, openAiApi } from './hosted-clients.ts';
 import { aiSdk, pythonSdk, typescriptSdk } from './libraries.ts';
-import { claudeCode, claudeDesktop, codex, geminiCli, goose } from './terminal-clients.ts';
+import {
+  claudeCode,
+  claudeDesktop,
+  codex,
+  copilotCli,
+  geminiCli,
+  goose,
+  openCode,
+  qwenCode,
+} from './terminal-clients.ts';
 
 /**
  * Every client that is known by name. The snippets of the pages and of the dashboard, the checks of a connection, the
@@ -19,12 +29,18 @@ export const clients: readonly DeclaredClient[] = [
   geminiCli,
   windsurf,
   zed,
+  openCode,
+  copilotCli,
+  qwenCode,
+  cline,
+  continueDev,
   goose,
   libreChat,
   curl,
   typescriptSdk,
   pythonSdk,
   aiSdk,
+  ...agentLibraries,
   openAiApi,
   anthropicApi,
 ];

@@ -89,6 +89,36 @@ export const zed: DeclaredClient = {
   rules: { redirectUris: ['http://127.0.0.1:38102/callback'], toolName: { shown: plainName, max: 64 } },
 };
 
+export const cline: DeclaredClient = {
+  id: 'cline',
+  name: 'Cline',
+  documentation: { url: 'https://docs.cline.bot/mcp/connecting-to-a-remote-server', checked: '2026-11-27' },
+  snippet: (to) => ({
+    where: 'In cline_mcp_settings.json (MCP Servers, Configure):',
+    format: 'json',
+    code: prettyJson({ mcpServers: { [to.name]: { type: 'streamableHttp', url: to.url, ...headersOf(to) } } }),
+  }),
+};
+
+export const continueDev: DeclaredClient = {
+  id: 'continue',
+  name: 'Continue',
+  documentation: { url: 'https://docs.continue.dev/customize/deep-dives/mcp', checked: '2026-11-27' },
+  snippet: ({ name, url, token }) => ({
+    where: 'In ~/.continue/config.yaml:',
+    format: 'yaml',
+    code: [
+      'mcpServers:',
+      `  - name: ${name}`,
+      '    type: streamable-http',
+      `    url: ${JSON.stringify(url)}`,
+      ...(token === undefined
+        ? []
+        : ['    requestOptions:', '      headers:', `        Authorization: ${JSON.stringify(`Bearer ${token}`)}`]),
+    ].join('\n'),
+  }),
+};
+
 function withToken(to: ClientConnection, token: string): ClientConnection {
   return { ...to, token: to.token === undefined ? undefined : token };
 }

@@ -3,6 +3,7 @@ import {
   type ClientConnection,
   type DeclaredClient,
   exportToken,
+  headersOf,
   plainName,
   prettyJson,
   tokenVariable,
@@ -22,12 +23,12 @@ export function mcpRemoteCommand({ url, token }: ClientConnection): string {
 export const claudeCode: DeclaredClient = {
   id: 'claude-code',
   name: 'Claude Code',
-  documentation: { url: 'https://code.claude.com/docs/en/mcp', checked: '2026-11-22' },
+  documentation: { url: 'https://code.claude.com/docs/en/mcp', checked: '2026-11-27' },
   snippet: (to) => ({
     where: 'In a terminal:',
     format: 'sh',
     code: claudeCodeCommand(to),
-    ...(to.token === undefined && { after: 'Then type /mcp in Claude Code to log in.' }),
+    ...(to.token === undefined && { after: `Then run: claude mcp login ${to.name}` }),
   }),
   rules: {
     redirectUris: ['http://localhost:38100/callback'],
@@ -81,6 +82,44 @@ export const geminiCli: DeclaredClient = {
     toolName: { shown: plainName, max: 64 },
     wantsObjects: true,
   },
+};
+
+export const qwenCode: DeclaredClient = {
+  id: 'qwen-code',
+  name: 'Qwen Code',
+  documentation: { url: 'https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/', checked: '2026-11-27' },
+  snippet: ({ name, url, token }) => ({
+    where: 'In a terminal:',
+    format: 'sh',
+    code: `qwen mcp add --scope user --transport http${token === undefined ? '' : ` --header ${bearerWord(token)}`} ${name} ${url}`,
+    ...(token === undefined && { after: `Then type /mcp auth ${name} in Qwen Code to log in.` }),
+  }),
+};
+
+export const openCode: DeclaredClient = {
+  id: 'opencode',
+  name: 'OpenCode',
+  documentation: { url: 'https://opencode.ai/v1/docs/mcp-servers/', checked: '2026-11-27' },
+  snippet: (to) => ({
+    where: 'In opencode.json of the project or ~/.config/opencode/opencode.json:',
+    format: 'json',
+    code: prettyJson({ mcp: { [to.name]: { type: 'remote', url: to.url, ...headersOf(to) } } }),
+    after: to.token === undefined ? `Then run: opencode mcp auth ${to.name}` : 'OpenCode 2 has "servers" inside "mcp".',
+  }),
+};
+
+export const copilotCli: DeclaredClient = {
+  id: 'copilot-cli',
+  name: 'Copilot CLI',
+  documentation: {
+    url: 'https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers',
+    checked: '2026-11-27',
+  },
+  snippet: (to) => ({
+    where: 'In ~/.copilot/mcp-config.json:',
+    format: 'json',
+    code: prettyJson({ mcpServers: { [to.name]: { type: 'http', url: to.url, ...headersOf(to), tools: ['*'] } } }),
+  }),
 };
 
 export const goose: DeclaredClient = {

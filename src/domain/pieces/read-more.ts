@@ -25,7 +25,7 @@ export const readMoreDefinition: ToolDefinition = {
   annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false },
 };
 
-/** The limit that new servers start with (`max_answer_tokens`): clients cut or refuse answers above 25,000 tokens. */
+/** The limit that new servers start with (`max_answer_tokens`): many clients cut longer answers. */
 export const startAnswerTokens = 20_000;
 
 /** Characters of an answer that are left for the note at its end. */
