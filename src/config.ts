@@ -3,7 +3,7 @@ import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { readMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
 import { hostNameOf } from './outbound/host-name.ts';
-import { isLoopback, issuerProblem, parseOrigins, quotedSetting, webOrigin, webUrl } from './setting-addresses.ts';
+import { isLoopback, issuerProblem, parseOrigins, quotedSetting, serviceAddress, webUrl } from './setting-addresses.ts';
 import type { Engine } from './store/db.ts';
 import type { PostgresLocation } from './store/engine/postgres-location.ts';
 import { postgresUrlProblems, readAuthorities } from './store/engine/postgres-url.ts';
@@ -142,12 +142,12 @@ function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
 function readBaseUrl(values: Values, problems: string[]): string | undefined {
   const text = values.BASE_URL || (values.PORT === 0 ? '' : `http://127.0.0.1:${values.PORT}`);
   if (text === '') return undefined;
-  const origin = webOrigin(text);
-  if (origin === undefined)
+  const address = serviceAddress(text);
+  if (address === undefined)
     problems.push(
-      `BASE_URL: found ${quotedSetting(text)}; allowed: the address that clients use, such as https://tools.example.com, without a path`,
+      `BASE_URL: found ${quotedSetting(text)}; allowed: the address that clients use, such as https://tools.example.com or https://example.com/tools`,
     );
-  return origin;
+  return address;
 }
 
 function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[] | undefined): string[] {

@@ -1,4 +1,4 @@
-import { ownHostPath } from './domain/http/own-hosts.ts';
+import { basePathOf, ownHostPath } from './domain/http/own-hosts.ts';
 import { reservedViewNames } from './domain/view-name.ts';
 
 /** Names of all URLs of the product. Paths are relative to the base URL. */
@@ -33,14 +33,29 @@ export const routes = {
   metrics: '/metrics',
 } as const;
 
-type SlugRoute = Exclude<
-  Extract<(typeof routes)[keyof typeof routes], `${string}:slug${string}`>,
-  typeof routes.viewMetadata
->;
+type Route = Exclude<(typeof routes)[keyof typeof routes], typeof routes.viewMetadata>;
+type SlugRoute = Extract<Route, `${string}:slug${string}`>;
 
-/** The absolute URL of a route for a slug. */
-export function urlOf(baseUrl: string, route: SlugRoute, slug: string): string {
-  return baseUrl + route.replace(':slug', slug);
+/**
+ * The absolute URL of a route, for a slug where it has one. Metadata have the path of the base URL behind the well-known part
+ * (RFC 8414, 3.1; RFC 9728, 3.1).
+ */
+export function urlOf(baseUrl: string, route: Route, slug = ''): string {
+  const url = baseUrl + route.replace(':slug', slug);
+  return route.startsWith('/.well-known/')
+    ? url.replace(/^(\w+:\/\/[^/]+)(.*?)(\/\.well-known\/[^/]+)/, '$1$3$2')
+    : url;
+}
+
+/**
+ * Removes the path of the base URL from that of a request, wherever clients put it. A path without it stays: probes ask
+ * the process itself, and some proxies have removed it.
+ */
+export function pathReader(baseUrl: string): (path: string) => string {
+  const base = basePathOf(baseUrl);
+  if (base === '') return (path) => path;
+  const start = new RegExp(`^(/\\.well-known/[^/]+)?${base.replaceAll('.', '\\.')}(?=/|$)`);
+  return (path) => path.replace(start, '$1') || routes.home;
 }
 
 const viewPattern = `(?!(?:${reservedViewNames.join('|')})$)[a-z0-9][a-z0-9-]{0,39}`;

@@ -17,6 +17,13 @@ export function webOrigin(text: string): string | undefined {
   return url && /^https?:\/\/[^/?#\\]+\/?$/i.test(text) ? url.origin : undefined;
 }
 
+/** The address of a service: an origin, and the path that everything of the service is below, without a slash at its end. */
+export function serviceAddress(text: string): string | undefined {
+  const [, start = '', path = ''] = /^(\w+:\/\/[^/?#\\]+)((?:\/[\w~-][\w.~-]*)*)\/?$/.exec(text) ?? [];
+  const origin = webOrigin(start);
+  return origin && origin + path;
+}
+
 /** Whether a text is an address, or can be the name of a host. */
 export function isHost(text: string): boolean {
   return isIP(text) !== 0 || hostNameOf(text) !== undefined;

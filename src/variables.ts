@@ -21,7 +21,7 @@ export const variables = {
   BASE_URL: {
     schema: z.string(),
     fallback: '',
-    meaning: 'Public address, without a path. Anything but loopback is production mode.',
+    meaning: 'Public address; with a path, everything is below it. Anything but loopback is production mode.',
   },
   SERVER_HOSTS: {
     schema: z.string().refine((text) => text === '' || (/^\*\.[^*]+$/.test(text) && isHost(longestHost(text)))),

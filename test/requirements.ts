@@ -315,6 +315,9 @@ const shipping = {
   ...of('docs/command-line.md', {
     'ship 7': 'The command line logs in without a key, keeps its tokens to itself, and shows what the service shows.',
   }),
+  ...of('docs/operations/proxies.md', {
+    'ship 9': 'Everything works below a path of a host, discovery included, and leaves the other paths alone.',
+  }),
   ...of('docs/operations/backup.md', {
     'ship 3': 'A backup holds one moment of the database, and is restored whole or not at all, on either engine.',
   }),

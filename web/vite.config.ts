@@ -14,6 +14,8 @@ const yamlFiles: Plugin = {
 // biome-ignore lint/style/noDefaultExport: Vite asks for a default export
 export default defineConfig({
   root: import.meta.dirname,
+  // The service writes the path of its base URL before the addresses in the page; scripts find each other beside them.
+  base: './',
   plugins: [react(), yamlFiles],
   build: {
     outDir: '../dist/web',

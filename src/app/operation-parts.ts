@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Config } from '../config.ts';
 import type { UrlRule } from '../domain/config/server-rules.ts';
-import { createServerHosts, ownHostPath } from '../domain/http/own-hosts.ts';
+import { basePathOf, createServerHosts, ownHostPath } from '../domain/http/own-hosts.ts';
 import { AppError } from '../errors.ts';
 import type { Parts } from '../operations/operation.ts';
 import { type RuleSource, rulesOf } from '../operations/servers/config-rules.ts';
@@ -16,7 +16,7 @@ import { configurationWork } from './adapters/threads.ts';
 
 /** Settings of the deployment that restrict configurations. */
 function ruleSource({ managementSlug, egressAllow, baseUrl }: Config & { baseUrl: string }): RuleSource {
-  return { managementSlug, egressAllow: egressText(egressAllow), ownHosts: [new URL(baseUrl).host] };
+  return { managementSlug, egressAllow: egressText(egressAllow), own: new URL(baseUrl).host + basePathOf(baseUrl) };
 }
 
 /** Why this deployment may not call a URL; undefined if it may. */

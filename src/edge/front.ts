@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config.ts';
 import { base62 } from '../domain/credentials/api-key.ts';
-import { createOwnHosts, createServerHosts, type ServerHosts } from '../domain/http/own-hosts.ts';
+import { basePathOf, createOwnHosts, createServerHosts, type ServerHosts } from '../domain/http/own-hosts.ts';
 import type { Random } from '../domain/ids.ts';
 import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
@@ -10,7 +10,7 @@ import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/read-body.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
-import { fileIdIn, mcpAddress, pathOnOwnHost, routes, withoutEndSlash } from '../routes.ts';
+import { fileIdIn, mcpAddress, pathOnOwnHost, pathReader, routes, withoutEndSlash } from '../routes.ts';
 import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
 
 export type FrontParts = {
@@ -33,6 +33,8 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
   const serverHosts = suffix === undefined ? undefined : createServerHosts(suffix, baseUrl);
   const newRequestId = requestIds(parts.random);
   const readHost = requestHostReader(baseUrl);
+  const readPath = pathReader(baseUrl);
+  const [ownHome, homeUrl] = [basePathOf(baseUrl) + routes.home, baseUrl + routes.home];
   const serveWeb = ({ request, response, headers }: Incoming) => {
     for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
     return parts.serveWeb(request, response);
@@ -46,10 +48,10 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     readHost(request);
     const url = request.url ?? '/';
     const query = url.indexOf('?');
-    const asked = withoutEndSlash(query < 0 ? url : url.slice(0, query));
-    const own = serverHosts && ownHostOf(request, asked, serverHosts, rules);
-    const path = own?.path ?? asked;
-    const home = own ? baseUrl + routes.home : routes.home;
+    const asked = query < 0 ? url : url.slice(0, query);
+    const own = serverHosts && ownHostOf(request, withoutEndSlash(asked), serverHosts, rules);
+    const path = own ? (own.path ?? asked) : withoutEndSlash(readPath(asked));
+    const home = own ? homeUrl : ownHome;
     request.url = query < 0 ? path : path + url.slice(query);
     const address = mcpAddress(path);
     // The MCP endpoints handle the bodies posted to them.

@@ -17,7 +17,8 @@ const credential: Record<About['access'], string> = {
 
 /** The name under which a client keeps the server: the slug, with the name of the view. */
 function connectionName(url: string): string {
-  return new URL(url).pathname.split('/').slice(2).join('-') || 'mcp';
+  const [, address = ''] = /.*\/mcp\/(.*)$/.exec(new URL(url).pathname) ?? [];
+  return address.replace('/', '-') || 'mcp';
 }
 
 /** The page for a person who opens the address of a server in a browser. */

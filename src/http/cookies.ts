@@ -6,7 +6,7 @@ import type { RequestHeaders } from '../domain/visit.ts';
 
 type Env = { Bindings: HttpBindings };
 
-/** A cookie of this host only, which no script can read; `__Host-` wherever there is https. */
+/** A cookie of this service only, which no script can read. */
 export type HostCookie = {
   name: string;
   set(c: Context<Env>, value: string, maxAgeMs: number): void;
@@ -14,10 +14,22 @@ export type HostCookie = {
   clear(c: Context<Env>): void;
 };
 
+/**
+ * The prefix of names of cookies, and their path. `__Host-` binds a cookie to this host, and browsers keep it only for the
+ * whole host. Below a path the other services of the host shall not get it, so there it is `__Secure-`. Plain http, which is
+ * local mode, has no prefix.
+ */
+export function cookieScope(baseUrl: string): { prefix: string; path: string; isSecure: boolean } {
+  const { pathname: path, protocol } = new URL(baseUrl);
+  const isSecure = protocol === 'https:';
+  const prefix = path === '/' ? '__Host-' : '__Secure-';
+  return { prefix: isSecure ? prefix : '', path, isSecure };
+}
+
 export function hostCookie(name: string, baseUrl: string): HostCookie {
-  const isSecure = baseUrl.startsWith('https:');
-  const full = isSecure ? `__Host-${name}` : name;
-  const options = { path: '/', httpOnly: true, sameSite: 'Lax', secure: isSecure } as const;
+  const { prefix, path, isSecure } = cookieScope(baseUrl);
+  const full = prefix + name;
+  const options = { path, httpOnly: true, sameSite: 'Lax', secure: isSecure } as const;
   return {
     name: full,
     set: (c, value, maxAgeMs) => setCookie(c, full, value, { ...options, maxAge: Math.floor(maxAgeMs / 1000) }),

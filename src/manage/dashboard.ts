@@ -30,15 +30,16 @@ const pages = [
 
 const yearS = 365 * 24 * 60 * 60;
 const noncePlace = 'name="style-nonce" content=""';
+const basePathPlace = 'name="base-path" content=""';
 
 /** Serves the built dashboard. Hashed files may be cached for a year, the page not. Each is read and compressed once. */
-export function createDashboard(folder: string): Hono<Env> {
+export function createDashboard(folder: string, basePath: string): Hono<Env> {
   const app = new Hono<Env>();
   const assets = builtFiles(join(folder, 'assets'));
   const others = builtFiles(folder);
   app.get('/assets/:name', fileAnswer(assets, `public, max-age=${yearS}, immutable`));
   app.get('/favicon.svg', fileAnswer(others, 'no-cache'));
-  const page = pageOf(join(folder, 'index.html'));
+  const page = pageOf(join(folder, 'index.html'), basePath);
   for (const path of pages) {
     app.get(path, (c) =>
       c.html(page().replace(noncePlace, () => `name="style-nonce" content="${c.get('secureHeadersNonce') ?? ''}"`)),
@@ -58,13 +59,16 @@ function fileAnswer(find: ReturnType<typeof builtFiles>, caching: string) {
   };
 }
 
-/** Text of the page, read again only after a new build. */
-function pageOf(path: string): () => string {
+/** Text of the page, which names its files below the base URL. It is read again only after a new build. */
+function pageOf(path: string, basePath: string): () => string {
   let read = { text: '', mtimeMs: Number.NaN };
   return () => {
     const mtimeMs = statSync(path, { throwIfNoEntry: false })?.mtimeMs;
     if (mtimeMs === undefined) throw new AppError('unavailable', 'the dashboard is not built; run: npm start');
-    if (mtimeMs !== read.mtimeMs) read = { text: readFileSync(path, 'utf8'), mtimeMs };
+    if (mtimeMs !== read.mtimeMs) {
+      const text = readFileSync(path, 'utf8').replace(basePathPlace, `name="base-path" content="${basePath}"`);
+      read = { text: text.replaceAll('="./', `="${basePath}/`), mtimeMs };
+    }
     return read.text;
   };
 }

@@ -19,7 +19,7 @@ import { operationList } from '../operations/index.ts';
 import type { ReadLongBody } from '../operations/long-body-job.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
 import { bodyLimitsFor, checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
-import { routes } from '../routes.ts';
+import { routes, urlOf } from '../routes.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
 import { staticDocument } from './static-document.ts';
 
@@ -45,7 +45,7 @@ export type RestParts = {
 /** `/api/v1`: every operation at its route, and the OpenAPI document. */
 export function createRestApi(parts: RestParts): Hono<Env> {
   const api = new Hono<Env>();
-  const challenge = `Bearer resource_metadata="${parts.baseUrl}${routes.apiMetadata}"`;
+  const challenge = `Bearer resource_metadata="${urlOf(parts.baseUrl, routes.apiMetadata)}"`;
   const refuse = (c: HonoContext<Env>, error: unknown) => {
     const answer = problemAnswer(error, requestIdOf(c), parts.onUnexpected);
     if (answer.status === 401) answer.headers.set('WWW-Authenticate', challenge);

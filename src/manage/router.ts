@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { getRequestListener, type HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { NONCE, secureHeaders } from 'hono/secure-headers';
+import { basePathOf } from '../domain/http/own-hosts.ts';
 import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { wantsPage } from '../http/page.ts';
@@ -38,10 +39,11 @@ export function createWebRouter(
   parts: WebParts,
 ): (request: IncomingMessage, response: ServerResponse) => Promise<void> {
   const web = new Hono<Env>();
+  const basePath = basePathOf(parts.baseUrl);
   const refuse = (c: Context<Env>, error: unknown) => {
     const requestId = String(c.env.outgoing.getHeader('x-request-id'));
     const isForPerson = !c.req.path.startsWith('/api/') && wantsPage(c.req.method, c.req.header('accept'));
-    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson ? routes.home : undefined);
+    return problemAnswer(error, requestId, parts.onUnexpected, isForPerson ? basePath + routes.home : undefined);
   };
   web.use(async (c, next) => {
     await next();
@@ -88,7 +90,7 @@ export function createWebRouter(
   );
   addSignIn(web, parts);
   web.route(apiPath, createRestApi(parts));
-  web.route('/', createDashboard(parts.dashboardFolder));
+  web.route('/', createDashboard(parts.dashboardFolder, basePath));
   web.notFound(nothingThere(web, refuse));
   web.onError((error, c) => refuse(c, error));
   const listener = getRequestListener(web.fetch, {

@@ -3,6 +3,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
 import { base62 } from '../domain/credentials/api-key.ts';
+import { basePathOf } from '../domain/http/own-hosts.ts';
 import type { Random } from '../domain/ids.ts';
 import { AppError, isUnavailable, messageOf } from '../errors.ts';
 import { type HostCookie, hostCookies } from '../http/cookies.ts';
@@ -51,6 +52,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
   const departureOf = (state: string) =>
     departures.named(createHash('sha256').update(state).digest('hex').slice(0, 16));
   const session = sessionCookie(parts.baseUrl);
+  const basePath = basePathOf(parts.baseUrl);
   const redirectUri = parts.baseUrl + routes.loginCallback;
   const app = new Hono<Env>();
 
@@ -89,7 +91,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
     const identity = await parts.returns(c.env.incoming, (failed) => identify({ returned, signIn, failed }, parts));
     const person = await parts.welcome(identity);
     await startSession(c, session, person, parts);
-    return c.redirect(signIn.returnTo);
+    return c.redirect(basePath + signIn.returnTo);
   });
 
   app.post(routes.logout, async (c) => {
@@ -97,7 +99,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
     checkOwnPage(c.env.incoming.headers, parts.baseUrl);
     if (cookie !== undefined) await deleteSession(parts.db, sessionHash(cookie));
     session.clear(c);
-    return c.redirect(routes.home, 303);
+    return c.redirect(basePath + routes.home, 303);
   });
 
   app.onError((error, c) => {
@@ -105,7 +107,10 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
     const status = error instanceof AppError ? error.status : 500;
     c.header('Content-Security-Policy', pagePolicy);
     for (const [name, value] of Object.entries(error instanceof AppError ? error.headers : {})) c.header(name, value);
-    return c.html(signInFailedPage(error instanceof AppError ? error.message : 'something went wrong'), status as 400);
+    return c.html(
+      signInFailedPage(error instanceof AppError ? error.message : 'something went wrong', basePath + routes.login),
+      status as 400,
+    );
   });
   return app;
 }
@@ -122,7 +127,7 @@ async function identify({ returned, signIn, failed }: Return, { identity }: Sign
   }
 }
 
-/** A path on this host, or the home page for anything else. */
+/** A path below the base URL, or the home page for anything else. */
 function ownPath(path: string | undefined): string {
   return path !== undefined && path.length <= longestPath && /^\/(?![/\\])[\w\-./?=&%~]*$/.test(path)
     ? path
@@ -151,11 +156,11 @@ async function startSession(
 }
 
 /** Page for a failed sign-in, with a link to try again. */
-function signInFailedPage(message: string): string {
+function signInFailedPage(message: string, again: string): string {
   return page(
     'Not signed in',
     html`<h1>The sign-in did not succeed</h1>
 <p>${message[0]?.toUpperCase()}${message.slice(1)}.</p>
-<div class="actions"><a class="button primary" href="${routes.login}">Sign in again</a></div>`,
+<div class="actions"><a class="button primary" href="${again}">Sign in again</a></div>`,
   );
 }

@@ -71,10 +71,10 @@ const localNames = /(^|\.)(local|localhost|internal|intranet|lan|home|corp|arpa|
 
 /**
  * Why a URL of a configuration may not be called, decided without a DNS lookup; undefined when it may.
- * `ownHosts` are the service's own: a tool that calls the service would call itself in a circle.
+ * `own` is the host and the path of the service itself: a tool that calls it would call itself in a circle.
  * With `allow` undefined there are no exceptions, and the message mentions none.
  */
-export function urlProblem(url: URL, allow: EgressAllow | undefined, ownHosts: readonly string[]): string | undefined {
+export function urlProblem(url: URL, allow: EgressAllow | undefined, own: string | undefined): string | undefined {
   if (url.protocol !== 'https:' && url.protocol !== 'http:') return `found ${url.protocol}//; allowed: https://`;
   if (url.username || url.password) return 'a URL must not hold a user name or password; use authentication';
   if (url.hash) return 'a URL of a request has no #fragment';
@@ -82,7 +82,8 @@ export function urlProblem(url: URL, allow: EgressAllow | undefined, ownHosts: r
   // A trailing dot names the same host.
   const hostname = url.hostname.replace(/\.$/, '');
   const host = url.port ? `${hostname}:${url.port}` : hostname;
-  if (ownHosts.includes(host)) return 'a hosted server cannot call this service itself';
+  if (own !== undefined && `${host}${url.pathname}/`.startsWith(`${own}/`))
+    return 'a hosted server cannot call this service itself';
   const address = literalAddress(hostname);
   if (allow && isAllowed(allow, hostname, address ?? '', port)) return undefined;
   const problem = publicUrlProblem(url.protocol, hostname, address, port);

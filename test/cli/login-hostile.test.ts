@@ -100,8 +100,6 @@ describe('toolhost login and hostile addresses', () => {
 
   it('[ship 7] refuses an address where tokens could be read on their way', async () => {
     refused(await toolhost(['login', 'http://tools.example.com'], { env: env() }), /log in with https:\/\//);
-    const path = await toolhost(['login', 'https://tools.example.com/mcp/manage'], { env: env() });
-    assert.deepEqual([path.code, /without a path/.test(path.stderr)], [2, true]);
   });
 
   it('[ship 7] sends nothing of a profile to another address, and no key to the address of a profile', async () => {

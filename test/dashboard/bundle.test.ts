@@ -59,7 +59,7 @@ describe('the files of the built dashboard', () => {
 
   it('are one page without inline script or style, and nothing of another site', () => {
     const html = readFileSync(join(folder, 'index.html'), 'utf8');
-    assert.doesNotMatch(html, /<script(?![^>]*\bsrc="\/)|<style|\sstyle=|\son\w+=/);
-    assert.doesNotMatch(html, /(?:src|href)="(?!\/)/);
+    assert.doesNotMatch(html, /<script(?![^>]*\bsrc="\.\/)|<style|\sstyle=|\son\w+=/);
+    assert.doesNotMatch(html, /(?:src|href)="(?!\.\/)/);
   });
 });

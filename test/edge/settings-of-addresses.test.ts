@@ -60,7 +60,10 @@ const wrong: Record<string, readonly string[]> = {
   OTEL_EXPORTER_OTLP_ENDPOINT: ['127.0.0.1:4318', 'grpc://127.0.0.1:4317', 'http://*:4318'],
   BASE_URL: [
     'tools.example.com',
-    'https://tools.example.com/x',
+    'https://tools.example.com/x?y',
+    'https://tools.example.com/x/../y',
+    'https://tools.example.com/.x',
+    'https://tools.example.com/a b',
     'https://*.example.com',
     'ftp://127.0.0.1',
     'https://me:word@127.0.0.1',

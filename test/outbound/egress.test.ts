@@ -143,7 +143,7 @@ describe('which upstreams a configuration may name', () => {
   it('[sec B8] knows its own public name with and without a final dot', () => {
     for (const host of ['toolhost.example', 'TOOLHOST.example', 'toolhost.example.']) {
       assert.match(
-        urlProblem(new URL(`https://${host}/mcp/x`), [], ['toolhost.example']) ?? '',
+        urlProblem(new URL(`https://${host}/mcp/x`), [], 'toolhost.example') ?? '',
         /call this service itself/,
       );
     }

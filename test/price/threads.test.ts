@@ -99,7 +99,7 @@ describe('jobs on threads', () => {
 
   it('[find A2] [imp 1] imports of several workspaces leave a thread to calls', async () => {
     const threads = start();
-    const rules = { managementSlug: 'manage', egressAllow: '', ownHosts: [] };
+    const rules = { managementSlug: 'manage', egressAllow: '', own: 'own.example' };
     const document = `openapi: 3.0.0\nx: [${'{a: 1}, '.repeat(500_000)}]\n`;
     const cancels: (() => void)[] = [];
     const imports = ['a', 'b', 'c'].map((workspaceId) =>

@@ -216,6 +216,18 @@ describe('the chart', () => {
     });
   }
 
+  it('[ship 9] leads the ingress of a service below a path to it, and to its metadata', () => {
+    const ingress = rendered({ ...all, baseUrl: 'https://example.com/hub' }).find(({ kind }) => kind === 'Ingress');
+    type Rules = { rules: { host: string; http: { paths: { path: string }[] } }[] };
+    const { rules } = (ingress ?? assert.fail()).spec as Rules;
+    const [rule] = rules;
+    assert.equal(rule?.host, 'example.com');
+    assert.deepEqual(
+      rule?.http.paths.map(({ path }) => path),
+      ['/hub', '/.well-known/oauth-protected-resource/hub', '/.well-known/oauth-authorization-server/hub'],
+    );
+  });
+
   it('[ship 2] probes, stops and confines the service as it wants', () => {
     const manifests = rendered(all);
     const deployment = manifests.find(({ kind }) => kind === 'Deployment') ?? assert.fail();

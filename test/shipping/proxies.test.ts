@@ -8,7 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { serverAt } from '../support/configs.ts';
 import { type RunningProxy, startProxy } from '../support/deploy/proxies.ts';
 import { eventually } from '../support/eventually.ts';
-import { freshCall, freshRequest } from '../support/fresh-request.ts';
+import { type FreshRequest, freshCall, freshRequest } from '../support/fresh-request.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
 import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { toolhostJson } from '../support/toolhost/toolhost-command.ts';
@@ -33,10 +33,10 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
   });
 
   /** A service in production mode, of one process for each port. */
-  async function startService(count: number, database: Record<string, string>) {
+  async function startService(count: number, more: Record<string, string>, path: '' | '/hub' = '') {
     const ports = await freePorts(count);
     const env: Record<string, string> = {
-      BASE_URL: 'https://tools.example.com',
+      BASE_URL: `https://tools.example.com${path}`,
       MASTER_KEY: randomBytes(32).toString('base64'),
       OIDC_ISSUER: 'https://login.example.com',
       OIDC_CLIENT_ID: 'toolhost',
@@ -48,7 +48,7 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
       TRUSTED_PROXIES: '1',
       REFUSALS_PER_MINUTE: '300',
       LOG_LEVEL: 'warn',
-      ...database,
+      ...more,
     };
     const start = (port: number) => startChildToolhost({ ...env, PORT: String(port) });
     const processes: ChildToolhost[] = await Promise.all(ports.map(start));
@@ -58,8 +58,8 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     );
     const url = `http://127.0.0.1:${ports[0]}`;
     const authentication = { type: 'Bearer', token: '{{KEY}}' };
-    const manage = async (method: string, path: string, body: object) => {
-      const reply = await freshRequest(`${url}/api/v1${path}`, { key, method, headers, body: { ...body } });
+    const manage = async (method: string, at: string, body: object) => {
+      const reply = await freshRequest(`${url}${path}/api/v1${at}`, { key, method, headers, body: { ...body } });
       assert.ok(reply.status < 300, reply.text);
     };
     await manage('POST', '/servers', serverAt('called', upstream.url, { authentication }));
@@ -160,6 +160,35 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
           statuses = await Promise.all(Array.from({ length: 200 }, async (_, n) => (await ask(n)).status));
           assert.ok(statuses.includes(429), `${name}: ${statuses[0]}`);
         }, 30_000);
+      }
+    } finally {
+      await Promise.all(proxies.map((proxy) => proxy.stop()));
+      await service.end();
+    }
+  });
+
+  it('[ship 9] leads to a service below a path of the host, and nothing else of the host', async () => {
+    const service = await startService(1, { DATA_DIR: join(folder, 'path') }, '/hub');
+    const proxies: RunningProxy[] = [];
+    try {
+      for (const name of ['nginx', 'caddy']) proxies.push(await startProxy(name, service.ports, '/hub'));
+      for (const { name, url } of proxies) {
+        const ask = (path: string, more: FreshRequest = {}) => freshRequest(url + path, { ...more, headers });
+        const called = await freshCall(`${url}/hub`, 'called', { key: service.key, headers });
+        assert.deepEqual([called.status, called.text.includes('"isError":true')], [200, false], name);
+        const page = await ask('/hub/');
+        const [, script = ''] = /src="([^"]+)"/.exec(page.text) ?? [];
+        assert.match(script, /^\/hub\/assets\//, name);
+        assert.equal((await ask(script)).status, 200, name);
+        const refused = await ask('/hub/mcp/manage', { body: {} });
+        const [, metadata = ''] = /resource_metadata="([^"]+)"/.exec(String(refused.headers['www-authenticate'])) ?? [];
+        assert.equal(metadata, 'https://tools.example.com/.well-known/oauth-protected-resource/hub/mcp/manage');
+        const { body } = await ask(new URL(metadata).pathname);
+        assert.deepEqual(body.authorization_servers, ['https://tools.example.com/hub/mcp/manage'], name);
+        const issuer = await ask('/.well-known/oauth-authorization-server/hub/mcp/manage');
+        assert.equal(issuer.body.issuer, 'https://tools.example.com/hub/mcp/manage', name);
+        for (const path of ['/hub/metrics', '/mcp/manage', '/livez', '/hubs/livez', '/.well-known/other/hub/x'])
+          assert.equal((await ask(path)).headers['x-request-id'], undefined, `${name} ${path}`);
       }
     } finally {
       await Promise.all(proxies.map((proxy) => proxy.stop()));

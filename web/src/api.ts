@@ -2,9 +2,10 @@ import type { Input, OperationName, Output } from '../../src/operations/index.ts
 import { restRequest } from '../../src/operations/rest-request.ts';
 import { operationRoutes } from '../../src/operations/routes.ts';
 import type { FieldProblem } from './answers.ts';
+import { basePath } from './base-path.ts';
 import { parseJson } from './exact-json.ts';
 
-const apiPath = '/api/v1';
+const apiPath = `${basePath}/api/v1`;
 
 /** An error answer of the service; status 0 when it could not be reached. */
 export class ApiProblem extends Error {

@@ -1,4 +1,5 @@
 import { createBrowserRouter, type RouteObject } from 'react-router';
+import { basePath } from './base-path.ts';
 import { Frame } from './frame/frame.tsx';
 import { RouteFailure } from './frame/route-failure.tsx';
 import { returnPath } from './servers/login-check/channel.ts';
@@ -54,7 +55,7 @@ const pages: RouteObject[] = [
 ];
 
 export function createRouter() {
-  return createBrowserRouter([
+  const routes: RouteObject[] = [
     {
       path: returnPath,
       HydrateFallback: LoadingPage,
@@ -70,5 +71,6 @@ export function createRouter() {
         { path: '*', lazy: async () => ({ Component: (await import('./frame/not-found-page.tsx')).NotFoundPage }) },
       ],
     },
-  ]);
+  ];
+  return createBrowserRouter(routes, { basename: basePath || '/' });
 }

@@ -15,6 +15,7 @@ import { textOf } from '../../gateway/protocol/results.ts';
 import { registerClient } from '../../oauth/clients/client.ts';
 import type { OAuthParts } from '../../oauth/parts.ts';
 import type { ConnectionProbe, ProbeJson } from '../../operations/connection/connection-probe.ts';
+import { pathReader } from '../../routes.ts';
 
 export type ConnectionProbeParts = {
   servers: HostedServers;
@@ -67,8 +68,8 @@ async function documentAt(
   url: string | undefined,
 ): Promise<ProbeJson | undefined> {
   const found = url === undefined ? undefined : readUrl(url);
-  if (found?.origin !== oauth.baseUrl) return undefined;
-  const response = await (await login()).request(found.pathname);
+  if (found?.origin !== new URL(oauth.baseUrl).origin) return undefined;
+  const response = await (await login()).request(pathReader(oauth.baseUrl)(found.pathname));
   return response.ok ? ((await response.json()) as ProbeJson) : undefined;
 }
 

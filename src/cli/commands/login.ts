@@ -81,7 +81,13 @@ function nameFor(url: string, { urls }: Profiles, inUse: string | undefined): st
   if (inUse !== undefined && (urls.get(inUse) ?? url) === url) return inUse;
   const known = [...urls].find(([, address]) => address === url);
   if (known) return known[0];
-  return urls.has('default') ? new URL(url).host.replaceAll(/[^a-z0-9._-]/g, '-').replace(/^-+/, '') : 'default';
+  return urls.has('default')
+    ? url
+        .replace(/^https?:\/\//, '')
+        .replaceAll(/[^a-z0-9._-]/gi, '-')
+        .toLowerCase()
+        .replace(/^-+/, '')
+    : 'default';
 }
 
 async function givenKey(url: string): Promise<StoredCredential> {
@@ -132,17 +138,19 @@ async function discovered(web: WebClient, url: string) {
   if (refusal.status !== 401)
     throw new AppError(
       'invalid',
-      `${url} answered (${refusal.status}), but not as toolhost does; is the address right?`,
+      `${url} answered (${refusal.status}), but not as toolhost does; is the address right? It is that of the service, not of a server`,
     );
   const target = await discoverLogin(web, url + apiPath, refusal);
   const { issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint = issuer } = target;
   const all = [issuer, authorizationEndpoint, tokenEndpoint, registrationEndpoint, revocationEndpoint];
-  const foreign = all.find((address) => new URL(address).origin !== url);
-  if (foreign !== undefined)
+  const foreign = all.find((address) => !new URL(address).href.startsWith(`${url}/`));
+  if (foreign !== undefined) {
+    const { origin, pathname } = new URL(foreign);
     throw new AppError(
       'invalid',
-      `${url} wants a login at ${new URL(foreign).origin}; a service is its own issuer, so nothing was sent there`,
+      `${url} wants a login at ${origin}${pathname}; a service is its own issuer, so nothing was sent there`,
     );
+  }
   return target;
 }
 

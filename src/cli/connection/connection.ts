@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { isProfileName, originIn, profileAdvice, urlAdvice } from '../profiles/profile-names.ts';
+import { serviceAddress } from '../../setting-addresses.ts';
+import { isProfileName, profileAdvice, urlAdvice } from '../profiles/profile-names.ts';
 
 /** Address of the service, and what a command shows there. */
 export type ServiceConnection = { url: string; credential: ServiceCredential };
@@ -25,9 +26,9 @@ export function profileOption(meaning = 'profile to use (default: TOOLHOST_PROFI
 
 /** Reads the address of a service. @throws InvalidArgumentError, which says what is allowed */
 export function serviceUrl(text: string): string {
-  const origin = originIn(text);
-  if (origin === undefined) throw new InvalidArgumentError(urlAdvice);
-  return origin;
+  const address = serviceAddress(text);
+  if (address === undefined) throw new InvalidArgumentError(urlAdvice);
+  return address;
 }
 
 /** Heading of these options in the help. */

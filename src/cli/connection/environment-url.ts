@@ -1,15 +1,16 @@
 import { AppError } from '../../errors.ts';
-import { originIn, urlAdvice } from '../profiles/profile-names.ts';
+import { serviceAddress } from '../../setting-addresses.ts';
+import { urlAdvice } from '../profiles/profile-names.ts';
 
 /** The address that the environment names; undefined when it names none. @throws AppError invalid */
 export function namedUrl(env: NodeJS.ProcessEnv): string | undefined {
   for (const name of ['TOOLHOST_URL', 'BASE_URL']) {
     const text = env[name]?.trim();
     if (!text) continue;
-    const origin = originIn(text);
-    if (origin === undefined)
+    const address = serviceAddress(text);
+    if (address === undefined)
       throw new AppError('invalid', `${name}: found ${text.replace(/\/\/.*@/, '//…@')}; ${urlAdvice}`);
-    return origin;
+    return address;
   }
   return undefined;
 }

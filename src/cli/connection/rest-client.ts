@@ -114,7 +114,7 @@ function refusalOf(response: Response, answer: unknown, url: string): AppError {
 function notToolhost(url: string, { status, headers }: Response): AppError {
   const target = status >= 300 && status < 400 ? URL.parse(headers.get('location') ?? '', url)?.origin : undefined;
   const redirect =
-    target === undefined || target === url || target === 'null'
+    target === undefined || target === new URL(url).origin || target === 'null'
       ? ''
       : ` It redirects to ${target}, where nothing was sent.`;
   return new AppError(

@@ -5,11 +5,4 @@ export function isProfileName(name: string): boolean {
   return allowed.test(name);
 }
 
-export const urlAdvice = 'allowed: http:// or https://, a host and a port, without a path';
-
-/** The origin of the address of a service; undefined for anything else. */
-export function originIn(text: string): string | undefined {
-  const url = URL.parse(text);
-  if (!url || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '') return undefined;
-  return url.pathname === '/' && url.search === '' && url.hash === '' ? url.origin : undefined;
-}
+export const urlAdvice = 'allowed: http:// or https://, a host, a port, and the path of the service where it has one';

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { AppError, messageOf } from '../../errors.ts';
+import { serviceAddress } from '../../setting-addresses.ts';
 import { othersMayRead, readOwnFile, writeOwnFile } from './private-file.ts';
-import { isProfileName, originIn, profileAdvice, urlAdvice } from './profile-names.ts';
+import { isProfileName, profileAdvice, urlAdvice } from './profile-names.ts';
 
 /** The profiles of a person, each the address of a service, and the one that is used unless another is named. */
 export type Profiles = { current: string | undefined; urls: ReadonlyMap<string, string> };
@@ -20,9 +21,9 @@ export function readProfiles(folder: string): Profiles {
     const { url } = asObject(value) ?? {};
     if (!isProfileName(name))
       throw new AppError('invalid', `${path}: profiles: found ${JSON.stringify(name)}; ${profileAdvice}`);
-    if (typeof url !== 'string' || originIn(url) === undefined)
-      throw new AppError('invalid', `${path}: profiles.${name}.url: ${urlAdvice}`);
-    urls.set(name, originIn(url) ?? url);
+    const address = typeof url === 'string' ? serviceAddress(url) : undefined;
+    if (address === undefined) throw new AppError('invalid', `${path}: profiles.${name}.url: ${urlAdvice}`);
+    urls.set(name, address);
   }
   if (profile !== undefined && typeof profile !== 'string')
     throw new AppError('invalid', `${path}: profile: allowed: the name of a profile`);

@@ -177,7 +177,7 @@ function checkPaths(raw: RawTool, problems: ProblemList): void {
 
 /** Checks the destination of a URL, apart from its tokens. */
 export function hostProblem(url: string, urlProblem: UrlRule): string | undefined {
-  const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*/.exec(url)?.[0];
+  const base = /^[A-Za-z][A-Za-z0-9+.-]*:\/\/[^/?#\\]*(?:\/[^?#]*)?/.exec(url)?.[0];
   const target = (base === undefined ? undefined : readUrl(base)) ?? readUrl(url);
   return target && urlProblem(target);
 }

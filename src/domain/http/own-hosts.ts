@@ -1,5 +1,10 @@
 import { isSlug } from '../slug.ts';
 
+/** The path of a base URL, below which everything of this service is; empty at the root of a host. */
+export function basePathOf(baseUrl: string): string {
+  return baseUrl.slice(new URL(baseUrl).origin.length);
+}
+
 /** A host for each server besides its path, for clients that expect `/mcp` at the root of a host. */
 export type ServerHosts = {
   /** The slug whose host this is; `host` is a Host header with its port. */
@@ -30,7 +35,9 @@ export function createServerHosts(suffix: string, baseUrl: string): ServerHosts 
 export type OwnHosts = {
   /** `host[:port]` values of the base URL, and in local mode of every name of this machine. */
   names: ReadonlySet<string>;
-  /** Whether a web address leads to one of them, or to the host of a server. */
+  /** The path of the base URL. */
+  path: string;
+  /** Whether a web address leads to one of them, or to the host of a server. Other paths of the host are of other services. */
   include(url: URL): boolean;
 };
 
@@ -40,16 +47,20 @@ const namesOfMachine = ['localhost', '127.0.0.1', '[::1]'];
 
 export function createOwnHosts({ baseUrl, mode, serverHosts }: OwnAddresses): OwnHosts {
   const { host, port } = new URL(baseUrl);
+  const path = basePathOf(baseUrl);
+  // Proxies may decode paths, join their slashes or ignore case.
+  const mayBeBelow = new RegExp(`^${path.replaceAll('.', '\\.')}(?:/|$)|%|//`, 'i');
   const local = mode === 'local' ? namesOfMachine.map((name) => withPort(name, port)) : [];
   const names = new Set([host, ...local]);
   const servers = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
   return {
     names,
+    path,
     // The scheme does not count: browsers go to https where we have told them to (RFC 6797).
     include(url) {
       // A trailing dot names the same host.
       const plain = withPort(url.hostname.replace(/\.+$/, ''), url.port);
-      return names.has(plain) || servers?.slugOf(plain) !== undefined;
+      return (names.has(plain) && mayBeBelow.test(url.pathname)) || servers?.slugOf(plain) !== undefined;
     },
   };
 }

@@ -1,6 +1,6 @@
 import { createServerHosts } from '../../domain/http/own-hosts.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
-import { fileIdIn, filePath } from '../../routes.ts';
+import { fileIdIn, filePath, pathReader } from '../../routes.ts';
 
 /** The addresses of files: below the base URL, and on the own host of each server. */
 export type FileAddresses = {
@@ -17,15 +17,16 @@ const longest = 400;
 
 export function createFileAddresses(baseUrl: string, serverHosts: string | undefined): FileAddresses {
   const hosts = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
-  const base = new URL(baseUrl);
+  const { origin, protocol } = new URL(baseUrl);
+  const readPath = pathReader(baseUrl);
   return {
-    addressOf: (id, ownOrigin) => (ownOrigin ?? base.origin) + filePath(id),
+    addressOf: (id, ownOrigin) => (ownOrigin ?? baseUrl) + filePath(id),
     idIn(text) {
       const url = text.length <= longest && /^https?:/.test(text) ? readUrl(text) : undefined;
       // Only the one plain form: no credentials, query, fragment or encoding.
       if (!url || url.href !== text || url.origin + url.pathname !== text) return undefined;
-      const isOurs = url.origin === base.origin || (url.protocol === base.protocol && hosts?.slugOf(url.host));
-      return isOurs ? fileIdIn(url.pathname) : undefined;
+      if (url.origin === origin) return fileIdIn(readPath(url.pathname));
+      return url.protocol === protocol && hosts?.slugOf(url.host) ? fileIdIn(url.pathname) : undefined;
     },
     isOwnOrigin: (origin, slug) => hosts?.originOf(slug) === origin,
   };

@@ -60,7 +60,7 @@ function refused(detail: string): OAuthError {
 }
 
 async function fetchDocument(http: HttpClient, network: string, url: URL): Promise<Answer> {
-  const problem = urlProblem(url, undefined, []);
+  const problem = urlProblem(url, undefined, undefined);
   if (problem) throw refused(problem);
   const answer = await http
     .send({

@@ -38,10 +38,10 @@ export function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | un
  * servers are here: they pass a code on to the token endpoint of a tenant, and the person who is asked to consent would
  * only see the name of this service.
  */
-export function leadsHere(uri: string, { names, include }: OwnHosts): boolean {
+export function leadsHere(uri: string, { names, path, include }: OwnHosts): boolean {
   const url = new URL(uri);
   if (!/^https?:$/.test(url.protocol) || !include(url)) return false;
-  return !names.has(url.host) || uri !== url.origin + routes.loginCheck;
+  return !names.has(url.host) || uri !== url.origin + path + routes.loginCheck;
 }
 
 /**

@@ -87,13 +87,15 @@ function isWord(value: string): boolean {
 function shownAddress({ issuer }: LoginServer, text: string): string {
   const url = readUrl(text);
   if (!url || !/^https?:$/.test(url.protocol)) return 'something that is no web address';
-  if (url.origin !== new URL(issuer).origin || !isServerPath(url.pathname)) return 'another address';
-  return `${url.origin}${url.pathname}${url.search + url.hash === '' ? '' : ' with more behind it'}`;
+  const [servers = ''] = /^.*\//.exec(issuer) ?? [];
+  const address = url.origin + url.pathname;
+  if (!address.startsWith(servers) || !isServerName(address.slice(servers.length))) return 'another address';
+  return `${address}${url.search + url.hash === '' ? '' : ' with more behind it'}`;
 }
 
-/** Whether a path has the form of that of a server, or of a view of it. */
-function isServerPath(path: string): boolean {
-  return /^\/mcp(?:\/[a-z0-9-]{1,63}){1,2}$/.test(path);
+/** Whether a text has the form of a slug, or of `slug/view`. */
+function isServerName(text: string): boolean {
+  return /^[a-z0-9-]{1,63}(?:\/[a-z0-9-]{1,63})?$/.test(text);
 }
 
 /** The address of a server or of a view of it. */

@@ -1,6 +1,6 @@
-import { olderCookies } from '../../http/cookies.ts';
+import { cookieScope, olderCookies } from '../../http/cookies.ts';
 
-/** Cookies of the OAuth proxy. `__Host-` binds them to this host. Only local mode uses plain http, without the prefix. */
+/** Cookies of the OAuth proxy. */
 export type CookieJar = {
   set(name: string, value: string, maxAgeMs: number): string;
   clear(name: string): string;
@@ -26,9 +26,9 @@ export function loginCookie(stateHash: string): string {
 }
 
 export function cookieJar(baseUrl: string): CookieJar {
-  const isSecure = baseUrl.startsWith('https:');
-  const full = (name: string) => (isSecure ? `__Host-${name}` : name);
-  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  const { prefix: scope, path, isSecure } = cookieScope(baseUrl);
+  const full = (name: string) => scope + name;
+  const attributes = `Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
   const clear = (name: string) => `${full(name)}=; ${attributes}; Max-Age=0`;
   return {
     set: (name, value, maxAgeMs) => `${full(name)}=${value}; ${attributes}; Max-Age=${Math.floor(maxAgeMs / 1000)}`,

@@ -1,7 +1,6 @@
 import { html } from 'hono/html';
 import type { OAuthError } from '../../errors.ts';
 import { type Markup, page, visible } from '../../http/page.ts';
-import { routes } from '../../routes.ts';
 import type { OAuthClient } from '../clients/client.ts';
 import { isLocalRedirect, redirectTarget } from '../clients/redirect-uri.ts';
 import type { LoginServer, LoginView } from '../login-server.ts';
@@ -29,7 +28,7 @@ ${fact('You will log in at', host)}
 ${audience.length > 0 ? fact('Your access is used at', audience.join(', ')) : ''}
 </dl>
 ${isLocalRedirect(request.redirectUri) ? html`<p class="warn" role="note">The answer goes to a program on this device. Any program here could have asked under this name.</p>` : ''}
-<form method="post" action="${routes.consent.replace(':slug', server.slug)}">
+<form method="post" action="${new URL(server.issuer).pathname}/consent">
 <input type="hidden" name="request" value="${sealed}">
 ${request.view === undefined ? '' : html`<input type="hidden" name="view" value="${request.view}">`}
 <div class="actions">

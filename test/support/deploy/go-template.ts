@@ -113,6 +113,8 @@ function call(name: string, args: unknown[], scope: Scope, definitions: Definiti
       return isEmpty(first);
     case 'trimPrefix':
       return String(second).startsWith(String(first)) ? String(second).slice(String(first).length) : second;
+    case 'regexFind':
+      return new RegExp(String(first)).exec(String(second))?.[0] ?? '';
     case 'printf':
       return args.slice(1).reduce((text, value) => String(text).replace('%s', String(value)), first);
     default:

@@ -57,15 +57,27 @@ const kinds: Record<string, Kind> = {
   },
 };
 
+/** What the second block of a proxy on the page takes the place of, where the service is below the path `/hub`. */
+const forWholeHost: Record<string, RegExp> = { nginx: /^ *location \/ \{\n/m, caddy: /^ *reverse_proxy .*\n/m };
+
 /** Starts a proxy with its configuration on the page about proxies, in front of the replicas at these ports. */
-export async function startProxy(name: string, ports: readonly number[]): Promise<RunningProxy> {
+export async function startProxy(
+  name: string,
+  ports: readonly number[],
+  path: '' | '/hub' = '',
+): Promise<RunningProxy> {
   const { paths, debianPackage, args, local } = kinds[name] as Kind;
   const program = await needProgram(paths, debianPackage);
   const folder = mkdtempSync(join(tmpdir(), `toolhost-${name}-`));
-  const [block] = blocksOf('docs/operations/proxies.md').filter(({ language }) => language === name);
+  const [block, ofPath] = blocksOf('docs/operations/proxies.md').filter(({ language }) => language === name);
+  const whole = block?.text ?? '';
+  const page =
+    path === ''
+      ? whole
+      : whole.replace(forWholeHost[name] ?? '', ofPath?.text ?? '').replace('/metrics', '/hub/metrics');
   const port = await freePort();
   const [first, second] = ports;
-  const one = local(block?.text ?? '', port, folder).replaceAll('10.0.0.7:8080', `127.0.0.1:${first}`);
+  const one = local(page, port, folder).replaceAll('10.0.0.7:8080', `127.0.0.1:${first}`);
   const text =
     second === undefined
       ? one.replaceAll(/^ *server .*10\.0\.0\.8.*\n| 10\.0\.0\.8:8080/gm, '')
@@ -84,7 +96,7 @@ export async function startProxy(name: string, ports: readonly number[]): Promis
   const url = `http://127.0.0.1:${port}`;
   await eventually(async () => {
     if (child.exitCode !== null) throw new Error(`${name} did not start: ${said}`);
-    const { status } = await freshRequest(`${url}/readyz`, { headers: { host: 'tools.example.com' } });
+    const { status } = await freshRequest(`${url}${path}/readyz`, { headers: { host: 'tools.example.com' } });
     if (status !== 200) throw new Error(`${name} answers ${status}: ${said}`);
   }, 60_000);
   return {

@@ -5,6 +5,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { Suspense, useEffect, useState } from 'react';
 import { Outlet, ScrollRestoration, useLocation, useNavigation } from 'react-router';
 import { ApiProblem } from '../api.ts';
+import { basePath } from '../base-path.ts';
 import { readAgain } from '../query-client.ts';
 import { queryKeys } from '../query-keys.ts';
 import { LoadingPage } from '../ui/states/loading.tsx';
@@ -150,7 +151,7 @@ function SessionNotice() {
         What you typed is still here. Sign in again in a new tab, come back to this one and repeat what you did.
       </Text>
       <Group mt="xs" gap="sm">
-        <Button size="xs" component="a" href="/login?return_to=/servers" target="_blank" rel="noopener">
+        <Button size="xs" component="a" href={`${basePath}/login?return_to=/servers`} target="_blank" rel="noopener">
           Sign in in a new tab
         </Button>
         <Button size="xs" variant="default" onClick={resume}>

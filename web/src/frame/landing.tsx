@@ -2,6 +2,7 @@ import { Anchor, Box, Button, Container, Group, SimpleGrid, Stack, Text, ThemeIc
 import { useDocumentTitle } from '@mantine/hooks';
 import { IconArrowRight, IconLockCheck, IconPlugConnected, IconTool } from '@tabler/icons-react';
 import { useLocation } from 'react-router';
+import { basePath } from '../base-path.ts';
 import { Logo } from './logo.tsx';
 import { SchemeSwitch } from './scheme-switch.tsx';
 
@@ -50,7 +51,7 @@ function Sample() {
 export function Landing() {
   useDocumentTitle('Toolhost – HTTP APIs as hosted MCP servers');
   const { pathname, search } = useLocation();
-  const signIn = `/login?return_to=${encodeURIComponent(pathname + search)}`;
+  const signIn = `${basePath}/login?return_to=${encodeURIComponent(pathname + search)}`;
   return (
     <Box className="th-landing">
       <Container size="lg" py="xl">
@@ -72,7 +73,7 @@ export function Landing() {
                 <Button component="a" href={signIn} size="md" rightSection={<IconArrowRight size={18} />}>
                   Sign in
                 </Button>
-                <Anchor href="/schema/server.json" size="sm">
+                <Anchor href={`${basePath}/schema/server.json`} size="sm">
                   The configuration's schema
                 </Anchor>
               </Group>

@@ -1,6 +1,7 @@
 import { Avatar, Box, Group, Menu, NavLink, Stack, Text, UnstyledButton } from '@mantine/core';
 import { IconActivity, IconHistory, IconKey, IconLogout, IconServer2, IconSettings } from '@tabler/icons-react';
 import { Link, useLocation } from 'react-router';
+import { basePath } from '../base-path.ts';
 import { visible } from '../ui/text/visible.ts';
 import { Logo } from './logo.tsx';
 import { SchemeSwitch } from './scheme-switch.tsx';
@@ -50,8 +51,8 @@ export function Navigation() {
 
 /** Uses fetch, because a form would be sent without an origin: our pages send no referrer. */
 async function signOut(): Promise<void> {
-  await fetch('/logout', { method: 'POST', redirect: 'manual' }).catch(() => undefined);
-  location.assign('/');
+  await fetch(`${basePath}/logout`, { method: 'POST', redirect: 'manual' }).catch(() => undefined);
+  location.assign(`${basePath}/`);
 }
 
 /** Who is signed in, and signing out. */

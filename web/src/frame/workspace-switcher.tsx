@@ -2,6 +2,7 @@ import { Box, Group, Menu, Text, UnstyledButton } from '@mantine/core';
 import { IconCheck, IconSelector } from '@tabler/icons-react';
 import type { Workspace } from '../answers.ts';
 import { api } from '../api.ts';
+import { basePath } from '../base-path.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 import { visible } from '../ui/text/visible.ts';
 import { useSession } from './session.ts';
@@ -10,7 +11,7 @@ import { useSession } from './session.ts';
 export function useSwitch() {
   return useAction({
     run: (to: Workspace) => api('switchWorkspace', { workspace_id: to.id }),
-    onDone: () => location.assign('/'),
+    onDone: () => location.assign(`${basePath}/`),
     toastFailure: true,
   });
 }

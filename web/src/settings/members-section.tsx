@@ -2,6 +2,7 @@ import { Badge, Button, Select, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { Member, Role } from '../answers.ts';
 import { api } from '../api.ts';
+import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/actions/confirm.tsx';
@@ -144,7 +145,7 @@ function LeaveDialog({ opened, onClose }: { opened: boolean; onClose: () => void
   const { workspace } = useSession();
   const leave = useAction({
     run: () => api('leaveWorkspace', {}),
-    onDone: () => location.assign('/'),
+    onDone: () => location.assign(`${basePath}/`),
   });
   return (
     <Confirm

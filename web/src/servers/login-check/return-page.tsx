@@ -2,6 +2,7 @@ import { Alert, Anchor, Box, Loader, Stack, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import { IconAlertTriangle, IconCircleCheck, IconInfoCircle } from '@tabler/icons-react';
 import { useEffect, useState } from 'react';
+import { basePath } from '../../base-path.ts';
 import { Logo } from '../../frame/logo.tsx';
 import { type LoginMessage, openChannel, returnPath } from './channel.ts';
 
@@ -18,7 +19,7 @@ export function LoginReturnPage() {
   useEffect(() => {
     const answer = answerIn(params);
     // A code can be used once and only for this login; still it should not stay in the history.
-    history.replaceState(null, '', returnPath);
+    history.replaceState(null, '', basePath + returnPath);
     const channel = openChannel();
     const unclaimed = setTimeout(() => setStep('unclaimed'), answer ? patienceMs : 0);
     channel.onmessage = ({ data }: MessageEvent<LoginMessage>) => {
@@ -87,7 +88,7 @@ function StepText({ step }: { step: Step }) {
           <Text size="sm">
             The page that began it was closed or has stopped waiting, so nobody can use what the login gave. Try it
             again from{' '}
-            <Anchor href="/servers" size="sm">
+            <Anchor href={`${basePath}/servers`} size="sm">
               your servers
             </Anchor>
             .

@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { ApiProblem, api } from '../../api.ts';
+import { basePath } from '../../base-path.ts';
 import { readAgain } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { messageOf } from '../../ui/states/problem-alert.tsx';
@@ -109,7 +110,7 @@ const secret = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
 /** Registers, and makes an authorization request with PKCE, as every client does. @throws ApiProblem */
 async function beginLogin(issuer: string): Promise<Attempt> {
-  const redirectUri = location.origin + returnPath;
+  const redirectUri = location.origin + basePath + returnPath;
   const clientId = await register(new URL(issuer).pathname, redirectUri);
   const [state, verifier] = [secret(), secret()];
   const challenge = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier)));

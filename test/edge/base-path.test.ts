@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { createBrowser } from '../support/browser/browser.ts';
+import { launchChromium } from '../support/browser/chromium.ts';
+import { stillContext, watch } from '../support/browser/dashboard.ts';
+import { freshRequest } from '../support/fresh-request.ts';
+import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { logIn } from '../support/oauth/log-in.ts';
+import { assertOAuthError, post } from '../support/oauth/oauth-client.ts';
+import { loginClients } from '../support/oauth/oauth-clients.ts';
+import { textOf } from '../support/one-tool.ts';
+import { examine } from '../support/toolhost/doctor-command.ts';
+import { logInWithCommand } from '../support/toolhost/login-command.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { toolhost as command } from '../support/toolhost/toolhost-command.ts';
+import { freePort } from '../support/upstreams/listener.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+describe('a service below a path of its host', { timeout: 300_000 }, () => {
+  let provider: HonestProvider;
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let origin: string;
+  let folder: string;
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-base-path-'));
+    [provider, upstream] = await Promise.all([startHonestProvider(), startRecordingUpstream()]);
+    const port = await freePort();
+    origin = `http://127.0.0.1:${port}`;
+    toolhost = await startToolhost({
+      env: { PORT: String(port), BASE_URL: `${origin}/my.tools/`, SERVER_HOSTS: '*.tools.localhost' },
+      egress: [provider.port, upstream.port],
+    });
+    upstream.on('GET /things', () => ({ body: { name: 'a thing' } }));
+    upstream.on('GET /picture', () => ({ headers: { 'content-type': 'application/pdf' }, body: 'x'.repeat(400_000) }));
+    const tool = (name: string) => ({ name, description: 'Reads.', method: 'GET', url: `${upstream.url}/${name}` });
+    await toolhost.createServer({
+      name: 'Items',
+      slug: 'items',
+      oauth: await provider.oauthFor(`${toolhost.url}/mcp/items/callback`),
+      authentication: { type: 'Bearer' },
+      tools: [tool('things'), tool('picture')],
+    });
+  });
+  after(async () => {
+    await Promise.all([toolhost.stop(), provider.close(), upstream.close()]);
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const jsonAt = async (url: string) => (await (await fetch(url)).json()) as Json;
+
+  for (const client of loginClients.filter(({ name }) => name === 'SDK v1' || name === 'SDK v2, auto')) {
+    it(`[ship 9] is found, logged in to and called by a client that knows one address (${client.name})`, async () => {
+      const agent = await client.connect({
+        url: `${toolhost.url}/mcp/items`,
+        home: folder,
+        visit: (url) => logIn(createBrowser(), url, 'anna'),
+      });
+      assert.equal(textOf(await agent.callTool('things', {})), '{"name":"a thing"}');
+      const file = JSON.stringify(await agent.callTool('picture', {}));
+      const [link = ''] = /http:[^"\\]*\/files\/\w+/.exec(file) ?? [];
+      assert.ok(link.startsWith(`${origin}/my.tools/files/`), file.slice(0, 500));
+      assert.equal((await (await fetch(link)).text()).length, 400_000);
+      await agent.close();
+    });
+  }
+
+  it('[ship 9] has its metadata where RFC 9728 and RFC 8414 put them, and where some clients look besides', async () => {
+    assert.equal(toolhost.url, `${origin}/my.tools`);
+    const address = `${toolhost.url}/mcp/items`;
+    const refused = await toolhost.post('items', {});
+    const at = `${origin}/.well-known/oauth-protected-resource/my.tools/mcp/items`;
+    assert.ok(String(refused.headers.get('www-authenticate')).includes(`resource_metadata="${at}"`));
+    const metadata = await jsonAt(at);
+    assert.deepEqual([metadata.resource, metadata.authorization_servers], [address, [address]]);
+    const issuers = [
+      `${origin}/.well-known/oauth-authorization-server/my.tools/mcp/items`,
+      `${address}/.well-known/oauth-authorization-server`,
+      `${toolhost.url}/.well-known/oauth-authorization-server/mcp/items`,
+    ];
+    for (const url of issuers) assert.equal((await jsonAt(url)).issuer, address, url);
+    const api = await fetch(`${toolhost.url}/api/v1/servers`);
+    const [, named = ''] = /resource_metadata="([^"]+)"/.exec(api.headers.get('www-authenticate') ?? '') ?? [];
+    assert.equal((await jsonAt(named)).resource, `${toolhost.url}/api/v1`);
+    const { checks } = (await toolhost.rest('POST', '/servers/items/connection-check', { body: {} })).body as {
+      checks: { status: string; id: string }[];
+    };
+    assert.deepEqual(
+      checks.filter(({ status, id }) => status !== 'ok' && id.endsWith('metadata')),
+      [],
+    );
+    assert.equal((await examine(address)).checks.find(({ id }) => id === 'server_metadata')?.status, 'ok');
+  });
+
+  it('[ship 9] answers the paths without it too, as probes and proxies that remove it ask, and no other', async () => {
+    const statuses = ['/livez', '/my.tools/livez', '/mcp/items', '/my.toolsx/livez', '/myxtools/livez', '/my.tools/x'];
+    const found = await Promise.all(statuses.map(async (path) => (await fetch(origin + path)).status));
+    assert.deepEqual(found, [200, 200, 401, 404, 404, 404]);
+    const own = { headers: { host: `items.tools.localhost:${new URL(origin).port}` } };
+    const ofServer = await freshRequest(`${origin}/.well-known/oauth-protected-resource/mcp`, own);
+    assert.equal(ofServer.status, 200);
+  });
+
+  it('[ship 9] leaves the other paths of its host to their services', async () => {
+    const register = (uri: string) => post(`${toolhost.url}/mcp/items/register`, { redirect_uris: [uri] });
+    assert.equal((await register(`${origin}/chat/oauth/callback`)).status, 201);
+    assert.equal((await register(`${toolhost.url}/login-check`)).status, 201);
+    for (const path of ['/my.tools/mcp/x/callback', '/MY.tools', '//my.tools/x', '/chat/%2e%2e%2fmy.tools/x'])
+      assertOAuthError(await register(origin + path), 400, 'invalid_redirect_uri');
+    const tool = (url: string) => ({ name: 'a', description: 'b', method: 'GET', url });
+    const create = (slug: string, url: string) =>
+      toolhost.rest('POST', '/servers', { body: { name: 'x', slug, tools: [tool(url)] } });
+    assert.match((await create('self', `${toolhost.url}/mcp/:x`)).text, /cannot call this service itself/);
+    assert.doesNotMatch((await create('other', `${origin}/chat/api`)).text, /this service itself/);
+  });
+
+  it('[ship 9] shows the dashboard in a browser, from the sign-in to the sign-out', async () => {
+    const browser = await launchChromium();
+    const context = await stillContext(browser, toolhost);
+    try {
+      const page = await context.newPage();
+      const seen = await watch(page, origin);
+      await page.goto(`${toolhost.url}/servers/items/connect`);
+      await page.getByRole('link', { name: /sign in|continue/i }).click();
+      await page.getByRole('button', { name: 'Continue' }).click();
+      await page.getByText(`claude mcp add --transport http items ${toolhost.url}/mcp/items`).waitFor();
+      assert.equal(page.url(), `${toolhost.url}/servers/items/connect`);
+      const [cookie] = (await context.cookies()).filter(({ name }) => name === 'toolhost-session');
+      assert.equal(cookie?.path, '/my.tools');
+      await page.getByRole('link', { name: 'API keys' }).click();
+      await page.waitForURL(`${toolhost.url}/keys`);
+      await page.reload();
+      await page.getByRole('heading', { name: 'API keys' }).waitFor();
+      await page.getByRole('button', { name: /owner/ }).click();
+      await page.getByRole('menuitem', { name: 'Sign out' }).click();
+      await page.getByRole('link', { name: /sign in|continue/i }).waitFor();
+      assert.equal(page.url(), `${toolhost.url}/`);
+      assert.deepEqual([seen.complaints, seen.foreign], [[], []]);
+    } finally {
+      await context.close();
+      await browser.close();
+    }
+  });
+
+  it('[ship 9] is a profile of the command line', async () => {
+    const env = { XDG_CONFIG_HOME: folder };
+    const end = await logInWithCommand([`${toolhost.url}/`], { env });
+    assert.deepEqual([end.code, end.stdout.split(';')[0]], [0, `Logged in to ${toolhost.url}`], end.stderr);
+    const listed = await command(['servers', 'list', '--json'], { env });
+    assert.match(listed.stdout, /"items"/, listed.stderr);
+    const given = await command(['servers', 'list', '--url', toolhost.url, '--key', await toolhost.key()], {});
+    assert.match(given.stdout, /items/, given.stderr);
+  });
+
+  it('[ship 9] keeps its cookies to its path, and sends forms there', async (t) => {
+    const port = await freePort();
+    const https = await startToolhost({
+      env: {
+        PORT: String(port),
+        HOST: '127.0.0.1',
+        BASE_URL: 'https://example.com/tools',
+        MASTER_KEY: randomBytes(32).toString('base64'),
+        OIDC_ISSUER: provider.url,
+        OIDC_CLIENT_ID: 'toolhost',
+        OIDC_CLIENT_SECRET: 'of-the-client',
+      },
+    });
+    t.after(https.stop);
+    const at = (path: string, more: object = {}) =>
+      freshRequest(`http://127.0.0.1:${port}${path}`, { ...more, headers: { host: 'example.com' } });
+    const redirectUri = 'http://127.0.0.1:9/cb';
+    const registered = await at('/tools/mcp/manage/register', {
+      method: 'POST',
+      body: { redirect_uris: [redirectUri] },
+    });
+    const query = new URLSearchParams({
+      response_type: 'code',
+      client_id: (JSON.parse(registered.text) as { client_id: string }).client_id,
+      redirect_uri: redirectUri,
+      code_challenge: 'c'.repeat(43),
+      code_challenge_method: 'S256',
+    });
+    const consent = await at(`/tools/mcp/manage/authorize?${query}`);
+    const form = /^__Secure-toolhost-consent-\w+=\w+; Path=\/tools; HttpOnly; SameSite=Lax; Secure; Max-Age=\d+$/;
+    assert.match(String(consent.headers['set-cookie']), form);
+    assert.match(consent.text, /action="\/tools\/mcp\/manage\/consent"/);
+    const departure = await at('/tools/login');
+    assert.match(String(departure.headers['set-cookie']), /^__Secure-toolhost-sign-in-\w+=.*; Path=\/tools; .*Secure/);
+  });
+});
