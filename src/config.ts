@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import type { DocumentUse } from './domain/clients/client-documents.ts';
 import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { readMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
@@ -27,6 +28,7 @@ export type Config = {
   serverHosts: string | undefined;
   egressAllow: EgressAllow;
   allowedOrigins: string[];
+  clientDocuments: DocumentUse;
   trustedProxies: number;
   logLevel: string;
   callRetentionDays: number;
@@ -98,6 +100,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     serverHosts: values.SERVER_HOSTS === '' ? undefined : `.${hostNameOf(values.SERVER_HOSTS.slice(2))}`,
     egressAllow,
     allowedOrigins,
+    clientDocuments: values.CLIENT_METADATA_DOCUMENTS,
     trustedProxies: values.TRUSTED_PROXIES,
     logLevel: values.LOG_LEVEL,
     callRetentionDays: values.CALL_RETENTION_DAYS,

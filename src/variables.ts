@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { documentUses } from './domain/clients/client-documents.ts';
 import { builtInQuotas } from './domain/quotas.ts';
 import { slugPattern } from './domain/slug.ts';
 import { isHost } from './setting-addresses.ts';
@@ -72,6 +73,12 @@ export const variables = {
     schema: z.string(),
     fallback: '',
     meaning: 'Origins of web pages that may call the MCP endpoints, such as https://app.example.com, comma-separated.',
+  },
+  CLIENT_METADATA_DOCUMENTS: {
+    schema: z.enum(documentUses),
+    fallback: 'on',
+    meaning:
+      'Clients whose client id is the address of a document: on fetches it, known takes only the clients that the service knows and fetches nothing, off makes all register.',
   },
   TRUSTED_PROXIES: {
     schema: z.coerce.number().int().min(0).max(10),

@@ -114,6 +114,7 @@ const protocol = {
     'mcp 41': 'The authorization server metadata names its own issuer.',
     'mcp 45': 'A token for another resource is refused.',
     'mcp 52': 'The token of the agent never goes upstream.',
+    'mcp 60': 'Known clients log in also where their documents cannot be fetched, and a refusal says why.',
     'mcp 55': 'A client metadata document is fetched through the guard and believed only for its own address.',
     'mcp 56': 'Web pages may use discovery, registration and the token endpoint.',
     'mcp 57': 'Addresses in metadata come from the configured base URL.',

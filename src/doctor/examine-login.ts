@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { addedQuery } from '../domain/added-query.ts';
+import { knownDocuments } from '../domain/clients/client-documents.ts';
 import { clientsThat, inWords } from '../domain/clients/clients.ts';
-import { type Fields, ok, problem, type Verdict, warning } from './check.ts';
+import { type Fields, ok, problem, type Reason, type Verdict, warning, warningOf } from './check.ts';
 import { checkRegistrationMetadata } from './check-metadata.ts';
 import { checkChallenge, checkCors, documentUrls, findIssuer, findResource, readChallenge } from './discovery.ts';
 import type { Examination } from './examination.ts';
@@ -57,6 +58,8 @@ async function examineClient(examination: Examination, metadata: Fields): Promis
     report('pkce', 'PKCE is required', await checkPkceIsRequired(trial));
     report('redirect_uri', 'Only registered redirect URIs are taken', await checkRedirectUris(trial));
   }
+  if (metadata.client_id_metadata_document_supported === true)
+    report('client_documents', 'Metadata documents of known clients are taken', await checkClientDocuments(trial));
   report('token_endpoint', 'The token endpoint answers as clients expect', await checkTokenEndpoint(trial));
   const made = await post({ web, address, token: 'made-up-token-of-toolhost-doctor' }, initialize);
   report('expired_token', 'A token that is not valid is refused with 401', checkMadeUpToken(made));
@@ -124,6 +127,21 @@ async function checkAuthorization(trial: Trial): Promise<Verdict> {
       [],
     );
   return ok(outcome.kind === 'page' ? 'A login begins with a page.' : 'A login begins with a redirect.');
+}
+
+/** Begins a login as the clients do that use their metadata document wherever it is announced, and register nowhere else. */
+async function checkClientDocuments(trial: Trial): Promise<Verdict> {
+  const insisting = [...knownDocuments].filter(([, { insists }]) => insists);
+  const reasons: Reason[] = [];
+  for (const [clientId, { name, redirectUris }] of insisting) {
+    const redirect_uri = redirectUris[0]?.replace('/callback', ':38100/callback');
+    const { outcome } = await authorize({ ...trial, clientId }, { redirect_uri });
+    if (outcome.kind !== 'refused') continue;
+    const text = `${name} identifies itself by ${clientId}, which the server announces to take and refuses: ${outcome.why}. The server may be unable to fetch it.`;
+    reasons.push({ clients: [name], text, stops: true });
+  }
+  const names = insisting.map(([, { name }]) => name);
+  return reasons.length === 0 ? ok(`A login of ${inWords(names)} begins.`, names) : warningOf(reasons);
 }
 
 function cannotBeFramed({ headers }: Answered): boolean {

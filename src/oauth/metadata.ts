@@ -1,5 +1,6 @@
 import { routes, urlOf } from '../routes.ts';
 import type { LoginServer } from './login-server.ts';
+import type { OAuthParts } from './parts.ts';
 
 type Described = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
 
@@ -18,7 +19,10 @@ export function resourceMetadata(server: Described, resource: string, name = ser
 }
 
 /** Authorization server metadata (RFC 8414, 2; RFC 9207, 3; CIMD draft). */
-export function serverMetadata(server: Described & Pick<LoginServer, 'mode'>, baseUrl: string): object {
+export function serverMetadata(
+  server: Described & Pick<LoginServer, 'mode'>,
+  { baseUrl, takesDocuments }: Pick<OAuthParts, 'baseUrl' | 'takesDocuments'>,
+): object {
   const at = (route: Parameters<typeof urlOf>[1]) => urlOf(baseUrl, route, server.slug);
   return {
     issuer: server.issuer,
@@ -37,7 +41,7 @@ export function serverMetadata(server: Described & Pick<LoginServer, 'mode'>, ba
     }),
     ...advertisedScopes(server.scopes),
     authorization_response_iss_parameter_supported: true,
-    client_id_metadata_document_supported: true,
+    ...(takesDocuments && { client_id_metadata_document_supported: true }),
   };
 }
 

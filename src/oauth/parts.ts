@@ -16,6 +16,8 @@ export type OAuthParts = {
   db: Kysely<Tables>;
   keyring: Keyring;
   http: HttpClient;
+  /** Whether clients may describe themselves by a document. */
+  takesDocuments: boolean;
   /** Documents of clients, fetched for an address of a stranger. */
   documentsOf: (network: string) => ClientDocuments;
   handedOut: HandedOutTokens;

@@ -82,7 +82,7 @@ function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
   for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) {
     http.get(
       route,
-      document((server) => serverMetadata(server, parts.baseUrl)),
+      document((server) => serverMetadata(server, parts)),
     );
   }
 }

@@ -13,6 +13,15 @@ type Broken = [name: string, fault: Fault, id: string, status: Check['status'], 
 
 const broken: Broken[] = [
   [
+    'announces documents and takes none',
+    (asked, usual) =>
+      fields('issuer', { client_id_metadata_document_supported: true })(asked, usual) ??
+      (asked.request.url?.includes('client_id=https') ? json(400, {}) : undefined),
+    'client_documents',
+    'warning',
+    /Claude Code identifies itself by https:\/\/claude\.ai\/.* refuses: 400/,
+  ],
+  [
     'redirects',
     at('mcp', () => ({ status: 307, headers: { location: '/elsewhere' } })),
     'reach',

@@ -3,6 +3,8 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { leadsTo, next, visibleText } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
 import { assertOAuthError, clientWithId, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
+import { examine } from '../support/toolhost/doctor-command.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
 import { startWebPortListener } from '../support/upstreams/listener.ts';
 
@@ -38,7 +40,12 @@ describe('clients that describe themselves by a document', () => {
   }
 
   it('[mcp 55] logs such a client in, by a redirect URI of its document', async () => {
-    const client = clientAt(site.publish('/agent.json', { token_endpoint_auth_method: null }));
+    const client = clientAt(
+      site.publish('/agent.json', {
+        token_endpoint_auth_method: 'private_key_jwt',
+        token_endpoint_auth_methods_supported: ['none', 'private_key_jwt'],
+      }),
+    );
     const page = await consentOf(client);
     assert.equal(page.status, 200);
     const text = visibleText(page);
@@ -71,6 +78,10 @@ describe('clients that describe themselves by a document', () => {
       site.publish('/text-uris', { redirect_uris: redirectUri }),
       site.publish('/bad-uri', { redirect_uris: [redirectUri, 'javascript:alert(1)'] }),
       site.publish('/secret', { token_endpoint_auth_method: 'client_secret_post' }),
+      site.publish('/key', {
+        token_endpoint_auth_method: 'private_key_jwt',
+        token_endpoint_auth_methods_supported: ['private_key_jwt'],
+      }),
       site.publish('/large', { padding: 'x'.repeat(5 * 1024) }),
       site.publish('/html', {}, { 'content-type': 'text/html' }),
       site.serve('/missing', { status: 404 }),
@@ -83,6 +94,73 @@ describe('clients that describe themselves by a document', () => {
       site.serve('/garbage', { body: '{"client_id":' }),
     ];
     for (const id of wrong) await assertRefused(id);
+  });
+
+  const claudeCode = 'https://claude.ai/oauth/claude-code-client-metadata';
+  const knownIds = [claudeCode, 'https://chatgpt.com/oauth/codex/client.json'];
+
+  it('[mcp 60] logs known clients in where their documents cannot be fetched, by the redirect URIs of a copy', async () => {
+    for (const id of knownIds) {
+      const client = clientAt(id);
+      const { access_token, refresh_token } = await world.tokens(client);
+      assert.equal((await world.list(slug, access_token)).status, 200);
+      assert.equal((await client.refresh(refresh_token)).status, 200);
+      for (const other of [
+        'http://localhost:3118/other',
+        'https://claude.ai/callback',
+        'https://evil.example/callback',
+      ])
+        assert.equal((await consentOf(clientAt(id, other))).status, 400, other);
+    }
+    await assertRefused(`${claudeCode}?x`);
+    await assertRefused('https://claude.ai/oauth/another-client-metadata');
+  });
+
+  it('[mcp 60] says on the page what it tried and what helps, and the same of names that a stranger may not learn of', async (t) => {
+    const textAt = async (id: string) => visibleText(await consentOf(clientAt(id)));
+    assert.match(
+      await textAt(site.serve('/none', { status: 404 })),
+      /, cannot be used: it is answered with status 404/,
+    );
+    assert.match(await textAt(site.publish('/html-page', {}, { 'content-type': 'text/html' })), /it is not JSON/);
+    assert.match(await textAt(site.publish('/no-id', { client_id: undefined })), /client_id: /);
+    const listener = await startWebPortListener();
+    t.after(listener.close);
+    const [closed, unknown, internal] = [
+      `https://agents.example.com:${listener.port}/x`,
+      `https://nobody.example.com:${listener.port}/x`,
+      `https://127.0.0.1:${listener.port}/x`,
+    ] as const;
+    for (const id of [closed, unknown, internal]) {
+      const { host } = new URL(id);
+      const said = `could not fetch the metadata document of this client from ${host}: there is no connection to that host. The operator can allow connections to it, or set CLIENT_METADATA_DOCUMENTS=off`;
+      assert.ok((await textAt(id)).includes(said), await textAt(id));
+    }
+  });
+
+  it('[mcp 60] fetches nothing with CLIENT_METADATA_DOCUMENTS=known, and neither announces nor takes any when it is off', async (t) => {
+    const outcomeOf = async (CLIENT_METADATA_DOCUMENTS: string) => {
+      const own = await startLoginWorld({ env: { CLIENT_METADATA_DOCUMENTS }, surroundings: site.surroundings });
+      t.after(own.stop);
+      const server = await own.serve();
+      const issuer = own.issuer(server);
+      const path = new URL(issuer).pathname;
+      const metadata = await fetch(`${own.toolhost.url}/.well-known/oauth-authorization-server${path}`);
+      const { client_id_metadata_document_supported: isAnnounced } = (await metadata.json()) as Json;
+      const pageFor = (id: string) => own.browser().get(clientWithId(id, { issuer, redirectUri }).authorization().url);
+      const [known, other] = [await pageFor(claudeCode), await pageFor(site.publish('/other.json'))];
+      const { checks } = await examine(issuer);
+      const found = checks.find(({ id }) => id === 'client_documents')?.status;
+      return { isAnnounced, found, statuses: [known.status, other.status], text: visibleText(other) };
+    };
+    const { connections } = site;
+    const known = await outcomeOf('known');
+    assert.deepEqual([known.isAnnounced, known.found, known.statuses], [true, 'ok', [200, 400]]);
+    assert.match(known.text, /lets only clients that it knows describe itself/);
+    const off = await outcomeOf('off');
+    assert.deepEqual([off.isAnnounced, off.found, off.statuses], [undefined, undefined, [400, 400]]);
+    assert.match(off.text, /has to register, or the operator can change CLIENT_METADATA_DOCUMENTS/);
+    assert.equal(site.connections, connections);
   });
 
   it('[sec D19] follows no redirect of a document', async () => {

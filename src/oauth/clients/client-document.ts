@@ -1,9 +1,10 @@
 import { z } from 'zod';
+import { type DocumentUse, type KnownDocument, knownDocuments } from '../../domain/clients/client-documents.ts';
 import type { OwnHosts } from '../../domain/http/own-hosts.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import { widestNetwork } from '../../domain/networks.ts';
 import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
-import { OAuthError } from '../../errors.ts';
+import { OAuthError, OutboundError, type OutboundReason } from '../../errors.ts';
 import { urlProblem } from '../../outbound/egress.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
 import { userAgentOf } from '../../version.ts';
@@ -15,6 +16,8 @@ export type ClientDocuments = { find(clientId: string): Promise<OAuthClient> };
 
 const limitBytes = 5 * 1024;
 const timeoutMs = 10_000;
+/** For a document of which there is a copy: a network that drops packets should not hold its login up for long. */
+const timeoutWithCopyMs = 3000;
 const maxRemembered = 1000;
 const defaultTtlMs = 5 * 60_000;
 const maxTtlMs = 24 * 60 * 60_000;
@@ -24,6 +27,7 @@ const documentSchema = z.object({
   client_name: z.string().max(limitBytes),
   redirect_uris: z.array(z.string()).min(1).max(20),
   token_endpoint_auth_method: z.string().optional(),
+  token_endpoint_auth_methods_supported: z.array(z.string()).optional(),
 });
 
 /** A client, and the address of the stranger who was the first to name it. */
@@ -39,29 +43,74 @@ export function isDocumentUrl(clientId: string): boolean {
 /**
  * `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. A document
  * is fetched for the address of the stranger who asks, so that slow hosts delay nobody else; its memory is that address's.
+ * The copy of a known client's document stands in for one that cannot be had.
  */
-export function createClientDocuments(http: HttpClient, ownHosts: OwnHosts): (network: string) => ClientDocuments {
+export function createClientDocuments(
+  http: HttpClient,
+  ownHosts: OwnHosts,
+  use: DocumentUse,
+): (network: string) => ClientDocuments {
   const remembered = createOwnedMemory<Asked>({ max: maxRemembered, ownerOf: ({ network }) => widestNetwork(network) });
+  const fetched = async (clientId: string, network: string, waitMs: number) => {
+    const answer = await fetchDocument(http, network, { url: new URL(clientId), timeoutMs: waitMs });
+    return { client: readDocument(clientId, answer, ownHosts), ttl: ttlOf(answer) };
+  };
   return (network) => ({
     async find(clientId) {
+      const copy = knownDocuments.get(clientId);
+      if (use === 'off' || (use === 'known' && !copy)) throw notTaken(use);
+      if (copy && use === 'known') return clientOf(clientId, copy);
       const known = remembered.get(clientId);
       if (known) return known.client;
-      const answer = await fetchDocument(http, network, new URL(clientId));
-      const client = readDocument(clientId, answer, ownHosts);
-      const ttl = ttlOf(answer);
+      const { client, ttl } = await fetched(clientId, network, copy ? timeoutWithCopyMs : timeoutMs).catch((error) => {
+        if (!copy || !(error instanceof OAuthError)) throw error;
+        return { client: clientOf(clientId, copy), ttl: defaultTtlMs };
+      });
       if (ttl > 0) remembered.set(clientId, { client, network }, ttl);
       return client;
     },
   });
 }
 
-function refused(detail: string): OAuthError {
-  return new OAuthError('invalid_client', 'the client metadata document could not be used', detail);
+function notTaken(use: DocumentUse): OAuthError {
+  const taken = use === 'off' ? 'no client' : 'only clients that it knows';
+  return new OAuthError(
+    'invalid_client',
+    `this service lets ${taken} describe itself by a metadata document; the client has to register, or the operator can change CLIENT_METADATA_DOCUMENTS`,
+  );
 }
 
-async function fetchDocument(http: HttpClient, network: string, url: URL): Promise<Answer> {
+function clientOf(id: string, { name, redirectUris }: Omit<KnownDocument, 'insists'>): OAuthClient {
+  return { id, name: shortName(name), redirectUris, host: new URL(id).host };
+}
+
+/** The host answered, so what it said is no secret of this network. */
+function refused(host: string, why: string): OAuthError {
+  return new OAuthError(
+    'invalid_client',
+    `the metadata document of this client, at ${host}, cannot be used: ${why}`,
+    why,
+  );
+}
+
+/**
+ * A name that does not exist, one that stands for a private address and a port that is closed look the same to a stranger,
+ * who could learn names of the operator's network otherwise. The log has the reason.
+ */
+function unreachable(host: string, reason: OutboundReason | undefined, detail: string): OAuthError {
+  const why = reason === 'timeout' ? 'it did not answer in time' : 'there is no connection to that host';
+  return new OAuthError(
+    'invalid_client',
+    `this service could not fetch the metadata document of this client from ${host}: ${why}. The operator can allow connections to it, or set CLIENT_METADATA_DOCUMENTS=off, so that clients register instead`,
+    detail,
+  );
+}
+
+type Fetch = { url: URL; timeoutMs: number };
+
+async function fetchDocument(http: HttpClient, network: string, { url, timeoutMs: waitMs }: Fetch): Promise<Answer> {
   const problem = urlProblem(url, undefined, undefined);
-  if (problem) throw refused(problem);
+  if (problem) throw unreachable(url.host, undefined, problem);
   const answer = await http
     .send({
       workspaceId: network,
@@ -71,38 +120,41 @@ async function fetchDocument(http: HttpClient, network: string, url: URL): Promi
       method: 'GET',
       headers: ['Accept', 'application/json', 'User-Agent', userAgentOf()],
       body: undefined,
-      timeoutMs,
+      timeoutMs: waitMs,
       limitBytes,
     })
     .catch((error: Error) => {
-      throw refused(error.message);
+      const reason = error instanceof OutboundError ? error.reason : undefined;
+      if (reason === 'oversize') throw refused(url.host, `it is larger than ${limitBytes} bytes`);
+      throw unreachable(url.host, reason, error.message);
     });
-  if (answer.status !== 200) throw refused(`status ${answer.status}`);
-  if (!/^application\/([a-z0-9.+-]+\+)?json\b/i.test(String(answer.headers['content-type']))) throw refused('not JSON');
+  if (answer.status !== 200) throw refused(url.host, `it is answered with status ${answer.status}`);
+  if (!/^application\/([a-z0-9.+-]+\+)?json\b/i.test(String(answer.headers['content-type'])))
+    throw refused(url.host, 'it is not JSON');
   return answer;
 }
 
 function readDocument(clientId: string, answer: Answer, ownHosts: OwnHosts): OAuthClient {
+  const { host } = new URL(clientId);
   let raw: unknown;
   try {
     raw = JSON.parse(answer.body.toString('utf8'));
   } catch {
-    throw refused('not valid JSON');
+    throw refused(host, 'it is not valid JSON');
   }
   const parsed = documentSchema.safeParse(withoutNulls(raw));
-  if (!parsed.success) throw refused(parsed.error.issues[0]?.message ?? 'not valid');
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw refused(host, `${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'not valid'}`);
+  }
   const document = parsed.data;
-  if (document.client_id !== clientId) throw refused('its client_id is another one');
-  if ((document.token_endpoint_auth_method ?? 'none') !== 'none') throw refused('it asks for client authentication');
+  if (document.client_id !== clientId) throw refused(host, 'its client_id is another address');
+  const { token_endpoint_auth_method: method = 'none', token_endpoint_auth_methods_supported: methods = [] } = document;
+  if (![method, ...methods].includes('none')) throw refused(host, 'it asks for client authentication');
   const problems = document.redirect_uris.map((uri) => redirectUriProblem(uri, ownHosts));
   const problem = problems.find((found) => found !== undefined);
-  if (problem) throw refused(`a redirect URI ${problem}`);
-  return {
-    id: clientId,
-    name: shortName(document.client_name),
-    redirectUris: document.redirect_uris,
-    host: new URL(clientId).host,
-  };
+  if (problem) throw refused(host, `a redirect URI ${problem}`);
+  return clientOf(clientId, { name: document.client_name, redirectUris: document.redirect_uris });
 }
 
 /** How long the document may be cached, in ms: as HTTP says (RFC 9111, 4.2.1), within our own bounds. */
