@@ -17,6 +17,7 @@ const onlyInWhole: readonly string[] = [
   'cli/records-following.test.ts',
   'cli/seed.test.ts',
   'cli/streams.test.ts',
+  'clients/agents/',
   'dashboard/details/',
   'edge/file-descriptors.test.ts',
   'faults/',

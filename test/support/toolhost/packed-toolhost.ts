@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../../files.ts';
-import { npm, writeEmptyProject } from './node-lines.ts';
+import { npm, writeEmptyProject } from '../npm.ts';
 
 /** The package as a person gets it: packed, and installed into an empty folder. */
 export type PackedToolhost = {

@@ -1,0 +1,4 @@
+import { claudeCode } from '../../support/agents/agent-kinds.ts';
+import { checkAgent } from '../../support/agents/agent-rules.ts';
+
+checkAgent(claudeCode);

@@ -1,0 +1,4 @@
+import { geminiCli } from '../../support/agents/agent-kinds.ts';
+import { checkAgent } from '../../support/agents/agent-rules.ts';
+
+checkAgent(geminiCli);

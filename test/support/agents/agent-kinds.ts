@@ -1,0 +1,143 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ClientConnection } from '../../../src/domain/clients/client.ts';
+import { clients } from '../../../src/domain/clients/clients.ts';
+import type { NpmProgram } from '../npm.ts';
+import type { Json } from '../toolhost/toolhost.ts';
+
+/** The folder and the model of an agent that a test runs. */
+export type AgentPlace = { home: string; model: string };
+
+/** One of the agents that people connect, and how it is driven without a person at its terminal. */
+export type AgentKind = {
+  name: string;
+  program: NpmProgram;
+  /** The name under which it offers the tool of a server to its model. */
+  shown(server: string, tool: string): string;
+  /** Its variables: where its files and its model are, and that it reports and updates nothing. */
+  environment(place: AgentPlace): Record<string, string>;
+  /** Writes its configuration with these servers; the rest of their snippets is a command for a shell. */
+  configure(place: AgentPlace, servers: readonly ClientConnection[]): Promise<string>;
+  /** The command that answers one prompt and ends. */
+  ask(prompt: string): string[];
+  /** The command that logs in at a server, in a terminal. */
+  logIn(server: string): string[];
+};
+
+/** The snippet of the page that shows how to connect a client. */
+function snippetOf(id: string, to: ClientConnection): string {
+  return clients.find((client) => client.id === id)?.snippet(to)?.code ?? '';
+}
+
+const commandsOf = (id: string, servers: readonly ClientConnection[]) =>
+  servers.map((server) => snippetOf(id, server)).join('\n');
+
+const writeJson = (file: string, value: Json) => writeFile(file, JSON.stringify(value));
+
+export const claudeCode: AgentKind = {
+  name: 'Claude Code',
+  program: { package: '@anthropic-ai/claude-code', version: '2.1.332', command: 'claude' },
+  shown: (server, tool) => `mcp__${server}__${tool}`,
+  environment: ({ home, model }) => ({
+    CLAUDE_CONFIG_DIR: home,
+    ANTHROPIC_BASE_URL: model,
+    ANTHROPIC_API_KEY: 'any',
+    ENABLE_TOOL_SEARCH: 'false',
+    CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    DISABLE_AUTOUPDATER: '1',
+  }),
+  async configure({ home }, servers) {
+    const allow = servers.map(({ name }) => `mcp__${name}`);
+    await writeJson(join(home, 'settings.json'), { permissions: { allow } });
+    return commandsOf('claude-code', servers);
+  },
+  ask: (prompt) => ['claude', '--print', prompt],
+  logIn: (server) => ['claude', 'mcp', 'login', server],
+};
+
+export const codex: AgentKind = {
+  name: 'Codex',
+  program: { package: '@openai/codex', version: '0.171.0', command: 'codex' },
+  shown: (server, tool) => `mcp__${server}__${tool}`,
+  environment: ({ home }) => ({ CODEX_HOME: home }),
+  async configure({ home, model }, servers) {
+    const provider = `model_provider = "stub"
+model = "stub"
+check_for_update_on_startup = false
+mcp_oauth_credentials_store = "file"
+[analytics]
+enabled = false
+[model_providers.stub]
+name = "stub"
+base_url = "${model}/v1"
+wire_api = "responses"
+`;
+    const tables = servers.map((server) => `${snippetOf('codex', server)}\n`).join('');
+    await writeFile(join(home, 'config.toml'), provider + tables);
+    return '';
+  },
+  ask: (prompt) => ['codex', 'exec', '--skip-git-repo-check', '--dangerously-bypass-approvals-and-sandbox', prompt],
+  // It would describe itself at chatgpt.com, which the tests do not reach.
+  logIn: (server) => ['codex', 'mcp', 'login', server, '--oauth-client-registration', 'dcr'],
+};
+
+export const geminiCli: AgentKind = {
+  name: 'Gemini CLI',
+  // Its optional packages want a compiler; they are a keyring and a terminal.
+  program: { package: '@google/gemini-cli', version: '0.61.0', command: 'gemini', isBare: true },
+  shown: (server, tool) => `mcp_${server}_${tool}`,
+  environment: ({ home, model }) => ({
+    GEMINI_CLI_HOME: home,
+    GOOGLE_GEMINI_BASE_URL: model,
+    GEMINI_API_KEY: 'any',
+    GEMINI_CLI_TRUST_WORKSPACE: 'true',
+  }),
+  async configure({ home }, servers) {
+    await mkdir(join(home, '.gemini'), { recursive: true });
+    await writeJson(join(home, '.gemini', 'settings.json'), {
+      security: { auth: { selectedType: 'gemini-api-key' } },
+      general: { enableAutoUpdate: false, enableAutoUpdateNotification: false },
+      privacy: { usageStatisticsEnabled: false },
+      telemetry: { enabled: false },
+    });
+    return commandsOf('gemini-cli', servers);
+  },
+  ask: (prompt) => ['gemini', '--model', 'gemini-2.5-flash', '--yolo', '--prompt', prompt],
+  logIn: (server) => ['gemini', '--model', 'gemini-2.5-flash', '--prompt', `/mcp auth ${server}`],
+};
+
+export const openCode: AgentKind = {
+  name: 'OpenCode',
+  program: { package: 'opencode-ai', version: '1.18.33', command: 'opencode' },
+  shown: (server, tool) => `${server}_${tool}`,
+  environment: ({ home }) => ({
+    XDG_DATA_HOME: home,
+    XDG_STATE_HOME: home,
+    OPENCODE_CONFIG: join(home, 'opencode.json'),
+    OPENCODE_DISABLE_AUTOUPDATE: '1',
+    OPENCODE_DISABLE_MODELS_FETCH: '1',
+  }),
+  async configure({ home, model }, servers) {
+    const mcp = servers.map(({ name, url, token }) => {
+      const headers = token === undefined ? undefined : { Authorization: `Bearer ${token}` };
+      return [name, { type: 'remote', url, headers }];
+    });
+    await writeJson(join(home, 'opencode.json'), {
+      provider: {
+        stub: {
+          npm: '@ai-sdk/openai-compatible',
+          options: { baseURL: `${model}/v1`, apiKey: 'any' },
+          models: { stub: {} },
+        },
+      },
+      model: 'stub/stub',
+      small_model: 'stub/stub',
+      share: 'disabled',
+      autoupdate: false,
+      mcp: Object.fromEntries(mcp),
+    });
+    return '';
+  },
+  ask: (prompt) => ['opencode', 'run', prompt],
+  logIn: (server) => ['opencode', 'mcp', 'auth', server],
+};

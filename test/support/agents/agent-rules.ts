@@ -1,0 +1,113 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { root } from '../../files.ts';
+import type { Json } from '../toolhost/toolhost.ts';
+import type { AgentKind } from './agent-kinds.ts';
+import { type AgentWorld, type Conversation, startAgentWorld } from './agent-world.ts';
+import { step } from './stub-model.ts';
+
+const exactNumbers = '{"big":12345678901234567890,"price":1.10}';
+
+function serverOf({ upstream }: AgentWorld, slug: string, more: Json): Json {
+  const tool = (name: string, path: string, input_schema: Json = {}) => {
+    const description = `Reads ${path} of the API.`;
+    return { name, description, method: 'GET', url: upstream.url + path, input_schema };
+  };
+  const tools = [
+    tool('read_item', '/items/:id', { id: { type: 'string' } }),
+    tool('read_numbers', '/numbers'),
+    tool('list_names', '/names'),
+    tool('read_missing', '/missing'),
+    tool('who_am_i', '/person'),
+  ];
+  return { name: `Server ${slug}`, slug, tools, ...more };
+}
+
+async function prepare(world: AgentWorld): Promise<void> {
+  const { toolhost, upstream, provider } = world;
+  const json = { 'content-type': 'application/json' };
+  upstream.on('GET /items/a%20b', () => ({ body: { found: 'the item' } }));
+  upstream.on('GET /numbers', () => ({ headers: json, body: exactNumbers }));
+  upstream.on('GET /names', () => ({ body: ['Ada', 'Bob'] }));
+  upstream.on('GET /missing', () => ({ status: 404, body: { problem: 'no such thing' } }));
+  upstream.on('GET /person', async ({ headers }) => {
+    const token = headers.authorization?.replace('Bearer ', '') ?? '';
+    return { body: { person: await provider.accountOf(token) } };
+  });
+  const oauth = await provider.oauthFor(`${toolhost.url}/mcp/people/callback`);
+  await toolhost.createServer(serverOf(world, 'things', { authentication: { type: 'Bearer', token: 'stored' } }));
+  await toolhost.createServer(serverOf(world, 'people', { authentication: { type: 'Bearer' }, oauth }));
+}
+
+/** What every agent does with a server, as far as its model sees it. */
+export function checkAgent(kind: AgentKind): void {
+  describe(`${kind.name} ${kind.program.version}`, () => {
+    let world: AgentWorld;
+    let key: string;
+    let conversation: Conversation;
+    before(async () => {
+      world = await startAgentWorld(kind);
+      await prepare(world);
+      key = await world.toolhost.key();
+      await world.connect([{ slug: 'things', key }, { slug: 'people' }, { slug: 'manage', key }]);
+      conversation = await world.ask(
+        step(kind.shown('things', 'read_item'), { id: 'a b' }),
+        step(kind.shown('things', 'read_numbers')),
+        step(kind.shown('things', 'list_names')),
+        step(kind.shown('things', 'read_missing')),
+      );
+    });
+    after(() => world?.stop());
+
+    it('[ship 6] the snippet connects it, and it lists the tools', () => {
+      const names = ['read_item', 'read_numbers', 'list_names', 'read_missing', 'who_am_i'];
+      const missing = names
+        .map((name) => kind.shown('things', name))
+        .filter((name) => !conversation.tools.includes(name));
+      assert.deepEqual(missing, [], conversation.tools.join(' '));
+    });
+
+    it('[ship 6] the page of the clients names the version that is tested', () => {
+      const page = readFileSync(join(root, 'docs', 'clients.md'), 'utf8');
+      assert.ok(page.includes(`${kind.name} ${kind.program.version}`));
+    });
+
+    it('[spec 5.2] its key lets it call a tool', () => {
+      assert.match(conversation.results[0] ?? '', /"found":"the item"/);
+      const [request] = world.upstream.requests;
+      assert.deepEqual([request?.url, request?.headers.authorization], ['/items/a%20b', 'Bearer stored']);
+    });
+
+    it('[behaviour The tool result] its model reads every digit, once', () => {
+      const result = conversation.results[1] ?? '';
+      assert.ok(result.includes(exactNumbers), result);
+      assert.equal(result.match(/big/g)?.length, 1, result);
+    });
+
+    it('[behaviour The tool result] its model reads a list', () => {
+      assert.match(conversation.results[2] ?? '', /\["Ada","Bob"\]/);
+    });
+
+    it('[behaviour The tool result] its model reads why the API refused', () => {
+      assert.match(conversation.results[3] ?? '', /404 Not Found.*no such thing/s);
+    });
+
+    it('[mcp 59] a person logs in, and it calls with their token', async () => {
+      await world.logIn('people');
+      const { results } = await world.ask(step(kind.shown('people', 'who_am_i')));
+      assert.match(results[0] ?? '', new RegExp(`"person":"${world.person.name}"`));
+    });
+
+    it('[spec 4.2] it makes a server, and calls its tool', async () => {
+      const config = serverOf(world, 'made', { authentication: { type: 'Bearer', token: 'stored-by-the-agent' } });
+      const { results } = await world.ask(step(kind.shown('manage', 'createMcpServer'), config));
+      assert.match(results[0] ?? '', /\/mcp\/made/);
+      await world.connect([{ slug: 'made', key }]);
+      const made = await world.ask(step(kind.shown('made', 'list_names')));
+      assert.match(made.results[0] ?? '', /\["Ada","Bob"\]/);
+      assert.equal(world.upstream.requests.at(-1)?.headers.authorization, 'Bearer stored-by-the-agent');
+    });
+  });
+}

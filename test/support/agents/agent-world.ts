@@ -1,0 +1,103 @@
+import assert from 'node:assert/strict';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { type ClientConnection, tokenVariable } from '../../../src/domain/clients/client.ts';
+import { needNpmProgram } from '../npm.ts';
+import { type HonestProvider, startHonestProvider } from '../oauth/honest-provider.ts';
+import { environmentIn } from '../toolhost/run-script.ts';
+import { startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
+import { startClientDocuments } from '../upstreams/client-documents.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts';
+import type { AgentKind } from './agent-kinds.ts';
+import { runAlone, runInTerminal } from './agent-process.ts';
+import { type Person, startPerson } from './person.ts';
+import { startStubModel } from './stub-model.ts';
+
+/** The tools that an agent offered to its model, and the results of the calls. */
+export type Conversation = { tools: string[]; results: string[] };
+
+/** An agent with a home, a model and a person of its own, beside a service to whose servers it is connected. */
+export type AgentWorld = {
+  toolhost: TestToolhost;
+  provider: HonestProvider;
+  upstream: RecordingUpstream;
+  person: Person;
+  /** Connects it to these servers and no others. It logs in where no key is given. */
+  connect(servers: readonly { slug: string; key?: string }[]): Promise<void>;
+  /** Runs the agent with a prompt, which is the script of its model. */
+  ask(...steps: readonly string[]): Promise<Conversation>;
+  logIn(slug: string): Promise<void>;
+  stop(): Promise<void>;
+};
+
+/** Nothing of the agent is outside of a temporary folder, and it finds nothing of this machine's user. */
+async function makeHome(kind: AgentKind, model: string, person: Person) {
+  const bin = await needNpmProgram(kind.program);
+  const home = await mkdtemp(join(tmpdir(), 'toolhost-agent-'));
+  const place = { home: join(home, 'config'), model };
+  const programs = join(home, 'bin');
+  const cwd = join(home, 'work');
+  for (const folder of [place.home, programs, cwd]) await mkdir(folder);
+  const env: Record<string, string> = {
+    ...environmentIn(home),
+    PATH: [programs, bin, dirname(process.execPath), process.env.PATH].join(':'),
+    BROWSER: await person.installBrowser(programs),
+    TERM: 'xterm-256color',
+    ...kind.environment(place),
+  };
+  return { home, place, cwd, env };
+}
+
+export async function startAgentWorld(kind: AgentKind): Promise<AgentWorld> {
+  const [model, person] = await Promise.all([startStubModel(), startPerson('Anna')]);
+  const { home, place, cwd, env } = await makeHome(kind, model.url, person).catch(async (error: unknown) => {
+    await Promise.all([model.close(), person.close()]);
+    throw error;
+  });
+  const [provider, upstream, documents] = await Promise.all([
+    startHonestProvider(),
+    startRecordingUpstream(),
+    startClientDocuments(),
+  ]);
+  const toolhost = await startToolhost({
+    egress: [provider.port, upstream.port],
+    surroundings: documents.surroundings,
+  });
+  // Claude Code describes itself at claude.ai, which the tests do not reach.
+  env.MCP_OAUTH_CLIENT_METADATA_URL = documents.publish('/agent');
+
+  return {
+    toolhost,
+    provider,
+    upstream,
+    person,
+    async connect(servers) {
+      await rm(place.home, { recursive: true });
+      await mkdir(place.home);
+      const connections = servers.map(({ slug, key }): ClientConnection => {
+        return { name: slug, url: `${toolhost.url}/mcp/${slug}`, token: key };
+      });
+      for (const to of connections) if (to.token !== undefined) env[tokenVariable(to)] = to.token;
+      await runAlone(['sh', '-eu', '-c', await kind.configure(place, connections)], { cwd, env });
+    },
+    async ask(...steps) {
+      model.take();
+      await runAlone(kind.ask(steps.join(' ')), { cwd, env });
+      const requests = model.take().filter(({ tools }) => tools.length > 0);
+      const { tools, results } = requests.at(-1) ?? assert.fail('it asked no model');
+      return { tools: tools.map(({ name }) => name), results };
+    },
+    async logIn(slug) {
+      const done = /authenticated with|success/i;
+      await runInTerminal(kind.logIn(slug), { cwd, env }, done).catch((error: unknown) => {
+        throw new Error(`no login: ${person.failures.join(', ')}`, { cause: error });
+      });
+    },
+    async stop() {
+      await toolhost.stop();
+      await Promise.all([model, person, provider, upstream, documents].map((part) => part.close()));
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,197 @@
+import { randomUUID } from 'node:crypto';
+import type { Json } from '../toolhost/toolhost.ts';
+
+/** A tool that the model was offered. Codex groups tools in namespaces, which a call must name. */
+export type OfferedTool = { name: string; own: string; namespace?: string };
+
+/** A request to a model: the tools, the newest text of the user that has a script, and the results since then. */
+export type Request = { tools: OfferedTool[]; prompt: string; results: string[] };
+
+export type Decision = { tool: OfferedTool; args: string } | { text: string };
+
+/** One API for models, as far as the agents of the tests use it: they ask for streams. */
+export type Dialect = {
+  read(body: Json): Request;
+  /** The events of the answer. */
+  write(decision: Decision): Json[];
+  /** What follows the events. */
+  end?: string;
+};
+
+type Turn = { prompt: string } | { result: string };
+
+/** Every text of a value, however deep. */
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  if (Array.isArray(value)) return value.map(textOf).join('\n');
+  if (typeof value !== 'object' || value === null) return '';
+  const { text, content, output, error } = value as Json;
+  return textOf(text ?? content ?? output ?? error);
+}
+
+function list(value: unknown): Json[] {
+  return Array.isArray(value) ? (value as Json[]) : [];
+}
+
+function request(tools: OfferedTool[], turns: Turn[]): Request {
+  const start = turns.findLastIndex((turn) => 'prompt' in turn && turn.prompt.includes('[['));
+  const begun = turns[start];
+  const results = turns.slice(start + 1).flatMap((turn) => ('result' in turn ? [turn.result] : []));
+  return { tools, prompt: begun && 'prompt' in begun ? begun.prompt : '', results };
+}
+
+const named = (name: unknown): OfferedTool => ({ name: String(name), own: String(name) });
+
+/** https://platform.claude.com/docs/en/build-with-claude/streaming */
+const messages: Dialect = {
+  read(body) {
+    const turns = list(body.messages).flatMap(({ role, content }): Turn[] => {
+      const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : list(content);
+      return blocks.flatMap((block): Turn[] => {
+        if (block.type === 'tool_result') return [{ result: textOf(block.content) }];
+        return role === 'user' ? [{ prompt: textOf(block) }] : [];
+      });
+    });
+    return request(
+      list(body.tools).map(({ name }) => named(name)),
+      turns,
+    );
+  },
+  write(decision) {
+    const isCall = 'tool' in decision;
+    const usage = { input_tokens: 1, output_tokens: 1 };
+    const message = { id: randomUUID(), type: 'message', role: 'assistant', model: 'stub', content: [], usage };
+    const block = isCall
+      ? { type: 'tool_use', id: randomUUID(), name: decision.tool.own, input: {} }
+      : { type: 'text', text: '' };
+    const delta = isCall
+      ? { type: 'input_json_delta', partial_json: decision.args }
+      : { type: 'text_delta', text: decision.text };
+    const end = { stop_reason: isCall ? 'tool_use' : 'end_turn', stop_sequence: null };
+    return [
+      { type: 'message_start', message: { ...message, stop_reason: null, stop_sequence: null } },
+      { type: 'content_block_start', index: 0, content_block: block },
+      { type: 'content_block_delta', index: 0, delta },
+      { type: 'content_block_stop', index: 0 },
+      { type: 'message_delta', delta: end, usage },
+      { type: 'message_stop' },
+    ];
+  },
+};
+
+/** https://developers.openai.com/api/docs/guides/streaming-responses */
+const responses: Dialect = {
+  read(body) {
+    const flat = (tools: unknown, namespace?: string): OfferedTool[] =>
+      list(tools).flatMap((tool) => {
+        if (tool.type === 'namespace') return flat(tool.tools, String(tool.name));
+        const own = String(tool.name ?? tool.type);
+        return namespace === undefined ? named(own) : { name: `${namespace}__${own}`, own, namespace };
+      });
+    const turns = list(body.input).flatMap((item): Turn[] => {
+      if (item.type === 'function_call_output') return [{ result: textOf(item.output) }];
+      return item.role === 'user' ? [{ prompt: textOf(item.content) }] : [];
+    });
+    return request(flat(body.tools), turns);
+  },
+  write(decision) {
+    const status = 'completed';
+    const item =
+      'tool' in decision
+        ? {
+            type: 'function_call',
+            id: randomUUID(),
+            call_id: randomUUID(),
+            name: decision.tool.own,
+            namespace: decision.tool.namespace,
+            arguments: decision.args,
+            status,
+          }
+        : {
+            type: 'message',
+            id: randomUUID(),
+            role: 'assistant',
+            status,
+            content: [{ type: 'output_text', text: decision.text, annotations: [] }],
+          };
+    const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2 };
+    const response = {
+      id: randomUUID(),
+      object: 'response',
+      created_at: 1,
+      status,
+      model: 'stub',
+      output: [item],
+      usage,
+    };
+    return [
+      { type: 'response.created', response: { ...response, status: 'in_progress', output: [] } },
+      { type: 'response.output_item.done', output_index: 0, item },
+      { type: 'response.completed', response },
+    ];
+  },
+};
+
+/** https://developers.openai.com/api/reference/chat-completions */
+const chat: Dialect = {
+  read(body) {
+    const turns = list(body.messages).flatMap(({ role, content }): Turn[] => {
+      if (role === 'tool') return [{ result: textOf(content) }];
+      return role === 'user' ? [{ prompt: textOf(content) }] : [];
+    });
+    return request(
+      list(body.tools).map((tool) => named((tool.function as Json).name)),
+      turns,
+    );
+  },
+  write(decision) {
+    const id = randomUUID();
+    const chunk = (delta: Json, finish_reason: string | null = null) => ({
+      id,
+      object: 'chat.completion.chunk',
+      created: 1,
+      model: 'stub',
+      choices: [{ index: 0, delta, finish_reason }],
+    });
+    if ('text' in decision) return [chunk({ role: 'assistant', content: decision.text }), chunk({}, 'stop')];
+    const call = { name: decision.tool.own, arguments: decision.args };
+    const calls = [{ index: 0, id: randomUUID(), type: 'function', function: call }];
+    return [chunk({ role: 'assistant', tool_calls: calls }), chunk({}, 'tool_calls')];
+  },
+  end: 'data: [DONE]\n\n',
+};
+
+/** https://ai.google.dev/api/generate-content */
+const gemini: Dialect = {
+  read(body) {
+    const turns = list(body.contents).flatMap(({ role, parts }) =>
+      list(parts).flatMap((part): Turn[] => {
+        const { response } = (part.functionResponse ?? {}) as Json;
+        if (response) return [{ result: textOf(response) }];
+        return role === 'user' ? [{ prompt: textOf(part) }] : [];
+      }),
+    );
+    const declared = list(body.tools).flatMap((tool) => list(tool.functionDeclarations));
+    return request(
+      declared.map(({ name }) => named(name)),
+      turns,
+    );
+  },
+  write(decision) {
+    const part =
+      'tool' in decision
+        ? { functionCall: { name: decision.tool.own, args: JSON.parse(decision.args) as Json } }
+        : { text: decision.text };
+    const usageMetadata = { promptTokenCount: 1, candidatesTokenCount: 1, totalTokenCount: 2 };
+    const content = { role: 'model', parts: [part] };
+    return [{ candidates: [{ content, finishReason: 'STOP', index: 0 }], usageMetadata, modelVersion: 'stub' }];
+  },
+};
+
+/** The API that a path belongs to; none for paths of other uses. */
+export function dialectOf(path: string): Dialect | undefined {
+  if (path.endsWith('/messages')) return messages;
+  if (path.endsWith('/responses')) return responses;
+  if (path.endsWith('/chat/completions')) return chat;
+  return path.endsWith(':streamGenerateContent') ? gemini : undefined;
+}

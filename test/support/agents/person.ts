@@ -1,0 +1,50 @@
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { createBrowser } from '../browser/browser.ts';
+import { logIn } from '../oauth/log-in.ts';
+
+/** A person whose browser is a program that agents open with an address. */
+export type Person = {
+  readonly name: string;
+  /** Writes the program into a folder for PATH, under the names by which agents look for a browser. Gives its path. */
+  installBrowser(folder: string): Promise<string>;
+  /** What the browser could not do, for the report of a test. */
+  readonly failures: readonly string[];
+  close(): Promise<void>;
+};
+
+/** The person logs in wherever the browser is sent, and the redirect goes to the agent that waits for it. */
+export async function startPerson(name: string): Promise<Person> {
+  const failures: string[] = [];
+  const visit = async (address: string) => {
+    const answer = await fetch(await logIn(createBrowser(), address, name));
+    if (!answer.ok) failures.push(`the agent answered ${answer.status}: ${await answer.text()}`);
+  };
+  const server = createServer(async (request, response) => {
+    const address = await text(request);
+    response.end();
+    await visit(address).catch((error: unknown) => failures.push(`${address}: ${error}`));
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return {
+    name,
+    failures,
+    async installBrowser(folder) {
+      const program = `#!${process.execPath}\nawait fetch('${url}', { method: 'POST', body: process.argv.find((word) => word.startsWith('http')) });\n`;
+      const files = [join(folder, 'xdg-open'), join(folder, 'open')] as const;
+      for (const file of files) await writeFile(file, program, { mode: 0o755 });
+      return files[0];
+    },
+    async close() {
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}

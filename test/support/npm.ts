@@ -1,0 +1,63 @@
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { root } from '../files.ts';
+
+const run = promisify(execFile);
+const installMs = 900_000;
+
+/** Runs the npm of this machine, with its settings and its cache. @throws Error with what npm wrote */
+export async function npm(args: readonly string[], cwd: string): Promise<string> {
+  const quiet = ['--no-audit', '--no-fund', '--no-update-notifier', '--loglevel=error'];
+  const { stdout } = await run('npm', [...args, ...quiet], { cwd, timeout: installMs, maxBuffer: 50_000_000 });
+  return stdout;
+}
+
+/** An empty project, so that npm does not look for one in the folders above. The script of one package may run. */
+export async function writeEmptyProject(folder: string, withScript = 'node'): Promise<void> {
+  await writeFile(
+    join(folder, 'package.json'),
+    JSON.stringify({ private: true, allowScripts: { [withScript]: true } }),
+  );
+}
+
+/** A program from npm that is too large for the dependencies, so that the tests that need it install it. */
+export type NpmProgram = {
+  package: string;
+  version: string;
+  command: string;
+  /** Its optional packages are left out. */
+  isBare?: true;
+};
+
+/**
+ * The folder with the command of such a program. It is kept in a cache of this checkout, so it is installed once.
+ * @throws Error that says what could not be installed
+ */
+export async function needNpmProgram({ package: name, version, command, isBare }: NpmProgram): Promise<string> {
+  const exact = `${name}@${version}`;
+  const kept = join(root, 'node_modules', '.cache', 'npm-programs', exact.replace('/', '+'));
+  const bin = join(kept, 'node_modules', '.bin');
+  if (existsSync(join(bin, command))) return bin;
+  await mkdir(dirname(kept), { recursive: true });
+  const folder = await mkdtemp(`${kept}-`);
+  try {
+    await writeEmptyProject(folder, name);
+    await npm(['install', '--prefer-offline', ...(isBare ? ['--omit=optional'] : []), exact], folder);
+    // The program itself may be an optional package, which npm leaves out without an error.
+    const env = { HOME: folder, PATH: `${dirname(process.execPath)}:${process.env.PATH}` };
+    await run(join(folder, 'node_modules', '.bin', command), ['--version'], { env });
+    await rename(folder, kept).catch((error: unknown) => {
+      // Another process of the tests has installed it meanwhile.
+      if (!existsSync(join(bin, command))) throw error;
+    });
+  } catch (cause) {
+    const advice = `Run "npm install ${exact}" in an empty folder to see why; they need a registry that has it.`;
+    throw new Error(`These tests need the npm package ${exact}, which npm did not install. ${advice}`, { cause });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+  return bin;
+}
