@@ -12,6 +12,7 @@ export const changeInput = z.strictObject({
   name: changeable.name.optional(),
   description: changeable.description.nullable(),
   authentication: changeable.authentication.nullable(),
+  credentials: changeable.credentials.nullable(),
   oauth: changeable.oauth.nullable(),
   base_url: changeable.base_url.nullable(),
   headers: changeable.headers.nullable(),

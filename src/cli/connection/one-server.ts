@@ -13,11 +13,14 @@ const credential = z.looseObject({
   session_token: text,
 });
 
+const credentials = z.union([credential, z.array(credential)]);
+
 /** Fields of a configuration that commands use. The service may be of another version, and have others. */
 const usedFields = z.looseObject({
   slug: z.string().refine(isSlug),
   name: z.string(),
-  authentication: z.union([credential, z.array(credential)]).optional(),
+  authentication: credentials.optional(),
+  credentials: z.record(z.string(), credentials).optional(),
   oauth: z.looseObject({}).optional(),
   tools: z.array(
     z.looseObject({

@@ -23,10 +23,10 @@ export async function documentOf(client: RestClient, slug: string): Promise<Conf
   };
 }
 
-function sealedPaths({ oauth, authentication }: ServerConfig): string[] {
-  const sealed = sealedFields(authentication).filter(({ value }) => value === mask);
+function sealedPaths(config: ServerConfig): string[] {
+  const sealed = sealedFields(config).filter(({ value }) => value === mask);
   return [
-    ...(oauth?.client_secret !== undefined ? [configSecrets.clientSecret] : []),
+    ...(config.oauth?.client_secret !== undefined ? [configSecrets.clientSecret] : []),
     ...sealed.map(({ path }) => path),
   ];
 }

@@ -127,9 +127,8 @@ export function duplicateSlug(slug: string, before: string): Problem {
 export function literalSecrets(config: ConfigFields): string[] {
   const parsed = serverConfigSchema.safeParse(forgivingConfig(config));
   if (!parsed.success) return [];
-  const { oauth, authentication } = parsed.data;
-  const sealed = sealedFields(authentication).filter(({ value }) => value !== mask);
-  const secret = oauth?.client_secret;
+  const sealed = sealedFields(parsed.data).filter(({ value }) => value !== mask);
+  const secret = parsed.data.oauth?.client_secret;
   const isLiteral = secret !== undefined && secret !== mask;
   return [...(isLiteral ? [configSecrets.clientSecret] : []), ...sealed.map(({ path }) => path)];
 }

@@ -1,4 +1,4 @@
-import { credentialsOf, isStored } from './authentication.ts';
+import { everyCredential, isStored } from './authentication.ts';
 import type { ServerConfig } from './server-config.ts';
 import { refersToSecrets } from './server-wide.ts';
 
@@ -12,7 +12,9 @@ export type CallerKind = (typeof callerKinds)[number];
 
 export function accessOf(config: Omit<ServerConfig, 'name' | 'slug'>): Access {
   if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
-  return credentialsOf(config.authentication).some(isStored) || refersToSecrets(config) ? 'api_key' : 'caller_token';
+  return everyCredential(config).some(({ one }) => isStored(one)) || refersToSecrets(config)
+    ? 'api_key'
+    : 'caller_token';
 }
 
 /** Whether the upstream needs no credential, so that no token is forwarded and any is accepted. */

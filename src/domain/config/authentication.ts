@@ -80,9 +80,53 @@ export function credentialsOf(authentication: Authentications | undefined): read
   return Array.isArray(authentication) ? authentication : [authentication];
 }
 
-/** The path of a credential in its configuration. */
-export function credentialPath(authentication: Authentications | undefined, index: number): string {
-  return Array.isArray(authentication) ? `authentication[${index}]` : 'authentication';
+/** The path of an entry of `given`, which stands at `at`. */
+export function credentialPath(given: Authentications, index: number, at = 'authentication'): string {
+  return Array.isArray(given) ? `${at}[${index}]` : at;
+}
+
+/** The credentials of a configuration: that of its tools, and those that a tool may name instead. */
+export type Credentials = {
+  authentication?: Authentications | undefined;
+  credentials?: Readonly<Record<string, Authentications>> | undefined;
+};
+
+/** What a tool names that is sent without a credential; no credential has this name. */
+export const noCredential = 'none';
+export const credentialNamePattern = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/;
+export const mostNamedCredentials = 20;
+
+/** The credential that a tool of a valid configuration is sent with. */
+export function authenticationOfTool(
+  { authentication, credentials = {} }: Credentials,
+  { credential }: { credential?: string | undefined },
+): Authentications | undefined {
+  if (credential === undefined) return authentication;
+  return Object.hasOwn(credentials, credential) ? credentials[credential] : undefined;
+}
+
+/** An entry of the credentials of a configuration: its path, and the beginning of the names of its stored values. */
+export type PlacedCredential = { one: Authentication; path: string; storedAs: string };
+
+/** Every credential of a configuration. */
+export function everyCredential({ authentication, credentials = {} }: Credentials): PlacedCredential[] {
+  const named = Object.entries(credentials).map(([name, given]): [string, Authentications] => [
+    `credentials.${name}`,
+    given,
+  ]);
+  const all = authentication === undefined ? named : [['authentication', authentication] as const, ...named];
+  return all.flatMap(([at, given]) =>
+    credentialsOf(given).map((one, index) => ({
+      one,
+      path: credentialPath(given, index, at),
+      storedAs: Array.isArray(given) ? `${at}[${credentialLocation(one)}]` : at,
+    })),
+  );
+}
+
+/** The beginning of the names of the stored values of a credential. */
+export function storedNameOf(config: Credentials, one: Authentication): string {
+  return everyCredential(config).find((placed) => placed.one === one)?.storedAs ?? '';
 }
 
 /** The fields of each type besides `type`; those that it needs come first. */
@@ -156,32 +200,43 @@ const sealedFieldNames = ['token', 'password', 'client_secret', 'secret_access_k
 type SealedFieldName = (typeof sealedFieldNames)[number];
 
 /** A field of a credential that holds the secret itself: its path, and the name under which its value is stored. */
-export type SealedField = { index: number; field: SealedFieldName; path: string; name: string; value: string };
+export type SealedField = { path: string; name: string; value: string };
+
+/** The names of the fields of a credential that hold a secret instead of a reference to one. */
+function ownSecretsOf(one: Authentication): SealedFieldName[] {
+  return sealedFieldNames.filter((field) => {
+    const value = one[field];
+    return value !== undefined && value !== '' && placeholderNames(value).length === 0;
+  });
+}
 
 /**
  * The fields that hold a secret instead of a reference to one; they are sealed and masked. In a list the name says where
  * the credential goes, so that entries may change their order and none gets the secret of another.
  */
-export function sealedFields(authentication: Authentications | undefined): SealedField[] {
-  return credentialsOf(authentication).flatMap((one, index) =>
-    sealedFieldNames.flatMap((field) => {
-      const value = one[field];
-      if (value === undefined || value === '' || placeholderNames(value).length > 0) return [];
-      const path = `${credentialPath(authentication, index)}.${field}`;
-      return [{ index, field, path, name: sealedName(authentication, one, field), value }];
-    }),
+export function sealedFields(config: Credentials): SealedField[] {
+  return everyCredential(config).flatMap(({ one, path, storedAs }) =>
+    ownSecretsOf(one).map((field) => ({
+      path: `${path}.${field}`,
+      name: `${storedAs}.${field}`,
+      value: one[field] ?? '',
+    })),
   );
 }
 
-/** The name under which the value of a sealed field is stored. */
-export function sealedName(
-  authentication: Authentications | undefined,
-  one: Authentication,
-  field: SealedFieldName,
-): string {
-  return Array.isArray(authentication)
-    ? `authentication[${credentialLocation(one)}].${field}`
-    : `authentication.${field}`;
+/** The credentials with a mask in place of each secret that they hold themselves. */
+export function maskedCredentials({ authentication, credentials }: Credentials, mask: string): Credentials {
+  const masked = (one: Authentication): Authentication => ({
+    ...one,
+    ...Object.fromEntries(ownSecretsOf(one).map((field) => [field, mask])),
+  });
+  const each = (given: Authentications): Authentications => (Array.isArray(given) ? given.map(masked) : masked(given));
+  return {
+    ...(authentication && { authentication: each(authentication) }),
+    ...(credentials && {
+      credentials: Object.fromEntries(Object.entries(credentials).map(([name, given]) => [name, each(given)])),
+    }),
+  };
 }
 
 /** Fields of a credential that only variables fill, besides its scopes and extra parameters. */

@@ -7,18 +7,18 @@ import { addIssues, ProblemList } from '../problems/problems.ts';
 import { slugProblem } from '../slug.ts';
 import { unseenAmong } from '../unseen-characters.ts';
 import {
-  type Authentication,
-  type Authentications,
   authenticationSchema,
   authenticationsSchema,
-  credentialsOf,
+  everyCredential,
   isStored,
+  maskedCredentials,
+  mostNamedCredentials,
   sealedFields,
 } from './authentication.ts';
 import { tooLargeProblem } from './compiled-size.ts';
 import { filledCharacters, mostFilledOfField } from './filling/filled-lengths.ts';
 import { oauthSchema } from './oauth.ts';
-import { authenticationProblems, oauthProblems, type UrlRule } from './server-rules.ts';
+import { authenticationProblems, namedProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { fillVariables, type ServerWide, serverWideShape, sharedHeaders, variableFields } from './server-wide.ts';
 import { checkServerWide } from './server-wide-rules.ts';
 import { maxAnswerTokens, type Tool, toolModes, toolSchema } from './tool.ts';
@@ -49,6 +49,14 @@ export const serverConfigSchema = z.strictObject({
   authentication: authenticationsSchema
     .optional()
     .describe('How the credential reaches the upstream on every tool call; a list where the upstream wants several.'),
+  credentials: z
+    .record(z.string(), authenticationsSchema)
+    .refine(
+      (named) => Object.keys(named).length <= mostNamedCredentials,
+      `has too many credentials; allowed: at most ${mostNamedCredentials}`,
+    )
+    .optional()
+    .describe('Further stored credentials by name. A tool that names one in credential sends it instead.'),
   oauth: oauthSchema.optional().describe('OAuth 2.0 provider at which people log in.'),
   ...serverWideShape,
   tool_mode: z
@@ -84,7 +92,7 @@ export type ConfigRules = { managementSlug: string; urlProblem: UrlRule };
 
 const keysByPlace: [RegExp, readonly string[]][] = [
   [/^$/, Object.keys(serverConfigSchema.shape)],
-  [/^authentication(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
+  [/^(authentication|credentials\.[^.[\]]+)(\[\d+\])?$/, Object.keys(authenticationSchema.shape)],
   [/^imported$/, ['id', 'document']],
   [/^oauth$/, Object.keys(oauthSchema.shape)],
   [/^variables\.[^.]+$/, variableFields],
@@ -136,14 +144,18 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
       add(`authentication.${field}`, 'not together with oauth: the token then comes from the login');
     }
   }
-  const wide = checkServerWide(input, { authentication, urlProblem }, problems);
-  if (authentication) {
-    const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: wide.variables };
-    for (const problem of authenticationProblems(authentication, context)) problems.add(() => problem);
-  }
+  const credentials = serverConfigSchema.shape.credentials.safeParse(input.credentials).data;
+  const all = everyCredential({ authentication, credentials }).map(({ one }) => one);
+  const wide = checkServerWide(input, { authentication: all, urlProblem }, problems);
+  const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: wide.variables };
+  const ofCredentials = [
+    ...(authentication ? authenticationProblems(authentication, context) : []),
+    ...namedProblems({ authentication, credentials }, context),
+  ];
+  for (const problem of ofCredentials) problems.add(() => problem);
   if (!Array.isArray(input.tools)) return;
   checkToolNames(input.tools, reservedToolNames({ ...input, tools: input.tools }), problems);
-  const surroundings = { authentication, urlProblem, wide, shared: sharedHeaders(wide) };
+  const surroundings = { authentication, credentials, urlProblem, wide, shared: sharedHeaders(wide) };
   for (const [index, tool] of input.tools.slice(0, mostTools).entries()) {
     if (typeof tool !== 'object' || tool === null) continue;
     checkTool(
@@ -215,17 +227,9 @@ export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secr
     if (secret !== undefined && secret !== mask) secrets.set(configSecrets.clientSecret, secret);
     masked.oauth = { ...config.oauth, ...(secret !== undefined && { client_secret: mask }) };
   }
-  const sealed = sealedFields(config.authentication);
+  const sealed = sealedFields(config);
   for (const { name, value } of sealed) if (value !== mask) secrets.set(name, value);
-  if (sealed.length > 0) masked.authentication = maskedCredentials(config.authentication);
-  return { masked, secrets };
-}
-
-/** The credentials of a configuration with each literal secret masked. */
-function maskedCredentials(authentication: Authentications | undefined): Authentications | undefined {
-  const all = credentialsOf(authentication).map((one) => ({ ...one }));
-  for (const { index, field } of sealedFields(authentication)) (all[index] as Authentication)[field] = mask;
-  return Array.isArray(authentication) ? all : all[0];
+  return { masked: { ...masked, ...maskedCredentials(config, mask) }, secrets };
 }
 
 const lostName =

@@ -8,8 +8,10 @@ import {
   type Authentication,
   type Authentications,
   authenticationTypes,
+  type Credentials,
   credentialHeader,
   credentialHeaders,
+  credentialNamePattern,
   credentialPath,
   credentialQueryKey,
   credentialQueryNames,
@@ -18,6 +20,7 @@ import {
   filledCredentialProblems,
   filledFields,
   isStored,
+  noCredential,
 } from './authentication.ts';
 import { authorizationParams, clientTokenParams, oauthSchema, tokenParams } from './oauth.ts';
 import { fillVariables, type ServerWide } from './server-wide.ts';
@@ -27,20 +30,64 @@ export type UrlRule = (url: URL) => string | undefined;
 
 /** Checks the rules of `authentication` that its field types do not express. */
 export function authenticationProblems(authentication: Authentications, context: CredentialContext): Problem[] {
-  const all = credentialsOf(authentication);
+  const problems = problemsOfEach(authentication, 'authentication', context);
+  if (Array.isArray(authentication))
+    problems.push(...callersTokenProblems(credentialsOf(authentication), context.hasLogin));
+  return problems;
+}
+
+/**
+ * Checks the rules of `credentials`. All of them are stored, and so is `authentication` beside them: a stored credential
+ * is for callers with an API key, and not for everybody who can log in or brings a token that nobody checked.
+ */
+export function namedProblems(
+  { authentication, credentials = {} }: Credentials,
+  context: CredentialContext,
+): Problem[] {
+  const named = Object.entries(credentials);
+  if (named.length === 0) return [];
+  const problems = named.flatMap(([name, given]) => {
+    const at = `credentials.${name}`;
+    const isName = credentialNamePattern.test(name) && name !== noCredential;
+    const allowed = `allowed as a name: a letter, then up to 39 letters, digits, _ and -, but not ${noCredential}`;
+    return [
+      ...(isName ? [] : [{ path: at, message: allowed }]),
+      ...problemsOfEach(given, at, context),
+      ...unstored(given, at, 'only authentication sends the token of a caller; store a credential here'),
+    ];
+  });
+  if (context.hasLogin)
+    problems.push({
+      path: 'credentials',
+      message:
+        'not together with oauth: everybody who can log in could call with them; make a server of its own for the tools that need them',
+    });
+  else if (authentication) {
+    const reason = 'beside credentials callers bring an API key and no token; store one';
+    problems.push(...unstored(authentication, 'authentication', reason));
+  }
+  return problems;
+}
+
+function unstored(given: Authentications, at: string, reason: string): Problem[] {
+  return credentialsOf(given).flatMap((one, index) =>
+    isStored(one) ? [] : [{ path: `${credentialPath(given, index, at)}.token`, message: `is missing; ${reason}` }],
+  );
+}
+
+function problemsOfEach(given: Authentications, at: string, context: CredentialContext): Problem[] {
+  const all = credentialsOf(given);
   const problems = all.flatMap((one, index) =>
     credentialProblems(one, context).map(({ path, message }) => ({
-      path: `${credentialPath(authentication, index)}.${path}`,
+      path: `${credentialPath(given, index, at)}.${path}`,
       message,
     })),
   );
-  const add = (index: number, message: string) =>
-    problems.push({ path: credentialPath(authentication, index), message });
   for (const [index, one] of all.entries()) {
     const other = all.slice(0, index).findIndex((earlier) => collide(earlier, one));
-    if (other >= 0) add(index, `goes to the same ${locationName(one)} as entry ${other}; change one of the two`);
+    const message = `goes to the same ${locationName(one)} as entry ${other}; change one of the two`;
+    if (other >= 0) problems.push({ path: credentialPath(given, index, at), message });
   }
-  if (Array.isArray(authentication)) problems.push(...callersTokenProblems(all, context.hasLogin));
   return problems;
 }
 

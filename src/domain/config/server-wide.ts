@@ -10,7 +10,7 @@ import {
   someText,
 } from '../http/placeholders.ts';
 import { readUrl } from '../http/read-url.ts';
-import { type Authentications, credentialPath, credentialsOf, filledFields, sealedName } from './authentication.ts';
+import { type Credentials, everyCredential, filledFields } from './authentication.ts';
 import {
   countFilling,
   type Filling,
@@ -158,33 +158,30 @@ export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url
  */
 export function originsOfSecrets(config: OfSecrets): (name: string) => string[] {
   const all = originsOf(config);
-  const { authentication, variables } = config;
+  const { variables } = config;
   const asking = new Map<string, string[]>();
-  for (const one of credentialsOf(authentication)) {
+  for (const { one, storedAs } of everyCredential(config)) {
     if (one.type !== 'ClientCredentials' || one.token_url === undefined) continue;
     const { origin } = new URL(fillVariables(one.token_url, variables));
     const texts = [one.client_id ?? '', one.client_secret ?? ''];
-    const names = [...texts.flatMap(placeholderNames), sealedName(authentication, one, 'client_secret')];
+    const names = [...texts.flatMap(placeholderNames), `${storedAs}.client_secret`];
     for (const name of names) asking.set(name, [...(asking.get(name) ?? all), origin]);
   }
   for (const [name, origins] of asking) asking.set(name, [...new Set(origins)]);
   return (name) => asking.get(name) ?? all;
 }
 
-type OfSecrets = Parameters<typeof originsOf>[0] & { authentication?: Authentications | undefined };
+type OfSecrets = Parameters<typeof originsOf>[0] & Credentials;
 
 /** A field that refers to secrets, and their names. */
 export type SecretUse = { path: string; names: string[] };
 
 /** The fields of a configuration for all tools that refer to secrets. */
-export function secretUsesOfServer(config: ServerWide & { authentication?: Authentications | undefined }): SecretUse[] {
-  const { base_url, headers, authentication, variables } = config;
+export function secretUsesOfServer(config: ServerWide & Credentials): SecretUse[] {
+  const { base_url, headers, variables } = config;
   const texts: [path: string, text: string][] = [
-    ...credentialsOf(authentication).flatMap((one, index) =>
-      filledFields.map((field): [string, string] => [
-        `${credentialPath(authentication, index)}.${field}`,
-        one[field] ?? '',
-      ]),
+    ...everyCredential(config).flatMap(({ one, path }) =>
+      filledFields.map((field): [string, string] => [`${path}.${field}`, one[field] ?? '']),
     ),
     ['base_url', base_url ?? ''],
     ...entriesAt('headers', headers),
@@ -193,14 +190,12 @@ export function secretUsesOfServer(config: ServerWide & { authentication?: Authe
 }
 
 /** Whether a configuration refers to any secret in what placeholders fill. Ends at the first one. */
-export function refersToSecrets(
-  config: ServerWide & { authentication?: Authentications | undefined; tools: readonly Tool[] },
-): boolean {
-  const { base_url, headers, authentication, variables = {}, tools } = config;
+export function refersToSecrets(config: ServerWide & Credentials & { tools: readonly Tool[] }): boolean {
+  const { base_url, headers, variables = {}, tools } = config;
   const refers = (value: unknown) =>
     someText(value, (text) => somePlaceholder(text, (name) => !Object.hasOwn(variables, name)));
   return (
-    credentialsOf(authentication).some((one) => filledFields.some((field) => refers(one[field]))) ||
+    everyCredential(config).some(({ one }) => filledFields.some((field) => refers(one[field]))) ||
     refers(base_url) ||
     refers(headers) ||
     tools.some((tool) => filledValuesOf(tool).some(refers))

@@ -7,11 +7,18 @@ import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-tem
 import { writtenNames } from '../json/dot-path.ts';
 import { isDeeperThan, plainNumbers } from '../json/json.ts';
 import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
-import type { Guesses } from '../problems/did-you-mean.ts';
+import { type Guesses, listed } from '../problems/did-you-mean.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema } from '../schema/schema-rules.ts';
-import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
+import {
+  type Authentications,
+  authenticationOfTool,
+  type Credentials,
+  credentialHeaders,
+  credentialQueryNames,
+  noCredential,
+} from './authentication.ts';
 import { filledLength, lengthProblem } from './filling/filled-lengths.ts';
 import { argumentsOf, checkInputSchema, type InputSchema, isJsonSchemaForm, maxArguments } from './input-schema.ts';
 import type { Argument } from './sending/argument.ts';
@@ -34,8 +41,7 @@ import { maxUrlLength, type Tool, toolSchema } from './tool.ts';
 type RawTool = { [field: string]: unknown };
 
 /** Context of the rules of a tool. */
-export type ToolSurroundings = {
-  authentication: Authentications | undefined;
+export type ToolSurroundings = Credentials & {
   urlProblem: UrlRule;
   wide: ServerWide;
   /** The headers of the server, filled once for all of its tools. */
@@ -46,8 +52,11 @@ export type ToolSurroundings = {
  * Adds problems of rules across the fields of a tool; paths are relative to the tool. `raw` may be incomplete: each rule
  * is checked where its fields are well-formed.
  */
-export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems: ProblemList): void {
-  const { authentication, wide, shared } = surroundings;
+export function checkTool(raw: RawTool, { credentials, ...others }: ToolSurroundings, problems: ProblemList): void {
+  const { wide, shared } = others;
+  const credential = toolSchema.shape.credential.safeParse(raw.credential).data;
+  const authentication = authenticationOfTool({ ...others, credentials }, { credential });
+  const surroundings = { ...others, authentication };
   const below = (field: string) => problems.within((path) => (path ? `${field}.${path}` : field));
   const addAll = (found: readonly Problem[]) => {
     for (const problem of found) problems.add(() => problem);
@@ -59,6 +68,7 @@ export function checkTool(raw: RawTool, surroundings: ToolSurroundings, problems
   addAll(tooMuch);
   // The other rules fill the placeholders.
   if (tooMuch.length > 0) return;
+  addAll(credentialProblems(credential, credentials));
   const before = problems.count;
   if (schema.success) checkInputSchema(schema.data, below('input_schema'));
   const hasSoundSchema = problems.count === before;
@@ -104,6 +114,13 @@ function twiceProblems(
   ];
   const message = 'forward_headers passes this header on from the client; drop one of the two';
   return set.filter(({ name }) => forwarded.has(foldedHeader(name))).map(({ path }) => ({ path, message }));
+}
+
+/** The name is not repeated: it may be a secret in the wrong place. */
+function credentialProblems(name: string | undefined, named: Credentials['credentials'] = {}): Problem[] {
+  if (name === undefined || name === noCredential || Object.hasOwn(named, name)) return [];
+  const allowed = listed([...Object.keys(named), noCredential]);
+  return [{ path: 'credential', message: `is no name in credentials of the server; allowed: ${allowed}` }];
 }
 
 /** Fields with too many placeholders, and those that are too long when they are filled. */

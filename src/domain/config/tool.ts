@@ -66,6 +66,12 @@ export const toolSchema = z.strictObject({
   headers: staticHeaders
     .default(toolDefaults.headers)
     .describe('Static headers of every upstream request. A value may hold {{NAME}} of a variable or a secret.'),
+  credential: z
+    .string()
+    .min(1)
+    .max(40)
+    .optional()
+    .describe('Entry of credentials that the request carries instead of authentication; none for no credential.'),
   input_schema: z
     .record(z.string(), z.unknown())
     .default(toolDefaults.input_schema)

@@ -12,7 +12,7 @@ import { indexSchema } from '../schema/schema-index.ts';
 import { searchToolNames } from '../search/own-tools.ts';
 import { viewNameProblem } from '../view-name.ts';
 import { Steps, TooMuchWork } from '../work/steps.ts';
-import { type Authentications, credentialHeaders, credentialQueryNames } from './authentication.ts';
+import { authenticationOfTool, type Credentials, credentialHeaders, credentialQueryNames } from './authentication.ts';
 import { fillingProblem } from './filling/filled-lengths.ts';
 import { argumentsOf, isJsonSchemaForm, toJsonSchema } from './input-schema.ts';
 import type { Argument } from './sending/argument.ts';
@@ -22,11 +22,11 @@ import type { Tool } from './tool.ts';
 import { hasEveryTool, indexTools, type ToolsByName, toolsOfView, type View, viewToolOf } from './view.ts';
 
 /** The part of a configuration that its views depend on. */
-export type ViewContext = ServerWide & {
-  authentication?: Authentications | undefined;
-  tools: readonly Tool[];
-  views?: Record<string, View> | undefined;
-};
+export type ViewContext = ServerWide &
+  Credentials & {
+    tools: readonly Tool[];
+    views?: Record<string, View> | undefined;
+  };
 
 /** Most tools that all views of a server list together, so that their lists take a bounded amount of memory. */
 const mostListed = 20_000;
@@ -226,8 +226,9 @@ function isCredential(
   context: ViewContext,
 ): boolean {
   const wireName = wire.wire_name ?? name;
-  const inHeader = credentialHeaders(context.authentication).has(foldedHeader(wireName));
-  if (!inHeader && !isReadAs(wireName, credentialQueryNames(context.authentication))) return false;
+  const authentication = authenticationOfTool(context, tool);
+  const inHeader = credentialHeaders(authentication).has(foldedHeader(wireName));
+  if (!inHeader && !isReadAs(wireName, credentialQueryNames(authentication))) return false;
   const names = [...declared.keys()];
   const { template } = parseUrlTemplate(absoluteUrl(tool.url, context), names);
   const to = destinationsOf(tool, [...declared.values()], { inUrl: template?.names ?? [], inBody: [] }).get(name);

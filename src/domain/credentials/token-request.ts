@@ -5,7 +5,7 @@ export type TokenRequest = {
   workspaceId: string;
   serverId: string;
   slug: string;
-  /** Where the token is sent; unique among the credentials of a server. */
+  /** Which of the credentials of the server it is. */
   location: string;
   tokenUrl: string;
   clientId: string;

@@ -1,9 +1,8 @@
 import {
   type Authentication,
   type Authentications,
-  credentialPath,
   credentialQueryNames,
-  credentialsOf,
+  everyCredential,
 } from '../config/authentication.ts';
 import { argumentsOf } from '../config/input-schema.ts';
 import { bodyKindOf } from '../config/sending/destinations.ts';
@@ -14,14 +13,13 @@ import { readUrl } from '../http/read-url.ts';
 
 type Remark = { path: string; message: string };
 
-/** Warnings for settings of `oauth` and `authentication` that are valid but will probably not work. */
-export function loginWarnings({ oauth, authentication }: ServerConfig): Remark[] {
-  const warnings = credentialsOf(authentication).flatMap((one, index) =>
-    credentialWarnings(one).map(({ path, message }) => ({
-      path: `${credentialPath(authentication, index)}.${path}`,
-      message,
-    })),
+/** Warnings for settings of `oauth` and of credentials that are valid but will probably not work. */
+export function loginWarnings(config: ServerConfig): Remark[] {
+  const { oauth, authentication } = config;
+  const warnings = everyCredential(config).flatMap(({ one, path }) =>
+    credentialWarnings(one).map((warning) => ({ ...warning, path: `${path}.${warning.path}` })),
   );
+  warnings.push(...unusedCredentials(config));
   if (!oauth) return warnings;
   const warn = (path: string, message: string) => warnings.push({ path, message });
   if (!authentication) {
@@ -43,6 +41,12 @@ export function loginWarnings({ oauth, authentication }: ServerConfig): Remark[]
       warn(`oauth.${field}`, 'begins or ends with white space; is it part of it?');
   }
   return warnings;
+}
+
+function unusedCredentials({ credentials = {}, tools }: ServerConfig): Remark[] {
+  const used = new Set(tools.map(({ credential }) => credential));
+  const unused = Object.keys(credentials).filter((name) => !used.has(name));
+  return unused.map((name) => ({ path: `credentials.${name}`, message: 'no tool names it in credential' }));
 }
 
 function credentialWarnings({ type, token }: Authentication): Remark[] {

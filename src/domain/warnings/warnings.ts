@@ -1,4 +1,5 @@
 import { clientsWithStrictNames, inWords, knownClients, toolNameOfModels } from '../clients/clients.ts';
+import { authenticationOfTool } from '../config/authentication.ts';
 import { argumentNames, argumentsOf, toJsonSchema } from '../config/input-schema.ts';
 import { bodyKindOf } from '../config/sending/destinations.ts';
 import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
@@ -68,7 +69,7 @@ export function warningsOf(config: ServerConfig, storedSecrets: ReadonlySet<stri
   const warnings: Warning[] = config.tools.flatMap((tool, index) => [
     ...toolWarnings(tool, `tools[${index}]`, resolve(tool)),
     ...secretWarnings(tool.disabled ? [] : secretUsesOfTool(tool, config), `tools[${index}].`, storedSecrets),
-    ...replacedArguments(tool, `tools[${index}]`, config.authentication),
+    ...replacedArguments(tool, `tools[${index}]`, authenticationOfTool(config, tool)),
     ...(listed.has(tool) ? clientWarnings(tool, `tools[${index}]`, config.slug) : []),
     ...hintWarnings(tool, `tools[${index}]`),
     ...pathWarnings(tool, `tools[${index}]`),

@@ -60,7 +60,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
   return {
     async callTool(call: TryOutCall) {
       const { server, tool } = await findTool(servers, call);
-      checkToken(server, call.token);
+      checkToken(server, tool, call.token);
       const written: Written = {};
       const result = await callTool(
         server,
@@ -181,8 +181,8 @@ function unknownView({ config }: HostedServer, view: string): AppError {
 }
 
 /** A try-out without the token that it needs is not a call and leaves no record. @throws AppError invalid */
-function checkToken(server: HostedServer, given: string | undefined): void {
-  if (given !== undefined || server.access === 'api_key' || !server.config.authentication) return;
+function checkToken(server: HostedServer, tool: HostedTool, given: string | undefined): void {
+  if (given !== undefined || server.access === 'api_key' || tool.request.credentials.length === 0) return;
   throw new AppError('invalid', 'token: this server forwards the token of its caller; give one to try it with', {
     problems: [{ path: 'token', message: 'this server forwards the token of its caller; give one to try it with' }],
   });

@@ -1,4 +1,4 @@
-import { type Authentication, credentialLocation } from '../../domain/config/authentication.ts';
+import { type Authentication, storedNameOf } from '../../domain/config/authentication.ts';
 import { fillVariables } from '../../domain/config/server-wide.ts';
 import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
 import { countFilled, secretFor } from '../callers/secret-use.ts';
@@ -73,7 +73,7 @@ function requestFor(call: CredentialUse, one: Authentication): TokenRequest {
     workspaceId: server.workspaceId,
     serverId: server.id,
     slug: server.slug,
-    location: credentialLocation(one),
+    location: storedNameOf(server.config, one),
     tokenUrl,
     clientId,
     clientSecret,

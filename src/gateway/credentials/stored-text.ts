@@ -2,7 +2,7 @@ import {
   type Authentication,
   type FilledField,
   isSealedField,
-  sealedName,
+  storedNameOf,
 } from '../../domain/config/authentication.ts';
 import { mask } from '../../domain/config/server-config.ts';
 import { fillVariables } from '../../domain/config/server-wide.ts';
@@ -22,9 +22,9 @@ export function storedText(
   secret: (name: string) => string,
 ): string {
   const text = one[field] ?? '';
-  if (text === mask && isSealedField(field)) return secret(sealedName(config.authentication, one, field));
+  if (text === mask && isSealedField(field)) return secret(`${storedNameOf(config, one)}.${field}`);
   const filled = fillPlaceholders(fillVariables(text, config.variables), secret);
   if (filled.length <= mostHeaderLength) return filled;
-  const message = `${field} of authentication has more than ${mostHeaderLength} characters when filled; it repeats {{NAME}} too often`;
+  const message = `${field} of a credential has more than ${mostHeaderLength} characters when filled; it repeats {{NAME}} too often`;
   throw plainFailure('invalid_arguments', message);
 }

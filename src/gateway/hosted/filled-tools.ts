@@ -1,4 +1,4 @@
-import { credentialPath, credentialsOf, filledCredentialProblems } from '../../domain/config/authentication.ts';
+import { everyCredential, filledCredentialProblems } from '../../domain/config/authentication.ts';
 import {
   type Filling,
   filledHeaderProblems,
@@ -72,13 +72,10 @@ export function createFilledTools(config: ServerConfig): FilledTools {
 
 /** Why no tool of a server can be filled. */
 function refusalOfServer(config: ServerConfig, ofWhole: string | undefined): string | undefined {
-  const { authentication, headers, variables } = config;
+  const { headers, variables } = config;
   if (ofWhole !== undefined) return `the configuration of the server ${ofWhole}`;
-  const ofCredentials = credentialsOf(authentication).flatMap((one, index) =>
-    filledCredentialProblems(one, variables).map(({ path, message }) => ({
-      path: `${credentialPath(authentication, index)}.${path}`,
-      message,
-    })),
+  const ofCredentials = everyCredential(config).flatMap(({ one, path }) =>
+    filledCredentialProblems(one, variables).map((problem) => ({ ...problem, path: `${path}.${problem.path}` })),
   );
   return textOf(ofCredentials[0] ?? filledHeaderProblems(headers, variables)[0]);
 }

@@ -4,6 +4,7 @@ import { type Access, accessOf } from '../../domain/config/access.ts';
 import {
   type Authentication,
   type Authentications,
+  authenticationOfTool,
   credentialHeader,
   credentialsOf,
   isStored,
@@ -252,14 +253,14 @@ type OfServer = { config: ServerConfig; access: Access; userAgent: string };
 function compileTool({ tool, refusal }: FilledTool, { config, access, userAgent }: OfServer): HostedTool {
   const schema = toJsonSchema(tool.input_schema);
   const source = readingSource(tool, config.max_answer_tokens);
-  const request = compileRequest(tool, config.authentication, userAgent);
+  const request = compileRequest(tool, authenticationOfTool(config, tool), userAgent);
   return {
     name: tool.name,
     refusal,
     request,
     fileArguments: request.body.arguments.filter(({ isBase64 }) => isBase64).map(({ name }) => name),
     args: compileArguments(tool.input_schema, schema),
-    clientCredentials: credentialsOf(config.authentication).filter(({ type }) => type === 'ClientCredentials'),
+    clientCredentials: request.credentials.filter(({ type }) => type === 'ClientCredentials'),
     reading: compileReading(source),
     texts: { inputSchema: once(() => JSON.stringify(schema)), reading: once(() => JSON.stringify(source)) },
     credentialHash: access === 'api_key' ? createStoredCredentialHash() : credentialHash,

@@ -17,7 +17,7 @@ const secretReference = z
 export type SecretReference = z.infer<typeof secretReference>;
 
 /** NAME of `{{NAME}}`, or the path of a field that is sealed, such as oauth.client_secret. */
-const referenceName = /^[A-Za-z_]\w{0,63}$|^(oauth|authentication(\[\d\])?)\.\w+$/;
+const referenceName = /^[A-Za-z_]\w{0,63}$|^(oauth|(authentication|credentials\.[\w-]+)(\[\d\])?)\.\w+$/;
 
 const limit = (field: LimitField) =>
   z.int().min(1).max(limitFields[field].most).optional().describe(`${limitFields[field].meaning}.`);

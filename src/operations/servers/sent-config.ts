@@ -71,6 +71,7 @@ export function replacement({ expected_version: _, ...config }: RawFields): RawF
 const removable = [
   'description',
   'authentication',
+  'credentials',
   'oauth',
   'base_url',
   'headers',

@@ -190,7 +190,7 @@ function refuseMasks(config: ServerConfig, stored: ReadonlySet<string>): void {
     throw invalid([{ path, message: `"${mask}" keeps a stored value, and none is stored; send the value itself` }]);
   };
   if (config.oauth?.client_secret === mask && !stored.has(configSecrets.clientSecret)) refuse('oauth.client_secret');
-  for (const { path, name, value } of sealedFields(config.authentication)) {
+  for (const { path, name, value } of sealedFields(config)) {
     if (value === mask && !stored.has(name)) refuse(path);
   }
 }
