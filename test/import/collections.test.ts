@@ -38,15 +38,16 @@ curl -G api.example.com/v1/search -d q=shoes --data-urlencode 'page=2' ; curl -I
       plan.all.map(({ operation, outcome }) => `${operation.method} ${operation.path} ${outcome}`),
       [
         'POST /v1/orders whole',
-        'GET /v1/orders/{order_id}/items skipped',
+        'GET /v1/orders/{order_id}/items whole',
         'POST /v1/files whole',
         'GET /v1/search whole',
         'HEAD /health whole',
       ],
     );
     assert.doesNotMatch(JSON.stringify(plan), /sk-live-secret|user:pass|abc/);
-    assert.deepEqual(tools[1]?.inputs, ['file', 'file_name', 'title']);
-    assert.deepEqual(tools[2]?.inputs, ['q', 'page']);
+    assert.deepEqual(tools[1]?.inputs, ['order_id', 'limit']);
+    assert.deepEqual(tools[2]?.inputs, ['file', 'file_name', 'title']);
+    assert.deepEqual(tools[3]?.inputs, ['q', 'page']);
   });
 
   it('[imp 1] "Copy as cURL (cmd)" of Windows, as browsers write it today and wrote it before', () => {

@@ -223,7 +223,7 @@ for (const engine of engines) {
       assert.deepEqual(third.gone, ['get_owner', 'things_v1_things_get']);
     });
 
-    it('[imp 5] goes on with its credential when the description has another one for more operations', async () => {
+    it('[imp 5] goes on with its credential, and new tools name another one that more operations need', async () => {
       const securitySchemes = {
         key: { type: 'apiKey', in: 'header', name: 'X-Key' },
         login: { type: 'http', scheme: 'bearer' },
@@ -236,8 +236,24 @@ for (const engine of engines) {
       const more = { ...withKey, '/owners': owners('listOwners'), '/keepers': owners('listKeepers') };
       const document = documentOf(more, { components: { securitySchemes } });
       const { body, text: answered } = await again(slug, { mode: 'apply', document });
-      assert.deepEqual([body.gone, body.offered], [[], []], answered);
-      assert.equal((await toolOf(slug, 'list_pets'))?.disabled, undefined);
+      assert.deepEqual([body.gone, body.changed, body.counts.offered], [[], [], 2], answered);
+      assert.equal((await configOf(slug)).credentials, undefined);
+      const added = await again(slug, { mode: 'apply', document, add: ['/owners', '/keepers'] });
+      assert.deepEqual(added.body.added, ['list_owners', 'list_keepers'], added.text);
+      const config = await configOf(slug);
+      assert.deepEqual(
+        [config.authentication, config.credentials, config.tools.map(({ credential }) => credential)],
+        [
+          { type: 'ApiKey', header: 'X-Key', token: '{{KEY}}' },
+          { login: { type: 'Bearer', token: '{{LOGIN_TOKEN}}' } },
+          [undefined, 'login', 'login'],
+        ],
+      );
+      const { body: same } = await again(slug, { document });
+      assert.deepEqual([same.counts.changed, same.counts.unchanged, same.server], [0, 3, []]);
+      // A caller who brings the credential is not one for whom another one is stored.
+      await rest('PATCH', `/servers/${slug}`, { authentication: { type: 'Bearer' }, credentials: null, tools: [] });
+      assert.deepEqual((await again(slug, { document })).body.counts.offered, 2);
     });
 
     it('[imp 5] tells new operations from those that nobody wanted, and lists all of them on request', async () => {

@@ -404,6 +404,75 @@ describe('the reader of API descriptions', () => {
     }
   });
 
+  it('[imp 2] tools name a credential where that of most is not enough, and none where the document asks for none', () => {
+    const get = (...security: object[]) => ({ get: { summary: 'Everything that there is', security } });
+    const document = openApi(
+      {
+        '/a': get({ api: [] }),
+        '/b': get({ api: [] }),
+        '/either': get({ 'admin-key': [] }, { api: [] }),
+        '/admin': get({ 'admin-key': [] }),
+        '/pair': get({ id: [], key: [] }),
+        '/login': get({ login: ['read'] }),
+        '/maybe': get({}, { api: [] }),
+        '/open': get(),
+      },
+      {
+        components: {
+          securitySchemes: {
+            api: { type: 'http', scheme: 'bearer' },
+            'admin-key': { type: 'http', scheme: 'bearer' },
+            id: { type: 'apiKey', in: 'header', name: 'X-Id' },
+            key: { type: 'apiKey', in: 'query', name: 'key' },
+            login: {
+              type: 'oauth2',
+              flows: {
+                authorizationCode: {
+                  authorizationUrl: 'https://login.example.com/authorize',
+                  tokenUrl: 'https://login.example.com/token',
+                  scopes: { read: 'reads' },
+                },
+              },
+            },
+          },
+        },
+      },
+    );
+    const made = (include: string[], answers = {}) => {
+      const plan = planOf(document, { include, answers });
+      const { authentication, credentials = {}, tools } = configOf(plan);
+      const named = tools.map(({ url, credential }) => (credential === undefined ? url : `${url} ${credential}`));
+      return { authentication, credentials, named, secrets: plan.secrets.map(({ name }) => name), all: plan.all };
+    };
+    const { all: _, ...whole } = made(['*']);
+    assert.deepEqual(whole, {
+      authentication: { type: 'Bearer', token: '{{API_TOKEN}}' },
+      credentials: {
+        'admin-key': { type: 'Bearer', token: '{{ADMIN_KEY_TOKEN}}' },
+        id_key: [
+          { type: 'ApiKey', header: 'X-Id', token: '{{ID_KEY}}' },
+          { type: 'QueryParam', query_key: 'key', token: '{{KEY}}' },
+        ],
+        login: { type: 'Bearer', token: '{{LOGIN_TOKEN}}' },
+      },
+      named: ['/a', '/b', '/either', '/admin admin-key', '/pair id_key', '/login login', '/maybe', '/open none'],
+      secrets: ['API_TOKEN', 'ADMIN_KEY_TOKEN', 'LOGIN_TOKEN', 'ID_KEY', 'KEY'],
+    });
+    const few = made(['/a', '/pair', '/open']);
+    assert.deepEqual([few.secrets, Object.keys(few.credentials)], [['API_TOKEN', 'ID_KEY', 'KEY'], ['id_key']]);
+    // The credential of the server is that of most tools that it gets.
+    const other = made(['/either', '/admin']);
+    assert.deepEqual(
+      [other.authentication, other.named, other.secrets],
+      [{ type: 'Bearer', token: '{{ADMIN_KEY_TOKEN}}' }, ['/either', '/admin'], ['ADMIN_KEY_TOKEN']],
+    );
+    const login = made(['*'], { credential: 'login', client_id: 'id', client_secret: 'secret' });
+    assert.deepEqual([login.named, login.secrets], [['/login', '/maybe', '/open none'], []]);
+    assert.match(login.all[3]?.notes.join() ?? '', /needs the credential "admin-key"/);
+    const byHand = made(['*'], { credential: 'header:X-Key' });
+    assert.deepEqual([byHand.credentials, byHand.named.filter((text) => text.includes(' '))], [{}, []]);
+  });
+
   it('[imp 2] schemas are inline and have nothing that clients refuse', () => {
     const tool = onlyTool(
       openApi(

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { type Credentials, credentialsOf, isStored } from '../../domain/config/authentication.ts';
 import type { UrlRule } from '../../domain/config/server-rules.ts';
 import { type View, type ViewTool, viewToolOf } from '../../domain/config/view.ts';
 import { checkViews, type ViewContext } from '../../domain/config/view-rules.ts';
@@ -70,9 +71,12 @@ export function mergeImport(
   const before = readGenerated(imported.generated);
   const moves = movesIn(description, config, before);
   const present = new Set(
-    config.tools.flatMap(({ imported_from: operation = '' }) => moves.get(operation) ?? operation),
+    config.tools.flatMap(({ credential, imported_from: operation }) =>
+      operation === undefined || credential !== undefined ? [] : (moves.get(operation) ?? operation),
+    ),
   );
-  const asked = { ...choices, answers, include: ['*'], deprecated: true, present };
+  const isAlone = callersBringCredential(config as Credentials & JsonFields);
+  const asked = { ...choices, answers, include: ['*'], deprecated: true, present, isAlone };
   const plan = planImport(description, asked, again.urlProblem);
   const now = nowOf(plan, config, before);
   const wanted = new Set(
@@ -87,7 +91,11 @@ export function mergeImport(
     choose: (conflict) => choose(keyOf(conflict)),
   });
   const hash = documentHash(document);
-  const withTools = { ...withServerFields(config, server.fields), tools: merged.tools };
+  const withTools = {
+    ...withServerFields(config, server.fields),
+    ...namedIn(merged.tools, config.credentials as NamedCredentials, plan.credentials),
+    tools: merged.tools,
+  };
   const views = renamedViews({ before: config, after: withTools });
   const next = { ...withTools, ...(views && { views }) };
   const text = JSON.stringify(next);
@@ -121,6 +129,20 @@ function movesIn(
   const present = new Set(tools.flatMap(({ imported_from: operation }) => operation ?? []));
   const now = keys.map((key, index) => ({ key, id: operations[index]?.operationId?.slice(0, longestId) }));
   return movedOperations(present, now, before);
+}
+
+type NamedCredentials = ImportPlan['credentials'];
+
+/** Whether the tools can name no credential, because callers bring that of the server. */
+function callersBringCredential({ oauth, authentication }: Credentials & JsonFields): boolean {
+  return oauth !== undefined || !credentialsOf(authentication).every(isStored);
+}
+
+/** The credentials of a server with those that its tools name and that it has not. */
+function namedIn(tools: readonly AnyTool[], yours: NamedCredentials, theirs: NamedCredentials = {}): JsonFields {
+  const named = new Set(tools.map(({ credential }) => credential));
+  const added = Object.entries(theirs).filter(([name]) => named.has(name) && !Object.hasOwn(yours ?? {}, name));
+  return added.length === 0 ? {} : { credentials: { ...yours, ...Object.fromEntries(added) } };
 }
 
 /**

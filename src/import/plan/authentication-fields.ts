@@ -13,6 +13,7 @@ export type NeededSecret = { name: string; description: string };
 /** The fields of the configuration that say how requests are authorised. */
 export type CredentialFields = {
   authentication?: object | object[];
+  credentials?: Record<string, object | object[]>;
   oauth?: object;
   secrets: NeededSecret[];
   /** Where the secrets are written as something else than the person has. */
@@ -27,6 +28,8 @@ export type AuthenticationSource = {
   urlProblem: UrlRule;
   /** Names that no secret can have, because they are those of variables. */
   taken: ReadonlySet<string>;
+  /** The secrets that were named by now, by the scheme and what it is of it. */
+  secretNames: Map<string, string>;
 };
 
 export function authenticationOf(schemes: readonly ApiScheme[], source: AuthenticationSource): CredentialFields {
@@ -39,7 +42,14 @@ export function authenticationOf(schemes: readonly ApiScheme[], source: Authenti
 
 /** The schemes, of which those are unsupported that a configuration would refuse, such as a key in the header Host. */
 export function usableSchemes(description: ApiDescription, urlProblem: UrlRule): ApiDescription['schemes'] {
-  const source = { scopes: [], answers: {}, description, urlProblem, taken: new Set<string>() };
+  const source = {
+    scopes: [],
+    answers: {},
+    description,
+    urlProblem,
+    taken: new Set<string>(),
+    secretNames: new Map<string, string>(),
+  };
   const checked = [...description.schemes].map(([name, scheme]): [string, ApiScheme] => {
     const { authentication } = authenticationOf([scheme], source);
     const [problem] = authentication === undefined ? [] : problemsOf(authentication, urlProblem);
@@ -170,9 +180,12 @@ function placeholder({ name, description }: ApiScheme, suffix: string, what: str
     .replace(/^(?=\d)/, '_')
     .slice(0, 60);
   // Two schemes may have the same name in letters that a secret can have, and a variable would be sent in its place.
-  let own = base;
-  const isTaken = () => source.taken.has(own) || fields.secrets.some((secret) => secret.name === own);
-  for (let count = 2; isTaken(); count++) own = `${base}_${count}`;
+  const key = `${name}\0${suffix}`;
+  const others = new Set(source.secretNames.values());
+  let own = source.secretNames.get(key) ?? base;
+  if (!source.secretNames.has(key))
+    for (let count = 2; source.taken.has(own) || others.has(own); count++) own = `${base}_${count}`;
+  source.secretNames.set(key, own);
   const text = plainText(description, 200);
   add(fields, own, text === '' ? what : `${what}: ${text}`);
   return `{{${own}}}`;

@@ -13,8 +13,10 @@ export type ImportChoices = {
   answers?: Readonly<Record<string, string>> | undefined;
   /** The address that the document was read from; relative servers are below it. */
   documentUrl?: string | undefined;
-  /** Keys of the operations that have a tool by now: the server goes on with the credential of most of them. */
+  /** Keys of the operations whose tool has the credential of the server by now: it goes on with that of most of them. */
   present?: ReadonlySet<string> | undefined;
+  /** Whether callers bring the credential of the server, so that its tools can name no other. */
+  isAlone?: boolean | undefined;
   name?: string | undefined;
   slug?: string | undefined;
 };

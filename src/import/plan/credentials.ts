@@ -1,4 +1,4 @@
-import { signatureHeaders } from '../../domain/config/authentication.ts';
+import { mostNamedCredentials, noCredential, signatureHeaders } from '../../domain/config/authentication.ts';
 import { foldedHeader, foldedName, ownedNames } from '../../domain/http/parameter-names.ts';
 import type { ApiDescription, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
 import { type CredentialNames, short } from '../tools/input-arguments.ts';
@@ -7,19 +7,23 @@ import { type AuthenticationSource, authenticationOf, type CredentialFields } fr
 import type { ImportChoices, Question } from './choices.ts';
 import { isSameAddress } from './server-address.ts';
 
-/** The credential of a server, which operations it is enough for, and what has to be answered or stored. */
-export type ServerCredential = {
-  fields: CredentialFields;
-  names: CredentialNames;
-  /** Why an operation cannot be called with it, or undefined. */
-  missingFor: (operation: ApiOperation) => string | undefined;
+/** The credential of an operation: what its tool names, undefined for that of the server, or why none is enough. */
+type OperationCredential = { name: string | undefined; names: CredentialNames; problem?: string | undefined };
+
+/** The credentials of a server: that of most operations, and by name those that the others need. */
+export type ServerCredentials = {
+  /** The id of that of most operations, as answers name it. */
+  usual: string | undefined;
+  of: (operation: ApiOperation) => OperationCredential;
+  /** The credential of the server, and those that these operations need by name: with the scopes that they ask for. */
+  fieldsFor: (operations: readonly ApiOperation[]) => CredentialFields;
   questions: Question[];
 };
 
 /** Credentials that are needed at once, and how many operations they are enough for, with or without a tool by now. */
 type Option = { id: string; schemes: readonly ApiScheme[]; covers: number; coversPresent: number };
 
-/** `present` are operations that have a tool by now. */
+/** `present` are operations that have a tool by now and whose tool has the credential of the server. */
 type CredentialChoice = Pick<AuthenticationSource, 'urlProblem' | 'taken'> & {
   choices: ImportChoices;
   present: readonly ApiOperation[];
@@ -29,29 +33,123 @@ const byHand = ['bearer', 'basic', 'none'];
 
 /**
  * Chooses the credential that is enough for most operations, unless `credential` is answered: of those that have a tool
- * by now, and then of all.
+ * by now, and then of all. Each other operation gets the first one that is enough for it, under a name, unless callers
+ * bring that of the server: then it has no other.
  */
-export function chooseCredential(
+export function chooseCredentials(
   description: ApiDescription,
-  operations: readonly ApiOperation[],
   { choices, present, urlProblem, taken }: CredentialChoice,
-): ServerCredential {
-  const options = optionsOf(description, present);
-  const answers = choices.answers ?? {};
+): ServerCredentials {
+  const { operations, schemes } = description;
+  const found = optionsOf(description);
+  const ranked = rankedOptions(found, description, present);
+  const { answers = {} } = choices;
   const given = answers.credential;
-  const described = options.find(({ id }) => id === given) ?? (given === undefined ? options[0] : undefined);
-  const schemes = described?.schemes ?? handMade(given, description);
-  const chosen = new Set(schemes.map(({ name }) => name));
+  const described = ranked.find(({ id }) => id === given) ?? (given === undefined ? ranked[0] : undefined);
+  const first = described?.schemes ?? handMade(given, description);
   const isByHand = given !== undefined && described === undefined;
-  const scopes = scopesOf(operations, chosen);
-  return {
-    fields: authenticationOf(schemes, { scopes, answers, description, urlProblem, taken }),
-    names: namesOf(schemes, description.operations),
-    missingFor: (operation) =>
-      elsewhere(operation, schemes, description, choices) ??
-      (isByHand ? undefined : missing(operation, chosen, description.schemes)),
-    questions: questionsOf(options, given, schemes, description),
+  const makes = fieldsMaker({ answers, description, urlProblem, taken });
+  const isAlone = isByHand || choices.isAlone === true || hasLogin(first, makes);
+  const others = isAlone ? [] : ranked.filter((option) => option !== described && hasAddressOf(option.schemes, first));
+  const used = others.slice(0, mostNamedCredentials);
+  // In the order of the document, so that names are the same whichever credential is the first.
+  const inOrder = found.filter((option) => option === described || used.includes(option));
+  for (const option of inOrder) makes(option.schemes, [], true);
+  const names = namesOfOptions(inOrder);
+  const listed = listedIn(operations);
+  const usual = readyCredential(undefined, first, listed);
+  const further = used.map((option) => readyCredential(names.get(option.id), option.schemes, listed));
+  const all = [usual, ...further];
+  const nothing = readyCredential(noCredential, [], listed);
+  const chooseFor = (operation: ApiOperation): OperationCredential => {
+    if (!isByHand && first.length > 0 && isPublic(operation)) return nothing;
+    const problems = all.map(
+      (one) =>
+        elsewhere(operation, one.schemes, description, choices) ??
+        (isByHand ? undefined : missing(operation, one.chosen, schemes)),
+    );
+    return all[problems.indexOf(undefined)] ?? { ...usual, problem: problems[0] };
   };
+  const known = new Map(operations.map((operation) => [operation, chooseFor(operation)]));
+  const of = (operation: ApiOperation) => known.get(operation) ?? usual;
+  return {
+    usual: described?.id ?? given,
+    of,
+    fieldsFor: (asking) => withNamed(makes(first, asking, false), further, { asking, of, makes }),
+    questions: questionsOf(ranked, given, first, description),
+  };
+}
+
+/** Makes the fields of one credential with the scopes of the operations that ask for it. */
+type MakesFields = (
+  schemes: readonly ApiScheme[],
+  asking: readonly ApiOperation[],
+  isNamed: boolean,
+) => CredentialFields;
+
+/** Each secret has one name, whichever credentials it is a part of. */
+function fieldsMaker(given: Omit<AuthenticationSource, 'scopes' | 'secretNames'>): MakesFields {
+  const secretNames = new Map<string, string>();
+  // People log in for the credential of the server only.
+  const { client_id: _, client_secret: _secret, ...stored } = given.answers;
+  return (schemes, asking, isNamed) => {
+    const scopes = scopesOf(asking, new Set(schemes.map(({ name }) => name)));
+    return authenticationOf(schemes, { ...given, answers: isNamed ? stored : given.answers, scopes, secretNames });
+  };
+}
+
+function hasLogin(schemes: readonly ApiScheme[], makes: MakesFields): boolean {
+  return schemes.some(({ kind }) => kind === 'oauth2') && makes(schemes, [], false).oauth !== undefined;
+}
+
+/** A credential that can be given to operations, and its name in the configuration; undefined for that of the server. */
+type ReadyCredential = OperationCredential & { schemes: readonly ApiScheme[]; chosen: ReadonlySet<string> };
+
+function readyCredential(
+  name: string | undefined,
+  schemes: readonly ApiScheme[],
+  listed: ReadonlySet<string>,
+): ReadyCredential {
+  return { name, schemes, chosen: new Set(schemes.map((scheme) => scheme.name)), names: namesOf(schemes, listed) };
+}
+
+type Users = { asking: readonly ApiOperation[]; of: ServerCredentials['of']; makes: MakesFields };
+
+/** The fields of the server with the credentials that its operations name. */
+function withNamed(fields: CredentialFields, further: readonly ReadyCredential[], { asking, of, makes }: Users) {
+  const byName = Object.groupBy(asking, (operation) => of(operation).name ?? '');
+  for (const { name = '', schemes } of further) {
+    const users = byName[name];
+    if (!users) continue;
+    const { authentication, secrets, notes } = makes(schemes, users, true);
+    if (authentication !== undefined) fields.credentials = { ...fields.credentials, [name]: authentication };
+    fields.secrets.push(...secrets);
+    fields.notes.push(...notes.filter((note) => !fields.notes.includes(note)));
+  }
+  return fields;
+}
+
+/** Whether the document says that an operation needs no credential. */
+function isPublic({ security }: ApiOperation): boolean {
+  return security.length > 0 && security.every(({ size }) => size === 0);
+}
+
+/** A name for each option, from those of its schemes; no two are the same. */
+function namesOfOptions(options: readonly Option[]): Map<string, string> {
+  const names = new Map<string, string>();
+  const taken = new Set<string>([noCredential]);
+  for (const { id } of options) {
+    const base =
+      id
+        .replaceAll(/[^A-Za-z0-9_-]+/g, '_')
+        .replace(/^[^A-Za-z]+/, '')
+        .slice(0, 34) || 'credential';
+    let name = base;
+    for (let count = 2; taken.has(name); count++) name = `${base}_${count}`;
+    taken.add(name);
+    names.set(id, name);
+  }
+  return names;
 }
 
 /** Whether the answer to `credential` is one of those that can be given. */
@@ -59,12 +157,12 @@ export function isCredentialAnswer(description: ApiDescription, given: string): 
   return (
     byHand.includes(given) ||
     /^(?:header|query):[\w.~-]{1,64}$/.test(given) ||
-    optionsOf(description, []).some(({ id }) => id === given)
+    optionsOf(description).some(({ id }) => id === given)
   );
 }
 
-function optionsOf(description: ApiDescription, present: readonly ApiOperation[]): Option[] {
-  const { operations, schemes } = description;
+/** In the order of the document. */
+function optionsOf({ operations, schemes }: ApiDescription): Option[] {
   const found = new Map<string, Option>();
   for (const operation of operations) {
     for (const requirement of operation.security) {
@@ -72,7 +170,15 @@ function optionsOf(description: ApiDescription, present: readonly ApiOperation[]
       if (option && !found.has(option.id)) found.set(option.id, option);
     }
   }
-  const options = [...found.values()];
+  return [...found.values()];
+}
+
+function rankedOptions(
+  options: readonly Option[],
+  description: ApiDescription,
+  present: readonly ApiOperation[],
+): Option[] {
+  const { operations, schemes } = description;
   for (const option of options) {
     const chosen = new Set(option.schemes.map(({ name }) => name));
     const isEnough = (operation: ApiOperation) =>
@@ -124,6 +230,16 @@ function targetOf({ kind, in: location, parameter = '' }: ApiScheme): string {
   return `${location} ${location === 'header' ? foldedHeader(parameter) : foldedName(parameter)}`;
 }
 
+function addressOf(schemes: readonly ApiScheme[]): string | undefined {
+  return schemes.find(({ address }) => address !== undefined)?.address;
+}
+
+/** A secret may go to every host of its server, so a credential that was found at another address is not beside it. */
+function hasAddressOf(one: readonly ApiScheme[], other: readonly ApiScheme[]): boolean {
+  const [own, of] = [addressOf(one), addressOf(other)];
+  return own === of || (own !== undefined && of !== undefined && isSameAddress(own, of));
+}
+
 /**
  * Why an operation does not get the credential: requests that people recorded go to any hosts, and the credential is for
  * one of them. An address that replaces all of them is the person's word.
@@ -134,7 +250,7 @@ function elsewhere(
   description: ApiDescription,
   { server, answers }: ImportChoices,
 ): string | undefined {
-  const address = chosen.find((scheme) => scheme.address !== undefined)?.address;
+  const address = addressOf(chosen);
   if (address === undefined || server !== undefined || answers?.server !== undefined) return undefined;
   const own = (operation.servers ?? description.servers)[0]?.url;
   if (own === undefined || isSameAddress(own, address)) return undefined;
@@ -176,14 +292,14 @@ function handMade(given: string | undefined, { format, servers }: ApiDescription
   return [{ ...base, ...urls, name: parameter, kind: 'key', in: kind, parameter }];
 }
 
-function namesOf(schemes: readonly ApiScheme[], operations: readonly ApiOperation[]): CredentialNames {
+function namesOf(schemes: readonly ApiScheme[], listed: ReadonlySet<string>): CredentialNames {
   const keysIn = (location: string) =>
     schemes.flatMap((scheme) => (scheme.in === location && scheme.parameter !== undefined ? [scheme.parameter] : []));
   return {
     headers: new Set(keysIn('header').map(foldedHeader)),
     query: ownedNames(keysIn('query')),
     isAws: schemes.some(({ kind }) => kind === 'aws'),
-    listed: schemes.length > 0 ? listedIn(operations) : new Set(),
+    listed: schemes.length > 0 ? listed : new Set(),
   };
 }
 
@@ -270,7 +386,8 @@ function questionsOf(
     {
       name: 'credential',
       required: false,
-      question: 'Which credential should the server use?',
+      question:
+        'Which credential should the server use? A tool that it is not enough for names one of its own where it can.',
       options: listed,
       assumed,
     },

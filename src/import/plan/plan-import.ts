@@ -1,5 +1,4 @@
-import { authenticationsSchema } from '../../domain/config/authentication.ts';
-import { hiddenCharacters } from '../../domain/config/server-config.ts';
+import { hiddenCharacters, serverConfigSchema } from '../../domain/config/server-config.ts';
 import type { UrlRule } from '../../domain/config/server-rules.ts';
 import { sharedHeaders } from '../../domain/config/server-wide.ts';
 import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
@@ -15,10 +14,10 @@ import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.t
 import { makeTool } from '../tools/make-tool.ts';
 import { plainText, shortened, visibleName } from '../tools/texts.ts';
 import { toolNames } from '../tools/tool-names.ts';
-import { type NeededSecret, usableSchemes } from './authentication-fields.ts';
+import { type CredentialFields, type NeededSecret, usableSchemes } from './authentication-fields.ts';
 import { checkAnswers } from './check-answers.ts';
 import type { ImportChoices, Question } from './choices.ts';
-import { chooseCredential } from './credentials.ts';
+import { chooseCredentials, type ServerCredentials } from './credentials.ts';
 import { withoutRefused } from './refused-parts.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
 import { type Address, ownAddress, serverAddress } from './server-address.ts';
@@ -32,6 +31,8 @@ export type ImportPlan = {
   proposal: Proposal;
   questions: Question[];
   secrets: NeededSecret[];
+  /** The credentials that the chosen tools name. */
+  credentials: ImportedConfig['credentials'];
   notes: string[];
   /** Selectors of `include` that no operation fits. */
   unmatched: string[];
@@ -52,6 +53,7 @@ export type ImportedConfig = {
   base_url?: string;
   variables?: object;
   authentication?: object | object[];
+  credentials?: Record<string, object | object[]>;
   oauth?: object;
   max_answer_tokens: number;
   tools: ImportedTool[];
@@ -74,32 +76,43 @@ export function planImport(
   const keys = operationKeys(description.operations);
   const present = description.operations.filter((_, index) => choices.present?.has(keys[index] as string));
   const taken = new Set(Object.keys(address.variables));
-  const choosing = { choices, present, urlProblem, taken };
-  const credential = chooseCredential(description, description.operations, choosing);
-  const surroundings = surroundingsOf(address, credential.fields.authentication, urlProblem);
+  const choosing = { choices, urlProblem, taken };
   const { root } = description;
-  const source = { root, finder: new SchemaFinder(root), credential: credential.names };
-  const all = description.operations.map((operation, index): MadeTool => {
-    const own = ownAddress(operation.servers, choices, address);
-    const made = makeTool(operation, names[index] as string, own && 'url' in own ? own.url : '', source);
-    const missing = credential.missingFor(operation) ?? (own && 'problem' in own ? own.problem : undefined);
-    if (missing !== undefined) return { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
-    if (!made.tool) return made;
-    return withoutRefused({ ...made, tool: { ...made.tool, imported_from: keys[index] as string } }, surroundings);
-  });
+  const finder = new SchemaFinder(root);
+  const toolsWith = (given: ServerCredentials): MadeTool[] => {
+    const surroundings = surroundingsOf(address, given.fieldsFor(description.operations), urlProblem);
+    return description.operations.map((operation, index) => {
+      const own = ownAddress(operation.servers, choices, address);
+      const { name, names: credential, problem } = given.of(operation);
+      const source = { root, finder, credential };
+      const made = makeTool(operation, names[index] as string, own && 'url' in own ? own.url : '', source);
+      const missing = problem ?? (own && 'problem' in own ? own.problem : undefined);
+      if (missing !== undefined) return { ...made, tool: undefined, outcome: 'skipped', notes: [missing], tokens: 0 };
+      if (!made.tool) return made;
+      const fields = { ...(name !== undefined && { credential: name }), imported_from: keys[index] as string };
+      return withoutRefused({ ...made, tool: { ...made.tool, ...fields } }, surroundings);
+    });
+  };
+  let credentials = chooseCredentials(description, { ...choosing, present });
+  let all = toolsWith(credentials);
   const order = description.tags.map(({ name }) => name);
   const proposal = propose(all, order);
   const wanted =
     choices.include === undefined && !choices.exclude?.length
       ? { ...choices, include: proposal.include, readOnly: choices.readOnly ?? proposal.readOnly }
       : choices;
-  const { chosen, unmatched } = select(all, wanted);
-  const { fields } = chooseCredential(
-    description,
-    chosen.map(({ operation }) => operation),
-    choosing,
-  );
-  const questions = [...address.questions, ...credential.questions];
+  let { chosen, unmatched } = select(all, wanted);
+  if (choices.present === undefined) {
+    // The credential of the server is that of most tools that it gets.
+    const better = chooseCredentials(description, { ...choosing, present: operationsOf(chosen) });
+    if (better.usual !== credentials.usual) {
+      credentials = better;
+      all = toolsWith(better);
+      ({ chosen, unmatched } = select(all, wanted));
+    }
+  }
+  const fields = credentials.fieldsFor(operationsOf(chosen));
+  const questions = [...address.questions, ...credentials.questions];
   const config = questions.some(({ required }) => required)
     ? undefined
     : configOf(description, choices, { address, fields, chosen, longestName: longestOf(all) });
@@ -111,6 +124,7 @@ export function planImport(
     proposal,
     questions,
     secrets: withoutRepeats([...address.secrets, ...fields.secrets]),
+    credentials: fields.credentials,
     notes: fields.notes,
     unmatched,
     findings: [...description.findings, ...address.findings],
@@ -122,6 +136,10 @@ export function planImport(
   };
 }
 
+function operationsOf(tools: readonly MadeTool[]): ApiOperation[] {
+  return tools.map(({ operation }) => operation);
+}
+
 /** A key of the address and one of a header may be the same secret. */
 function withoutRepeats(secrets: readonly NeededSecret[]): NeededSecret[] {
   return secrets.filter(({ name }, index) => secrets.findIndex((other) => other.name === name) === index);
@@ -130,13 +148,15 @@ function withoutRepeats(secrets: readonly NeededSecret[]): NeededSecret[] {
 /** What the checks of tools look at beside them. An address that must be answered first stands for any. */
 function surroundingsOf(
   { baseUrl, variables }: Address,
-  given: object | undefined,
+  given: CredentialFields,
   urlProblem: UrlRule,
 ): ToolSurroundings {
-  const authentication = authenticationsSchema.safeParse(given).data;
+  const { shape } = serverConfigSchema;
+  const authentication = shape.authentication.safeParse(given.authentication).data;
+  const credentials = shape.credentials.safeParse(given.credentials).data;
   const raw = { base_url: baseUrl ?? 'https://base.invalid', variables };
   const wide = checkServerWide(raw, { authentication, urlProblem }, new ProblemList());
-  return { authentication, urlProblem, wide, shared: sharedHeaders(wide) };
+  return { authentication, credentials, urlProblem, wide, shared: sharedHeaders(wide) };
 }
 
 function countsOf(all: readonly MadeTool[]): ImportPlan['counts'] {
@@ -147,7 +167,7 @@ function countsOf(all: readonly MadeTool[]): ImportPlan['counts'] {
 
 type Made = {
   address: ReturnType<typeof serverAddress>;
-  fields: ReturnType<typeof chooseCredential>['fields'];
+  fields: CredentialFields;
   chosen: readonly MadeTool[];
   longestName: number;
 };
@@ -171,6 +191,7 @@ function configOf(
     ...(baseUrl !== undefined && { base_url: baseUrl }),
     ...(Object.keys(variables).length > 0 && { variables }),
     ...(fields.authentication !== undefined && { authentication: fields.authentication }),
+    ...(fields.credentials !== undefined && { credentials: fields.credentials }),
     ...(fields.oauth !== undefined && { oauth: fields.oauth }),
     max_answer_tokens: startAnswerTokens,
     tools: chosen.flatMap(({ tool }) => (tool ? [tool] : [])),

@@ -23,6 +23,7 @@ export type ImportedTool = {
   method: string;
   url: string;
   headers?: Record<string, string>;
+  credential?: string;
   input_schema: Record<string, unknown>;
   body?: string;
   response_headers?: string[];

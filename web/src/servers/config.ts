@@ -8,6 +8,7 @@ export type Config = JsonObject & {
   slug?: unknown;
   description?: unknown;
   authentication?: unknown;
+  credentials?: unknown;
   oauth?: unknown;
   tools?: unknown;
   views?: unknown;
@@ -62,6 +63,11 @@ export function toolsOf(config: Config): JsonObject[] {
 /** The views by name. */
 export function viewsOf(config: Config): JsonObject {
   return isObject(config.views) ? config.views : {};
+}
+
+/** The names of the credentials that a tool may have in place of that of the server. */
+export function namedCredentials({ credentials }: Config): string[] {
+  return isObject(credentials) ? Object.keys(credentials).filter((name) => name !== 'none') : [];
 }
 
 /** Whether agents do not get a tool. */

@@ -7,6 +7,7 @@ export const names: Record<string, readonly string[]> = {
     "slug",
     "description",
     "authentication",
+    "credentials",
     "oauth",
     "base_url",
     "headers",
@@ -62,6 +63,50 @@ export const names: Record<string, readonly string[]> = {
     "region",
     "service"
   ],
+  "credentials.*": [
+    "type",
+    "header",
+    "query_key",
+    "cookie",
+    "token",
+    "user",
+    "password",
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scopes",
+    "audience",
+    "resource",
+    "client_auth",
+    "extra_params",
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "region",
+    "service"
+  ],
+  "credentials.*.*": [
+    "type",
+    "header",
+    "query_key",
+    "cookie",
+    "token",
+    "user",
+    "password",
+    "token_url",
+    "client_id",
+    "client_secret",
+    "scopes",
+    "audience",
+    "resource",
+    "client_auth",
+    "extra_params",
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "region",
+    "service"
+  ],
   "oauth": [
     "authorization_url",
     "token_url",
@@ -91,6 +136,7 @@ export const names: Record<string, readonly string[]> = {
     "method",
     "url",
     "headers",
+    "credential",
     "input_schema",
     "response_transform",
     "timeout_ms",
@@ -189,6 +235,32 @@ export const values: Record<string, readonly string[]> = {
     "AwsSigV4"
   ],
   "authentication.*.client_auth": [
+    "basic",
+    "body"
+  ],
+  "credentials.*.type": [
+    "Bearer",
+    "ApiKey",
+    "Basic",
+    "QueryParam",
+    "Cookie",
+    "ClientCredentials",
+    "AwsSigV4"
+  ],
+  "credentials.*.client_auth": [
+    "basic",
+    "body"
+  ],
+  "credentials.*.*.type": [
+    "Bearer",
+    "ApiKey",
+    "Basic",
+    "QueryParam",
+    "Cookie",
+    "ClientCredentials",
+    "AwsSigV4"
+  ],
+  "credentials.*.*.client_auth": [
     "basic",
     "body"
   ],

@@ -64,8 +64,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
     if (replayed && !isReadOnly(tool)) setInDoubt(true);
     else call.mutate(asked);
   };
-  const isForwarding =
-    server.access !== 'api_key' && config.authentication !== undefined && tool.credential !== 'none';
+  const isForwarding = server.access !== 'api_key' && config.authentication !== undefined;
   return (
     <>
       {replayed && <ReplayNote replayed={replayed} hidden={hidden} onLeaveOut={leaveOutHidden} />}

@@ -1,7 +1,7 @@
-import { Radio, Stack } from '@mantine/core';
+import { Box, Radio, Stack, Text } from '@mantine/core';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
-import { type Config, isObject, textOf } from '../../config.ts';
+import { type Config, isObject, namedCredentials, textOf } from '../../config.ts';
 import { useEditor } from '../model/editor-context.ts';
 import { CredentialList, isStoredCredential } from './credential-list.tsx';
 import { OAuthFields } from './oauth-fields.tsx';
@@ -71,7 +71,15 @@ export function AccessSection() {
           </Stack>
         </Radio.Group>
         {kind === 'login' && <OAuthFields />}
-        {kind !== 'none' && <CredentialList isStored={kind === 'stored'} />}
+        {kind !== 'none' && <CredentialList at={['authentication']} isStored={kind === 'stored'} />}
+        {namedCredentials(config).map((name) => (
+          <Box key={name}>
+            <Text size="sm" fw={600} mb={4}>
+              Credential {name}, of the tools that name it
+            </Text>
+            <CredentialList at={['credentials', name]} isStored />
+          </Box>
+        ))}
       </Stack>
     </Section>
   );

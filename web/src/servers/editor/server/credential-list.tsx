@@ -1,6 +1,6 @@
 import { ActionIcon, Box, Button, Group, Stack, Text } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
-import { isObject, type PathPart } from '../../config.ts';
+import { isObject, type PathPart, valueAt } from '../../config.ts';
 import { useEditor } from '../model/editor-context.ts';
 import { AuthenticationFields } from './authentication-fields.tsx';
 
@@ -13,13 +13,13 @@ export function isStoredCredential(one: unknown): boolean {
   return one.token !== undefined || one.user !== undefined || one.password !== undefined;
 }
 
-/** The credentials that the API gets: one, or several in locations of their own. */
-export function CredentialList({ isStored }: { isStored: boolean }) {
+/** The credentials at `at` that the API gets: one, or several in locations of their own. */
+export function CredentialList({ at, isStored }: { at: readonly PathPart[]; isStored: boolean }) {
   const { config, set, isReadOnly } = useEditor();
-  const { authentication } = config;
+  const authentication = valueAt(config, at);
   const isList = Array.isArray(authentication);
   const all: unknown[] = isList ? authentication : [authentication];
-  const pathOf = (index: number): PathPart[] => (isList ? ['authentication', index] : ['authentication']);
+  const pathOf = (index: number): PathPart[] => (isList ? [...at, index] : [...at]);
   const second = { type: 'ApiKey', header: 'X-Second-Key', token: '{{SECOND_KEY}}' };
   return (
     <Stack gap="md">
@@ -36,7 +36,7 @@ export function CredentialList({ isStored }: { isStored: boolean }) {
                   variant="subtle"
                   color="gray"
                   aria-label={`Remove credential ${index + 1}`}
-                  onClick={() => set(['authentication'], all.toSpliced(index, 1))}
+                  onClick={() => set(at, all.toSpliced(index, 1))}
                 >
                   <IconX size={16} />
                 </ActionIcon>
@@ -52,7 +52,7 @@ export function CredentialList({ isStored }: { isStored: boolean }) {
             variant="subtle"
             size="compact-sm"
             leftSection={<IconPlus size={14} />}
-            onClick={() => set(['authentication'], [...all, second])}
+            onClick={() => set(at, [...all, second])}
           >
             Another credential
           </Button>

@@ -1,10 +1,12 @@
 import { Grid, Stack } from '@mantine/core';
 import { Folded } from '../../../ui/folded.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
+import { namedCredentials } from '../../config.ts';
 import { bounds, values } from '../../declared.ts';
 import { ArgumentsEditor } from '../arguments/arguments-editor.tsx';
 import { ChoiceField, LongTextField, TextField } from '../config-fields.tsx';
 import { type DeclaredField, DeclaredFields } from '../declared-fields.tsx';
+import { useEditor } from '../model/editor-context.ts';
 import { HeadersEditor } from '../server/headers-editor.tsx';
 
 const methods = [...(values['tools.*.method'] ?? [])];
@@ -117,7 +119,9 @@ const jsonFields: readonly DeclaredField[] = [
 
 /** The tool and the one request that it becomes. */
 export function ToolForm({ index }: { index: number }) {
+  const { config } = useEditor();
   const path = ['tools', index];
+  const credentials = namedCredentials(config);
   const at = (field: string) => [...path, field];
   return (
     <Stack gap="md">
@@ -138,6 +142,15 @@ export function ToolForm({ index }: { index: number }) {
       </Grid>
       <ArgumentsEditor path={at('input_schema')} />
       <HeadersEditor path={at('headers')} />
+      {credentials.length > 0 && (
+        <ChoiceField
+          path={at('credential')}
+          label="Credential"
+          text="What the request carries."
+          choices={[...credentials, { value: 'none', label: 'No credential' }]}
+          placeholder="That of the server"
+        />
+      )}
       <TwoColumns>
         <DeclaredFields path={path} fields={answerFields} />
       </TwoColumns>
