@@ -229,7 +229,7 @@ export function splitSecrets(config: ServerConfig): { masked: ServerConfig; secr
   }
   const sealed = sealedFields(config);
   for (const { name, value } of sealed) if (value !== mask) secrets.set(name, value);
-  return { masked: { ...masked, ...maskedCredentials(config, mask) }, secrets };
+  return { masked: sealed.length === 0 ? masked : { ...masked, ...maskedCredentials(config, mask) }, secrets };
 }
 
 const lostName =

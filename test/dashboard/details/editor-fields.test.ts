@@ -48,6 +48,19 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
     ]);
   });
 
+  it('[conf 4] a tool is given one of the credentials that its server names', async () => {
+    const credentials = { admin: { type: 'Bearer', token: '{{ADMIN}}' } };
+    await dashboard.toolhost.createServer({ name: 'Named', slug: 'named-keys', tools: [tool], credentials });
+    await dashboard.at('/servers/named-keys', async (page) => {
+      await choose(page, 'Credential', 'admin');
+      await button(page, 'Save').click();
+      await toasted(page, 'Saved as version 2');
+      await page.getByText('Credential admin, of the tools that name it').waitFor();
+    });
+    const config = await configOf('named-keys');
+    assert.deepEqual([config.credentials, (config.tools as Json[])[0]?.credential], [credentials, 'admin']);
+  });
+
   it('[conf 3] a base address, a header and a variable are written once for all tools', async () => {
     await dashboard.toolhost.createServer({
       name: 'Wide',
