@@ -258,7 +258,7 @@ describe('the warnings of a configuration', () => {
       'tools[0].annotations.destructiveHint: contradicts readOnlyHint; clients then ignore it, so say false to one of the two',
     ]);
     assert.deepEqual(await hints('GET', { readOnlyHint: false }), [
-      'tools[0].annotations.readOnlyHint: says that this GET changes something; clients and proxies may send a GET again, so use the method that the API has for changes',
+      'tools[0].annotations.readOnlyHint: says that this GET may change something; clients and proxies may send a GET again, so use another method where the API has one for this, or correct the hint',
     ]);
     const repeated =
       'tools[0].annotations.idempotentHint: says that this POST may be repeated; without an Idempotency-Key, in headers or as an argument, make sure that the API does nothing twice';

@@ -21,7 +21,7 @@ export function hintWarnings(tool: Tool, at: string): Remark[] {
     const hint = hints.destructiveHint ? 'destructiveHint' : 'readOnlyHint';
     warn(
       hint,
-      'says that this GET changes something; clients and proxies may send a GET again, so use the method that the API has for changes',
+      'says that this GET may change something; clients and proxies may send a GET again, so use another method where the API has one for this, or correct the hint',
     );
   }
   if (
