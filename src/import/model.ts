@@ -67,6 +67,8 @@ export type ApiAnswers = {
   mediaTypes: readonly string[];
   headers: readonly string[];
   isRedirect: boolean;
+  /** The fields of the successful JSON answer, and those one level down as `outer.inner`. */
+  fields: readonly string[];
 };
 
 export type ServerVariable = {

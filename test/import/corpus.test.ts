@@ -6,6 +6,7 @@ import { refusalsOf } from '../support/import/client-rules.ts';
 import { type CorpusFile, readCorpus } from '../support/import/corpus.ts';
 import { configOf, planOf } from '../support/import/plan-of.ts';
 import { reportOf, reportsFile } from '../support/import/reports.ts';
+import { wantedTools } from '../support/import/wanted-tools.ts';
 
 /** The plan of a document with everything in it and everything answered. */
 function answeredPlan(text: string) {
@@ -35,6 +36,16 @@ describe('imports of public API descriptions', () => {
       const refusals = tools.flatMap((tool) => refusalsOf(tool, toJsonSchema(tool.input_schema)));
       assert.deepEqual(refusals, [], name);
       assert.equal(new Set(tools.map((tool) => tool.name)).size, tools.length, name);
+    }
+  });
+
+  it('[imp 3] propose what agents want of well-known APIs', () => {
+    for (const { file, atLeast, operations } of wantedTools) {
+      const { text } = files.find(({ name }) => name === file) ?? assert.fail(file);
+      const { chosen } = planOf(text, {});
+      const names = new Set(chosen.map(({ operation: { method, path } }) => `${method} ${path}`));
+      const missing = operations.filter((operation) => !names.has(operation));
+      assert.ok(operations.length - missing.length >= atLeast, `${file} lacks ${missing.join(', ')}`);
     }
   });
 

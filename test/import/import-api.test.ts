@@ -7,7 +7,7 @@ import { type Json, startToolhost, type TestToolhost } from '../support/toolhost
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 type Plan = Json & {
-  proposal: { include: string[]; read_only: boolean };
+  proposal: { include: string[]; tools: number; reason: string };
   questions: { name: string; required: boolean }[];
   secrets: { name: string }[];
   report: { operation: string; outcome: string }[];
@@ -78,8 +78,10 @@ describe('importApi', () => {
     const plan = await imported({ url: `${documents.url}/openapi.json` });
     assert.deepEqual(plan.operations, { operations: 100, whole: 100, loosened: 0, partial: 0, skipped: 0 });
     assert.equal((plan.groups as unknown[]).length, 10);
-    assert.deepEqual(plan.proposal.include, ['tag 0', 'tag 1', 'tag 2', 'tag 3']);
-    assert.equal((plan.chosen as { tools: number }).tools, 40);
+    assert.deepEqual([plan.proposal.tools, (plan.chosen as { tools: number }).tools], [40, 40]);
+    const { proposal } = await imported({ url: `${documents.url}/openapi.json`, for: 'get thing 7' });
+    assert.ok(proposal.include.includes('GET /things7/{id}'), proposal.include.join());
+    assert.match(proposal.reason, /fit the sentence/);
     assert.deepEqual(
       plan.secrets.map(({ name }) => name),
       ['KEY'],

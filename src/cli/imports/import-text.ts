@@ -11,10 +11,6 @@ export function planText(plan: PlannedImport): string {
     String(tokens),
     name,
   ]);
-  const include = [
-    ...proposal.include.map((text) => `--include ${quoted(text)}`),
-    ...(proposal.readOnly ? ['--read-only'] : []),
-  ];
   return [
     `${title || 'An API'} (${format})`,
     `${counts.operations} operations: ${counts.whole} whole, ${counts.loosened} with a loosened schema, ${counts.partial} without an optional input, ${counts.skipped} skipped`,
@@ -22,7 +18,8 @@ export function planText(plan: PlannedImport): string {
     table(['OPERATIONS', 'READ', 'SKIPPED', 'TOKENS', 'TAG'], rows),
     '',
     `Chosen: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation`,
-    `Proposal, ${proposal.reason}: ${include.join(' ')} (${proposal.tools} tools, ${proposal.tokens} tokens)`,
+    `Proposal: ${proposal.reason} (${proposal.tools} tools, ${proposal.tokens} tokens)`,
+    ...proposal.include.map((text) => `    --include ${quoted(text)}`),
     ...questionLines(plan),
     ...plan.secrets.map(({ name, description }) => `Secret to set afterwards: ${name} (${description})`),
     ...plan.notes,

@@ -18,6 +18,7 @@ import { collectHeader, type ImportSource, readImportSource } from './import-sou
 type Options = ConnectionOptions & {
   include?: string[];
   exclude?: string[];
+  for?: string;
   readOnly?: true;
   deprecated?: true;
   server?: string;
@@ -42,6 +43,7 @@ export function addImport(program: Command): void {
       collectText,
     )
     .option('--exclude <what>', 'the same, to leave out; both may be given several times', collectText)
+    .option('--for <sentence>', 'what agents should do with it; without --include what fits that is imported')
     .option('--read-only', 'only operations that read')
     .option('--deprecated', 'deprecated operations too')
     .option('--server <url>', 'address of the API, instead of the one in the description')
@@ -62,11 +64,12 @@ export function addImport(program: Command): void {
       `
 Files that the description refers to are read too, below its folder or at its origin.
 The service keeps --header sealed, to read the description again.
-Without --include the proposal of the plan is imported: what fits 40 tools and 10,000 tokens.
+Without --include the proposal of the plan is imported: what agents use most, in 40 tools and 10,000 tokens.
 With --plan or --out no service is needed.
 
 Examples:
   toolhost import openapi.json --plan
+  toolhost import openapi.json --for 'triage issues' --plan
   toolhost import https://api.example.com/openapi.yaml --include pets --read-only --out pets.yaml
   toolhost import openapi.json --include 'GET /pets*' --server https://pets.example.com --set credential=bearer`,
     )
@@ -93,8 +96,8 @@ function megabytes(characters: number): string {
 }
 
 function choicesOf({ url }: ImportSource, options: Options): ImportChoices {
-  const { include, exclude, readOnly, deprecated, server, set, name, slug } = options;
-  return { include, exclude, readOnly, deprecated, server, answers: set, name, slug, documentUrl: url };
+  const { include, exclude, for: purpose, readOnly, deprecated, server, set, name, slug } = options;
+  return { include, exclude, for: purpose, readOnly, deprecated, server, answers: set, name, slug, documentUrl: url };
 }
 
 async function printPlan(planned: PlannedImport, options: Options): Promise<void> {
@@ -144,7 +147,7 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     );
   }
   const client = await connect(options, process.env);
-  const { include, exclude, readOnly, deprecated, server, set, name, slug, list } = options;
+  const { include, exclude, for: purpose, readOnly, deprecated, server, set, name, slug, list } = options;
   const input = {
     mode: 'create' as const,
     document: source.text,
@@ -152,6 +155,7 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     headers: options.header,
     include,
     exclude,
+    for: purpose,
     read_only: readOnly,
     deprecated,
     server,

@@ -97,18 +97,36 @@ function readAnswers(operation: JsonFields, root: JsonFields, reading: DocumentR
   const mediaTypes = new Set<string>();
   const headers = new Set<string>();
   const statuses: string[] = [];
+  let fields: readonly string[] = [];
   for (const [status, value] of entriesOf(operation.responses)) {
     const answer = reading.references.follow(value).value;
     if (!isFields(answer)) continue;
     statuses.push(status);
     if (!/^(2|3|default)/i.test(status)) continue;
     for (const [name] of entriesOf(answer.headers)) headers.add(name);
-    if (/^(2|default)/i.test(status)) for (const [type] of entriesOf(answer.content)) mediaTypes.add(type.trim());
+    if (!/^(2|default)/i.test(status)) continue;
+    for (const [type] of entriesOf(answer.content)) mediaTypes.add(type.trim());
+    const contents = entriesOf(answer.content).filter(([type]) => /\bjson\b|\*\/\*/.test(type));
+    const schema = reading.isSwagger ? answer.schema : field(contents[0]?.[1], 'schema');
+    if (fields.length === 0) fields = fieldsOf(schema, reading, 1);
   }
   if (reading.isSwagger) for (const type of mediaTypesOf(operation, root, 'produces')) mediaTypes.add(type.trim());
   const isRedirect =
     statuses.some((status) => /^3/.test(status)) && !statuses.some((status) => /^(2|default)/i.test(status));
-  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect };
+  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect, fields };
+}
+
+const mostFields = 60;
+
+/** Names of the fields of an object, and of those inside, `below` levels down. */
+function fieldsOf(schema: unknown, reading: DocumentReading, below: number): string[] {
+  const { value } = reading.references.follow(schema);
+  const parts = [value, ...listOf(field(value, 'allOf')).map((part) => reading.references.follow(part).value)];
+  const properties = parts.flatMap((part) => entriesOf(field(part, 'properties'))).slice(0, mostFields);
+  return properties.flatMap(([name, property]) => {
+    const inner = below > 0 ? fieldsOf(property, reading, below - 1) : [];
+    return [name, ...inner.map((path) => `${name}.${path}`)];
+  });
 }
 
 /** A longer address is none that a tool could have. */

@@ -3,6 +3,8 @@ export type ImportChoices = {
   /** Tags, operation ids, names of tools, `METHOD /path` or `/path`, with `*` for any text. */
   include?: readonly string[] | undefined;
   exclude?: readonly string[] | undefined;
+  /** What agents should do with the server, in a sentence; the proposal is what fits it. */
+  for?: string | undefined;
   /** Only operations that read. */
   readOnly?: boolean | undefined;
   /** Deprecated operations as well. */

@@ -18,6 +18,7 @@ import { type CredentialFields, type NeededSecret, usableSchemes } from './authe
 import { checkAnswers } from './check-answers.ts';
 import type { ImportChoices, Question } from './choices.ts';
 import { chooseCredentials, type ServerCredentials } from './credentials.ts';
+import { worthOfOperations } from './ranking.ts';
 import { withoutRefused } from './refused-parts.ts';
 import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
 import { type Address, ownAddress, serverAddress } from './server-address.ts';
@@ -96,11 +97,12 @@ export function planImport(
   let credentials = chooseCredentials(description, { ...choosing, present });
   let all = toolsWith(credentials);
   const order = description.tags.map(({ name }) => name);
-  const proposal = propose(all, order);
-  const wanted =
-    choices.include === undefined && !choices.exclude?.length
-      ? { ...choices, include: proposal.include, readOnly: choices.readOnly ?? proposal.readOnly }
-      : choices;
+  const worth = worthOfOperations(
+    description,
+    all.map(({ tokens }) => tokens),
+  );
+  const proposal = propose(all, worth, choices);
+  const wanted = choices.include === undefined ? { ...choices, include: proposal.include } : choices;
   let { chosen, unmatched } = select(all, wanted);
   if (choices.present === undefined) {
     // The credential of the server is that of most tools that it gets.

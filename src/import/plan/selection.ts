@@ -1,3 +1,5 @@
+import { searchTools } from '../../domain/search/search-tools.ts';
+import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
 import { hintsOf } from '../tools/effects.ts';
 import type { MadeTool } from '../tools/made-tool.ts';
 import type { ImportChoices } from './choices.ts';
@@ -124,30 +126,59 @@ export function groupsOf(all: readonly MadeTool[], order: readonly string[]): Gr
   return [...groups.values()].filter(({ operations }) => operations > 0);
 }
 
-/** A choice of operations that fits the bounds: everything, everything that reads, whole groups, or the first ones. */
-export type Proposal = { include: string[]; readOnly: boolean; tools: number; tokens: number; reason: string };
+/** A choice of operations that fits the bounds. */
+export type Proposal = { include: string[]; tools: number; tokens: number; reason: string };
 
-export function propose(all: readonly MadeTool[], order: readonly string[]): Proposal {
-  const usable = all.filter((made) => made.tool && !made.operation.isDeprecated);
-  if (isSmall(usable)) return proposal(['*'], false, usable, 'all operations fit');
-  const reads = usable.filter(isRead);
-  // A search or two among a hundred writes are no server.
-  if (reads.length * 10 >= usable.length && isSmall(reads))
-    return proposal(['*'], true, reads, 'all operations that read fit');
-  for (const candidates of [usable, reads]) {
-    const found = wholeGroups(candidates, order);
-    if (found) return { ...found, readOnly: candidates === reads };
-  }
-  const first = firstThatFit(
-    (reads.length > 0 ? reads : usable).filter((made) => nameOf(made).length <= longestSelector),
-  );
-  return proposal(first.map(nameOf), false, first, 'no group fits, so the first operations');
+/**
+ * Proposes everything when it fits, otherwise the operations that are worth most; with `choices.for` those that fit the
+ * sentence. `worth` are those of `all`.
+ */
+export function propose(all: readonly MadeTool[], worth: readonly number[], choices: ImportChoices): Proposal {
+  const worthOf = new Map(all.map((made, index) => [made, worth[index] ?? 0]));
+  const usable = select(all, { ...choices, include: undefined }).chosen;
+  const byWorth = usable.toSorted((a, b) => (worthOf.get(b) ?? 0) - (worthOf.get(a) ?? 0));
+  const fitting = choices.for === undefined ? [] : fittingTools(byWorth, choices.for);
+  if (fitting.length > 0) return named(all, fitting, 'the operations that fit the sentence best');
+  const missed = choices.for === undefined ? '' : 'no operation fits the sentence, so ';
+  if (isSmall(usable)) return proposal(['*'], usable, `${missed}all operations, which fit`);
+  return named(all, byWorth, `${missed}the operations that agents use most, as far as the description shows`);
 }
 
-function firstThatFit(usable: readonly MadeTool[]): MadeTool[] {
+/** The first operations that fit. Of those that come much later small ones would only fill what is left. */
+function named(all: readonly MadeTool[], ranked: readonly MadeTool[], reason: string): Proposal {
+  const first = firstThatFit(ranked.slice(0, 2 * proposed.tools));
+  const counts = Map.groupBy(all, nameOf);
+  const include = first.map((made) => {
+    const name = nameOf(made);
+    return counts.get(name)?.length === 1 && name.length <= longestSelector && !name.includes('*') ? name : made.name;
+  });
+  return proposal(include, first, reason);
+}
+
+/** The tools that fit a sentence: what the search for tools ranks first, and of those what is worth more. */
+function fittingTools(byWorth: readonly MadeTool[], sentence: string): MadeTool[] {
+  const index = indexOf(byWorth);
+  const { best } = searchTools(index, sentence, byWorth.length);
+  // Reciprocal rank fusion (G. Cormack et al., 2009): the search counts double, and positions are those by worth.
+  const scores = best.map((position, rank) => [position, 2 / (20 + rank) + 1 / (20 + position)] as const);
+  return scores.toSorted(([, a], [, b]) => b - a).map(([position]) => byWorth[position] as MadeTool);
+}
+
+function indexOf(all: readonly MadeTool[]): ToolIndex {
+  const steps = indexing(all.length, (position) => searchedTool(all[position] as MadeTool));
+  for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value;
+}
+
+function searchedTool({ operation, name, tool }: MadeTool): SearchedTool {
+  const args = operation.inputs.map((input) => input.name);
+  const { method, path, tags } = operation;
+  return { name, title: undefined, description: tool?.description ?? '', method, url: path, arguments: args, tags };
+}
+
+function firstThatFit(ranked: readonly MadeTool[]): MadeTool[] {
   const kept: MadeTool[] = [];
   let tokens = 0;
-  for (const made of usable) {
+  for (const made of ranked) {
     if (kept.length >= proposed.tools || tokens + made.tokens > proposed.tokens) continue;
     kept.push(made);
     tokens += made.tokens;
@@ -155,37 +186,8 @@ function firstThatFit(usable: readonly MadeTool[]): MadeTool[] {
   return kept;
 }
 
-/** Groups in the order of the document, as long as what their names select fits. */
-function wholeGroups(usable: readonly MadeTool[], order: readonly string[]): Omit<Proposal, 'readOnly'> | undefined {
-  const byText = new Map<string, MadeTool[]>();
-  for (const made of usable) {
-    const texts = new Set([...groupTexts(made), ...ownTexts(made)].map((text) => text.toLowerCase()));
-    for (const text of texts) {
-      const others = byText.get(text);
-      if (others) others.push(made);
-      else byText.set(text, [made]);
-    }
-  }
-  const groups = new Set(usable.map(groupOf));
-  const names = [...new Set([...order, ...groups])].filter(
-    (name) => groups.has(name) && !name.includes('*') && name.length <= longestSelector,
-  );
-  const included: string[] = [];
-  let chosen = new Set<MadeTool>();
-  for (const name of names) {
-    const next = chosen.union(new Set(byText.get(folded(name)) ?? []));
-    if (!isSmall([...next])) continue;
-    included.push(name);
-    chosen = next;
-  }
-  if (included.length === 0) return undefined;
-  const reason = `the first groups that fit ${proposed.tools} tools and ${proposed.tokens} tokens`;
-  const { readOnly: _, ...found } = proposal(included, false, [...chosen], reason);
-  return found;
-}
-
-function proposal(include: string[], readOnly: boolean, chosen: readonly MadeTool[], reason: string): Proposal {
-  return { include, readOnly, tools: chosen.length, tokens: tokensOfAll(chosen), reason };
+function proposal(include: string[], chosen: readonly MadeTool[], reason: string): Proposal {
+  return { include, tools: chosen.length, tokens: tokensOfAll(chosen), reason };
 }
 
 function isSmall(chosen: readonly MadeTool[]): boolean {

@@ -3,6 +3,7 @@ import { mediaTypeOf } from '../../domain/http/media-type.ts';
 import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues } from '../document/references.ts';
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
+import { moreFields, sizeOf, withFewerFields } from './fewer-fields.ts';
 import { isListedCredential, type Making, short, wireStyle } from './input-arguments.ts';
 import type { MadeArgument } from './made-tool.ts';
 import { mostFieldText, plainText, visibleName } from './texts.ts';
@@ -86,18 +87,29 @@ function jsonBody(body: ApiBody, content: ApiContent, making: Making): BodyParts
   const { schema, trail } = maker.flat(content.schema);
   const type = contentTypeOf(content.mediaType, 'application/json');
   const fields = entriesOf(schema.properties).filter(([, property]) => maker.flat(property).schema.readOnly !== true);
-  if (isFlat(schema, fields.length) && !fields.some(([name]) => names.has(name))) {
+  if (making.save === 0 && isFlat(schema, fields.length) && !fields.some(([name]) => names.has(name))) {
     const required = new Set(asTexts(schema.required));
     const made = fields.map(([name, property]) => fieldArgument({ name, property, trail }, required.has(name), making));
     return { arguments: made, ...type };
   }
   if (isClosed(schema) && fields.length === 0) return body.required ? emptyObject(making, type) : nothing;
-  const whole = maker.inner(content.schema, []);
+  const whole = fewerFields(maker.inner(content.schema, []), making);
   const isRequired = body.required || asTexts(schema.required).length > 0;
   // A text would be sent as it is where no header says that it is JSON.
   const said = mayBeText(whole) ? { contentType: concrete(content.mediaType, 'application/json') } : type;
   return { ...wholeBody(body, whole, isRequired, making), ...said };
 }
+
+/** The schema of a body of which large optional fields are named only, when the tool is too large. */
+function fewerFields(schema: MadeArgument['schema'], { save, report }: Making): MadeArgument['schema'] {
+  if (save === 0) return schema;
+  const fewer = withFewerFields(schema, save);
+  if (sizeOf(fewer) >= sizeOf(schema)) return schema;
+  report.loosened.add(onlyNamed);
+  return fewer;
+}
+
+const onlyNamed = 'large optional fields, which are only named';
 
 function mayBeText({ type, anyOf }: MadeArgument['schema']): boolean {
   if (type === undefined && Array.isArray(anyOf)) return anyOf.some(mayBeText);
@@ -189,10 +201,13 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
     const argument = fieldArgument({ name, property, trail }, required.has(name), making);
     return kind === 'multipart' ? partArguments(argument, property, content, making) : [formField(argument, content)];
   });
-  if (isOpen(schema) || (fields.size === 0 && schema.additionalProperties !== false))
-    made.push(otherFields(body.required && made.length === 0, making));
-  if (made.length === 0) return nothing;
-  return { arguments: made, body: kind };
+  const left = fewerArguments(made, making);
+  const gone = made.filter((argument) => !left.includes(argument)).map(({ wireName }) => wireName);
+  if (gone.length > 0) report.loosened.add(onlyNamed);
+  if (gone.length > 0 || isOpen(schema) || (fields.size === 0 && schema.additionalProperties !== false))
+    left.push(otherFields(gone, body.required && made.length === 0, making));
+  if (left.length === 0) return nothing;
+  return { arguments: left, body: kind };
 }
 
 /** The fields of a form and of its alternatives. A discriminator has the values of all of them. */
@@ -221,10 +236,25 @@ function formFields(schema: JsonFields, { maker, report }: Making): Map<string, 
   return fields;
 }
 
-/** Fields of a form that the description does not name. */
-function otherFields(required: boolean, { names }: Making): MadeArgument {
+/** The fields of a form that stay when it is too large: of the optional ones the largest go. */
+function fewerArguments(made: readonly MadeArgument[], { save }: Making): MadeArgument[] {
+  let left = save;
+  const gone = new Set<MadeArgument>();
+  for (const argument of made.toSorted((a, b) => sizeOf(b.schema) - sizeOf(a.schema))) {
+    if (left <= 0) break;
+    if (argument.required || argument.wire.content !== undefined) continue;
+    gone.add(argument);
+    left -= sizeOf(argument.schema);
+  }
+  return made.filter((argument) => !gone.has(argument));
+}
+
+/** Fields of a form that the description does not name, or that are too large for arguments of their own. */
+function otherFields(gone: readonly string[], required: boolean, { names }: Making): MadeArgument {
   const name = names.take('fields');
-  const schema = { type: 'object', description: 'Fields of the form by their names.' };
+  const inner = gone.length > 0 ? ' A field inside another is written field[inner].' : '';
+  const more = gone.length > 0 ? ` ${moreFields(gone)}` : '';
+  const schema = { type: 'object', description: `Other fields of the form by their names.${more}${inner}` };
   return { name, wireName: name, location: 'body', required, schema, wire: { style: 'repeat' } };
 }
 

@@ -12,14 +12,22 @@ const changing = new Set(
   ),
 );
 /** Verbs of operations that only read, and that APIs also have as POST. */
-const reading = new Set('count find list lookup search'.split(' '));
+const reading = new Set('count find list lookup msearch query search'.split(' '));
+/** A query in one of these languages may change what it is about. */
+const languages = /\b(?:cypher|graphql|mutations?|n1ql|sparql|sql|statements?)\b/i;
 
 /**
  * The hints of an operation whose words say something else than its method: a GET that cancels, a POST that searches.
  * Its verbs are the first words of the parts of its operation id, and of its summary, and the last word of its path. Rather
  * too few operations count as reading: clients call those without asking.
  */
-export function hintsOf({ method, operationId = '', summary, path }: ApiOperation): Annotations | undefined {
+export function hintsOf({
+  method,
+  operationId = '',
+  summary,
+  description,
+  path,
+}: ApiOperation): Annotations | undefined {
   // A word before it that is the method says nothing: GET_TerminateInstances.
   const named = operationId.replace(/^(?:GET|POST|PUT|PATCH)_/, '');
   const parts = named.split(/[./:#]|__|(?<=[A-Za-z])_(?=[A-Z])/).map(wordsOf);
@@ -28,14 +36,17 @@ export function hintsOf({ method, operationId = '', summary, path }: ApiOperatio
   const action = /[?#]/.test(path) ? wordsOf(/=([^&]*)/.exec(path)?.[1] ?? '') : [];
   const ends = route.endsWith('}') ? [] : wordsOf(last);
   const heads = [...parts, wordsOf(summary), action, ends].flatMap(([first]) => (first === undefined ? [] : [first]));
-  const verbs = new Set([...heads, ...(ends.at(-1) === undefined ? [] : [ends.at(-1) as string])].map(infinitive));
+  // `answerCallbackQuery` ends in a noun.
+  const tail = ends.filter((word, index) => index === ends.length - 1 && word !== 'query');
+  const verbs = new Set([...heads, ...tail].map(infinitive));
   const isDestroying = !verbs.isDisjointFrom(destroying);
   const isChanging = isDestroying || !verbs.isDisjointFrom(changing);
   if (method === 'GET' || method === 'HEAD')
     return isChanging ? { readOnlyHint: false, destructiveHint: isDestroying, idempotentHint: false } : undefined;
   if (isDestroying && method !== 'DELETE') return { destructiveHint: true };
+  const mayRun = languages.test([named, path, summary, description.slice(0, 1000)].join(' ').replaceAll('_', ' '));
   const isPlain = !isChanging && !wordsOf(named).some((word) => destroying.has(word) || changing.has(word));
-  const isSearch = method === 'POST' && isPlain && !verbs.isDisjointFrom(reading);
+  const isSearch = method === 'POST' && isPlain && !verbs.isDisjointFrom(reading) && !mayRun;
   return isSearch ? { readOnlyHint: true, idempotentHint: true } : undefined;
 }
 

@@ -23,6 +23,8 @@ export type Making = {
   credential: CredentialNames;
   /** Folded names of the headers so far: receivers take `X_Y` and `x-y` for one. */
   seen: Set<string>;
+  /** Characters that optional fields of the body have to give up, because the tool would be too large. */
+  save: number;
 };
 
 /** Arguments in path, query and headers, static headers, and constants of the query. */

@@ -1,6 +1,6 @@
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import { maxUrlLength, methods, mostTags, mostTagText } from '../../domain/config/tool.ts';
-import { tokensOfLength } from '../../domain/pieces/tokens.ts';
+import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { References, type SchemaFinder } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
@@ -9,6 +9,7 @@ import { type BodyParts, bodyArguments } from './body-arguments.ts';
 import { hintsOf } from './effects.ts';
 import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
 import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
+import { pagingOf } from './paging.ts';
 import { deepestSchema, SchemaMaker } from './simple-schema.ts';
 import { joined, mostToolText, plainText, shortened, visibleName } from './texts.ts';
 import { toolUrl } from './tool-url.ts';
@@ -19,25 +20,33 @@ export type ToolSource = { root: unknown; finder: SchemaFinder; credential: Cred
 const mostArguments = 100;
 const mostFollowed = 20_000;
 
-/** Above this a tool is made again with fewer levels of its schema: forty of them should fit a list of 10,000. */
-const manyTokens = 1200;
+/**
+ * Above this a tool is made again with fewer fields, and when that is not enough with fewer levels: forty of them should
+ * fit a list of 10,000.
+ */
+const manyTokens = 800;
+/** What the names of the fields that are left out may take. */
+const namesLength = 300;
 
 /** The tool of an operation. `base` stands before its path when the server has no base address for it. */
 export function makeTool(operation: ApiOperation, name: string, base: string, source: ToolSource): MadeTool {
-  let made = makeWithDepth(operation, { name, base, source, deepest: deepestSchema });
-  for (let deepest = deepestSchema - 1; deepest > 0 && made.tokens > manyTokens; deepest--) {
-    const smaller = makeWithDepth(operation, { name, base, source, deepest });
-    if (smaller.tokens < made.tokens) made = smaller;
+  let made = makeWith(operation, { name, base, source, deepest: deepestSchema, save: 0 });
+  for (let deepest = deepestSchema; deepest > 0 && made.tokens > manyTokens; deepest--) {
+    const whole = deepest === deepestSchema ? made : makeWith(operation, { name, base, source, deepest, save: 0 });
+    const save = (whole.tokens - manyTokens) * charactersOfToken + namesLength;
+    const fewer = save > namesLength ? makeWith(operation, { name, base, source, deepest, save }) : whole;
+    for (const smaller of [whole, fewer]) if (smaller.tokens < made.tokens) made = smaller;
   }
   return made;
 }
 
-type Made = { name: string; base: string; source: ToolSource; deepest: number };
+type Made = { name: string; base: string; source: ToolSource; deepest: number; save: number };
 
-function makeWithDepth(operation: ApiOperation, { name, base, source, deepest }: Made): MadeTool {
+function makeWith(operation: ApiOperation, { name, base, source, deepest, save }: Made): MadeTool {
   const report = new Report();
   const maker = new SchemaMaker(new References(source.root, source.finder, mostFollowed), deepest);
-  const making: Making = { maker, names: new ArgumentNames(), report, credential: source.credential, seen: new Set() };
+  const { credential } = source;
+  const making: Making = { maker, names: new ArgumentNames(), report, credential, seen: new Set(), save };
   const tool = toolOf(operation, name, base, making);
   for (const what of maker.loosened) report.loosened.add(what);
   const { skipped, missing } = report;
@@ -69,12 +78,15 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
   const headers = headersOf(operation, inputs, body);
   const tags = tagsOf(operation);
   const hints = hintsOf(operation);
-  const answerHeaders = operation.answers.headers.filter((header) =>
+  const paging = pagingOf(operation, args);
+  const declared = operation.answers.headers.filter((header) =>
     /^(?:link|location|etag|x-total-count|x-next-page|retry-after)$/i.test(header),
   );
+  const hasLink = declared.some((header) => /^link$/i.test(header));
+  const answerHeaders = hasLink ? declared : [...declared, ...paging.headers];
   return {
     name,
-    description: descriptionOf(operation),
+    description: joined([descriptionOf(operation), paging.sentence]),
     method,
     url: base + url.url,
     ...(Object.keys(headers).length > 0 && { headers }),

@@ -69,8 +69,10 @@ export class SchemaMaker {
 
   /** At the last level what is inside stays open. */
   #cut(schema: JsonFields, types: readonly string[]): JsonSchema {
-    if (isFields(schema.properties) || isFields(schema.items)) this.loosened.add(`levels below ${this.#deepest}`);
-    return types.includes('array') ? { items: {} } : {};
+    const isCut = isFields(schema.properties) || isFields(schema.items);
+    if (isCut) this.loosened.add(`levels below ${this.#deepest}`);
+    const said = isCut ? { description: joined([describe(schema), 'What is inside is not listed here.']) } : {};
+    return { ...said, ...(types.includes('array') && { items: {} }) };
   }
 
   #inside(schema: JsonFields, types: readonly string[], trail: readonly string[], depth: number): JsonSchema {

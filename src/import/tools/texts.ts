@@ -36,7 +36,21 @@ export function plainText(text: string, most: number): string {
     .split(/\n\s*\n/)
     .map(oneLine)
     .filter((paragraph) => /[\p{L}\p{N}]/u.test(paragraph));
-  return shortened(paragraphs[0] ?? '', most);
+  const [first = '', second = ''] = paragraphs;
+  const isWhole = first.endsWith(':') && second !== '' && first.length + second.length < most;
+  return shortened(withoutLeadIn(isWhole ? `${first} ${second}` : first), most);
+}
+
+/** A text without a last sentence that leads to something that is not there: "Supported values are:". */
+function withoutLeadIn(text: string): string {
+  if (!text.endsWith(':')) return text;
+  const end = lastSentenceEnd(text);
+  return end === undefined ? '' : text.slice(0, end + 1);
+}
+
+/** Where the last sentence but the one at the end of a text ends; an abbreviation is no end. */
+function lastSentenceEnd(text: string): number | undefined {
+  return [...text.matchAll(/(?<!\b(?:e\.g|i\.e|etc|vs|approx|no|incl))[.!?](?=\s)/gi)].at(-1)?.index;
 }
 
 function withoutMarkup(text: string): string {
@@ -60,12 +74,12 @@ function oneLine(text: string): string {
   return text.replaceAll(/\s+/g, ' ').trim();
 }
 
-/** Cut behind a sentence when one ends in the second half, otherwise behind a word. */
+/** Cut behind a sentence when one ends after the first third, otherwise behind a word. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   const cut = text.slice(0, most - 1).toWellFormed();
-  const sentence = Math.max(cut.lastIndexOf('. '), cut.lastIndexOf('! '), cut.lastIndexOf('? '));
-  if (sentence > most / 2) return cut.slice(0, sentence + 1);
+  const end = lastSentenceEnd(`${cut} `);
+  if (end !== undefined && end > most / 3) return cut.slice(0, end + 1);
   const word = cut.lastIndexOf(' ');
   return `${(word > most / 2 ? cut.slice(0, word) : cut).replace(/[\s,;:(]+$/, '')}…`;
 }

@@ -27,7 +27,7 @@ export function toolNames(operations: readonly ApiOperation[]): string[] {
 }
 
 /** `repos/list-forOrg` → repos, list, for, org. */
-function wordsOf(text: string): string[] {
+export function wordsOf(text: string): string[] {
   return normalised(text, 'NFKD')
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')

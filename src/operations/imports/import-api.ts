@@ -84,6 +84,7 @@ async function planOf({ importing, actor, rules }: Context, input: Input): Promi
   const choices: ImportChoices = {
     include,
     exclude,
+    for: input.for,
     readOnly: input.read_only,
     deprecated: input.deprecated,
     server,
@@ -113,16 +114,8 @@ async function configOf({
   return { ...((await parseStored(config)) as object), imported };
 }
 
-function shownPlan({
-  config: _,
-  tooLarge: _size,
-  generated: _generated,
-  documentHash: _hash,
-  proposal,
-  ...plan
-}: PlannedImport) {
-  const { readOnly, ...rest } = proposal;
-  return { ...plan, proposal: { ...rest, read_only: readOnly } };
+function shownPlan({ config: _, tooLarge: _size, generated: _generated, documentHash: _hash, ...plan }: PlannedImport) {
+  return plan;
 }
 
 export const importOperations = { importApi, importAgain, ...watchOperations };
@@ -164,7 +157,7 @@ function planLines({
   return [
     `${title} (${format}): ${operations.operations} operations; ${whole} whole, ${loosened} with a loosened schema, ${partial} without an optional input, ${skipped} skipped.`,
     `Chosen: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation.`,
-    `Proposal (${proposal.reason}): include ${JSON.stringify(proposal.include)}${proposal.read_only ? ', read_only true' : ''}: ${proposal.tools} tools, ${proposal.tokens} tokens.`,
+    `Proposal (${proposal.reason}): include ${JSON.stringify(proposal.include)}: ${proposal.tools} tools, ${proposal.tokens} tokens.`,
     'Tags (operations, of which read; tokens):',
     ...shown.map(({ name, operations: all, reads, tokens }) => `- ${name}: ${all}, ${reads}; ${tokens}`),
     ...(groups.length > shown.length ? [`- and ${groups.length - shown.length} more`] : []),

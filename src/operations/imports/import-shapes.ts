@@ -39,7 +39,15 @@ export const importInput = z.strictObject({
       'Operations to import: tags, operation ids, "METHOD /path" or "/path", with * for any text. Absent: the proposal of the plan; ["*"]: all.',
     ),
   exclude: selectors.optional().describe('Operations to leave out, in the same words.'),
-  read_only: z.boolean().optional().describe('true imports only GET and HEAD.'),
+  for: z
+    .string()
+    .min(1)
+    .max(500)
+    .optional()
+    .describe(
+      'What agents should do with the server, in English, such as "triage issues"; the proposal is what fits that.',
+    ),
+  read_only: z.boolean().optional().describe('true imports only operations that read.'),
   deprecated: z.boolean().optional().describe('true imports deprecated operations too.'),
   server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
   answers: answersInput
@@ -68,7 +76,6 @@ export const planOutput = {
     ),
   proposal: z.object({
     include: z.array(z.string()).max(planBounds.groups),
-    read_only: z.boolean(),
     tools: count,
     tokens: count,
     reason: z.string(),

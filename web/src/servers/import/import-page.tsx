@@ -38,9 +38,10 @@ export function ImportPage() {
 function ImportFlow() {
   const [source, setSource] = useState<Source>();
   const [plan, setPlan] = useState<ImportPlan>();
+  const [purpose, setPurpose] = useState('');
   const read = useAction({
-    run: (from: Source) => api('importApi', { ...from, mode: 'plan', report: 'all' }),
-    onDone: (found, from) => {
+    run: (from: Wished) => api('importApi', { ...from, mode: 'plan', report: 'all' }),
+    onDone: (found, { for: _, ...from }) => {
       setSource(from);
       setPlan(found);
     },
@@ -50,14 +51,28 @@ function ImportFlow() {
       <SourceForm
         title="API description"
         text="OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman collection, curl commands or HAR. Nothing is stored yet."
-        onRead={(from) => read.mutate(from)}
+        onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
         refusal={refusalOf(read, read.variables ?? {})}
-      />
-      {plan && source && <Choices key={JSON.stringify([plan.title, plan.operations])} source={source} plan={plan} />}
+      >
+        <TextInput
+          label="What should agents do with it?"
+          description="Optional, in English: the operations that fit are proposed."
+          placeholder="Triage issues"
+          value={purpose}
+          maxLength={500}
+          onChange={(event) => setPurpose(event.currentTarget.value)}
+        />
+      </SourceForm>
+      {plan && source && (
+        <Choices key={JSON.stringify([plan.title, plan.operations, plan.proposal])} source={source} plan={plan} />
+      )}
     </Stack>
   );
 }
+
+/** What is sent for the first plan. */
+type Wished = Source & { for?: string };
 
 /** What is sent to plan and to create. */
 type Wanted = Source & { include: string[]; answers: Answers; name: string; slug?: string };

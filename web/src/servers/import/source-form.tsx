@@ -1,6 +1,6 @@
 import { Alert, Button, Checkbox, FileButton, Group, PasswordInput, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
-import { type DragEvent, type FormEvent, useState } from 'react';
+import { type DragEvent, type FormEvent, type ReactNode, useState } from 'react';
 import { documentText } from '../../../../src/domain/document-text.ts';
 import type { Refusal } from '../../ui/actions/refusal.ts';
 import { Section } from '../../ui/section.tsx';
@@ -19,11 +19,13 @@ type Props = {
   onRead: (source: Source) => void;
   isReading: boolean;
   refusal: Refusal;
+  /** What else is asked. */
+  children?: ReactNode;
 };
 
 const mostBytes = 16 * 1024 * 1024;
 
-export function SourceForm({ title, text: about, url: known, onRead, isReading, refusal }: Props) {
+export function SourceForm({ title, text: about, url: known, onRead, isReading, refusal, children }: Props) {
   const { problems, failure } = refusal;
   const [url, setUrl] = useState(known ?? '');
   const [text, setText] = useState('');
@@ -93,6 +95,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
             onChange={(event) => setText(event.currentTarget.value)}
             spellCheck={false}
           />
+          {children}
           <Group gap="sm">
             <Button type="submit" loading={isReading} disabled={url.trim() === '' && text.trim() === ''}>
               Read the description

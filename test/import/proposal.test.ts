@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { configOf, openApi, planOf } from '../support/import/plan-of.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const responses = { 200: { description: 'ok' } };
+
+/** Operations that list, create, read, change and delete one noun. */
+function noun(name: string, tag = name): Json {
+  const at = (summary: string) => ({ summary: `${summary} ${name}`, tags: [tag], responses });
+  return {
+    [`/${name}s`]: { get: at('List'), post: at('Create') },
+    [`/${name}s/{id}`]: { get: at('Get'), patch: at('Update'), delete: at('Delete') },
+  };
+}
+
+/** A help desk: who administers what comes first in the document, and tickets are what it is about. */
+const desk = openApi({
+  ...noun('admin-user'),
+  ...noun('permission-scheme'),
+  ...noun('webhook'),
+  ...noun('announcement-banner'),
+  ...noun('token'),
+  ...noun('custom-setting'),
+  ...noun('emoji'),
+  ...noun('user'),
+  ...noun('macro'),
+  ...noun('ticket'),
+  '/tickets/{id}/comments': { get: { summary: 'List comments', responses }, post: { summary: 'Add one', responses } },
+  '/tickets/{id}/merge': { post: { summary: 'Merge tickets', responses } },
+  '/search': { get: { summary: 'Search tickets, users and macros', responses } },
+  '/users/me': { get: { summary: 'The current user', responses } },
+  '/tickets/{id}/legacy-notes': { get: { summary: 'Notes', responses } },
+});
+
+function proposed(choices: Parameters<typeof planOf>[1]): string[] {
+  return planOf(desk, choices).proposal.include;
+}
+
+describe('the proposal of an import', () => {
+  it('[imp 3] has the nouns that an API is about first, and administration last', () => {
+    const all = proposed({});
+    assert.equal(all.length, 40);
+    const tickets = ['GET /tickets', 'GET /tickets/{id}', 'POST /tickets', 'PATCH /tickets/{id}'];
+    assert.deepEqual(new Set(all.slice(0, 4)), new Set(tickets));
+    const wanted = [
+      'GET /search',
+      'GET /tickets/{id}/comments',
+      'POST /tickets/{id}/comments',
+      'GET /users/me',
+      'PATCH /users/{id}',
+    ];
+    for (const name of wanted) assert.ok(all.indexOf(name) >= 0 && all.indexOf(name) < 20, `${name}: ${all.join()}`);
+    const first = all
+      .slice(0, 19)
+      .filter((name) => /admin|scheme|webhook|banner|token|setting|emoji|legacy/.test(name));
+    assert.deepEqual(first, []);
+    const { config } = planOf(desk, {});
+    assert.equal(config?.tools.length, 40);
+  });
+
+  it('[imp 3] follows a sentence that says what agents should do', () => {
+    const found = proposed({ for: 'add comments to a ticket' });
+    assert.ok(found.slice(0, 4).includes('POST /tickets/{id}/comments'), found.join());
+    assert.ok(!found.includes('GET /emojis'), found.join());
+    const reads = planOf(desk, { for: 'tickets', readOnly: true });
+    assert.ok(reads.chosen.length > 0 && reads.chosen.every(({ operation }) => operation.method === 'GET'));
+    assert.match(planOf(desk, { for: 'xyzzy' }).proposal.reason, /^no operation fits the sentence, so /);
+  });
+});
+
+describe('a tool of an import', () => {
+  const long = 'Says something about this field that takes a good part of the list of tools, as real ones do. ';
+  const fields = (count: number): Json =>
+    Object.fromEntries(
+      Array.from({ length: count }, (_, index) => [
+        `field_${index}`,
+        { type: 'object', description: long, properties: { inner: { type: 'string', description: long } } },
+      ]),
+    );
+
+  it('[imp 2] that is large keeps its small fields whole, names the others, and can send them', () => {
+    const schema = {
+      type: 'object',
+      required: ['field_1'],
+      properties: { title: { type: 'string' }, ...fields(14) },
+      additionalProperties: false,
+    };
+    const post = (type: string) => ({
+      post: { summary: 'Make one of these things', requestBody: { content: { [type]: { schema } } }, responses },
+    });
+    const plan = planOf(openApi({ '/a': post('application/json'), '/b': post('application/x-www-form-urlencoded') }));
+    const [json, form] = configOf(plan).tools.map(({ input_schema }) => input_schema as Json);
+    const body = ((json?.properties ?? json) as Json).body as Json;
+    const kept = body.properties as Json;
+    assert.ok(kept.title && kept.field_1, JSON.stringify(body));
+    assert.equal(body.additionalProperties, undefined);
+    assert.match(String(body.description), /Also takes field_\d+, .*field_\d+\.$/);
+    assert.deepEqual((kept.field_1 as Json).properties, { inner: { type: 'string', description: long.trim() } });
+    const others = ((form?.properties ?? form) as Json).fields as Json;
+    assert.match(String(others.description), /Also takes field_\d+, .*field\[inner\]/);
+    for (const made of plan.all) assert.ok(made.tokens <= 800, `${made.tokens}`);
+    assert.deepEqual(
+      [...new Set(plan.all.flatMap(({ notes }) => notes))],
+      ['large optional fields, which are only named'],
+    );
+  });
+
+  it('[imp 2] says how to get the next page, where the description shows it', () => {
+    const listed = (names: string[], answer: string[], type = 'integer') => ({
+      get: {
+        summary: 'List all of the things',
+        parameters: names.map((name) => ({
+          name,
+          in: 'query',
+          schema: { type: /cursor|after/.test(name) ? 'string' : type },
+        })),
+        responses: {
+          200: {
+            description: 'ok',
+            content: {
+              'application/json': {
+                schema: {
+                  type: 'object',
+                  properties: Object.fromEntries(answer.map((name) => [name, { type: 'string' }])),
+                },
+              },
+            },
+          },
+        },
+      },
+    });
+    const paths = {
+      '/a': listed(['cursor'], ['items', 'next_cursor']),
+      '/b': listed(['starting_after'], ['has_more']),
+      '/c': listed(['offset', 'limit'], []),
+      '/d': listed(['page', 'per_page'], []),
+      '/e': listed(['offset', 'limit'], [], 'string'),
+      '/f': listed(['limit'], []),
+    };
+    const { tools } = configOf(planOf(openApi(paths)));
+    assert.deepEqual(
+      tools.map(({ description, response_headers }) => [
+        /For the next page.*/.exec(description)?.[0],
+        response_headers,
+      ]),
+      [
+        ['For the next page pass next_cursor of the answer as cursor.', undefined],
+        ['For the next page pass the id of the last item as starting_after.', undefined],
+        ['For the next page raise offset by the number of items.', undefined],
+        ['For the next page raise page by 1.', ['Link']],
+        [undefined, undefined],
+        [undefined, undefined],
+      ],
+    );
+  });
+
+  it('[imp 2] has texts that end with a sentence, and nothing that leads to what is not there', () => {
+    const texts = [
+      'The kind of the thing. Supported values are:\n\n* one\n\n* two',
+      'Supported values are:',
+      `The kind of the thing, e.g. one of some other sort. ${'And more of it '.repeat(10)}`,
+    ];
+    const get = {
+      summary: 'List all of the things',
+      parameters: texts.map((description, index) => ({
+        name: `p${index}`,
+        in: 'query',
+        description,
+        schema: { type: 'string' },
+      })),
+      responses,
+    };
+    const [tool] = configOf(planOf(openApi({ '/things': { get } }))).tools;
+    const found = Object.values(tool?.input_schema as Json).map((field) => (field as Json).description);
+    assert.deepEqual(found, [
+      'The kind of the thing. Supported values are: * one',
+      undefined,
+      'The kind of the thing, e.g. one of some other sort.',
+    ]);
+  });
+});
