@@ -86,7 +86,7 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
   const answerHeaders = hasLink ? declared : [...declared, ...paging.headers];
   return {
     name,
-    description: joined([descriptionOf(operation), paging.sentence]),
+    description: joined([descriptionOf(operation, mostToolText - paging.sentence.length - 2), paging.sentence]),
     method,
     url: base + url.url,
     ...(Object.keys(headers).length > 0 && { headers }),
@@ -141,14 +141,14 @@ function acceptOf(mediaTypes: readonly string[]): string | undefined {
   return chosen === undefined || chosen.length > 200 ? undefined : chosen;
 }
 
-function descriptionOf({ summary, description, method, path, isDeprecated }: ApiOperation): string {
+function descriptionOf({ summary, description, method, path, isDeprecated }: ApiOperation, most: number): string {
   const first = plainText(summary, mostToolText);
   const second = plainText(description, mostToolText);
   const isSame = second === '' || first.toLowerCase().startsWith(second.toLowerCase().replace(/\.$/, ''));
   const starts = first !== '' && second.toLowerCase().startsWith(first.toLowerCase());
   const text = isSame ? first : starts || first === '' ? second : joined([first, second]);
   const named = text.length < 20 ? joined([text, plainText(`${method} ${path}`, 200)]) : text;
-  return shortened(isDeprecated ? joined(['Deprecated', named]) : named, mostToolText);
+  return shortened(isDeprecated ? joined(['Deprecated', named]) : named, most);
 }
 
 function inputSchemaOf(
