@@ -82,11 +82,11 @@ export type Serving = {
     /** Checks once more that the actor may do this; called before the request is sent, when the call has waited. */
     checkActor: () => Promise<void>;
   }) => Promise<TriedCall>;
-  /** Builds a call's request with its credentials masked and sends nothing. */
+  /** Builds a call's request with its credentials masked and sends nothing; says why the call would be refused. */
   previewCall: (
     of: { slug: string; view: string | undefined; tool: string },
     args: Arguments,
-  ) => Promise<UpstreamRequest>;
+  ) => Promise<{ request: UpstreamRequest; refused: string | undefined }>;
   /** Repeats the first steps of a client at a hosted server, or at a view of it. */
   probeConnection: (slug: string, view: string | undefined) => Promise<ConnectionProbe>;
   /** Redeems a trial login, and ends it. */

@@ -100,6 +100,9 @@ describe('stored credentials', () => {
     const { body } = await setSecret(slug, 'KEY', 'bound');
     assert.deepEqual(body.origins, [upstream.url]);
     const moved = [toolAt(`${elsewhere.url}/thing`), toolAt(`${upstream.url}/thing`, { name: 'old' })];
+    const config = { ...(await configOf(slug)), tools: moved };
+    const checked = await toolhost.rest('POST', '/check', { body: config });
+    assert.match(JSON.stringify(checked.body.warnings), /the secret KEY was set for .*; set it again/);
     const reply = await change(slug, { tools: moved });
     assert.match(JSON.stringify(reply.body.warnings), /the secret KEY was set for .*; set it again/);
     assert.match(await unsent(slug), /set it again to allow that host/);
@@ -107,6 +110,10 @@ describe('stored credentials', () => {
     const tried = await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, { body: {} });
     assert.equal(tried.body.is_error, true);
     assert.deepEqual(elsewhere.take(), []);
+    const preview = async (name: string) =>
+      (await toolhost.rest('POST', `/servers/${slug}/tools/${name}/preview`, { body: {} })).body.refused;
+    assert.match(String(await preview('get')), /set it again to allow that host/);
+    assert.equal(await preview('old'), undefined);
     await setSecret(slug, 'KEY', 'rebound');
     assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true);
     assert.equal(elsewhere.take()[0]?.headers.authorization, 'Bearer rebound');
@@ -120,7 +127,14 @@ describe('stored credentials', () => {
     await change(slug, { description: 'Changed' });
     await change(slug, { authentication });
     assert.equal((await sent(slug)).headers.apikey, 'literal-token');
-    await change(slug, { tools: [toolAt(`${elsewhere.url}/thing`)] });
+    const tools = [toolAt(`${elsewhere.url}/thing`)];
+    const moved = async (token: string) => {
+      const body = { ...(await configOf(slug)), tools, authentication: { ...authentication, token } };
+      return (await toolhost.rest('POST', '/check', { body })).body.warnings as Json[];
+    };
+    assert.ok((await moved(mask)).some(({ path }) => path === 'authentication.token'));
+    assert.ok(!(await moved('newer-token')).some(({ path }) => path === 'authentication.token'));
+    await change(slug, { tools });
     assert.match(await unsent(slug), /set it again to allow that host/);
     await change(slug, { authentication: { ...authentication, token: 'newer-token' } });
     assert.notEqual((await toolhost.callTool(slug, key, 'get')).isError, true);

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { connect } from '../connection/connect.ts';
 import { addConnectionOptions, type ConnectionOptions } from '../connection/connection.ts';
-import { print, printJson } from '../print/print.ts';
+import { note, print, printJson } from '../print/print.ts';
 import { type ArgumentOptions, addArgumentOptions, givenArguments } from './given-arguments.ts';
 
 type Options = ConnectionOptions & ArgumentOptions & { json?: true; curl?: true };
@@ -32,6 +32,7 @@ async function preview(slug: string, tool: string, options: Options): Promise<vo
     arguments: await givenArguments(client, { slug, tool }, options),
   });
   if (options.json) return printJson(shown);
+  if (shown.refused !== undefined) note(`The call would be refused: ${shown.refused}.`);
   if (options.curl) return print(shown.curl);
   const { method, url, headers, body } = shown.request;
   const head = [`${method} ${url}`, ...headers.map(([name, value]) => `${name}: ${value}`)];

@@ -171,7 +171,8 @@ export function originsOfSecrets(config: OfSecrets): (name: string) => string[] 
   return (name) => asking.get(name) ?? all;
 }
 
-type OfSecrets = Parameters<typeof originsOf>[0] & Credentials;
+/** The part of a configuration that decides where its secrets go. */
+export type OfSecrets = Parameters<typeof originsOf>[0] & Credentials;
 
 /** A field that refers to secrets, and their names. */
 export type SecretUse = { path: string; names: string[] };

@@ -4,7 +4,6 @@ import { type ContentBlock, newestLegacyRevision, type ToolResult } from '../../
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, ServerChanged, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
@@ -18,7 +17,7 @@ import { type HostedServer, type HostedTool, serverOrView } from '../hosted/host
 import type { HostedServers } from '../hosted/hosted-servers.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
 import { isCapturing } from './capture.ts';
-import { findPreview, previewRequest } from './preview-call.ts';
+import { findPreview, type Previewed, previewCall } from './preview-call.ts';
 import { checkOnThread, type ThreadWork } from './thread-work.ts';
 
 export type TryOutCall = {
@@ -103,12 +102,12 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
         response: responseIn(written.capture),
       };
     },
-    async previewCall(of: WantedTool, args: Arguments): Promise<UpstreamRequest> {
+    async previewCall(of: WantedTool, args: Arguments): Promise<Previewed> {
       const found = await findTool(servers, of);
       try {
         const prepared = await prepare(found.server, found.tool, args);
         await nextTurn();
-        return previewRequest(found.tool, prepared);
+        return previewCall(found.server, found.tool, prepared);
       } catch (error) {
         if (!(error instanceof ToolFailure)) throw error;
         const problems = error.problems.map(({ path, message }) => ({ path: `arguments.${path}`, message }));

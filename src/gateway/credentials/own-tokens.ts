@@ -49,7 +49,7 @@ export async function renewOwnTokens(
 /** The request of a credential, made once per compiled server, because it is also the key of its token.
  * @throws ToolFailure secret_missing where the secret may not be used for this tool
  */
-function requestFor(call: CredentialUse, one: Authentication): TokenRequest {
+export function requestFor(call: CredentialUse, one: Authentication): TokenRequest {
   const { server, tool, sensitive } = call;
   const secrets: string[] = [];
   const tokenUrl = fillVariables(one.token_url ?? '', server.config.variables);

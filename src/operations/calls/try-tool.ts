@@ -112,10 +112,17 @@ const previewToolCall = operation({
   effect: 'read',
   isTool: true,
   input: z.strictObject({ slug: slugInput, view: triedView, tool: toolInput, arguments: argumentsInput }),
-  output: z.object(requestShape),
+  output: z.object({
+    ...requestShape,
+    refused: z
+      .string()
+      .optional()
+      .describe('Why the call would be refused instead of sent, for example a secret that may not go to this host.'),
+  }),
   async run(context, { slug, view, tool, arguments: args }) {
     await getServer(context, slug);
-    return shownRequest(await servingOf(context).previewCall({ slug, view, tool }, args));
+    const { request, refused } = await servingOf(context).previewCall({ slug, view, tool }, args);
+    return { ...shownRequest(request), ...(refused !== undefined && { refused }) };
   },
 });
 

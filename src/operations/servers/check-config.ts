@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { accessOf } from '../../domain/config/access.ts';
 import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../domain/config/server-config.ts';
-import { mostVariableLength } from '../../domain/config/server-wide.ts';
+import { mostVariableLength, originsOf } from '../../domain/config/server-wide.ts';
 import { hasMorePlaceholders } from '../../domain/http/placeholders.ts';
 import { mostParsed } from '../../domain/json/body-limits.ts';
 import { isLargerThan, parseStored } from '../../domain/json/json.ts';
@@ -49,15 +49,18 @@ export async function checkConfig(context: Context, raw: unknown, stored: readon
 export async function reportOn(
   context: Context,
   raw: unknown,
+  stored: readonly string[],
 ): Promise<Omit<CheckedConfig, 'config'> & { facts?: ConfigFacts | undefined }> {
   const large = await ofThread(context, raw);
-  if (large !== undefined) return onThread(context, { config: sent(large), stored: [], purpose: 'report' });
-  const { config, problems, warnings } = checkDirectly(raw, context.rules, []);
+  if (large !== undefined) return onThread(context, { config: sent(large), stored, purpose: 'report' });
+  const { config, problems, warnings } = checkDirectly(raw, context.rules, stored);
   return { facts: config && factsOf(config), problems, warnings };
 }
 
 export function factsOf(config: ServerConfig): ConfigFacts {
-  return { tools: config.tools.length, access: accessOf(config) };
+  const { authentication, variables, tools } = config;
+  const ofSecrets = { authentication, variables, tools: originsOf(config).map((url) => ({ url })) };
+  return { tools: tools.length, access: accessOf(config), ofSecrets };
 }
 
 /** A configuration that is checked on a thread; undefined for one that is checked here. */

@@ -1,5 +1,6 @@
 import type { Access } from '../../domain/config/access.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
+import type { OfSecrets } from '../../domain/config/server-wide.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
 import type { Problem } from '../../errors.ts';
 import type { HeldMemory } from '../../outbound/exchange.ts';
@@ -15,8 +16,8 @@ export type CheckedConfig = {
   foreign?: string | undefined;
 };
 
-/** Facts about a valid configuration. */
-export type ConfigFacts = { tools: number; access: Access };
+/** Facts about a valid configuration. `ofSecrets` is what decides where its secrets go, with a tool for each host. */
+export type ConfigFacts = { tools: number; access: Access; ofSecrets: OfSecrets };
 
 /** Checks a configuration on a thread. @throws JobError */
 export type CheckConfigOnThread = (

@@ -1,5 +1,7 @@
-import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
+import { sealedFields } from '../../domain/config/authentication.ts';
+import { configSecrets, mask, type ServerConfig } from '../../domain/config/server-config.ts';
 import {
+  type OfSecrets,
   originsOfSecrets,
   type SecretUse,
   secretUsesOfServer,
@@ -25,8 +27,11 @@ export async function forEachSecretUse(
   }
 }
 
-/** Secrets that may not be sent wherever the configuration needs them, because they were set before it did. */
-export function movedSecrets(secrets: readonly SecretInfo[], config: ServerConfig): SecretInfo[] {
+/**
+ * Secrets that may not be sent wherever the configuration needs them, because they were set before it did. One whose
+ * new value is in the configuration is not among them.
+ */
+export function movedSecrets(secrets: readonly SecretInfo[], config: OfSecrets): SecretInfo[] {
   const neededBy = originsOfSecrets(config);
   // Most secrets share one list of origins, which is compared only once.
   const isMissing = new Map<readonly string[], boolean>();
@@ -40,6 +45,7 @@ export function movedSecrets(secrets: readonly SecretInfo[], config: ServerConfi
     if (isShared) isMissing.set(allowed, missing);
     return missing;
   };
-  const apart: readonly string[] = Object.values(configSecrets);
-  return secrets.filter((secret) => !apart.includes(secret.name) && misses(secret));
+  const sealed = sealedFields(config).filter(({ value }) => value !== mask);
+  const apart = new Set<string>([...Object.values(configSecrets), ...sealed.map(({ name }) => name)]);
+  return secrets.filter((secret) => !apart.has(secret.name) && misses(secret));
 }

@@ -10,7 +10,7 @@ import { findSetQuotas } from '../../store/quotas.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/import-checks.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listServers, summaryOf } from '../../store/servers/server-list.ts';
-import { deleteServer, isSlugTaken, type StoredServer } from '../../store/servers/servers.ts';
+import { deleteServer, findServingServer, isSlugTaken, type StoredServer } from '../../store/servers/servers.ts';
 import { changeInput, versionOf } from '../change-input.ts';
 import { type Context, operation } from '../operation.ts';
 import { tooManyTools } from '../quotas/quota-rules.ts';
@@ -39,6 +39,7 @@ import {
   changedMeanwhile,
   changeServer,
   createServer,
+  movedWarnings,
   noteChange,
   precheckChange,
   takenSentence,
@@ -215,7 +216,8 @@ const createScope = 'manage:write';
 const checkMcpServer = operation({
   name: 'checkMcpServer',
   summary: 'Check a configuration without storing it',
-  description: 'Returns every problem and every warning that creating or updating would report.',
+  description:
+    'Returns every problem and every warning that creating or updating would report. For the slug of a server of yours it knows which secrets have a value, and says which have to be set again for another host.',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
@@ -234,13 +236,25 @@ const checkMcpServer = operation({
       ),
   }),
   async run(context, input) {
-    const { facts, problems, warnings } = await reportOn(context, input);
+    const slug = (input as { slug?: unknown }).slug;
+    const current = typeof slug === 'string' ? await findServingServer(context.db, slug) : undefined;
+    const isOwn = current?.workspaceId === context.actor.workspaceId;
+    const secrets = isOwn ? await findSecrets(context.db, current) : [];
+    const names = secrets.map(({ name }) => name);
+    const { facts, problems, warnings } = await reportOn(context, input, names);
     const excess = facts && tooManyTools(facts.tools, await quotasOf(context));
     if (excess !== undefined) return { valid: false, problems: [{ path: 'tools', message: excess }], warnings: [] };
-    const slug_taken = await whyTaken(context, (input as { slug?: unknown }).slug);
+    const slug_taken = await whyTaken(context, slug);
     const known = slug_taken === undefined ? {} : { slug_taken };
     if (!facts) return { valid: false, problems: [...problems], warnings: [], ...known };
-    return { valid: true, problems: [], warnings: firstWarnings(warnings), access: facts.access, ...known };
+    const moved = movedWarnings(secrets, facts.ofSecrets);
+    return {
+      valid: true,
+      problems: [],
+      warnings: firstWarnings([...moved, ...warnings]),
+      access: facts.access,
+      ...known,
+    };
   },
 });
 

@@ -2,10 +2,11 @@ import { claudeCodeCommand } from '../../domain/clients/terminal-clients.ts';
 import { accessOf, isOpen } from '../../domain/config/access.ts';
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
-import { originsOfSecrets } from '../../domain/config/server-wide.ts';
+import { type OfSecrets, originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { newId } from '../../domain/ids.ts';
 import { firstNames } from '../../domain/problems/first-names.ts';
 import { credentialVariables } from '../../domain/snippets/call-snippets.ts';
+import { movedSecretMessage } from '../../domain/warnings/moved-secret.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
@@ -232,16 +233,18 @@ export async function noteChange(context: Context, server: StoredServer): Promis
 
 /** Warnings of a stored server, including those about secrets without a value or for other hosts. */
 export async function warningsFor(context: Context, server: StoredServer): Promise<Warning[]> {
-  const names = (await findSecrets(context.db, server)).map((secret) => secret.name);
-  const moved = await movedWarnings(context, server);
-  return firstWarnings([...(await warningsOfStored(context, server.config, names)), ...moved]);
+  const secrets = await findSecrets(context.db, server);
+  const names = secrets.map((secret) => secret.name);
+  const found = await warningsOfStored(context, server.config, names);
+  return firstWarnings([...movedWarnings(secrets, server.config), ...found]);
 }
 
-/** Warnings about secrets that may not go to every host of the tools. */
-export async function movedWarnings({ db }: Context, server: StoredServer): Promise<Warning[]> {
-  return movedSecrets(await findSecrets(db, server), server.config).map((secret) => ({
-    path: 'tools',
-    message: `the secret ${secret.name} was set for ${firstNames(secret.origins) || 'no host'}; set it again to let it go to the other hosts too`,
+/** Warnings about secrets that may not go to every host of the tools. They come first: every call may fail for them. */
+export function movedWarnings(secrets: readonly SecretInfo[], config: OfSecrets): Warning[] {
+  const paths = new Map(sealedFields(config.authentication).map(({ name, path }) => [name, path]));
+  return movedSecrets(secrets, config).map(({ name, origins }) => ({
+    path: paths.get(name) ?? 'tools',
+    message: movedSecretMessage(name, firstNames(origins)),
   }));
 }
 

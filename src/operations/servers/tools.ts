@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { type Tool, toolSchema } from '../../domain/config/tool.ts';
+import { findSecrets } from '../../store/servers/secrets.ts';
 import { summaryOf } from '../../store/servers/server-list.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { versionOf } from '../change-input.ts';
@@ -49,7 +50,7 @@ async function store(
     tool: name,
     server: toRecord(server, summaryOf(server.config), context),
     url: context.serverUrl(server.slug),
-    warnings: firstWarnings([...warnings, ...(await movedWarnings(context, server))]),
+    warnings: firstWarnings([...movedWarnings(await findSecrets(context.db, server), server.config), ...warnings]),
     next_steps: secretSteps(server, warnings),
     ...(isUnchanged && { unchanged: true as const }),
   };

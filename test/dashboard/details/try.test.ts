@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, it } from 'node:test';
+import { checkPage } from '../../support/browser/check-page.ts';
 import { button, type Dashboard, field, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -28,6 +29,70 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     upstream.on('GET /items/seven', () => ({ body: { items: [{ name: 'Seventh' }], total: 1 } }));
   });
   after(() => dashboard?.stop());
+
+  it('sends nothing that was not asked for: Enter in the search chooses, and a tool that writes asks first', async () => {
+    const { toolhost, upstream, config } = dashboard;
+    const tools = Array.from({ length: 9 }, (_, index) => ({
+      name: `${index === 0 ? 'read' : 'write'}_${index}`,
+      description: 'Does it.',
+      method: index === 0 ? 'GET' : 'POST',
+      url: `${upstream.url}/careful/:id`,
+      input_schema: { id: { type: 'string', default: 'seven', optional: true } },
+    }));
+    await toolhost.createServer(config('careful', { tools }));
+    const sent: string[] = [];
+    for (const route of ['POST /careful/seven', 'POST /careful/eight', 'GET /careful/seven'])
+      upstream.on(route, () => ({ body: { number: sent.push(route) } }));
+    await dashboard.at('/servers/careful/try?tool=write_1', async (page) => {
+      const search = page.getByRole('combobox', { name: 'Tool', exact: true });
+      await page.getByRole('region', { name: 'Outgoing request' }).getByText('POST /careful/seven').waitFor();
+      await search.click();
+      await search.fill('write_8');
+      await search.press('Enter');
+      await eventually(async () => assert.equal(new URL(page.url()).searchParams.get('tool'), 'write_8'));
+      await search.press('Enter');
+      await field(page, 'id').fill('eight');
+      await field(page, 'id').press('Enter');
+      await button(page, 'Call the tool').click();
+      const question = page.getByRole('dialog', { name: 'Send this call?' });
+      await question.getByText(`POST ${upstream.url}/careful/eight`).waitFor();
+      await checkPage(page);
+      await button(question, 'Cancel').click();
+      await question.waitFor({ state: 'hidden' });
+      assert.deepEqual(sent, []);
+      await button(page, 'Call the tool').click();
+      await button(question, 'Send it').click();
+      await page.getByRole('region', { name: 'Result' }).getByText('OK', { exact: true }).waitFor();
+      assert.deepEqual(sent, ['POST /careful/eight']);
+      await search.click();
+      await search.fill('read');
+      await search.press('Enter');
+      await field(page, 'id').press('Enter');
+      await eventually(async () => assert.deepEqual(sent, ['POST /careful/eight', 'GET /careful/seven']));
+    });
+  });
+
+  it('says before it is called that a secret may not go to the new host', async () => {
+    const { toolhost, config } = dashboard;
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    await toolhost.createServer(config('moved', { authentication }));
+    await toolhost.rest('PUT', '/servers/moved/secrets/KEY', { body: { value: token } });
+    const [tool] = config('moved').tools as { url: string }[];
+    await toolhost.rest('PATCH', '/servers/moved', {
+      body: { tools: [{ ...tool, url: 'https://api.example.com/i' }] },
+    });
+    await dashboard.at('/servers/moved/try', async (page) => {
+      await field(page, 'count').fill('1');
+      const outgoing = page.getByRole('region', { name: 'Outgoing request' });
+      await outgoing.getByText(/^The secret KEY was set before this tool called .* set it again/).waitFor();
+      await checkPage(page);
+      await outgoing.getByRole('link', { name: 'Secrets' }).click();
+      await button(page, 'KEY').click();
+      await page.getByLabel(/^Secret value/).fill(token);
+      await button(page, 'Store secret').click();
+      await page.getByText(/other hosts/).waitFor({ state: 'hidden' });
+    });
+  });
 
   it('says at an argument what is wrong with it, and keeps what was typed', async () => {
     await dashboard.at('/servers/tried/try', async (page) => {

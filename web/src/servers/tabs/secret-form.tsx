@@ -9,18 +9,25 @@ import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
 
-type Props = { slug: string; missing: readonly string[]; name: string; onName: (name: string) => void };
+type Props = {
+  slug: string;
+  missing: readonly string[];
+  /** Those that were set before the tools called the hosts that they call now. */
+  moved: readonly string[];
+  name: string;
+  onName: (name: string) => void;
+};
 
 type Typed = { name: string; value: string };
 
 /** Sets a secret or replaces its value. */
-export function SecretForm({ slug, missing, name, onName }: Props) {
+export function SecretForm({ slug, missing, moved, name, onName }: Props) {
   const [value, setValue] = useState('');
   const typed: Typed = { name, value };
   const store = useAction({
     run: (sent: Typed) => api('setSecret', { slug, name: sent.name, value: sent.value }),
     done: (_, sent) => `Stored the secret ${sent.name}`,
-    refresh: [queryKeys.servers],
+    refresh: [queryKeys.servers, ['preview']],
     onDone: (_, sent) => {
       if (!isSame(sent, typed)) return;
       setAsked(false);
@@ -47,23 +54,8 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
     >
       <form onSubmit={submit} noValidate>
         <Stack gap="sm">
-          {missing.length > 0 && (
-            <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="Not set yet">
-              <Group gap={6}>
-                {missing.map((wanted) => (
-                  <Button
-                    key={wanted}
-                    size="compact-sm"
-                    variant="default"
-                    className="th-mono th-whole-text"
-                    onClick={() => onName(wanted)}
-                  >
-                    {wanted}
-                  </Button>
-                ))}
-              </Group>
-            </Alert>
-          )}
+          <ToSet title="Not set yet" names={missing} onName={onName} />
+          <ToSet title="Set these again: the tools call other hosts by now" names={moved} onName={onName} />
           {failure && <ProblemAlert error={failure} />}
           <Group gap="sm" align="flex-start">
             <TextInput
@@ -93,5 +85,28 @@ export function SecretForm({ slug, missing, name, onName }: Props) {
         </Stack>
       </form>
     </Section>
+  );
+}
+
+type ToSetProps = { title: string; names: readonly string[]; onName: (name: string) => void };
+
+function ToSet({ title, names, onName }: ToSetProps) {
+  if (names.length === 0) return null;
+  return (
+    <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title={title}>
+      <Group gap={6}>
+        {names.map((wanted) => (
+          <Button
+            key={wanted}
+            size="compact-sm"
+            variant="default"
+            className="th-mono th-whole-text"
+            onClick={() => onName(wanted)}
+          >
+            {wanted}
+          </Button>
+        ))}
+      </Group>
+    </Alert>
   );
 }

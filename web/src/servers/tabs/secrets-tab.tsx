@@ -2,6 +2,8 @@ import { Badge, Button, Group, Stack, Text } from '@mantine/core';
 import { IconLock } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
+import { useSearchParams } from 'react-router';
+import { movedSecretIn } from '../../../../src/domain/warnings/moved-secret.ts';
 import type { Secret } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
@@ -23,23 +25,26 @@ export function SecretsTab() {
   const detail = useShownServer();
   const { slug } = detail.server;
   const canEdit = useCanEdit();
-  const [name, setName] = useState('');
+  const [name, setName] = useState(useSearchParams()[0].get('name') ?? '');
   const [deleted, setDeleted] = useState<Secret>();
   const query = useQuery({
     queryKey: queryKeys.secrets(slug),
     queryFn: ({ signal }) => api('listSecrets', { slug }, { signal }),
   });
   const missing = secretNames(detail.config).filter((wanted) => !detail.secrets.includes(wanted));
+  const moved = detail.warnings.flatMap(({ message }) => movedSecretIn(message) ?? []);
   const remove = useAction({
     run: (secret: Secret) => api('deleteSecret', { slug, name: secret.name }),
     done: (_, secret) => `Deleted the secret ${secret.name}`,
-    refresh: [queryKeys.servers],
+    refresh: [queryKeys.servers, ['preview']],
     onDone: () => setDeleted(undefined),
   });
   return (
     <Stack gap="md">
       <ViewerNote>Only editors and owners set secrets.</ViewerNote>
-      {canEdit && <SecretForm slug={slug} missing={missing} name={name} onName={setName} />}
+      {canEdit && (
+        <SecretForm slug={slug} missing={missing} moved={moved.filter(isSecretName)} name={name} onName={setName} />
+      )}
       <Section title="Stored secrets" text="Values are sealed; only their names are ever shown." flush>
         <Loaded query={query}>
           {({ secrets }) =>
@@ -119,6 +124,11 @@ function columnsFor(
         ]
       : []),
   ];
+}
+
+/** Whether it is set here, and not in a field of the configuration. */
+function isSecretName(name: string): boolean {
+  return /^\w+$/.test(name);
 }
 
 /** The NAMEs of every {{NAME}} in a configuration that is no variable. */

@@ -1,6 +1,8 @@
-import { Box, Text } from '@mantine/core';
+import { Alert, Anchor, Box, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
+import { IconAlertTriangle } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Link } from 'react-router';
 import type { FieldProblem, JsonObject, Preview } from '../../answers.ts';
 import { ApiProblem, api } from '../../api.ts';
 import { parseJson } from '../../exact-json.ts';
@@ -8,7 +10,7 @@ import { CallCode } from '../../explore/call-code.tsx';
 import { RequestView } from '../../ui/request-view.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Loading } from '../../ui/states/loading.tsx';
-import { messageOf } from '../../ui/states/problem-alert.tsx';
+import { messageOf, sentence } from '../../ui/states/problem-alert.tsx';
 import { checkedAgain } from '../editor/model/findings.ts';
 
 type Wanted = {
@@ -89,7 +91,19 @@ export function Outgoing({ preview, slug, view, tool, args }: Props) {
               {messageOf(failure)}
             </Text>
           ) : request ? (
-            <RequestView request={request.request} curl={request.curl} />
+            <>
+              {request.refused !== undefined && (
+                <Alert color="red" icon={<IconAlertTriangle size={18} />} title="It would not be sent" mb="sm">
+                  <Text size="sm">
+                    {sentence(request.refused)}{' '}
+                    <Anchor component={Link} to={`/servers/${slug}/secrets`} size="sm" underline="always">
+                      Secrets
+                    </Anchor>
+                  </Text>
+                </Alert>
+              )}
+              <RequestView request={request.request} curl={request.curl} />
+            </>
           ) : (
             <Loading rows={1} height={120} />
           )}

@@ -6,6 +6,7 @@ import { queryKeys } from '../../query-keys.ts';
 import { Confirm } from '../../ui/actions/confirm.tsx';
 import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { CodeBlock } from '../../ui/text/code-block.tsx';
 import { visible } from '../../ui/text/visible.ts';
 import { isReadOnly, textOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
@@ -61,7 +62,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const ask = () => {
     setAsked(true);
     if (problems.length > 0 && (!preview.isBehind || isMissing)) return;
-    if (replayed && !isReadOnly(tool)) setInDoubt(true);
+    if (!isReadOnly(tool)) setInDoubt(true);
     else call.mutate(asked);
   };
   const isForwarding = server.access !== 'api_key' && config.authentication !== undefined;
@@ -70,20 +71,19 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
       {replayed && <ReplayNote replayed={replayed} hidden={hidden} onLeaveOut={leaveOutHidden} />}
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
         <Stack gap="md" miw={0}>
+          <ChooseTool names={names} name={name} onChoose={onChoose} />
           <ChooseView views={views} chosen={view} onChoose={setView} />
           <TryForm
-            names={names}
-            name={name}
             description={textOf(tool.description)}
             args={args}
             typed={typed}
             problems={[...(isAsked ? problems : []), ...refusal.problems]}
             failure={refusal.failure}
             isCalling={call.isPending}
+            isSentByEnter={isReadOnly(tool)}
             token={isForwarding || server.access === 'oauth' || server.access === 'passthrough' ? token : undefined}
             onToken={setToken}
             onType={type}
-            onChoose={onChoose}
             onCall={ask}
           />
         </Stack>
@@ -100,13 +100,33 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
         />
       )}
       <SaveTokens tool={name} />
-      <SendAgain
-        tool={name}
+      <ConfirmWrite
+        tool={tool}
+        preview={preview}
+        isAgain={replayed !== undefined}
         isAsked={isInDoubt}
         onClose={() => setInDoubt(false)}
         onConfirm={() => call.mutate(asked)}
       />
     </>
+  );
+}
+
+type ChooseToolProps = { names: readonly string[]; name: string; onChoose: (name: string) => void };
+
+/** Stands outside of the form, so that Enter in its search chooses and never calls. */
+function ChooseTool({ names, name, onChoose }: ChooseToolProps) {
+  return (
+    <Select
+      label="Tool"
+      data={names.map((value) => ({ value, label: visible(value) }))}
+      value={name}
+      onChange={(next) => next && onChoose(next)}
+      allowDeselect={false}
+      searchable={names.length > 8}
+      selectFirstOptionOnChange
+      className="th-mono"
+    />
   );
 }
 
@@ -133,15 +153,25 @@ function ChooseView({ views, chosen, onChoose }: ChooseViewProps) {
   );
 }
 
-type SendAgainProps = { tool: string; isAsked: boolean; onClose: () => void; onConfirm: () => void };
+type ConfirmWriteProps = {
+  tool: JsonObject;
+  preview: ReturnType<typeof usePreview>;
+  isAgain: boolean;
+  isAsked: boolean;
+  onClose: () => void;
+  onConfirm: () => void;
+};
 
-/** The question before a recorded call of a tool that may write is sent once more. */
-function SendAgain({ tool, isAsked, onClose, onConfirm }: SendAgainProps) {
+/** The question before a tool that may write is called. */
+function ConfirmWrite({ tool, preview, isAgain, isAsked, onClose, onConfirm }: ConfirmWriteProps) {
+  const known = preview.isBehind ? undefined : preview.request?.request;
+  // The URL as it is configured, until the filled one is known.
+  const shown = known ?? { method: textOf(tool.method), url: textOf(tool.url) };
   return (
     <Confirm
       opened={isAsked}
-      title="Send this call again?"
-      action="Send it again"
+      title={isAgain ? 'Send this call again?' : 'Send this call?'}
+      action={isAgain ? 'Send it again' : 'Send it'}
       isPending={false}
       error={undefined}
       onClose={onClose}
@@ -151,8 +181,12 @@ function SendAgain({ tool, isAsked, onClose, onConfirm }: SendAgainProps) {
       }}
     >
       <Text size="sm">
-        {visible(tool)} does not only read: what the call changed at the API may be changed once more.
+        {visible(textOf(tool.name))} does not only read:{' '}
+        {isAgain
+          ? 'what the call changed at the API may be changed once more.'
+          : 'the call may change something at the API.'}
       </Text>
+      <CodeBlock code={`${shown.method} ${shown.url}`} label="what is sent" />
     </Confirm>
   );
 }

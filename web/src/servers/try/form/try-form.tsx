@@ -1,5 +1,6 @@
-import { Button, Group, Select, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { IconPlayerPlay } from '@tabler/icons-react';
+import { useRef } from 'react';
 import type { FieldProblem } from '../../../answers.ts';
 import { useCanEdit } from '../../../frame/session.ts';
 import { SecretInput } from '../../../ui/secret-input.tsx';
@@ -11,19 +12,18 @@ import { ArgumentInput } from './argument-input.tsx';
 import type { Argument, Typed } from './arguments.ts';
 
 type Props = {
-  names: readonly string[];
-  name: string;
   description: string;
   args: readonly Argument[];
   typed: Typed;
   problems: readonly FieldProblem[];
   failure: Error | undefined;
   isCalling: boolean;
+  /** Whether Enter in the field of an argument calls the tool; one that writes is called by its button only. */
+  isSentByEnter: boolean;
   /** The token of a server that forwards its caller's; undefined where none is needed. */
   token: string | undefined;
   onToken: (token: string) => void;
   onType: (argument: string, value: string | string[] | undefined) => void;
-  onChoose: (name: string) => void;
   onCall: () => void;
 };
 
@@ -36,43 +36,25 @@ function isAt(path: string, field: string): boolean {
 }
 
 export function TryForm(props: Props) {
-  const {
-    names,
-    name,
-    description,
-    args,
-    typed,
-    problems,
-    failure,
-    isCalling,
-    token,
-    onToken,
-    onType,
-    onChoose,
-    onCall,
-  } = props;
+  const { description, args, typed, problems, failure, isCalling, isSentByEnter, token, onToken, onType, onCall } =
+    props;
   const canEdit = useCanEdit();
+  const form = useRef<HTMLFormElement>(null);
+  const send = () => {
+    onCall();
+    requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+  };
   const errorOf = (field: string) => messageOf(problems.find(({ path }) => isAt(path, field)));
   return (
     <Section title="Call" text="Sends the real request, as an agent's call would.">
       <form
+        ref={form}
         onSubmit={(event) => {
           event.preventDefault();
-          const form = event.currentTarget;
-          onCall();
-          requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
+          if (isSentByEnter) send();
         }}
       >
         <Stack gap="sm">
-          <Select
-            label="Tool"
-            data={names.map((value) => ({ value, label: visible(value) }))}
-            value={name}
-            onChange={(next) => next && onChoose(next)}
-            allowDeselect={false}
-            searchable={names.length > 8}
-            className="th-mono"
-          />
           <Text size="sm" c="dimmed">
             {visible(description)}
           </Text>
@@ -97,7 +79,13 @@ export function TryForm(props: Props) {
           )}
           {failure && <ProblemAlert error={failure} title="Not called" />}
           <Group>
-            <Button type="submit" loading={isCalling} disabled={!canEdit} leftSection={<IconPlayerPlay size={16} />}>
+            <Button
+              type={isSentByEnter ? 'submit' : 'button'}
+              onClick={isSentByEnter ? undefined : send}
+              loading={isCalling}
+              disabled={!canEdit}
+              leftSection={<IconPlayerPlay size={16} />}
+            >
               Call the tool
             </Button>
             <ViewerNote>You can see the request but not send it.</ViewerNote>
