@@ -241,7 +241,7 @@ export async function warningsFor(context: Context, server: StoredServer): Promi
 
 /** Warnings about secrets that may not go to every host of the tools. They come first: every call may fail for them. */
 export function movedWarnings(secrets: readonly SecretInfo[], config: OfSecrets): Warning[] {
-  const paths = new Map(sealedFields(config.authentication).map(({ name, path }) => [name, path]));
+  const paths = new Map(sealedFields(config).map(({ name, path }) => [name, path]));
   return movedSecrets(secrets, config).map(({ name, origins }) => ({
     path: paths.get(name) ?? 'tools',
     message: movedSecretMessage(name, firstNames(origins)),

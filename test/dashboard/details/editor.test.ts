@@ -71,10 +71,12 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     const tools = ['first', 'second', 'third'].map((name) => ({ ...tool, name }));
     await dashboard.toolhost.createServer(dashboard.config('many', { tools }));
     await dashboard.at('/servers/many', async (page) => {
+      await button(page, 'first').click();
       await button(page, 'Duplicate first').click();
       assert.equal(await field(page, 'Tool name').inputValue(), 'first_2');
+      await button(page, 'second').click();
       await button(page, 'Delete second').click();
-      const items = page.locator('.th-tool');
+      const items = page.locator('tr.th-tool');
       await items.nth(2).locator('[draggable=true]').dragTo(items.nth(0));
       await button(page, 'Save').click();
       await page.getByText('Everything is saved').waitFor();

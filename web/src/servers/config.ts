@@ -56,8 +56,31 @@ export function withValue(value: unknown, path: readonly PathPart[], next: unkno
   return object;
 }
 
+/**
+ * Whether two values are the same JSON, with their names in the same order. Parts that a change has left are the same
+ * object, and are not looked into.
+ */
+export function sameJson(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (Array.isArray(a) && Array.isArray(b)) {
+    if (a.length !== b.length) return false;
+    for (let i = 0; i < a.length; i++) if (a[i] !== b[i] && !sameJson(a[i], b[i])) return false;
+    return true;
+  }
+  if (!isObject(a) || !isObject(b)) return false;
+  const names = Object.keys(a);
+  const others = Object.keys(b);
+  return names.length === others.length && names.every((name, at) => name === others[at] && sameJson(a[name], b[name]));
+}
+
+const none: readonly unknown[] = [];
+
+export function listOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : none;
+}
+
 export function toolsOf(config: Config): JsonObject[] {
-  return Array.isArray(config.tools) ? config.tools.map((tool) => (isObject(tool) ? tool : {})) : [];
+  return listOf(config.tools).map((tool) => (isObject(tool) ? tool : {}));
 }
 
 /** The views by name. */

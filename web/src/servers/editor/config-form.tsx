@@ -4,14 +4,15 @@ import { TwoColumns } from '../../ui/two-columns.tsx';
 import { slugFrom, textOf } from '../config.ts';
 import { LongTextField, TextField } from './config-fields.tsx';
 import { errorText } from './field-messages.tsx';
-import { useEditor, useField } from './model/editor-context.ts';
+import { useEditor, useField, useValue } from './model/editor-context.ts';
 import { AccessSection } from './server/access-section.tsx';
 import { ServerWideSection } from './server/server-wide-section.tsx';
 import { ToolsSection } from './tools/tools-section.tsx';
 import { ViewsSection } from './views/views-section.tsx';
 
 export function ConfigForm() {
-  const { isNew, config } = useEditor();
+  const { isNew } = useEditor();
+  const name = textOf(useValue(['name']));
   return (
     <Stack gap="md" miw={0}>
       <Section title="Server">
@@ -24,7 +25,7 @@ export function ConfigForm() {
               isRequired
               isMono
               isFixed={!isNew}
-              placeholder={slugFrom(textOf(config.name)) || 'my-server'}
+              placeholder={slugFrom(name) || 'my-server'}
               text={isNew ? 'Part of its address, for good.' : 'Cannot be changed.'}
             />
           </TwoColumns>
@@ -45,12 +46,12 @@ export function ConfigForm() {
 
 /** The display name; the slug of a new server follows it until the slug is edited. */
 function NameField() {
-  const { isNew, config, set } = useEditor();
+  const { isNew, store } = useEditor();
   const field = useField(['name']);
   const before = textOf(field.value);
   const change = (name: string) => {
     field.set(name);
-    if (isNew && textOf(config.slug) === slugFrom(before)) set(['slug'], slugFrom(name));
+    if (isNew && textOf(store.now().config.slug) === slugFrom(before)) store.set(['slug'], slugFrom(name));
   };
   return (
     <TextInput

@@ -1,123 +1,139 @@
 import { Box, Stack } from '@mantine/core';
 import type { UseMutationResult } from '@tanstack/react-query';
-import { type ReactNode, type RefObject, useEffect, useState } from 'react';
+import { type ReactNode, type RefObject, useDeferredValue, useEffect, useMemo, useState } from 'react';
 import type { StoredServer } from '../../answers.ts';
 import { ApiProblem } from '../../api.ts';
 import { usePress } from '../../ui/actions/press.ts';
 import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { visibleJson } from '../../ui/text/visible.ts';
 import { type Config, textOf } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
 import { JsonView } from './json/json-view.tsx';
-import { type EditorModel, EditorProvider } from './model/editor-context.ts';
+import { EditorProvider, useEdited, useEditor, useIsChanged } from './model/editor-context.ts';
+import { createEditorStore } from './model/editor-store.ts';
 import { isCertain, type Known } from './model/findings.ts';
 import { goToField } from './model/go-to-field.ts';
-import { useBlocks } from './model/use-blocks.ts';
-import { useEditorModel, withoutStored } from './model/use-editor-model.ts';
-import { useKnown } from './model/use-known.ts';
-import { useVerdict } from './model/use-verdict.ts';
+import { KnownProblems, useChecking } from './model/known-problems.tsx';
 import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
 import { UnsavedGuard } from './unsaved-guard.tsx';
 import { useView, ViewSwitch } from './view-switch.tsx';
 
-type Props = {
+type Inner = {
+  saving: UseMutationResult<StoredServer, Error, Config>;
+  /** Shown when another person has changed the server meanwhile. */
+  conflict?: ((mine: Config) => ReactNode) | undefined;
+};
+
+type Props = Inner & {
   initial: Config;
   /** An edit to go on with. */
   changed?: Config | undefined;
   isNew: boolean;
   isReadOnly?: boolean;
   startsInJson?: boolean;
-  saving: UseMutationResult<StoredServer, Error, Config>;
   /** Kept equal to the configuration on screen; undefined while the JSON there cannot be read. */
   onScreen?: RefObject<Config | undefined>;
-  storedSecrets: readonly string[];
   callbackUrl?: string | undefined;
-  /** Shown when another person has changed the server meanwhile. */
-  conflict?: (mine: Config) => ReactNode;
 };
 
 /** Form and JSON of a configuration, side by side on one model. */
 export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJson = false, ...props }: Props) {
-  const { saving, onScreen, storedSecrets, callbackUrl, conflict } = props;
-  const { beforeClick } = usePress();
-  const model = useEditorModel(initial, changed, startsInJson);
-  const { view, isWide, choose } = useView(startsInJson);
-  const [isRevealed, setRevealed] = useState(!isNew);
-  const { checked, isBehind } = useVerdict(model.config);
-  const { block, blocked } = useBlocks();
-  const { problems, warnings, isBlocked } = useKnown({
-    config: model.config,
-    checked,
-    saving,
-    blocked,
-    fixedSlug: isNew ? undefined : textOf(initial.slug),
-  });
-  const context: EditorModel = {
-    config: model.config,
-    isNew,
-    isReadOnly,
-    isChanged: model.isChanged,
-    problems,
-    warnings: withoutStored(warnings, storedSecrets),
-    callbackUrl,
-    set: model.set,
-    touch: model.touch,
-    isShown: (path) => isRevealed || model.touched.has(path),
-    block,
-  };
+  const { saving, onScreen, callbackUrl, conflict } = props;
+  const [store] = useState(() => createEditorStore(changed ?? initial, startsInJson));
+  const model = useMemo(
+    () => ({ store, initial, isNew, isReadOnly, callbackUrl }),
+    [store, initial, isNew, isReadOnly, callbackUrl],
+  );
   useEffect(() => {
-    if (onScreen) onScreen.current = model.draftProblem ? undefined : model.config;
-  });
-  const save = () => {
-    setRevealed(true);
-    if (model.draftProblem) return;
-    if (problems.length === 0 || (isBehind && !isBlocked)) saving.mutate(model.config);
-    else goToField(problems[0]?.path ?? '');
-  };
-  const isConflict = isOverNewer(saving.error);
-  const isUnsaved = model.isChanged && !saving.isPending && !(isNew && saving.isSuccess);
+    const keep = () => {
+      const { config, draftProblem } = store.now();
+      if (onScreen) onScreen.current = draftProblem ? undefined : config;
+    };
+    keep();
+    return store.subscribe(keep);
+  }, [store, onScreen]);
   return (
-    <EditorProvider value={context}>
-      <Stack gap="md">
-        {isConflict && conflict?.(model.config)}
-        {saving.error && !isConflict && !isListed(saving.error) && (
-          <ProblemAlert error={saving.error} title="Not saved" />
-        )}
-        <ViewSwitch view={view} isWide={isWide} onChange={choose} />
-        {isRevealed && <ProblemList problems={problems} draftProblem={model.draftProblem} />}
-        <Box className="th-editor" data-view={view} inert={isNew && saving.isPending}>
-          {view !== 'json' && <ConfigForm />}
-          {view !== 'form' && (
-            <JsonView
-              text={model.text}
-              problem={model.draftProblem ?? (view === 'json' && isRevealed ? inWords(problems) : undefined)}
-              onChange={(text) => {
-                model.setText(text);
-                setRevealed(true);
-              }}
-              onBlur={() => beforeClick(model.settleText)}
-              isReadOnly={isReadOnly}
-            />
-          )}
-        </Box>
-        {!isReadOnly && (
-          <SaveBar
-            isNew={isNew}
-            isChanged={model.isChanged}
-            isBehind={isBehind}
-            isSaving={saving.isPending}
-            problems={isRevealed ? problems.filter(isCertain).length + (model.draftProblem ? 1 : 0) : 0}
-            warnings={context.warnings.filter(isCertain).length}
-            onSave={save}
-            onReset={model.reset}
-          />
-        )}
-        <UnsavedGuard isUnsaved={isUnsaved} />
-      </Stack>
+    <EditorProvider value={model}>
+      <KnownProblems isNew={isNew} saving={saving} fixedSlug={isNew ? undefined : textOf(initial.slug)}>
+        <Page saving={saving} conflict={conflict} startsInJson={startsInJson} />
+      </KnownProblems>
     </EditorProvider>
   );
 }
 
+function Page({ saving, conflict, startsInJson }: Inner & { startsInJson: boolean }) {
+  const { store, isNew, isReadOnly } = useEditor();
+  const { view, isWide, choose } = useView(startsInJson, store.now().config);
+  const isConflict = isOverNewer(saving.error);
+  return (
+    <Stack gap="md">
+      {isConflict && conflict?.(store.now().config)}
+      {saving.error && !isConflict && !isListed(saving.error) && (
+        <ProblemAlert error={saving.error} title="Not saved" />
+      )}
+      <ViewSwitch view={view} isWide={isWide} onChange={choose} />
+      <ProblemList />
+      <Box className="th-editor" data-view={view} inert={isNew && saving.isPending}>
+        {view !== 'json' && <ConfigForm />}
+        {view !== 'form' && <Json isAlone={view === 'json'} />}
+      </Box>
+      {!isReadOnly && <Saving saving={saving} />}
+    </Stack>
+  );
+}
+
+function Json({ isAlone }: { isAlone: boolean }) {
+  const { store, isReadOnly } = useEditor();
+  const { problems, isRevealed, reveal } = useChecking();
+  const { beforeClick } = usePress();
+  const draft = useEdited((state) => state.draft);
+  const draftProblem = useEdited((state) => state.draftProblem);
+  // The text of many tools takes longer to write than a letter to type, which does not wait for it.
+  const config = useDeferredValue(useEdited((state) => state.config));
+  const written = useMemo(() => (draft === undefined ? visibleJson(config) : ''), [draft, config]);
+  return (
+    <JsonView
+      text={draft ?? written}
+      problem={draftProblem ?? (isAlone && isRevealed ? inWords(problems) : undefined)}
+      onChange={(text) => {
+        store.setText(text);
+        reveal();
+      }}
+      onBlur={() => beforeClick(store.settleText)}
+      isReadOnly={isReadOnly}
+    />
+  );
+}
+
+/** The bar with Save, and the question before changes are lost. */
+function Saving({ saving }: Inner) {
+  const { store, initial, isNew } = useEditor();
+  const { problems, warnings, isBehind, isBlocked, isRevealed, reveal } = useChecking();
+  const hasDraftProblem = useEdited((state) => state.draftProblem !== undefined);
+  const isChanged = useIsChanged();
+  const save = () => {
+    reveal();
+    if (hasDraftProblem) return;
+    if (problems.length === 0 || (isBehind && !isBlocked)) saving.mutate(store.now().config);
+    else goToField(problems[0]?.path ?? '');
+  };
+  return (
+    <>
+      <SaveBar
+        isNew={isNew}
+        isChanged={isChanged}
+        isBehind={isBehind}
+        isSaving={saving.isPending}
+        problems={isRevealed ? problems.filter(isCertain).length + (hasDraftProblem ? 1 : 0) : 0}
+        warnings={warnings.filter(isCertain).length}
+        onSave={save}
+        onReset={() => store.reset(initial)}
+      />
+      <UnsavedGuard isUnsaved={isChanged && !saving.isPending && !(isNew && saving.isSuccess)} />
+    </>
+  );
+}
 /** Whether the list of problems already has it, field by field. */
 function isListed(failure: Error): boolean {
   return failure instanceof ApiProblem && failure.problems.length > 0;

@@ -1,20 +1,16 @@
 import { Alert, Anchor, List } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import type { FieldProblem } from '../../answers.ts';
 import { visible } from '../../ui/text/visible.ts';
-import { useEditor } from './model/editor-context.ts';
+import { useEdited, useEditor } from './model/editor-context.ts';
 import { goToField } from './model/go-to-field.ts';
+import { useChecking } from './model/known-problems.tsx';
 
 /** All problems, each with a link to its field. */
-export function ProblemList({
-  problems,
-  draftProblem,
-}: {
-  problems: readonly FieldProblem[];
-  draftProblem: string | undefined;
-}) {
+export function ProblemList() {
   const { isReadOnly } = useEditor();
-  if (isReadOnly || (problems.length === 0 && !draftProblem)) return null;
+  const { problems, isRevealed } = useChecking();
+  const draftProblem = useEdited((state) => state.draftProblem);
+  if (!isRevealed || isReadOnly || (problems.length === 0 && !draftProblem)) return null;
   return (
     <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Before it can be stored">
       <List size="sm" spacing={2} listStyleType="none">

@@ -1,4 +1,5 @@
-import { Button, Group, Text } from '@mantine/core';
+import { Box, Button, Group, Text } from '@mantine/core';
+import { SecretsToSet } from './secrets-to-set.tsx';
 
 type Props = {
   isNew: boolean;
@@ -26,20 +27,23 @@ function stateOf({ isNew, isChanged, isBehind, problems, warnings }: Props): str
 export function SaveBar(props: Props) {
   const { isNew, isChanged, isSaving, problems, onSave, onReset } = props;
   return (
-    <Group className="th-card th-save-bar" p="sm" justify="space-between" gap="sm">
-      <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
-        {stateOf(props)}
-      </Text>
-      <Group gap="sm">
-        {isChanged && !isNew && (
-          <Button variant="default" size="sm" onClick={onReset}>
-            Discard
+    <Box className="th-card th-save-bar" p="sm">
+      <SecretsToSet />
+      <Group justify="space-between" gap="sm">
+        <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
+          {stateOf(props)}
+        </Text>
+        <Group gap="sm">
+          {isChanged && !isNew && (
+            <Button variant="default" size="sm" onClick={onReset}>
+              Discard
+            </Button>
+          )}
+          <Button size="sm" onClick={onSave} loading={isSaving} disabled={!isNew && !isChanged}>
+            {isNew ? 'Create server' : 'Save'}
           </Button>
-        )}
-        <Button size="sm" onClick={onSave} loading={isSaving} disabled={!isNew && !isChanged}>
-          {isNew ? 'Create server' : 'Save'}
-        </Button>
+        </Group>
       </Group>
-    </Group>
+    </Box>
   );
 }

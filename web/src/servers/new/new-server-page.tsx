@@ -52,5 +52,5 @@ export function NewServer({ initial, startsInJson = false }: { initial: Config; 
     refresh: [queryKeys.servers, queryKeys.activity],
     onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
   });
-  return <Editor initial={initial} isNew startsInJson={startsInJson} saving={create} storedSecrets={[]} />;
+  return <Editor initial={initial} isNew startsInJson={startsInJson} saving={create} />;
 }

@@ -47,7 +47,6 @@ export function ConfigurationTab() {
       onScreen={onScreen}
       isNew={false}
       isReadOnly={!canEdit}
-      storedSecrets={detail.secrets}
       callbackUrl={detail.callback_url}
       conflict={(mine) => (
         <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} onSettled={save.reset} />

@@ -60,9 +60,6 @@ export function JsonView({ text, problem, onChange, onBlur, isReadOnly }: Props)
           ref={caret.ref}
           aria-label="Configuration as JSON"
           className="th-mono th-json-text"
-          autosize
-          minRows={18}
-          maxRows={36}
           spellCheck={false}
           placeholder={example}
           value={text}

@@ -1,18 +1,23 @@
-import { createContext, useContext, useEffect } from 'react';
+import { createContext, useContext, useEffect, useSyncExternalStore } from 'react';
 import type { FieldProblem } from '../../../answers.ts';
 import { usePress } from '../../../ui/actions/press.ts';
-import { type Config, type PathPart, pathText, valueAt } from '../../config.ts';
+import { type Config, type PathPart, pathText, sameJson, valueAt } from '../../config.ts';
+import type { EditorState, EditorStore } from './editor-store.ts';
 
+/** What stays the same while somebody types. */
 export type EditorModel = {
-  config: Config;
+  store: EditorStore;
+  /** What is stored, or what a new server begins with. */
+  initial: Config;
   isNew: boolean;
   isReadOnly: boolean;
-  /** Whether there are changes that are not stored yet. */
-  isChanged: boolean;
+  callbackUrl: string | undefined;
+};
+
+/** What is known about the configuration on screen. It changes with an answer of the service, not with a letter. */
+export type EditorFindings = {
   problems: readonly FieldProblem[];
   warnings: readonly FieldProblem[];
-  callbackUrl: string | undefined;
-  set: (path: readonly PathPart[], value: unknown) => void;
   /** From now on the problems at this path are shown. */
   touch: (path: string) => void;
   isShown: (path: string) => boolean;
@@ -20,14 +25,38 @@ export type EditorModel = {
   block: (path: string, message: string | undefined) => void;
 };
 
-const Context = createContext<EditorModel | undefined>(undefined);
+const Model = createContext<EditorModel | undefined>(undefined);
+const Findings = createContext<EditorFindings | undefined>(undefined);
 
-export const EditorProvider = Context.Provider;
+export const EditorProvider = Model.Provider;
+export const FindingsProvider = Findings.Provider;
 
-export function useEditor(): EditorModel {
-  const model = useContext(Context);
+export function useEditor() {
+  const model = useContext(Model);
   if (!model) throw new Error('there is no editor around this field');
-  return model;
+  return { ...model, set: model.store.set };
+}
+
+export function useFindings(): EditorFindings {
+  const findings = useContext(Findings);
+  if (!findings) throw new Error('there is no editor around this field');
+  return findings;
+}
+
+/** A part of what is edited. The component renders again only when this part is another one. */
+export function useEdited<Part>(part: (state: EditorState) => Part): Part {
+  const { store } = useEditor();
+  return useSyncExternalStore(store.subscribe, () => part(store.now()));
+}
+
+export function useValue(path: readonly PathPart[]): unknown {
+  return useEdited(({ config }) => valueAt(config, path));
+}
+
+/** Whether there are changes that are not stored yet. */
+export function useIsChanged(): boolean {
+  const { initial } = useEditor();
+  return useEdited(({ config, draftProblem }) => draftProblem !== undefined || !sameJson(config, initial));
 }
 
 /** The id of a field, by which the list of problems leads to it. */
@@ -43,7 +72,14 @@ function isAt(problem: FieldProblem, path: string, isDeep: boolean): boolean {
 
 /** The value at a path of the configuration, with its problems and warnings. */
 export function useField(path: readonly PathPart[], isDeep = false) {
-  const { config, set, problems, warnings, touch, isShown, isReadOnly } = useEditor();
+  const { set, isReadOnly } = useEditor();
+  const messages = useMessages(path, isDeep);
+  return { ...messages, value: useValue(path), set: (value: unknown) => set(path, value), isReadOnly };
+}
+
+/** The problems and warnings at a path of the configuration. */
+export function useMessages(path: readonly PathPart[], isDeep = false) {
+  const { problems, warnings, touch, isShown } = useFindings();
   const { beforeClick } = usePress();
   const text = pathText(path);
   const messagesAt = (at: string, list: readonly FieldProblem[]) =>
@@ -52,8 +88,6 @@ export function useField(path: readonly PathPart[], isDeep = false) {
   const rowOf = (name: string) => `${text}.${name}`;
   return {
     id: fieldId(text),
-    value: valueAt(config, path),
-    set: (value: unknown) => set(path, value),
     touch: () => beforeClick(() => touch(text)),
     errors: isShown(text) ? messages(problems) : [],
     warnings: messages(warnings),
@@ -64,7 +98,6 @@ export function useField(path: readonly PathPart[], isDeep = false) {
       isShown(text)
         ? messages(problems.filter((problem) => !names.some((name) => name !== '' && isAt(problem, rowOf(name), true))))
         : [],
-    isReadOnly,
   };
 }
 
@@ -75,7 +108,7 @@ function messageIn({ path, message }: FieldProblem, fieldPath: string): string {
 
 /** Keeps the configuration from being stored for as long as there is a message. */
 export function useBlock(path: readonly PathPart[], message: string | undefined): void {
-  const { block } = useEditor();
+  const { block } = useFindings();
   const text = pathText(path);
   useEffect(() => {
     if (message === undefined) return;

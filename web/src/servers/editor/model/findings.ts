@@ -1,5 +1,5 @@
 import type { FieldProblem } from '../../../answers.ts';
-import type { Config } from '../../config.ts';
+import { type Config, sameJson } from '../../config.ts';
 
 /** Problems or warnings of a configuration, which may be older than the one on screen. */
 export type Findings = { config: Config; list: readonly FieldProblem[] };
@@ -22,15 +22,11 @@ function partOf(path: string): Part {
   return independent.find((field) => field === path) ?? 'rest';
 }
 
-function sameValue(a: unknown, b: unknown): boolean {
-  return a === b || JSON.stringify(a) === JSON.stringify(b);
-}
-
 function isSamePart(part: Part, a: Config, b: Config): boolean {
   if (a === b) return true;
-  if (part !== 'rest') return sameValue(a[part], b[part]);
+  if (part !== 'rest') return sameJson(a[part], b[part]);
   const names = new Set([...Object.keys(a), ...Object.keys(b)]);
-  return [...names].filter((name) => partOf(name) === 'rest').every((name) => sameValue(a[name], b[name]));
+  return [...names].filter((name) => partOf(name) === 'rest').every((name) => sameJson(a[name], b[name]));
 }
 
 /**

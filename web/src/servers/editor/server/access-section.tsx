@@ -2,7 +2,7 @@ import { Box, Radio, Stack, Text } from '@mantine/core';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
 import { type Config, isObject, namedCredentials, textOf } from '../../config.ts';
-import { useEditor } from '../model/editor-context.ts';
+import { useEditor, useValue } from '../model/editor-context.ts';
 import { CredentialList, isStoredCredential } from './credential-list.tsx';
 import { OAuthFields } from './oauth-fields.tsx';
 
@@ -36,9 +36,11 @@ function kindOf({ oauth, authentication }: Config): Kind {
 
 /** Who may call, explained by the credential that the API receives. */
 export function AccessSection() {
-  const { config, set, isReadOnly } = useEditor();
-  const kind = kindOf(config);
-  const first = Array.isArray(config.authentication) ? config.authentication[0] : config.authentication;
+  const { set, isReadOnly } = useEditor();
+  const authentication = useValue(['authentication']);
+  const credentials = useValue(['credentials']);
+  const kind = kindOf({ oauth: useValue(['oauth']), authentication });
+  const first = Array.isArray(authentication) ? authentication[0] : authentication;
   const before: JsonObject = isObject(first) ? first : { type: 'Bearer' };
   const change = (next: Kind) => {
     const emptyLogin = { authorization_url: '', token_url: '', client_id: '', scopes: [] };
@@ -72,7 +74,7 @@ export function AccessSection() {
         </Radio.Group>
         {kind === 'login' && <OAuthFields />}
         {kind !== 'none' && <CredentialList at={['authentication']} isStored={kind === 'stored'} />}
-        {namedCredentials(config).map((name) => (
+        {namedCredentials({ credentials }).map((name) => (
           <Box key={name}>
             <Text size="sm" fw={600} mb={4}>
               Credential {name}, of the tools that name it

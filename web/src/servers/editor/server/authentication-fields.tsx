@@ -3,7 +3,7 @@ import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { isObject, type PathPart, textOf, valueAt } from '../../config.ts';
 import { ChoiceField, TextField } from '../config-fields.tsx';
 import { type DeclaredField, DeclaredFields } from '../declared-fields.tsx';
-import { useEditor } from '../model/editor-context.ts';
+import { useEditor, useValue } from '../model/editor-context.ts';
 
 const sentTypes = [
   { value: 'Bearer', label: 'Bearer – Authorization: Bearer TOKEN' },
@@ -67,10 +67,11 @@ const signatureFields: readonly DeclaredField[] = [
 
 /** The settings by which one credential reaches the API. */
 export function AuthenticationFields({ path, isStored }: { path: readonly PathPart[]; isStored: boolean }) {
-  const { config, set } = useEditor();
+  const { set } = useEditor();
+  const one = useValue(path);
   const at = (field: string) => [...path, field];
-  const has = (field: string) => valueAt(config, at(field)) !== undefined;
-  const type = valueAt(config, at('type'));
+  const has = (field: string) => valueAt(one, [field]) !== undefined;
+  const type = valueAt(one, ['type']);
   const isPair = has('user') || has('password');
   return (
     <TwoColumns from="sm">
@@ -79,12 +80,12 @@ export function AuthenticationFields({ path, isStored }: { path: readonly PathPa
         label="The token is sent as"
         choices={isStored ? storedTypes : sentTypes}
         isRequired
-        onPick={(next) => set(path, ofType(next, valueAt(config, path), isStored))}
+        onPick={(next) => set(path, ofType(next, one, isStored))}
       />
       <Location type={type} at={at} />
       {isStored && type === 'ClientCredentials' && <DeclaredFields path={path} fields={clientFields} />}
       {isStored && type === 'AwsSigV4' && <DeclaredFields path={path} fields={signatureFields} />}
-      {isStored && type === 'Basic' && (isPair || !textOf(valueAt(config, at('token')))) && (
+      {isStored && type === 'Basic' && (isPair || !textOf(valueAt(one, ['token']))) && (
         <>
           <TextField path={at('user')} label="User" isRequired={isPair} isMono />
           <TextField path={at('password')} label="Password" isRequired={isPair} isMono text={secretText} />

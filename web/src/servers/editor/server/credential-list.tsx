@@ -1,7 +1,7 @@
 import { ActionIcon, Box, Button, Group, Stack, Text } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
-import { isObject, type PathPart, valueAt } from '../../config.ts';
-import { useEditor } from '../model/editor-context.ts';
+import { isObject, type PathPart } from '../../config.ts';
+import { useEditor, useValue } from '../model/editor-context.ts';
 import { AuthenticationFields } from './authentication-fields.tsx';
 
 const mostCredentials = 4;
@@ -15,8 +15,8 @@ export function isStoredCredential(one: unknown): boolean {
 
 /** The credentials at `at` that the API gets: one, or several in locations of their own. */
 export function CredentialList({ at, isStored }: { at: readonly PathPart[]; isStored: boolean }) {
-  const { config, set, isReadOnly } = useEditor();
-  const authentication = valueAt(config, at);
+  const { set, isReadOnly } = useEditor();
+  const authentication = useValue(at);
   const isList = Array.isArray(authentication);
   const all: unknown[] = isList ? authentication : [authentication];
   const pathOf = (index: number): PathPart[] => (isList ? [...at, index] : [...at]);

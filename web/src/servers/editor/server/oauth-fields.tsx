@@ -11,7 +11,7 @@ import { LoginCheck } from '../../login-check/login-check.tsx';
 import { ChoiceField, ListField, SwitchField, TextField } from '../config-fields.tsx';
 import { errorText } from '../field-messages.tsx';
 import { JsonField } from '../json/json-field.tsx';
-import { useEditor, useField } from '../model/editor-context.ts';
+import { useEditor, useField, useIsChanged, useValue } from '../model/editor-context.ts';
 
 const clientAuths = [
   { value: 'body', label: 'In the form' },
@@ -79,17 +79,19 @@ export function OAuthFields() {
 
 /** A button to try the login, once there is one. */
 function StoredLogin() {
-  const { config, isNew, isChanged } = useEditor();
+  const { isNew } = useEditor();
+  const isChanged = useIsChanged();
   const { base_url } = useSession();
-  const slug = textOf(config.slug);
+  const slug = textOf(useValue(['slug']));
   if (isNew) return null;
   return <LoginCheck slug={slug} url={`${base_url}/mcp/${slug}`} isUnsaved={isChanged} />;
 }
 
 function CallbackHint() {
-  const { config, callbackUrl, isNew } = useEditor();
+  const { callbackUrl, isNew } = useEditor();
   const { base_url } = useSession();
-  const slug = textOf(config.slug) || slugFrom(textOf(config.name)) || 'SLUG';
+  const name = textOf(useValue(['name']));
+  const slug = textOf(useValue(['slug'])) || slugFrom(name) || 'SLUG';
   return (
     <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
       <Text size="sm" mb="xs">

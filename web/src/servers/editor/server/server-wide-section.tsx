@@ -4,16 +4,15 @@ import { Section } from '../../../ui/section.tsx';
 import { isObject, textOf } from '../../config.ts';
 import { ListField, TextField } from '../config-fields.tsx';
 import { errorText } from '../field-messages.tsx';
-import { useBlock, useEditor, useField } from '../model/editor-context.ts';
+import { useBlock, useEdited, useField } from '../model/editor-context.ts';
 import { useNamedRows } from '../model/use-named-rows.ts';
 import { NamedRows, RemoveRow } from '../named-rows.tsx';
 import { HeadersEditor } from './headers-editor.tsx';
 
 /** What is written once for all tools; folded while there is none of it. */
 export function ServerWideSection() {
-  const { config } = useEditor();
-  const isUsed = [config.base_url, config.headers, config.forward_headers, config.variables].some(
-    (value) => value !== undefined,
+  const isUsed = useEdited(({ config }) =>
+    ['base_url', 'headers', 'forward_headers', 'variables'].some((name) => name in config),
   );
   return (
     <Section title="For all tools" text="An address, headers and values that every tool shares.">

@@ -6,7 +6,7 @@ import { bounds, values } from '../../declared.ts';
 import { ArgumentsEditor } from '../arguments/arguments-editor.tsx';
 import { ChoiceField, LongTextField, TextField } from '../config-fields.tsx';
 import { type DeclaredField, DeclaredFields } from '../declared-fields.tsx';
-import { useEditor } from '../model/editor-context.ts';
+import { useValue } from '../model/editor-context.ts';
 import { HeadersEditor } from '../server/headers-editor.tsx';
 
 const methods = [...(values['tools.*.method'] ?? [])];
@@ -119,9 +119,8 @@ const jsonFields: readonly DeclaredField[] = [
 
 /** The tool and the one request that it becomes. */
 export function ToolForm({ index }: { index: number }) {
-  const { config } = useEditor();
   const path = ['tools', index];
-  const credentials = namedCredentials(config);
+  const credentials = namedCredentials({ credentials: useValue(['credentials']) });
   const at = (field: string) => [...path, field];
   return (
     <Stack gap="md">

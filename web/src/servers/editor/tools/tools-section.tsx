@@ -1,48 +1,27 @@
 import { Button, Stack, Text } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
+import { useSearchParams } from 'react-router';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
-import { newTool, textOf, toolsOf } from '../../config.ts';
+import { listOf, newTool, textOf, toolsOf, valueAt } from '../../config.ts';
 import { ChoiceField, NumberField } from '../config-fields.tsx';
 import { Errors, Warnings } from '../field-messages.tsx';
-import { useEditor, useField } from '../model/editor-context.ts';
-import { openToolEvent } from '../model/go-to-field.ts';
-import { ToolItem } from './tool-item.tsx';
+import { useEdited, useEditor, useMessages } from '../model/editor-context.ts';
+import { goToField, openToolEvent } from '../model/go-to-field.ts';
+import { OpenTool } from './open-tool.tsx';
+import { ToolTable } from './tool-table.tsx';
 
 const modes = [
   { value: 'list', label: 'All of them in a list' },
   { value: 'search', label: 'By search: they find, read and call tools, and see those that are pinned' },
 ];
 
-/** The tools in the order in which agents see them. One is open at a time. */
+/** The tools in the order in which agents see them, and below them the one that is open. */
 export function ToolsSection() {
-  const { config, set, isNew, isReadOnly } = useEditor();
-  const field = useField(['tools']);
-  const tools = toolsOf(config);
-  const [open, setOpen] = useState<number | undefined>(isNew || tools.length === 1 ? 0 : undefined);
-  const [dragged, setDragged] = useState<number>();
-  useWindowEvent(openToolEvent as 'click', ((event: CustomEvent<number>) => setOpen(event.detail)) as never);
-  const store = (next: unknown[]) => set(['tools'], next);
-  const move = (from: number, to: number) => {
-    if (to < 0 || to >= tools.length || from === to) return;
-    store(moved(tools, from, to));
-    setOpen((now) => (now === from ? to : now === to ? from : now));
-  };
-  const add = () => {
-    store([...tools, newTool]);
-    setOpen(tools.length);
-  };
-  const duplicate = (index: number) => {
-    const copy = { ...tools[index], name: copyName(tools, index) };
-    store(tools.toSpliced(index + 1, 0, copy));
-    setOpen(index + 1);
-  };
-  const remove = (index: number) => {
-    store(tools.toSpliced(index, 1));
-    setOpen(undefined);
-  };
+  const { isReadOnly } = useEditor();
+  const { count, open, setOpen, move, add, duplicate, remove } = useToolList();
   return (
     <Section
       title="Tools"
@@ -55,50 +34,104 @@ export function ToolsSection() {
         )
       }
     >
-      <Stack gap="xs" id={field.id} tabIndex={-1}>
-        <ChoiceField
-          path={['tool_mode']}
-          label="How agents get the tools"
-          text="A search costs a conversation some hundred tokens, however many tools there are."
-          choices={modes}
-          placeholder="All of them in a list"
-        />
-        <NumberField
-          path={['max_answer_tokens']}
-          label="Most tokens of an answer"
-          text="A longer answer is cut between items or lines, and agents read the rest with read_more."
-          placeholder="No limit"
-        />
-        {tools.length === 0 && (
+      <ToolsFields>
+        {count === 0 ? (
           <Text size="sm" c="dimmed">
             No tools yet.
           </Text>
+        ) : (
+          <ToolTable count={count} open={open} onClose={() => setOpen(undefined)} onMove={move} />
         )}
-        {tools.map((_, index) => (
-          <ToolItem
-            // biome-ignore lint/suspicious/noArrayIndexKey: a tool has no identity but its index
-            key={index}
-            index={index}
-            count={tools.length}
-            isOpen={open === index}
-            onToggle={() => setOpen((now) => (now === index ? undefined : index))}
-            onMove={(to) => move(index, to)}
-            onDuplicate={() => duplicate(index)}
-            onRemove={() => remove(index)}
-            onDrag={() => setDragged(index)}
-            onDrop={() => dragged !== undefined && move(dragged, index)}
+        {open !== undefined && open < count && (
+          <OpenTool
+            key={open}
+            index={open}
+            count={count}
+            onMove={move}
+            onDuplicate={duplicate}
+            onRemove={remove}
+            onClose={() => setOpen(undefined)}
           />
-        ))}
-        <Errors list={field.errors} />
-        <Warnings list={field.warnings} />
-      </Stack>
+        )}
+      </ToolsFields>
     </Section>
   );
 }
 
-function moved<Item>(list: readonly Item[], from: number, to: number): Item[] {
-  const item = list[from];
-  return item === undefined ? [...list] : list.toSpliced(from, 1).toSpliced(to, 0, item);
+/** The settings of all tools, and what is wrong with the list. */
+function ToolsFields({ children }: { children: ReactNode }) {
+  const { id, errors, warnings } = useMessages(['tools']);
+  return (
+    <Stack gap="xs" id={id} tabIndex={-1}>
+      <ChoiceField
+        path={['tool_mode']}
+        label="How agents get the tools"
+        text="A search costs a conversation some hundred tokens, however many tools there are."
+        choices={modes}
+        placeholder="All of them in a list"
+      />
+      <NumberField
+        path={['max_answer_tokens']}
+        label="Most tokens of an answer"
+        text="A longer answer is cut between items or lines, and agents read the rest with read_more."
+        placeholder="No limit"
+      />
+      {children}
+      <Errors list={errors} />
+      <Warnings list={warnings} />
+    </Stack>
+  );
+}
+
+/** What is done with the list of tools, and the index of the one that is open. The address names that one. */
+function useToolList() {
+  const { store, isNew } = useEditor();
+  const [search, setSearch] = useSearchParams();
+  const count = useEdited(({ config }) => listOf(config.tools).length);
+  const now = () => toolsOf(store.now().config);
+  const [open, show] = useState<number | undefined>(() => {
+    const named = now().findIndex(({ name }) => name === search.get('tool'));
+    return named >= 0 ? named : isNew || count === 1 ? 0 : undefined;
+  });
+  const setOpen = (index: number | undefined) => {
+    show(index);
+    const name = index === undefined ? '' : textOf(valueAt(store.now().config, ['tools', index, 'name']));
+    if (!isNew && name !== (search.get('tool') ?? '')) setSearch(name === '' ? {} : { tool: name }, { replace: true });
+  };
+  useWindowEvent(openToolEvent as 'click', ((event: CustomEvent<number>) => setOpen(event.detail)) as never);
+  const put = (next: unknown[]) => store.set(['tools'], next);
+  return {
+    count,
+    open,
+    setOpen,
+    move: (from: number, to: number) => {
+      const tools = now();
+      const tool = tools[from];
+      if (tool === undefined || to < 0 || to >= tools.length || from === to) return;
+      put(tools.toSpliced(from, 1).toSpliced(to, 0, tool));
+      show((index) => (index === undefined ? undefined : movedIndex(index, from, to)));
+    },
+    add: () => {
+      put([...now(), newTool]);
+      goToField(`tools[${count}].name`);
+    },
+    duplicate: (index: number) => {
+      const tools = now();
+      put(tools.toSpliced(index + 1, 0, { ...tools[index], name: copyName(tools, index) }));
+      goToField(`tools[${index + 1}].name`);
+    },
+    remove: (index: number) => {
+      put(now().toSpliced(index, 1));
+      setOpen(undefined);
+    },
+  };
+}
+
+/** Where a tool is after the one at `from` has moved to `to`. */
+function movedIndex(index: number, from: number, to: number): number {
+  if (index === from) return to;
+  if (from < index && index <= to) return index - 1;
+  return to <= index && index < from ? index + 1 : index;
 }
 
 /** `list_tasks` → `list_tasks_2`, or the next number that is free. */

@@ -13,14 +13,15 @@ import {
 } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconTrash } from '@tabler/icons-react';
 import { Link } from 'react-router';
+import type { JsonObject } from '../../../answers.ts';
 import { CopyButton } from '../../../ui/actions/copy-button.tsx';
 import { visible } from '../../../ui/text/visible.ts';
-import { isObject, textOf, toolsOf, valueAt, viewsOf } from '../../config.ts';
+import { isObject, listOf, textOf, toolsOf, valueAt, viewsOf } from '../../config.ts';
 import { useShownServer } from '../../server-page.tsx';
 import { ChoiceField, LongTextField, SwitchField, TextField } from '../config-fields.tsx';
 import { Errors, errorText, Warnings } from '../field-messages.tsx';
 import { JsonField } from '../json/json-field.tsx';
-import { useEditor, useField } from '../model/editor-context.ts';
+import { useEdited, useEditor, useField } from '../model/editor-context.ts';
 
 type Props = { name: string; isOpen: boolean; onToggle: () => void; onRemove: () => void };
 
@@ -105,6 +106,13 @@ function ViewForm({ name }: { name: string }) {
   );
 }
 
+/** The tools as they were when the list of them last changed, or this part of the page. */
+function useTools(): JsonObject[] {
+  const { store } = useEditor();
+  useEdited(({ listed }) => listed);
+  return toolsOf(store.now().config);
+}
+
 /** Each text once, as it is shown. */
 function optionsOf(texts: readonly string[]) {
   return [...new Set(texts)].filter((text) => text !== '').map((value) => ({ value, label: visible(value) }));
@@ -116,15 +124,15 @@ function nameIn(entry: unknown): string {
 }
 
 function ViewTools({ name }: { name: string }) {
-  const { config, set, isReadOnly } = useEditor();
+  const { store, set, isReadOnly } = useEditor();
   const path = ['views', name, 'tools'];
   const field = useField(path, true);
   const entries = Array.isArray(field.value) ? (field.value as unknown[]) : [];
   const names = entries.map(nameIn);
-  const known = toolsOf(config).map((tool) => textOf(tool.name));
+  const known = useTools().map((tool) => textOf(tool.name));
   const choose = (chosen: string[]) => {
     const next = chosen.map((one) => entries[names.indexOf(one)] ?? one);
-    const hasOther = valueAt(config, ['views', name, 'tags']) !== undefined;
+    const hasOther = valueAt(store.now().config, ['views', name, 'tags']) !== undefined;
     field.set(next.length > 0 || !hasOther ? next : undefined);
   };
   const change = (index: number) => set([...path, index], { name: names[index] });
@@ -140,6 +148,7 @@ function ViewTools({ name }: { name: string }) {
           onChange={choose}
           onBlur={field.touch}
           searchable
+          limit={100}
           clearable
           readOnly={isReadOnly}
           error={errorText(field.errors)}
@@ -189,10 +198,10 @@ function ChangedTool({ at, tool }: { at: readonly (string | number)[]; tool: str
 }
 
 function ViewTags({ name }: { name: string }) {
-  const { config, isReadOnly } = useEditor();
+  const { isReadOnly } = useEditor();
   const field = useField(['views', name, 'tags'], true);
   const tags = Array.isArray(field.value) ? field.value.map(textOf) : [];
-  const known = toolsOf(config).flatMap((tool) => (Array.isArray(tool.tags) ? tool.tags.map(textOf) : []));
+  const known = useTools().flatMap((tool) => listOf(tool.tags).map(textOf));
   return (
     <MultiSelect
       id={field.id}

@@ -13,9 +13,9 @@ import { ViewItem } from './view-item.tsx';
 
 /** The views: parts of the tools, each at an address of its own. One is open at a time. */
 export function ViewsSection() {
-  const { config, set, isReadOnly } = useEditor();
+  const { set, isReadOnly } = useEditor();
   const field = useField(['views']);
-  const views = viewsOf(config);
+  const views = viewsOf({ views: field.value });
   const [open, setOpen] = useState<string>();
   const store = (next: JsonObject) => set(['views'], Object.keys(next).length > 0 ? next : undefined);
   const add = (name: string) => {

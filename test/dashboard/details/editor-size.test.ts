@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { CDPSession, Page } from 'playwright-core';
+import { checkPage } from '../../support/browser/check-page.ts';
+import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
+
+describe('the editor of a server with many tools', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    // A busy machine may refuse the large one at first.
+    for (const count of [4, 40, 1000])
+      await eventually(() => dashboard.toolhost.createServer(withTools(count)), 60_000);
+  });
+  after(() => dashboard?.stop());
+
+  const withTools = (count: number) => {
+    const tools = Array.from({ length: count }, (_, index) => ({
+      name: `tool_${index}`,
+      description: `Reads the things of group ${index % 10}.`,
+      method: index === 700 ? 'DELETE' : 'GET',
+      url: `${dashboard.upstream.url}/things/${index}`,
+      input_schema: {},
+    }));
+    // Each has a warning, which is checked again after a letter.
+    return dashboard.config(`sized-${count}`, { tools, variables: { unused: { value: 'x' } } });
+  };
+
+  /** How many calls of functions of the page a use of it takes, as V8 counts them, and how many nodes it then has. */
+  async function costOf(page: Page, use: () => Promise<void>): Promise<Cost> {
+    const session: CDPSession = await page.context().newCDPSession(page);
+    await session.send('Profiler.enable');
+    await session.send('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
+    await session.send('Profiler.takePreciseCoverage');
+    await use();
+    const { result } = await session.send('Profiler.takePreciseCoverage');
+    await session.send('Profiler.stopPreciseCoverage');
+    const own = result.filter(({ url }) => url.startsWith(dashboard.toolhost.url));
+    const calls = own
+      .flatMap(({ functions }) => functions)
+      .reduce((sum, { ranges }) => sum + (ranges[0]?.count ?? 0), 0);
+    return { calls, nodes: Number(await page.evaluate('document.querySelectorAll("*").length')) };
+  }
+
+  it('does as much for a letter with 1,000 tools as with 4, until the answer about it is shown', async () => {
+    const costs: Cost[] = [];
+    for (const count of [4, 40, 1000]) {
+      await dashboard.at(`/servers/sized-${count}?tool=tool_2`, async (page) => {
+        await page.getByText('Form', { exact: true }).click();
+        const text = field(page, 'Tool description');
+        await text.press('End');
+        await page.getByText(/^Everything is saved/).waitFor();
+        const type = async () => {
+          const answer = page.waitForResponse((response) => response.url().endsWith('/api/v1/check'));
+          await text.pressSequentially('!');
+          await answer;
+          await page.getByText(/^Unsaved changes/).waitFor();
+        };
+        // What the page still does after it was opened is over by then.
+        await type();
+        costs.push(await costOf(page, type));
+      });
+    }
+    const [few, some, many] = costs as [Cost, Cost, Cost];
+    const seen = JSON.stringify(costs);
+    assert.ok(few.calls > 100, seen);
+    assert.ok(many.calls < some.calls * 1.1 && many.nodes < some.nodes * 1.1, seen);
+    assert.ok(many.calls < few.calls * 2 && many.nodes < few.nodes * 2, seen);
+  });
+
+  it('finds a tool by its words, opens it from the keyboard, and its address opens it again', async () => {
+    await dashboard.at('/servers/sized-1000', async (page) => {
+      const table = page.getByRole('table', { name: 'Tools' });
+      await table.waitFor();
+      const height = Number(await page.evaluate('document.body.scrollHeight'));
+      assert.ok(height < 4000, `${height} px`);
+      await page.getByRole('textbox', { name: 'Filter the tools' }).fill('delete things');
+      await page.getByText('1 of 1000 tools').waitFor();
+      await button(table, 'tool_700').focus();
+      await page.keyboard.press('Enter');
+      await page.getByRole('region', { name: 'The tool tool_700' }).waitFor();
+      await eventually(async () => assert.equal(new URL(page.url()).searchParams.get('tool'), 'tool_700'));
+      await checkPage(page);
+      await page.reload();
+      assert.equal(await field(page, 'Tool name').inputValue(), 'tool_700');
+      await button(table, 'tool_700').waitFor();
+      await page.setViewportSize({ width: 400, height: 900 });
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await checkPage(page);
+    });
+  });
+
+  it('names the secrets of another host before it is stored, and leads to them afterwards', async () => {
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    const [tool] = dashboard.config('x').tools as object[];
+    const base_url = 'https://api.example.com';
+    await dashboard.toolhost.createServer(
+      dashboard.config('moving', { authentication, base_url, tools: [{ ...tool, url: '/items' }] }),
+    );
+    await dashboard.toolhost.rest('PUT', '/servers/moving/secrets/KEY', { body: { value: 'the-key-of-the-api' } });
+    await dashboard.at('/servers/moving', async (page) => {
+      await field(page, 'Base address').fill('https://api.example.org');
+      const alert = page.getByRole('alert').filter({ hasText: 'The secret KEY was set for https://api.example.com' });
+      await alert.getByText('Save first, then set it under Secrets.').waitFor();
+      await checkPage(page);
+      await button(page, 'Save').click();
+      await alert.getByRole('link', { name: 'Set KEY again' }).click();
+      assert.equal(await page.getByRole('textbox', { name: 'Secret name' }).inputValue(), 'KEY');
+      await page.getByLabel(/^Secret value/).fill('the-key-of-the-api');
+      await button(page, 'Store secret').click();
+      await page.getByText(/other hosts/).waitFor({ state: 'hidden' });
+      await page.getByRole('link', { name: 'Configuration' }).click();
+      await page.getByText('Everything is saved', { exact: true }).waitFor();
+    });
+  });
+});
+
+type Cost = { calls: number; nodes: number };
