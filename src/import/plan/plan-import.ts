@@ -96,12 +96,8 @@ export function planImport(
   };
   let credentials = chooseCredentials(description, { ...choosing, present });
   let all = toolsWith(credentials);
-  const order = description.tags.map(({ name }) => name);
-  const worth = worthOfOperations(
-    description,
-    all.map(({ tokens }) => tokens),
-  );
-  const proposal = propose(all, worth, choices);
+  const tokens = all.map((made) => made.tokens);
+  const proposal = propose(all, worthOfOperations(description, tokens), choices);
   const wanted = choices.include === undefined ? { ...choices, include: proposal.include } : choices;
   let { chosen, unmatched } = select(all, wanted);
   if (choices.present === undefined) {
@@ -122,7 +118,10 @@ export function planImport(
     title: plainText(description.title, 100),
     format: `${description.format} ${description.version.slice(0, 20)}`.trim(),
     counts: countsOf(all),
-    groups: groupsOf(all, order),
+    groups: groupsOf(
+      all,
+      description.tags.map(({ name }) => name),
+    ),
     proposal,
     questions,
     secrets: withoutRepeats([...address.secrets, ...fields.secrets]),
