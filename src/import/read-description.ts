@@ -1,8 +1,8 @@
 import { invalid } from '../errors.ts';
+import { bundleFindings } from './bundle.ts';
 import { isCurl, readCurl } from './collections/curl.ts';
 import { isHar, readHar } from './collections/har.ts';
 import { isPostman, readPostman } from './collections/postman.ts';
-import { bundleFindings } from './document/bundle.ts';
 import { parseDocument } from './document/parse-document.ts';
 import { notFetched } from './document/references.ts';
 import type { ApiDescription } from './model.ts';
@@ -30,7 +30,7 @@ export function readDescription(text: string): ApiDescription {
   return description;
 }
 
-/** Large descriptions are often kept in many files, which cannot be found from a text alone. */
+/** Large descriptions are often kept in many files, which a text by itself does not lead to. */
 function whyNone({ findings }: ApiDescription): string {
   const elsewhere = findings.find(({ message }) => message.endsWith(notFetched));
   if (!elsewhere) return 'found no operations; an OpenAPI document has them in paths';

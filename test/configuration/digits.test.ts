@@ -121,7 +121,7 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     };
     await call('createMcpServer', { name: 'Digits', slug: 'managed', tools: [tool()] });
     assert.equal(await sent('managed'), body);
-    assert.match(await call('getMcpServer', { slug: 'managed' }), new RegExp(`"structuredContent".*"value":${id}`));
+    assert.match(await call('getMcpServer', { slug: 'managed' }), new RegExp(`"value\\\\":${id}`));
     await call('updateTool', {
       slug: 'managed',
       tool: 'run',

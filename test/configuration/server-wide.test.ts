@@ -374,7 +374,7 @@ describe('base_url, headers and variables of a server', () => {
         [{ tools: [tool({ headers: { 'x-0': '{{S}}{{S}}{{S}}' } })] }, /header x-0 has more than 16384 characters/],
         [
           { tools: [tool()], authentication: { type: 'Bearer', token: '{{S}}{{S}}{{S}}' } },
-          /token of authentication has more than 16384 characters/,
+          /token of a credential has more than 16384 characters/,
         ],
       ];
       for (const [config, expected] of failing) {

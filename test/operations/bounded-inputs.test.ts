@@ -54,7 +54,7 @@ const boundedByRules = [
   /^(create|update|replace|check)McpServer\.slug: a text/,
   /McpServer\.authentication(\[\])?\.(header: a text|extra_params: a record)/,
   /^(plan|apply)McpServer\.(config|secrets): a record/,
-  /McpServer\.(headers|variables|views): a record/,
+  /McpServer\.(credentials|headers|variables|views): a record/,
   /McpServer\.oauth\.(scopes\[\]: a text|(extra|token)_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,
   /McpServer\.tools\[\]\.(headers|input_schema|output_schema): a record/,
@@ -62,7 +62,7 @@ const boundedByRules = [
   /^(add|update)Tool\.(name|body): a text/,
   /^(add|update)Tool\.(headers|input_schema|output_schema): a record/,
   /^(callTool|previewToolCall)\.arguments: a record/,
-  /^import(Api|Again)\.answers: a record/,
+  /^import(Api|Again)\.(answers|headers): a record/,
 ];
 
 describe('the inputs of the operations', () => {

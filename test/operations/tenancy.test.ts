@@ -247,6 +247,7 @@ describe('a key that may do less', () => {
         .replaceAll('{tool}', 'get')
         .replaceAll('{name}', 'KEY')
         .replaceAll('{version}', '1')
+        .replaceAll('{part}', 'server')
         .replaceAll(/\{\w+\}/g, 'key_x');
       const body = 'config' in op.input.shape ? { config: {} } : {};
       const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE';

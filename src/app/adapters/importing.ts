@@ -4,7 +4,7 @@ import { LongText } from '../../domain/json/long-text.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { createPlaces, type Place } from '../../domain/work/places.ts';
 import { AppError, invalid, type Problem } from '../../errors.ts';
-import { mayHaveFiles, mostFileCharacters } from '../../import/document/bundle.ts';
+import { withFiles } from '../../operations/imports/description-files.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
@@ -77,34 +77,23 @@ type Source = Pick<ImportRequest, 'text' | 'url' | 'headers'>;
 /** Fetches a document with the files that it refers to, as one document. */
 async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<FetchedDocument> {
   const { threads, clock } = parts;
+  const { validators: _, headers, ...rest } = wanted;
   const { workspaceId, signal } = wanted;
   const end = clock() + fetchMs;
   const main = await fetchDocument(parts, { ...wanted, end });
-  const { body: document, url: base } = main;
-  if (!document || !mayHaveFiles(document)) return main;
-  const { validators: _, headers, ...rest } = wanted;
-  const isMoved = readUrl(base)?.origin !== readUrl(wanted.url)?.origin;
-  const files = new Map<string, { bytes: Uint8Array } | { problem: string }>();
-  let bytes = document.length;
-  while (clock() < end) {
-    const job = { input: { document, base, files }, workspaceId, limitMs, onGone: goneWith(signal) };
-    const bundled = doneOf(await threads.run({ kind: 'bundle-description', ...job }).catch(refusedJob));
-    // The other files may change while this one does not, so it is always fetched.
-    if ('document' in bundled) return { ...main, body: Buffer.from(bundled.document), validators: undefined };
-    for (const url of bundled.missing) {
-      const file = await fetchDocument(parts, { ...rest, headers: isMoved ? {} : headers, url, end }).catch(problemOf);
-      bytes += 'body' in file ? (file.body?.length ?? 0) : 0;
-      if (bytes > mostFileCharacters) throw invalid([{ path: 'url', message: 'has more than 16 MB with its files' }]);
-      files.set(url, 'body' in file ? { bytes: file.body ?? new Uint8Array() } : file);
-    }
-  }
-  throw invalid([{ path: 'url', message: `its files did not arrive within ${fetchMs / 1000} seconds` }]);
-}
-
-/** A file that cannot be fetched is a finding. */
-function problemOf(error: unknown): { problem: string } {
-  if (!(error instanceof AppError)) throw error;
-  return { problem: error.problems[0]?.message ?? error.message };
+  if (!main.body) return main;
+  const isMoved = readUrl(main.url)?.origin !== readUrl(wanted.url)?.origin;
+  const whole = await withFiles(main.body, main.url, {
+    read: async (url) => (await fetchDocument(parts, { ...rest, headers: isMoved ? {} : headers, url, end })).body,
+    bundle: async (input) => {
+      if (clock() > end)
+        throw invalid([{ path: 'url', message: `its files took longer than ${fetchMs / 1000} seconds` }]);
+      const job = { kind: 'bundle-description' as const, input, workspaceId, limitMs, onGone: goneWith(signal) };
+      return doneOf(await threads.run(job).catch(refusedJob));
+    },
+  });
+  // The other files may change while this one does not, so it is always fetched.
+  return whole ? { ...main, body: whole, validators: undefined } : main;
 }
 
 /** Compares a fetched document on a thread unless it is known. */

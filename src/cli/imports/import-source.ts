@@ -5,7 +5,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { documentText } from '../../domain/document-text.ts';
 import { headerNameProblem, isHeaderValue } from '../../domain/http/headers.ts';
 import { AppError } from '../../errors.ts';
-import type { DescriptionFile } from '../../import/document/bundle.ts';
+import type { DescriptionFile } from '../../import/bundle.ts';
 import { userAgentOf } from '../../version.ts';
 import { whyNoAnswer } from '../connection/answer.ts';
 import { readTextFile } from '../input/config-file.ts';
@@ -48,7 +48,7 @@ export function collectHeader(text: string, before: Fields = {}): Fields {
 
 /** Makes one document of a description in several files. A file that cannot be read is a finding. */
 async function withFiles(text: string, base: string, read: (address: string) => Promise<string>): Promise<string> {
-  const { bundle, mayHaveFiles } = await import('../../import/document/bundle.ts');
+  const { bundle, mayHaveFiles } = await import('../../import/bundle.ts');
   if (!mayHaveFiles(text)) return text;
   const files = new Map<string, DescriptionFile>();
   for (;;) {

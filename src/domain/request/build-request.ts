@@ -18,14 +18,18 @@ import { addCredentials, type Tokens } from './sent-credentials.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
 
 /** The credentials of a call. `secret` throws when a value is missing. */
-export type Credentials = { tokens: Tokens; secret: (name: string) => string };
+export type CallCredentials = { tokens: Tokens; secret: (name: string) => string };
 
 /**
  * Builds the request of a call (specification 4.3). Pure: nothing is sent.
  * @throws ToolFailure invalid_arguments when an argument cannot go where it belongs
  * @throws ToolFailure secret_missing from `credentials.secret`
  */
-export function buildRequest(template: RequestTemplate, given: Arguments, credentials: Credentials): UpstreamRequest {
+export function buildRequest(
+  template: RequestTemplate,
+  given: Arguments,
+  credentials: CallCredentials,
+): UpstreamRequest {
   const args = withConstants(template, given, credentials);
   const { path, query } = renderUrl(template.url, {
     argument: (name) => templateText(template, name, own(args, name)),
@@ -64,7 +68,7 @@ function tooLong(name: string): ToolFailure {
 function withConstants(
   { constants, hasSecrets }: RequestTemplate,
   given: Arguments,
-  { secret }: Credentials,
+  { secret }: CallCredentials,
 ): Arguments {
   if (constants === undefined) return given;
   return { ...given, ...(hasSecrets ? (fillPlaceholdersIn(constants, secret) as Arguments) : constants) };

@@ -1,13 +1,13 @@
 import { stem } from '../../domain/search/stem.ts';
 import type { ApiDescription, ApiOperation } from '../model.ts';
-import { wordsOf } from '../tools/tool-names.ts';
+import { nameWords } from '../tools/tool-names.ts';
 
 /** What an operation does with the noun of its path. */
 type Action = keyof typeof actionWeights;
 
 /** What agents do most with an API weighs most. */
 const actionWeights = { list: 1, get: 1, create: 0.97, search: 0.95, update: 0.92, act: 0.75, delete: 0.55 };
-/** The same for a part of something, such as the comments of an issue: seldom is one of them read alone. */
+/** The same for a part of something, such as the comments of an issue: seldom is one of them read without the others. */
 const partWeights = { list: 1, get: 0.6, create: 1, search: 0.8, update: 0.7, act: 0.7, delete: 0.5 };
 const usualActions = ['list', 'get', 'create', 'update'] as const;
 
@@ -92,12 +92,12 @@ class Nouns {
   readonly #heaviest: number;
 
   constructor({ title, description, operations }: ApiDescription, all: readonly Read[]) {
-    this.#intro = new Set(wordsOf(`${title} ${description.slice(0, 600)}`).map(stem));
+    this.#intro = new Set(nameWords(`${title} ${description.slice(0, 600)}`).map(stem));
     const plain = all.filter(({ aside }) => aside === 0);
     const inside = new Map<string, number>();
     for (const [index, { nouns, aside }] of all.entries()) {
       if (aside > 0) continue;
-      const tags = (operations[index]?.tags ?? []).flatMap((tag) => wordsOf(tag).map(stem));
+      const tags = (operations[index]?.tags ?? []).flatMap((tag) => nameWords(tag).map(stem));
       for (const noun of new Set([...nouns, ...tags])) count(this.#named, noun);
       if (nouns[0] !== undefined) count(this.#outer, nouns[0]);
       if (nouns[0] !== undefined && nouns.length > 1) count(inside, nouns[0]);
@@ -183,7 +183,7 @@ function readOf({ method, summary, isDeprecated }: ApiOperation, segments: reado
   let found: Action | undefined;
   for (const [index, { text, isParameter }] of own.entries()) {
     if (isParameter) continue;
-    const words = wordsOf(text);
+    const words = nameWords(text);
     const action = actionOfVerb.get(words[0] ?? '');
     const isEnd = index === own.length - 1;
     // The verb is the last segment, or the first one, as in `/search/issues`; `/orders/{id}/refund` is one, `/refund/{id}` is none.
@@ -206,6 +206,6 @@ function readOf({ method, summary, isDeprecated }: ApiOperation, segments: reado
 
 function isAside({ text, isParameter }: Segment): boolean {
   return (
-    asidePart.test(text.toLowerCase()) || (!isParameter && wordsOf(text).some((word) => asideWords.has(stem(word))))
+    asidePart.test(text.toLowerCase()) || (!isParameter && nameWords(text).some((word) => asideWords.has(stem(word))))
   );
 }

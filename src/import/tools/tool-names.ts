@@ -14,7 +14,7 @@ const reserved = [readMoreName, ...Object.values(searchToolNames)];
 export function toolNames(operations: readonly ApiOperation[]): string[] {
   const taken = new Set(reserved);
   return operations.map((operation) => {
-    const words = operation.operationId === undefined ? [] : wordsOf(operation.operationId);
+    const words = operation.operationId === undefined ? [] : nameWords(operation.operationId);
     const found = words.length > 0 ? words : derivedWords(operation);
     const hash = shortHash(`${operation.method} ${operation.path}`);
     let name = fitted(found, hash);
@@ -27,7 +27,7 @@ export function toolNames(operations: readonly ApiOperation[]): string[] {
 }
 
 /** `repos/list-forOrg` → repos, list, for, org. */
-export function wordsOf(text: string): string[] {
+export function nameWords(text: string): string[] {
   return normalised(text, 'NFKD')
     .replaceAll(/\p{M}/gu, '')
     .replaceAll(/([a-z0-9])([A-Z])/g, '$1 $2')
@@ -57,7 +57,7 @@ function derivedWords({ method, path }: ApiOperation): string[] {
   const words = named.flatMap((segment, index) => {
     if (segment.startsWith('{')) return [];
     const isOfOne = named[index + 1]?.startsWith('{') === true;
-    return isOfOne ? singular(wordsOf(segment)) : wordsOf(segment);
+    return isOfOne ? singular(nameWords(segment)) : nameWords(segment);
   });
   const isSingular = isOne || method !== 'POST';
   const verb =

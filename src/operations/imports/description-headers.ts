@@ -9,9 +9,7 @@ import { findSecret, saveSecret } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
 import { withinSecretQuota } from '../quotas/quota-rules.ts';
-
-/** Headers for fetching a description, by their names. */
-export type DescriptionHeaders = Readonly<Record<string, string>>;
+import type { DescriptionHeaders } from './importing.ts';
 
 const mostHeaders = 10;
 

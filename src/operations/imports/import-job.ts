@@ -6,7 +6,7 @@ import {
   type ImportedServer,
   mergeImport,
 } from '../../import/again/import-again.ts';
-import { type Bundle, bundle } from '../../import/document/bundle.ts';
+import { type Bundle, bundle } from '../../import/bundle.ts';
 import { importDocument, type PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';

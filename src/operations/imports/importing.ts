@@ -5,7 +5,9 @@ import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
-import type { DescriptionHeaders } from './description-headers.ts';
+
+/** Headers for fetching a description, by their names. */
+export type DescriptionHeaders = Readonly<Record<string, string>>;
 
 /** A document to import: its text, or else the address that it is fetched from. */
 export type ImportRequest = {

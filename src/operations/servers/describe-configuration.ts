@@ -115,10 +115,12 @@ export function rareFields(): [name: string, description: string | undefined][] 
 function schemaOf(part: PartName): Fields {
   const schema = withoutReferences(jsonSchemaOf(configurationParts[part].object, 'input')) as { properties: Fields };
   const fields = Object.entries(schema.properties).map(([name, field]): [string, unknown] => {
-    const inner: ConfigurationPart | undefined = configurationParts[name as PartName];
-    if (inner?.in !== part) return [name, field];
+    // Each of the named credentials has the fields of the usual one.
+    const inner = (name === 'credentials' ? 'authentication' : name) as PartName;
+    const { in: outer }: ConfigurationPart = configurationParts[inner] ?? {};
+    if (outer !== part) return [name, field];
     const { description } = field as { description?: string };
-    return [name, { description: `${description} For its fields ask for the part ${name}.` }];
+    return [name, { description: `${description} For its fields ask for the part ${inner}.` }];
   });
   return { ...schema, properties: Object.fromEntries(fields) };
 }

@@ -20,7 +20,7 @@ type Props = {
   onMove: (from: number, to: number) => void;
 };
 
-/** The tools as a table, of which only the rows in sight are on the page. */
+/** The tools as a table, of which only the visible rows are on the page. */
 export function ToolTable({ count, open, onClose, onMove }: Props) {
   const [filter, setFilter] = useState('');
   const indexes = useFiltered(filter);
@@ -87,7 +87,7 @@ export function ToolTable({ count, open, onClose, onMove }: Props) {
   );
 }
 
-/** Stands for the rows that are out of sight. */
+/** Stands for the rows that are not visible. */
 function Space({ height }: { height: number }) {
   if (height <= 0) return null;
   return (
@@ -120,7 +120,7 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
 }
 
 /**
- * The indexes of the tools in which every word stands; undefined without a filter. A tool stays in sight while it is
+ * The indexes of the tools in which every word stands; undefined without a filter. A tool stays visible while it is
  * edited, so they are found again only when the filter or the list changes.
  */
 function useFiltered(filter: string): number[] | undefined {

@@ -1,9 +1,9 @@
-import { readUrl } from '../../domain/http/read-url.ts';
-import { invalid } from '../../errors.ts';
-import type { Finding } from '../model.ts';
-import { isOpenApi } from '../openapi/read-openapi.ts';
-import { asText, field, isFields, type JsonFields, listOf } from './lenient.ts';
-import { parseDocument } from './parse-document.ts';
+import { readUrl } from '../domain/http/read-url.ts';
+import { invalid } from '../errors.ts';
+import { asText, field, isFields, type JsonFields, listOf } from './document/lenient.ts';
+import { parseDocument } from './document/parse-document.ts';
+import type { Finding } from './model.ts';
+import { isOpenApi } from './openapi/read-openapi.ts';
 
 /** Most files of one description, and most characters of the document that is made of them. */
 export const mostFiles = 200;
