@@ -537,6 +537,8 @@ create table processes (
   pid bigint not null,
   started_at bigint not null,
   seen_at bigint not null,
+  -- What its own clock said then, so that the others know whose clock is wrong.
+  clock_at bigint not null,
   -- The ids of the master keys that it can open values with, comma-separated.
   master_keys text not null
 );

@@ -169,7 +169,7 @@ function connectionParts(
 
 /** Joins the processes that serve from the database. From now on the caches are kept up to date. */
 async function join(presence: Presence, store: Store, { changes }: Caches, log: Log) {
-  const readiness = createReadiness(store, changes, log);
+  const readiness = createReadiness(store, { changes, presence }, log);
   const report = async () => {
     readiness.watchClock();
     await presence.announce();

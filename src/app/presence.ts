@@ -5,7 +5,7 @@ import { newId } from '../domain/ids.ts';
 import {
   absentMs,
   announceProcess,
-  countProcesses,
+  clocksOfOthers,
   removeProcess,
   type ServingProcess,
 } from '../store/changes/processes.ts';
@@ -18,6 +18,8 @@ export type Presence = {
   announce(): Promise<void>;
   /** Number of processes that serve from the database, including this one, as of the last `announce`. */
   count(): number;
+  /** How far the clocks of the others were ahead of the database's time then, in ms. */
+  skewsOfOthers(): readonly number[];
   /** Removes the registration. @throws any error of the database */
   leave(): Promise<void>;
 };
@@ -29,7 +31,12 @@ export function createPresence(
   masterKeys: readonly string[],
 ): Presence {
   if (engine === 'sqlite')
-    return { announce: async () => undefined, count: () => workers, leave: async () => undefined };
+    return {
+      announce: async () => undefined,
+      count: () => workers,
+      skewsOfOthers: () => [],
+      leave: async () => undefined,
+    };
   const own: ServingProcess = {
     id: newId(randomBytes, 'prc'),
     version,
@@ -39,15 +46,19 @@ export function createPresence(
     masterKeys,
   };
   let count = workers;
+  let skewsOfOthers: readonly number[] = [];
   let left = false;
   return {
     async announce() {
       if (left) return;
       const at = time.now();
-      await announceProcess(db, own, at);
-      count = Math.max(1, await countProcesses(db, at - absentMs));
+      await announceProcess(db, own, { at, clockAt: at + time.skewMs() });
+      const clocks = await clocksOfOthers(db, own.id, at - absentMs);
+      count = 1 + clocks.length;
+      skewsOfOthers = clocks.map((clock) => clock - at);
     },
     count: () => count,
+    skewsOfOthers: () => skewsOfOthers,
     async leave() {
       left = true;
       await removeProcess(db, own.id);

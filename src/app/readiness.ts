@@ -2,6 +2,7 @@ import type { Log } from '../log.ts';
 import type { DatabaseClock } from '../store/changes/database-clock.ts';
 import type { ChangeFollower } from '../store/changes/follow-changes.ts';
 import type { Store } from './open-store.ts';
+import type { Presence } from './presence.ts';
 
 /** Readiness of this process to serve. */
 export type Readiness = {
@@ -18,11 +19,15 @@ export type Readiness = {
 /** Decisions and records use the database's time, but logs and certificate checks use the clock of the process. */
 const maxSkewMs = 5000;
 
-export function createReadiness({ engine, time }: Store, changes: ChangeFollower, log: Log): Readiness {
+export function createReadiness(
+  { engine, time }: Store,
+  { changes, presence }: { changes: ChangeFollower; presence: Presence },
+  log: Log,
+): Readiness {
   let draining = false;
   const { skewMs } = time;
   // The clock of SQLite is that of the machine. After it was set back, the one service there would be down for hours.
-  const isOff = () => engine === 'postgres' && Math.abs(skewMs()) > maxSkewMs;
+  const isOff = () => engine === 'postgres' && isOffAlone(skewMs(), presence.skewsOfOthers());
   const look = () =>
     changes.look().then(
       () => undefined,
@@ -38,20 +43,35 @@ export function createReadiness({ engine, time }: Store, changes: ChangeFollower
     drain() {
       draining = true;
     },
-    watchClock: engine === 'postgres' ? watchServerClock(time, log) : watchMachineClock(time, log),
+    watchClock: engine === 'postgres' ? watchServerClock(time, isOff, log) : watchMachineClock(time, log),
   };
 }
 
-function watchServerClock({ skewMs }: DatabaseClock, log: Log): () => void {
-  let wasOff = false;
+/**
+ * Whether this clock is wrong, and not the database's: more clocks of the others are nearer to the database's time than to
+ * this one. A wrong clock of the database would otherwise make all of them unready.
+ */
+function isOffAlone(skewMs: number, others: readonly number[]): boolean {
+  if (Math.abs(skewMs) <= maxSkewMs) return false;
+  const withDatabase = others.filter((other) => Math.abs(other) < Math.abs(other - skewMs));
+  return withDatabase.length > others.length / 2;
+}
+
+function watchServerClock({ skewMs }: DatabaseClock, isOff: () => boolean, log: Log): () => void {
+  let was: 'right' | 'off' | 'doubted' = 'right';
   return () => {
     const ms = skewMs();
-    if (Math.abs(ms) > maxSkewMs === wasOff) return;
-    wasOff = !wasOff;
-    if (wasOff) log.error({ skewMs: ms }, `not ready: ${skewText(ms)}`);
+    const is = isOff() ? 'off' : Math.abs(ms) > maxSkewMs ? 'doubted' : 'right';
+    if (is === was) return;
+    was = is;
+    if (is === 'off') log.error({ skewMs: ms }, `not ready: ${skewText(ms)}`);
+    else if (is === 'doubted') log.warn({ skewMs: ms }, `${skewText(ms)}; ${staysReadyText}`);
     else log.info({ skewMs: ms }, 'the clock of this machine agrees with the database’s again');
   };
 }
+
+const staysReadyText =
+  'it stays ready, because no majority of the other processes says that the clock of the database is right';
 
 function watchMachineClock({ now, skewMs }: DatabaseClock, log: Log): () => void {
   let wasOff = false;

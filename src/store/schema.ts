@@ -217,6 +217,7 @@ export type Tables = {
     pid: number;
     started_at: number;
     seen_at: number;
+    clock_at: number;
     master_keys: string;
   };
   call_quota_use: {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
 import { startOneTool, textOf } from '../support/one-tool.ts';
@@ -23,14 +24,16 @@ describe('[find B1] a process on PostgreSQL', () => {
   let postgres: TestPostgres;
   let databaseClock: MovableClock;
   let toolhost: TestToolhost;
+  let env: Record<string, string>;
   /** By how much the clock of the process is wrong. */
   let ahead = 0;
   before(async () => {
     postgres = await startPostgres();
     const url = await postgres.createDatabase();
     databaseClock = await movableClock(url);
+    env = { DATABASE_URL: url, MASTER_KEY: randomBytes(32).toString('base64') };
     toolhost = await startToolhost({
-      env: { DATABASE_URL: url },
+      env,
       surroundings: { now: () => Date.now() + ahead },
     });
   });
@@ -48,7 +51,18 @@ describe('[find B1] a process on PostgreSQL', () => {
     return { status: response.status, reason };
   };
 
-  it('is not ready above 5 seconds, says why, and is ready again when its clock is right', async () => {
+  it('stays ready while it is the only one, whatever the two clocks say', async () => {
+    ahead = hour;
+    await toolhost.running.app.runner.onCommitted();
+    assert.equal((await readiness()).status, 200);
+    assert.ok((await scrape(toolhost.url)).value('toolhost_clock_skew_seconds') > 3599);
+  });
+
+  it('is not ready above 5 seconds while another agrees with the database, and all are when it is the database’s clock that is wrong', async (t) => {
+    const other = await startToolhost({ env });
+    t.after(other.stop);
+    const sees = async () => (await scrape(toolhost.url)).value('toolhost_serving_processes');
+    await eventually(async () => assert.equal(await sees(), 2));
     for (const [ms, side] of [
       [hour, 'ahead of'],
       [-6000, 'behind'],
@@ -65,6 +79,15 @@ describe('[find B1] a process on PostgreSQL', () => {
       assert.equal(numbers.value('toolhost_ready'), 0);
       assert.ok(Math.abs(numbers.value('toolhost_clock_skew_seconds') - Math.abs(ms) / 1000) < 1);
     }
+    ahead = 0;
+    await databaseClock.move(6000);
+    const skewOf = async (url: string) => (await scrape(url)).value('toolhost_clock_skew_seconds');
+    for (const one of [toolhost, other]) {
+      await eventually(async () => assert.ok((await skewOf(one.url)) > 5));
+      await eventually(async () => assert.equal((await fetch(`${one.url}/readyz`)).status, 200));
+    }
+    await databaseClock.move(-6000);
+    await toolhost.running.app.runner.onCommitted();
   });
 
   it('lets keys expire by the time of the database, whatever its own clock says', async () => {

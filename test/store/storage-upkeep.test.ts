@@ -147,6 +147,7 @@ for (const engine of engines) {
         pid: 1,
         started_at: 1,
         seen_at: at - age,
+        clock_at: at - age,
         master_keys: 'x',
       });
       await both('processes', seen, [2 * minute, minute / 2]);

@@ -198,7 +198,7 @@ function storeSources({ caches, time, callLog, readiness, presence, faults }: Wa
     },
     {
       name: 'toolhost_clock_skew_seconds',
-      help: 'How far the clock of this process is from the time of the database; on PostgreSQL it is not ready above 5 s.',
+      help: 'How far the clock of this process is from the time of the database; on PostgreSQL it is not ready above 5 s while most other processes agree with the database.',
       type: 'gauge',
       merge: 'max',
       read: () => Math.abs(time.skewMs()) / 1000,

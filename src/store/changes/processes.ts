@@ -15,24 +15,25 @@ export const absentMs = 10_000;
 
 // No query here names a workspace: processes serve all of them.
 
-/** Records that a process is running. */
-export async function announceProcess(db: Db, process: ServingProcess, at: number): Promise<void> {
+/** Records that a process is running at `at`, when its own clock says `clockAt`. */
+export async function announceProcess(
+  db: Db,
+  process: ServingProcess,
+  { at, clockAt }: { at: number; clockAt: number },
+): Promise<void> {
   const { id, version, host, pid, startedAt, masterKeys } = process;
+  const seen = { seen_at: at, clock_at: clockAt };
   await db
     .insertInto('processes')
-    .values({ id, version, host, pid, started_at: startedAt, seen_at: at, master_keys: masterKeys.join() })
-    .onConflict((c) => c.column('id').doUpdateSet({ seen_at: at }))
+    .values({ id, version, host, pid, started_at: startedAt, ...seen, master_keys: masterKeys.join() })
+    .onConflict((c) => c.column('id').doUpdateSet(seen))
     .execute();
 }
 
-/** Number of processes seen at `since` or later. */
-export async function countProcesses(db: Db, since: number): Promise<number> {
-  const { count } = await db
-    .selectFrom('processes')
-    .select((e) => e.fn.countAll<number>().as('count'))
-    .where('seen_at', '>=', since)
-    .executeTakeFirstOrThrow();
-  return Number(count);
+/** What the clocks of the processes but `own` said that were seen at `since` or later. */
+export async function clocksOfOthers(db: Db, own: string, since: number): Promise<number[]> {
+  const seen = db.selectFrom('processes').select('clock_at').where('seen_at', '>=', since);
+  return (await seen.where('id', '!=', own).execute()).map(({ clock_at }) => Number(clock_at));
 }
 
 /** The master keys of the processes that serve at `now`; the first of each seals. */
