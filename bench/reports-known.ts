@@ -23,6 +23,7 @@ export function knownOf({ calls, servers, keys, now }: World, upstream: string):
       buckets: [500, 1],
       view: ['reading', 'none'],
       fields: [['name']],
+      part: ['server', 'tools'],
       limit: [200],
       // The second one is among the invitations, where a list has some.
       cursor: [encodeCursor({ at: now - 15 * dayMs, id: 'x' }), encodeCursor({ at: now - 1000, id: 'iguest' })],

@@ -355,6 +355,8 @@ create index calls_by_workspace on calls (workspace_id, started_at, id);
 create index calls_by_slug on calls (workspace_id, slug, started_at, id);
 create index calls_by_key on calls (workspace_id, key_id, started_at, id) where key_id is not null;
 create index calls_by_failure on calls (workspace_id, outcome, started_at, id) where outcome <> 'ok';
+-- Upkeep deletes by time over all workspaces. New rows come at its end, where an entry costs least.
+create index calls_by_time on calls (started_at);
 
 -- How many calls began in a minute, an hour or a day, counted when their records are written, so that no report reads
 -- every record: of each tool, and of all tools of the workspace together, where slug and tool are empty.
@@ -419,6 +421,7 @@ create table call_counts (
 create index call_counts_by_slug on call_counts (workspace_id, slug, width, at);
 -- A tool is asked for in all servers of a workspace.
 create index call_counts_by_tool on call_counts (workspace_id, tool, width, at);
+create index call_counts_by_time on call_counts (width, at);
 
 -- What went over the wire, kept with the record of a call while the owner of its server wants to see it.
 create table captures (

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { type Kysely, sql, type Transaction } from 'kysely';
+import { type Kysely, type KyselyPlugin, sql, type Transaction } from 'kysely';
 import { pino } from 'pino';
 import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
 import { startUpkeep } from '../../src/app/elected/upkeep.ts';
@@ -42,10 +42,11 @@ for (const engine of engines) {
       let now = start;
       const logged: string[] = [];
       const log = pino({ level: 'warn' }, { write: (line) => logged.push(line) });
-      const [one, two] = databases.map((database) => startUpkeep(config, database, log, () => now, day)) as [
-        ElectedWork,
-        ElectedWork,
-      ];
+      const statements = countedStatements();
+      const [one, two] = databases.map((database) => {
+        const records = database.records.withPlugin(statements.plugin);
+        return startUpkeep(config, { ...database, records }, log, () => now, day);
+      }) as [ElectedWork, ElectedWork];
       const { db } = databases[0] as Database;
       await insertWorkspace(db, { id: 'ours', name: 'Ours', at: start });
       return {
@@ -57,6 +58,7 @@ for (const engine of engines) {
         },
         now: () => now,
         logged,
+        statements,
         insert: (table: keyof Tables, ...rows: object[]) =>
           db
             .insertInto(table)
@@ -229,6 +231,28 @@ for (const engine of engines) {
       await world.stop();
     });
 
+    it('[G2] costs no statement for a workspace that has nothing to delete', async () => {
+      const world = await open();
+      const { db, insert, ids, now } = world;
+      const statementsOfRound = async () => {
+        world.wait(60 * minute);
+        world.statements.count = 0;
+        await round(world.one);
+        return world.statements.count;
+      };
+      await statementsOfRound();
+      const before = await statementsOfRound();
+      assert.ok(before > 0);
+      await sql`insert into workspaces (id, name, created_at)
+        with recursive n (n) as (select 1 union all select n + 1 from n where n < 10000)
+        select 'idle' || n, 'Idle', ${start} from n`.execute(db);
+      const old = { started_at: now() - 11 * day };
+      await insert('calls', aCall({ id: 'one', ...old, workspace_id: 'idle1' }), aCall({ id: 'two', ...old }));
+      assert.equal(await statementsOfRound(), before);
+      assert.deepEqual(await ids('calls'), []);
+      await world.stop();
+    });
+
     it('[find A5] is deleted from all other tables when one of them cannot be pruned', async () => {
       const world = await open();
       const { db, insert, ids, now } = world;
@@ -371,6 +395,21 @@ for (const engine of engines) {
       await world.stop();
     });
   });
+}
+
+/** Counts the statements of a database to which its plugin is added. */
+function countedStatements() {
+  const statements = {
+    count: 0,
+    plugin: {
+      transformQuery({ node }) {
+        statements.count += 1;
+        return node;
+      },
+      transformResult: async ({ result }) => result,
+    } satisfies KyselyPlugin as KyselyPlugin,
+  };
+  return statements;
 }
 
 describe('the file of SQLite', () => {
