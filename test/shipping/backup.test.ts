@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, readdirSync, statSync } from 'node:fs';
+import { copyFileSync, createWriteStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { after, before, describe, it } from 'node:test';
+import { createGzip } from 'node:zlib';
 import type { ReadBackup } from '../../src/app/backups/backups.ts';
 import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
+import { onTime } from '../support/on-time.ts';
 import { backupLines, backupRows, writeBackup } from '../support/store/backup-text.ts';
 import { type BackupWorld, masterKey, startBackupWorld } from '../support/toolhost/backup-world.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
@@ -200,6 +204,28 @@ describe('backups', () => {
       assert.deepEqual([code, existsSync(join(target.DATA_DIR ?? '', 'toolhost.sqlite'))], [1, false], name);
       assert.match(stderr, /^error: this is not a sound backup: /, name);
       assert.deepEqual(readdirSync(target.DATA_DIR ?? ''), ['toolhost.sqlite.lock'], name);
+    }
+  });
+
+  it('[F5] is refused at a line that no row can have, however long it goes on', async () => {
+    const piece = Buffer.alloc(1_000_000, '[');
+    for (const [pieces, why] of [
+      [200, /a line in it is longer than 33554432 bytes/],
+      [30, /a line is not JSON of a row/],
+    ] as const) {
+      const file = world.newPath('long');
+      const text = Readable.from(Array.from({ length: pieces }, () => piece));
+      await pipeline(text, createGzip({ level: 1 }), createWriteStream(file));
+      for (const args of [
+        ['verify', file],
+        ['restore', file],
+      ]) {
+        const { code, stderr } = await onTime(20_000, () =>
+          toolhost(args, { env: { DATA_DIR: world.newPath('none') } }),
+        );
+        assert.equal(code, 1);
+        assert.match(stderr, why);
+      }
     }
   });
 

@@ -12,6 +12,7 @@ import {
   type BackupHeader,
   type BackupPart,
   damaged,
+  longestLine,
   type RowCounts,
   readBackup,
 } from '../../store/backup/backup-lines.ts';
@@ -126,9 +127,6 @@ const readText = (path: string) => readFileSync(path, 'utf8');
 /** In place of a file: standard input or standard output. */
 const standardStream = '-';
 
-/** Of a line, in characters. A configuration has a few megabytes at most. */
-const longestLine = 256_000_000;
-
 /**
  * Writes the text of a backup, compressed, to a new file that only its owner reads. The file has its name only when it is
  * complete and on the disk.
@@ -192,15 +190,26 @@ export async function* readBackupFile(path: string): AsyncGenerator<BackupPart> 
   }
 }
 
-/** Lines that end in a line feed, and nothing else that Unicode counts as one. */
-async function* linesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const decoder = new TextDecoder('utf-8', { fatal: false });
-  let rest = '';
+const lineFeed = 0x0a;
+
+/**
+ * Lines that end in a line feed, and nothing else that Unicode counts as one. A line is good until the next one is asked for.
+ * @throws AppError invalid as soon as a line is too long, so that the memory and time are in proportion to the file
+ */
+async function* linesOf(bytes: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let begun: Buffer[] = [];
+  let length = 0;
   for await (const chunk of bytes) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-    rest = lines.pop() ?? '';
-    if (rest.length > longestLine) throw damaged('a line is too long');
-    yield* lines;
+    let from = 0;
+    for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, from)) {
+      yield Buffer.concat([...begun, chunk.subarray(from, end)]);
+      begun = [];
+      length = 0;
+      from = end + 1;
+    }
+    begun.push(chunk.subarray(from));
+    length += chunk.length - from;
+    if (length > longestLine) throw damaged(`a line in it is longer than ${longestLine} bytes, which no row is`);
   }
-  if (rest !== '') yield rest;
+  if (length > 0) yield Buffer.concat(begun);
 }

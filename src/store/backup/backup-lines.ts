@@ -1,5 +1,6 @@
 import { createHash, type Hash } from 'node:crypto';
 import { z } from 'zod';
+import { scanJson } from '../../domain/json/json-scan.ts';
 import { AppError } from '../../errors.ts';
 
 /**
@@ -7,6 +8,13 @@ import { AppError } from '../../errors.ts';
  * end with the number of rows and a hash of everything before. It has the same form on both engines.
  */
 export const formatVersion = 1;
+
+/** Bytes of the longest line: a configuration has 4 MiB, and its text in a line twice as many at most. */
+export const longestLine = 32 * 1024 * 1024;
+/** A line longer than this is read only when it has no more values than a row or a header can have. */
+const shortLine = 64 * 1024;
+/** Of such a line. A list of rows in a header is its deepest value. */
+const mostInLine = { depth: 4, elements: 10_000 };
 
 /** A value of a row. The migrations have columns of these kinds only. */
 export type Cell = string | number | null;
@@ -68,20 +76,23 @@ export class BackupLines {
 
   #line(value: unknown): string {
     const line = `${JSON.stringify(value)}\n`;
+    if (line.length > shortLine && Buffer.byteLength(line) > longestLine)
+      throw new Error(`a row of ${this.#table} is longer than ${longestLine} bytes, which no backup can hold`);
     this.#hash.update(line);
     return line;
   }
 }
 
-/** Most characters of rows that are handed on together. */
+/** Most bytes of rows that are handed on together. */
 const mostTogether = 1_000_000;
 const mostRows = 500;
+const openingBracket = 0x5b;
 
 /**
  * Reads the lines of a backup. The last part is `end`, after which everything is known to be complete.
  * @throws AppError invalid when it is damaged or incomplete, conflict when it has a newer format
  */
-export async function* readBackup(lines: AsyncIterable<string>): AsyncGenerator<BackupPart> {
+export async function* readBackup(lines: AsyncIterable<Buffer>): AsyncGenerator<BackupPart> {
   const reader = new BackupReader();
   for await (const line of lines) {
     yield* reader.partsBefore(line);
@@ -97,23 +108,23 @@ class BackupReader {
   #state: 'new' | 'open' | 'ended' = 'new';
   #table: BackupTable | undefined;
   #rows: Row[] = [];
-  #characters = 0;
+  #bytes = 0;
 
   /** The rows so far, when they are enough or the line is no other row. */
-  *partsBefore(line: string): Generator<BackupPart> {
+  *partsBefore(line: Buffer): Generator<BackupPart> {
     if (this.#rows.length === 0) return;
-    if (this.#rows.length < mostRows && this.#characters < mostTogether && line.startsWith('[')) return;
+    if (this.#rows.length < mostRows && this.#bytes < mostTogether && line[0] === openingBracket) return;
     yield { rows: this.#rows };
     this.#rows = [];
-    this.#characters = 0;
+    this.#bytes = 0;
   }
 
   /** Undefined for a row, which is collected. */
-  read(line: string): BackupPart | undefined {
+  read(line: Buffer): BackupPart | undefined {
     if (this.#state === 'ended') throw damaged('something follows its end');
     const part = this.#partOf(parseLine(line));
-    if (!part || !('end' in part)) this.#hash.update(`${line}\n`);
-    this.#characters += line.length;
+    if (!part || !('end' in part)) this.#hash.update(line).update('\n');
+    this.#bytes += line.length;
     return part;
   }
 
@@ -134,9 +145,11 @@ class BackupReader {
     }
     const end = endLine.safeParse(value);
     if (!end.success) {
-      this.#table = tableOf(value);
-      this.#counts[this.#table.table] ??= 0;
-      return this.#table;
+      const table = tableOf(value);
+      if (Object.hasOwn(this.#counts, table.table)) throw damaged(`the table ${table.table} stands in it twice`);
+      this.#table = table;
+      this.#counts[table.table] = 0;
+      return table;
     }
     refuseOther(end.data, { end: this.#counts, sha256: this.#hash.digest('hex') });
     this.#state = 'ended';
@@ -144,12 +157,19 @@ class BackupReader {
   }
 }
 
-function parseLine(line: string): unknown {
+function parseLine(line: Buffer): unknown {
   try {
-    return JSON.parse(line) as unknown;
+    if (line.length > shortLine) refuseMany(line);
+    return JSON.parse(line.toString()) as unknown;
   } catch {
-    throw damaged('a line is not JSON');
+    throw damaged('a line is not JSON of a row, a table or a header');
   }
+}
+
+/** @throws SyntaxError for a line whose values would take far more memory and time than its text */
+function refuseMany(line: Buffer): void {
+  const scan = scanJson(line, mostInLine.depth);
+  if (!scan || scan.depth > mostInLine.depth || scan.elements > mostInLine.elements) throw new SyntaxError();
 }
 
 function headerOf(value: unknown): BackupHeader {
