@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import type { ControlledTransaction, Kysely } from 'kysely';
+import { type ControlledTransaction, type Kysely, sql } from 'kysely';
 import { recordChange } from '../../src/store/changes/changes.ts';
 import { createReadChanges } from '../../src/store/changes/read-changes.ts';
 import { openDatabase } from '../../src/store/database.ts';
@@ -99,6 +99,18 @@ describe('[find B1] the positions of changes on PostgreSQL', () => {
       }),
       { numRuns: 60 },
     );
+  });
+
+  it('[G4] of another cluster, whose dump was restored here, are no changes', async () => {
+    await sql`insert into changes (id, at, kind, ref, position)
+      select 'old_' || n, 1, 'key', 'old_' || n, 1000000000000 + n from generate_series(1, 3000) as n`.execute(db);
+    const one = await reader();
+    await one.look();
+    const now = await record(db);
+    await one.look();
+    await one.look();
+    assert.deepEqual(one.told, [now]);
+    await sql`delete from changes where ref like 'old_%'`.execute(db);
   });
 
   it('are not trusted across a restart of the database', async () => {

@@ -35,7 +35,8 @@ type Engine<Mark> = {
  *   next one asks for the changes whose transaction was not visible in that snapshot. A transaction is either visible in
  *   it, and then its rows were read, or it is not, however late it commits, and then it is asked for again. What was
  *   rolled back leaves no row. Transaction ids grow. A restarted server, or one that replaced it, may have lost the last
- *   of them: its start time shows that, or the next id, which is lower than before.
+ *   of them: its start time shows that, or the next id, which is lower than before. A row with an id that has not begun was
+ *   restored from another cluster, whose ids were higher: no cache here is older than it, so it is not reported.
  * - **SQLite.** Transactions that write run one after another, and each takes the position after the greatest that it
  *   sees, which is the greatest of all. So positions grow in the order of the commits, and a look that has seen one has
  *   seen all below it. `pruneChanges` keeps the greatest.
@@ -76,6 +77,7 @@ function postgres(db: Db): Engine<Snapshot> {
         left join (
           select id, kind, ref from changes
           where position >= ${last ? boundsOf(last).xmin : null}::bigint
+            and position < txid_snapshot_xmax(txid_current_snapshot())
             and not txid_visible_in_snapshot(position, ${last?.text ?? null}::txid_snapshot)
           limit ${maxChanges + 1}
         ) as found on true`.execute(db);
