@@ -11,14 +11,8 @@ COPY . .
 ARG TOOLHOST_COMMIT=unknown
 RUN npm run build && mkdir data
 
-FROM node:${NODE_VERSION}-trixie-slim AS dependencies
-WORKDIR /app
-COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --ignore-scripts --no-audit --no-fund
-
 FROM node:${NODE_VERSION}-trixie-slim
 WORKDIR /app
-COPY --from=dependencies /app/node_modules node_modules
 COPY package.json LICENSE ./
 COPY bin/toolhost.js bin/toolhost
 COPY --from=build /src/lib lib

@@ -1,23 +1,15 @@
 /**
- * `npm run build`: makes `lib/`, which the package and the image consist of, beside `bin/toolhost.js`. It is laid out as
- * the repository, so every path between files stays as it is. Types are replaced by spaces and `.ts` in imports by `.js`,
- * so lines and columns of a stack trace are those of the sources, without source maps.
+ * `npm run build`: makes `lib/`, which the package and the image consist of, beside `bin/toolhost.js`. The files of the
+ * program are two levels below `lib/`, as the sources that look for the dashboard or the migrations are below the root.
  */
 import { execFileSync } from 'node:child_process';
-import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { stripTypeScriptTypes } from 'node:module';
-import { dirname, join } from 'node:path';
+import { cpSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { writeBundle } from './bundle.ts';
+import { billOfMaterials, componentsOf, componentsOfDashboard, noticeOf, sorted } from './third-party.ts';
 
 const root = join(import.meta.dirname, '..');
 const lib = join(root, 'lib');
-const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { name: string; version: string };
-
-function compile(path: string): void {
-  const code = stripTypeScriptTypes(readFileSync(join(root, path), 'utf8'), { mode: 'strip' });
-  const target = join(lib, path.replace(/\.ts$/, '.js'));
-  mkdirSync(dirname(target), { recursive: true });
-  writeFileSync(target, code.replaceAll(/(['"])(\.{1,2}\/[^'"\n]+)\.ts\1/g, '$1$2.js$1'));
-}
 
 /** The commit of the sources; `TOOLHOST_COMMIT` names it where there is no repository, as in the build of the image. */
 function commitOfSources(): string {
@@ -33,12 +25,10 @@ function commitOfSources(): string {
 }
 
 rmSync(lib, { recursive: true, force: true });
-for (const path of globSync(['src/**/*.ts', 'examples/projects/*.ts'], { cwd: root })) compile(path);
+const files = await writeBundle(join(lib, 'program', 'files'), commitOfSources());
 for (const path of ['migrations', 'dist/web', 'examples/projects/server.json']) {
   cpSync(join(root, path), join(lib, path), { recursive: true });
 }
-const { name, version } = manifest;
-writeFileSync(
-  join(lib, 'package.json'),
-  `${JSON.stringify({ name, version, commit: commitOfSources(), type: 'module' }, undefined, 2)}\n`,
-);
+const components = sorted([...componentsOf(files), ...componentsOfDashboard()]);
+writeFileSync(join(lib, 'NOTICE'), noticeOf(components));
+writeFileSync(join(lib, 'sbom.cdx.json'), billOfMaterials(components));

@@ -3,6 +3,8 @@ import { type Logger, pino } from 'pino';
 
 export type Log = Logger;
 
+const require = createRequire(import.meta.url);
+
 /** Fields that are redacted at the top of a logged object and one level below. */
 const redactedFields = [
   'authorization',
@@ -40,6 +42,6 @@ export function createLog(level: string, { isImmediate = false } = {}): Log {
 
 /** Loaded only when standard error is a terminal. */
 function readableLines() {
-  const pretty = createRequire(import.meta.url)('pino-pretty') as typeof import('pino-pretty');
+  const pretty = require('pino-pretty') as typeof import('pino-pretty');
   return pretty({ destination: 2, sync: true, colorize: true, translateTime: 'HH:MM:ss', ignore: 'pid,hostname' });
 }

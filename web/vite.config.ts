@@ -22,6 +22,8 @@ export default defineConfig({
     emptyOutDir: true,
     // Which file needs which, for the test of how much the first page loads.
     manifest: true,
+    // For the package: what of others is in the dashboard.
+    license: { fileName: '.vite/licenses.json' },
     assetsInlineLimit: 0,
     target: 'es2023',
     reportCompressedSize: false,

@@ -11,6 +11,8 @@ export type PackedToolhost = {
   /** The file that `npm pack` made. */
   tarball: string;
   program: string;
+  /** The folder of the compiled program. */
+  lib: string;
   remove(): Promise<void>;
 };
 
@@ -26,6 +28,7 @@ export async function packToolhost(): Promise<PackedToolhost> {
   return {
     folder,
     tarball,
+    lib: join(folder, 'node_modules', 'toolhost', 'lib'),
     program: join(folder, 'node_modules', '.bin', 'toolhost'),
     remove: () => rm(base, { recursive: true, force: true }),
   };

@@ -1,0 +1,66 @@
+/** The program as the package and the image have it: all that it imports in few files, because each module costs a start. */
+import { globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { type Plugin, rolldown } from 'rolldown';
+
+const root = join(import.meta.dirname, '..');
+
+/** A file that is started as a thread or required by its path is a file of the bundle. */
+const startedFile = /(?<=new URL\()'\.\/([\w-]+)\.ts'(?=, import\.meta\.url\))/g;
+const requiredFile = /(?<=createRequire\(import\.meta\.url\)\()'\.[\w./-]*?([\w-]+)\.ts'/g;
+/** With it away, the bundler knows what `require` means. */
+const ownRequire = /^const require = createRequire\(import\.meta\.url\);$/m;
+
+/**
+ * Writes the bundle into a folder, with source maps.
+ * @returns the files whose code is in it
+ */
+export async function writeBundle(folder: string, commit: string): Promise<string[]> {
+  const build = await rolldown({
+    cwd: root,
+    input: entries(),
+    platform: 'node',
+    // pg looks for it, and uses it where somebody has installed it.
+    external: ['pg-native'],
+    plugins: [asOneFolder(commit)],
+    onLog(level, log, report) {
+      // A package of the local login evaluates a text that is its own.
+      if (log.code !== 'EVAL') report(level === 'warn' ? 'error' : level, log);
+    },
+  });
+  const { output } = await build.write({
+    dir: folder,
+    format: 'esm',
+    sourcemap: true,
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name]-[hash].js',
+  });
+  await build.close();
+  return output.flatMap((part) => (part.type === 'chunk' ? part.moduleIds : []));
+}
+
+/** The command line, and the files that are started or required by their path. */
+function entries(): Record<string, string> {
+  const named = globSync('src/**/*.ts', { cwd: root }).flatMap((path) => {
+    const code = readFileSync(join(root, path), 'utf8');
+    const quoted = [...code.matchAll(startedFile), ...code.matchAll(requiredFile)];
+    return quoted.map(([text]) => join(path, '..', text.slice(1, -1)));
+  });
+  return Object.fromEntries(['src/cli/main.ts', ...named].map((path) => [basename(path, '.ts'), join(root, path)]));
+}
+
+/** All files are in one folder. Only lengths of lines change, so the maps stay true. */
+function asOneFolder(commit: string): Plugin {
+  return {
+    name: 'as-one-folder',
+    transform(code, id) {
+      if (id === join(root, 'package.json')) {
+        const { name, version } = JSON.parse(code) as { name: string; version: string };
+        return { code: JSON.stringify({ name, version, commit }), map: null };
+      }
+      if (!id.startsWith(join(root, 'src'))) return undefined;
+      const moved = code.replace(startedFile, "'./$1.js'").replace(requiredFile, "'./$1.js'").replace(ownRequire, '');
+      return { code: moved, map: null };
+    },
+  };
+}

@@ -1,0 +1,67 @@
+/** What the package contains of others: their licences, and the bill of materials. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname, '..');
+const read = (path: string): unknown => JSON.parse(readFileSync(join(root, path), 'utf8'));
+
+/** A package whose code is in ours; `identifier` is an SPDX expression, and `text` its licence. */
+export type Component = { name: string; version: string; identifier?: string; text?: string };
+
+/** The packages of bundled files. @throws Error for a package without the text of its licence */
+export function componentsOf(files: readonly string[]): Component[] {
+  const folders = files.map((file) => /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(file)?.[0]);
+  return [...new Set(folders.filter((folder) => folder !== undefined))].map((folder) => {
+    const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Component & { license: string };
+    const file = readdirSync(folder).find((name) => /^(licen[cs]e|copying)/i.test(name));
+    const text = file && readFileSync(join(folder, file), 'utf8').trim();
+    return { name: manifest.name, version: manifest.version, identifier: manifest.license, ...(text && { text }) };
+  });
+}
+
+/** The packages in the dashboard, which its build lists. */
+export function componentsOfDashboard(): Component[] {
+  return read('dist/web/.vite/licenses.json') as Component[];
+}
+
+/** Each package once, in the order of their names. */
+export function sorted(components: readonly Component[]): Component[] {
+  const byKey = new Map(components.map((component) => [`${component.name}@${component.version}`, component]));
+  return [...byKey].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, component]) => component);
+}
+
+export function noticeOf(components: readonly Component[]): string {
+  const parts = components.map(({ name, version, identifier, text }) =>
+    [`## ${name} ${version} (${identifier})`, ...(text === undefined ? [] : [text])].join('\n\n'),
+  );
+  return `${['# Packages of others that are part of this one', ...parts].join('\n\n')}\n`;
+}
+
+type Manifest = { name: string; version: string; license: string };
+type Locked = { packages: Record<string, { version: string; integrity?: string }> };
+
+/** CycloneDX 1.6. */
+export function billOfMaterials(components: readonly Component[]): string {
+  const { name, version, license } = read('package.json') as Manifest;
+  const locked = Object.entries((read('package-lock.json') as Locked).packages);
+  const hashesOf = (component: Component) => {
+    const isIt = (path: string) => path.endsWith(`node_modules/${component.name}`);
+    const found = locked.find(([path, entry]) => isIt(path) && entry.version === component.version);
+    const sha512 = /^sha512-(\S+)/.exec(found?.[1].integrity ?? '')?.[1];
+    return sha512 && { hashes: [{ alg: 'SHA-512', content: Buffer.from(sha512, 'base64').toString('hex') }] };
+  };
+  const described = (component: Component) => ({
+    name: component.name,
+    version: component.version,
+    purl: `pkg:npm/${component.name.replace('@', '%40')}@${component.version}`,
+    ...(component.identifier && { licenses: [{ expression: component.identifier }] }),
+  });
+  const bill = {
+    bomFormat: 'CycloneDX',
+    specVersion: '1.6',
+    version: 1,
+    metadata: { component: { type: 'application', ...described({ name, version, identifier: license }) } },
+    components: components.map((component) => ({ type: 'library', ...described(component), ...hashesOf(component) })),
+  };
+  return `${JSON.stringify(bill, undefined, 2)}\n`;
+}
