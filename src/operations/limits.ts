@@ -3,6 +3,7 @@ import { mostTools } from '../domain/config/server-config.ts';
 import { originsOf } from '../domain/config/server-wide.ts';
 import {
   circuitStates,
+  type KeyLimits,
   type LimitUse,
   limitOfServer,
   limitOfWorkspace,
@@ -13,7 +14,9 @@ import {
 } from '../domain/limits.ts';
 import { AppError } from '../errors.ts';
 import { findKeyLimits, updateKeyLimits as storeKeyLimits } from '../store/api-keys.ts';
-import { recordChange } from '../store/changes/changes.ts';
+import { recordChange, recordChanges } from '../store/changes/changes.ts';
+import { rowsAtOnce } from '../store/delete-in-steps.ts';
+import { workingKeysMadeBy } from '../store/key-makers.ts';
 import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/people/workspaces.ts';
 import { type StoredServer, updateServerLimits as storeServerLimits } from '../store/servers/servers.ts';
 import { ownBounds, refuseLimitsAboveOwn, refuseOwnLimits } from './key-bounds.ts';
@@ -223,7 +226,7 @@ const setKeyLimits = operation({
   name: 'setKeyLimits',
   summary: 'Set or remove what an API key is limited to',
   description:
-    'What is absent stays; null removes a limit. A key changes neither its own limits nor those of another key above its own. It counts in every process within two seconds.',
+    'What is absent stays; null removes a limit. Keys that were made with it, and with these, get at most the same. A key changes neither its own limits nor those of another key above its own. It counts in every process within two seconds.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
@@ -242,12 +245,40 @@ const setKeyLimits = operation({
     if (!before) throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked');
     const limits = keyLimitsFrom(fieldsOf(changedLimits(before, input)));
     if (isSameLimits(before, limits ?? {})) return { id, limits: fieldsOf(before), unchanged: true as const };
-    await storeKeyLimits(db, actor.workspaceId, id, limits);
-    await recordChange(db, context, 'key', id);
+    const all = new Map([[id, limits ?? {}], ...(await loweredBelow(context, id, limits ?? {}))]);
+    await storeAll(context, all);
     return { id, limits: fieldsOf(limits ?? {}) };
   },
   audit: ({ id, ...limits }) => ({ target: id, detail: limits }),
   isUnchanged,
 });
+
+/** The limits, by key, of those that were made with a key, and with these, and that have more than it has now. */
+async function loweredBelow({ db, actor, now }: Context, id: string, most: KeyLimits): Promise<[string, KeyLimits][]> {
+  const made = await workingKeysMadeBy(db, actor.workspaceId, id, now());
+  return made.flatMap(({ id: key, limits = {} }): [string, KeyLimits][] => {
+    const lowered = lowest(limits, most);
+    return isSameLimits(limits, lowered) ? [] : [[key, lowered]];
+  });
+}
+
+/** Stores the limits of keys, those of thousands in few statements. */
+async function storeAll(context: Context, limitsByKey: ReadonlyMap<string, KeyLimits>): Promise<void> {
+  const { db, actor } = context;
+  const groups = Map.groupBy(limitsByKey.keys(), (id) => JSON.stringify(limitsByKey.get(id)));
+  for (const [text, all] of groups) {
+    for (let from = 0; from < all.length; from += rowsAtOnce) {
+      const ids = all.slice(from, from + rowsAtOnce);
+      await storeKeyLimits(db, actor.workspaceId, ids, keyLimitsFrom(fieldsOf(JSON.parse(text) as KeyLimits)));
+      await recordChanges(db, context, 'key', ids);
+    }
+  }
+}
+
+/** Of each limit the lower one; absent is none. */
+function lowest(a: KeyLimits, b: KeyLimits): KeyLimits {
+  const names = new Set([...Object.keys(a), ...Object.keys(b)] as (keyof KeyLimits)[]);
+  return Object.fromEntries([...names].map((name) => [name, Math.min(a[name] ?? Infinity, b[name] ?? Infinity)]));
+}
 
 export const keyLimitOperations = { setKeyLimits };

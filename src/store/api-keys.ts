@@ -142,16 +142,17 @@ export async function findKeyLimits(db: Db, workspaceId: string, id: string): Pr
   return row && ((row.limits === null ? {} : JSON.parse(row.limits)) as KeyLimits);
 }
 
+/** Sets the limits of some keys, in one statement. */
 export async function updateKeyLimits(
   db: Db,
   workspaceId: string,
-  id: string,
+  ids: readonly string[],
   limits: KeyLimits | undefined,
 ): Promise<void> {
   await db
     .updateTable('api_keys')
     .set({ limits: limits ? JSON.stringify(limits) : null })
-    .where('workspace_id', '=', workspaceId)
-    .where('id', '=', id)
+    .where(isOf(workspaceId))
+    .where('id', 'in', [...ids, ''])
     .execute();
 }

@@ -62,6 +62,25 @@ describe('the bounds of a key', () => {
     assert.equal(await setLimits(operator, child.id, { calls_per_day: null }), 200);
   });
 
+  it('[find F2] lower limits of a key are those of the keys that were made with it, and with these', async () => {
+    const parent = await make(operator, { calls_per_day: 10, calls_per_minute: 5 });
+    const child = await make(parent.key, { calls_per_day: 3 });
+    const grandchild = await make(child.key, { calls_per_second: 9 });
+    const other = await make(operator, { calls_per_day: 10 });
+    assert.equal(await setLimits(operator, parent.id, { calls_per_day: 4, calls_per_minute: 2 }), 200);
+    const { body } = await toolhost.rest('GET', '/keys?limit=100', { key: operator });
+    const found = new Map((body.keys as unknown as Made[]).map(({ id, limits }) => [id, limits]));
+    assert.deepEqual(
+      [parent, child, grandchild, other].map(({ id }) => found.get(id)),
+      [
+        { calls_per_minute: 2, calls_per_day: 4 },
+        { calls_per_minute: 2, calls_per_day: 3 },
+        { calls_per_second: 9, calls_per_minute: 2, calls_per_day: 3 },
+        { calls_per_day: 10 },
+      ],
+    );
+  });
+
   it('[find F2] a key ends with the one that it was made with, however many lie between them', async () => {
     const parent = await make(operator);
     const child = await make(parent.key);
