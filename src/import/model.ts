@@ -6,8 +6,11 @@ export type Finding = { at: string; message: string };
 export const inputLocations = ['path', 'query', 'header', 'cookie'] as const;
 export type InputLocation = (typeof inputLocations)[number];
 
-/** How arrays and objects are written; `repeat` makes a pair of each property of an object, `comma` joins names and values. */
-export type InputStyle = 'repeat' | 'comma' | 'brackets' | 'pipe' | 'space' | 'tab' | 'deep' | 'json';
+/**
+ * How arrays and objects are written; `repeat` makes a pair of each property of an object, `comma` joins names and values.
+ * No tool can write `tab`, nor `exploded`: the `explode` of OpenAPI outside of queries.
+ */
+export type InputStyle = 'repeat' | 'comma' | 'brackets' | 'pipe' | 'space' | 'tab' | 'exploded' | 'deep' | 'json';
 
 export type ApiInput = {
   /** The name on the wire. */

@@ -26,7 +26,7 @@ const tenReports = [
   'descripton: unknown field; did you mean `description`?',
   'authentication.type: found "bearer"; allowed: "Bearer", "ApiKey", "Basic", "QueryParam", "Cookie", "ClientCredentials", "AwsSigV4"',
   'oauth.scope: unknown field; did you mean `scopes`?',
-  'tools[0].method: found "FETCH"; allowed: "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"',
+  'tools[0].method: found "FETCH"; allowed: "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"',
   'tools[1].name: found "get thing"; allowed: 1 to 64 letters, digits, _ . -',
   'tools[1].timeout_ms: found 20001; allowed: at most 20000',
   'tools[2].metod: unknown field; did you mean `method`?',
@@ -82,7 +82,7 @@ describe('a configuration', () => {
     const { problems } = await judge(configWith({ tools: [{}, null] }));
     assert.deepEqual(problems.sort(), [
       'tools[0].description: required; allowed: a string',
-      'tools[0].method: found nothing; allowed: "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"',
+      'tools[0].method: found nothing; allowed: "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"',
       'tools[0].name: required; allowed: a string',
       'tools[0].url: required; allowed: a string',
       'tools[1]: found null; allowed: an object',

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { field } from '../../src/import/document/lenient.ts';
 import { readDescription } from '../../src/import/read-description.ts';
 import { configOf, onlyTool, openApi, outcomesOf, planOf } from '../support/import/plan-of.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -207,23 +208,60 @@ paths:
   });
 
   it('[imp 2] writes values of a path in the styles matrix and label, and skips what it cannot write', () => {
-    const path = (style: string, schema: object = { type: 'string' }) => ({
-      get: { summary: 'Gets one thing', parameters: [{ name: 'id', in: 'path', required: true, style, schema }] },
+    const path = (style: string, schema: object = { type: 'string' }, explode = false) => ({
+      get: {
+        summary: 'Gets one thing',
+        parameters: [{ name: 'id', in: 'path', required: true, style, explode, schema }],
+      },
     });
+    const array = { type: 'array', items: { type: 'string' } };
+    const object = { type: 'object', properties: { a: { type: 'string' } } };
     const document = openApi({
       '/a/{id}': path('matrix'),
       '/b/{id}': path('label', { type: 'integer' }),
-      '/c/{id}': path('matrix', { type: 'array', items: { type: 'string' } }),
+      '/c/{id}': path('matrix', array),
+      '/e/{id}': path('simple', object),
+      '/f/{id}': path('simple', array, true),
+      '/g/{id}': path('matrix', array, true),
+      '/h/{id}': path('simple', object, true),
       '/d': { get: { parameters: [{ name: 'q', in: 'querystring', required: true, content: {} }] } },
     });
+    const { tools } = configOf(planOf(document));
     assert.deepEqual(
-      configOf(planOf(document)).tools.map(({ url }) => url),
-      ['/a/;id=:id', '/b/.:id'],
+      tools.map(({ url }) => url),
+      ['/a/;id=:id', '/b/.:id', '/c/;id=:id', '/e/:id', '/f/:id'],
     );
-    assert.deepEqual(outcomesOf(document).slice(2), [
-      'GET /c/{id}: skipped; "id": a list or an object of this style in the path',
+    assert.equal(field(tools[3]?.input_schema.id, 'style'), 'comma');
+    assert.deepEqual(outcomesOf(document).slice(5), [
+      'GET /g/{id}: skipped; "id": an exploded list or object in a path',
+      'GET /h/{id}: skipped; "id": an exploded list or object in a path',
       'GET /d: skipped; an input in "querystring"',
     ]);
+  });
+
+  it('[imp 2] one argument stands for the fields of a form and of a query beyond those that a tool may have', () => {
+    const names = Array.from({ length: 203 }, (_, index) => `field${index}`);
+    const properties = Object.fromEntries(names.map((name) => [name, { type: 'string' }]));
+    const schema = { type: 'object', properties, required: ['field202'] };
+    const parameters = names.map((name) => ({ name, in: 'query', schema: { type: 'string' } }));
+    const document = openApi({
+      '/form': { post: { requestBody: { content: { 'application/x-www-form-urlencoded': { schema } } } } },
+      '/query': { get: { parameters } },
+    });
+    for (const tool of configOf(planOf(document)).tools) {
+      const { fields, ...own } = tool.input_schema as Record<string, Json>;
+      assert.deepEqual([fields?.type, fields?.style, fields?.optional], ['object', 'repeat', true]);
+      assert.match(
+        String(fields?.description),
+        /^Other fields of the (?:form|query) by their names\. Also takes field/,
+      );
+      assert.ok(Object.keys(own).length < 100);
+      assert.equal('field202' in own, tool.method === 'POST');
+    }
+    assert.match(
+      outcomesOf(document).join(),
+      /^POST \/form: loosened; large [^;]*,GET \/query: loosened; large [^;]*$/,
+    );
   });
 
   describe('each a small copy of one that somebody published', () => {

@@ -16,7 +16,7 @@ function argumentsOf({ method, input_schema: given, body, url }: Tool): Map<stri
   const definitions = (isSchema ? given.properties : given) as Record<string, Json>;
   const listed = (isSchema ? (given.required ?? []) : undefined) as string[] | undefined;
   const isRead =
-    /^(?:GET|DELETE|HEAD)$/.test(method) || (body !== undefined && !/^(?:json|form|multipart)$/.test(body));
+    /^(?:GET|DELETE|HEAD|OPTIONS)$/.test(method) || (body !== undefined && !/^(?:json|form|multipart)$/.test(body));
   const inUrl = new Set([...url.matchAll(/:([A-Za-z_][\w.-]*)/g)].map((match) => match[1] as string));
   const found = Object.entries(definitions).map(([name, schema]): [string, Argument] => {
     const usual = name === body ? 'whole' : inUrl.has(name) ? 'url' : isRead ? 'query' : 'body';

@@ -190,6 +190,17 @@ describe('bodies and files', () => {
     ]);
   });
 
+  it('[conf 2] OPTIONS sends its arguments in the query, or in a body where they say so', async () => {
+    one.upstream.on('OPTIONS /o', () => ({ body: '{}' }));
+    const slug = await one.serve({
+      method: 'OPTIONS',
+      url: '/o',
+      input_schema: { q: text, size: { type: 'integer', in: 'body' } },
+    });
+    const got = await one.sent(slug, { q: 'a', size: 5 });
+    assert.deepEqual([got.method, got.url, got.body.toString()], ['OPTIONS', '/o?q=a', '{"size":5}']);
+  });
+
   it('[conf 2] a template of the body holds arguments as values and in texts', async () => {
     const tool = {
       url: '/graphql?p=:page',

@@ -1,7 +1,12 @@
 import { z } from 'zod';
 import { unseenAmong } from '../unseen-characters.ts';
 
-export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'] as const;
+export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
+
+/** Whether a request of this method only reads (RFC 9110, 9.2.1). */
+export function isSafeMethod(method: string): boolean {
+  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
+}
 
 export const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 export const maxTimeoutMs = 20_000;
@@ -170,7 +175,7 @@ export function enabledTools(config: { tools: readonly Tool[] }): Tool[] {
 /** The hints of a tool: those set by its owner, and for the rest those that the method implies (RFC 9110, 9.2). */
 export function annotationsOf(tool: Pick<Tool, 'method' | 'annotations'>): Annotations {
   const { method } = tool;
-  const isRead = method === 'GET' || method === 'HEAD';
+  const isRead = isSafeMethod(method);
   return {
     readOnlyHint: isRead,
     destructiveHint: method === 'DELETE',

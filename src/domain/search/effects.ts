@@ -1,3 +1,4 @@
+import { isSafeMethod } from '../config/tool.ts';
 import { stem } from './stem.ts';
 import { wordsOf } from './words.ts';
 
@@ -51,7 +52,7 @@ function byStem(lists: Lists): ReadonlyMap<string, Effect> {
 
 /** The effect of a tool by its HTTP method (RFC 9110, 9.3). A POST whose description begins with reading reads. */
 export function effectOfTool(method: string, description: string): Effect {
-  if (method === 'GET' || method === 'HEAD') return effects.read;
+  if (isSafeMethod(method)) return effects.read;
   if (method === 'DELETE') return effects.delete;
   if (method !== 'POST') return effects.update;
   const [first = ''] = wordsOf(description.slice(0, 60));

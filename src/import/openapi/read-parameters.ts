@@ -118,7 +118,8 @@ function styleOf(
   const isDeep = parameter.style === 'deepObject' && location === 'query';
   if (!isObject || reading.isSwagger) return isDeep ? 'deep' : undefined;
   if (isDeep) return 'deep';
-  return location !== 'query' || parameter.explode === false ? 'comma' : 'repeat';
+  if (location === 'query') return parameter.explode === false ? 'comma' : 'repeat';
+  return parameter.explode === true ? 'exploded' : 'comma';
 }
 
 /** What a schema or one of its alternatives allows. */
@@ -139,6 +140,8 @@ const deepestAlternatives = 3;
 const mostAlternatives = 20;
 
 function arrayStyle({ style, explode }: JsonFields, location: string): InputStyle | undefined {
+  // In the styles `matrix` and `label` only.
+  if (location === 'path' && explode === true && style !== undefined && style !== 'simple') return 'exploded';
   if (location !== 'query') return 'comma';
   if (style === 'deepObject') return 'brackets';
   if (explode === true || (explode === undefined && (style === undefined || style === 'form'))) return 'repeat';

@@ -1,3 +1,4 @@
+import { isSafeMethod } from '../../domain/config/tool.ts';
 import { searchTools } from '../../domain/search/search-tools.ts';
 import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
 import { hintsOf } from '../tools/effects.ts';
@@ -23,7 +24,7 @@ export function groupOf({ operation }: MadeTool): string {
 
 export function isRead({ operation }: MadeTool): boolean {
   const { readOnlyHint } = hintsOf(operation) ?? {};
-  return readOnlyHint ?? (operation.method === 'GET' || operation.method === 'HEAD');
+  return readOnlyHint ?? isSafeMethod(operation.method);
 }
 
 function nameOf({ operation }: MadeTool): string {

@@ -1,6 +1,7 @@
+import { isSafeMethod } from '../../domain/config/tool.ts';
 import { isHeaderValue } from '../../domain/http/headers.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
-import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues } from '../document/references.ts';
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
 import { moreFields, sizeOf, withFewerFields } from './fewer-fields.ts';
@@ -24,8 +25,7 @@ export function bodyArguments(operation: ApiOperation, making: Making): BodyPart
     making.report.lose(`the body of type ${short(all[0].mediaType)}`, operation.body?.required === true);
   if (!operation.body || !content) return nothing;
   const kind = kindOf(content.mediaType);
-  const isRead = operation.method === 'GET' || operation.method === 'HEAD';
-  if (isRead && isEmptyBody(operation.body, content, making)) {
+  if (isSafeMethod(operation.method) && isEmptyBody(operation.body, content, making)) {
     making.report.repairs.add(`a ${operation.method} request has no body`);
     return nothing;
   }
@@ -109,7 +109,8 @@ function fewerFields(schema: MadeArgument['schema'], { save, report }: Making): 
   return fewer;
 }
 
-const onlyNamed = 'large optional fields, which are only named';
+/** What is said of fields that an argument stands for, whose description names them. */
+export const onlyNamed = 'large optional fields, which are only named';
 
 function mayBeText({ type, anyOf }: MadeArgument['schema']): boolean {
   if (type === undefined && Array.isArray(anyOf)) return anyOf.some(mayBeText);
@@ -174,8 +175,8 @@ function wholeBody(body: ApiBody, schema: MadeArgument['schema'], required: bool
   return { arguments: [made], body: name };
 }
 
-/** Most fields of a form, because a tool has at most 100 arguments. */
-const mostFormFields = 70;
+/** Most arguments of a form, because a tool has at most 100. */
+const mostFormArguments = 70;
 
 function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart', making: Making): BodyParts {
   const { maker, report, names } = making;
@@ -192,12 +193,7 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
     report.repairs.add(`the credential ${short(name)} is listed as a parameter`);
     return false;
   });
-  const chosen = all
-    .toSorted((a, b) => Number(required.has(b[0])) - Number(required.has(a[0])))
-    .slice(0, mostFormFields);
-  if (chosen.length < all.length)
-    report.lose(`${all.length - chosen.length} of ${all.length} fields of the form`, false);
-  const made = chosen.flatMap(([name, property]) => {
+  const made = all.flatMap(([name, property]) => {
     const argument = fieldArgument({ name, property, trail }, required.has(name), making);
     return kind === 'multipart' ? partArguments(argument, property, content, making) : [formField(argument, content)];
   });
@@ -205,7 +201,7 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
   const gone = made.filter((argument) => !left.includes(argument)).map(({ wireName }) => wireName);
   if (gone.length > 0) report.loosened.add(onlyNamed);
   if (gone.length > 0 || isOpen(schema) || (fields.size === 0 && schema.additionalProperties !== false))
-    left.push(otherFields(gone, body.required && made.length === 0, making));
+    left.push(otherFields(gone, { location: 'body', required: body.required && made.length === 0 }, making));
   if (left.length === 0) return nothing;
   return { arguments: left, body: kind };
 }
@@ -236,26 +232,36 @@ function formFields(schema: JsonFields, { maker, report }: Making): Map<string, 
   return fields;
 }
 
-/** The fields of a form that stay when it is too large: of the optional ones the largest go. */
+/** The fields of a form that stay when they are too many or too large: of the optional ones the largest go. */
 function fewerArguments(made: readonly MadeArgument[], { save }: Making): MadeArgument[] {
   let left = save;
   const gone = new Set<MadeArgument>();
+  const namesOfFiles = new Set(made.map(({ wire }) => field(wire.file_name, 'argument')));
   for (const argument of made.toSorted((a, b) => sizeOf(b.schema) - sizeOf(a.schema))) {
-    if (left <= 0) break;
-    if (argument.required || argument.wire.content !== undefined) continue;
+    const areFew = made.length - gone.size <= mostFormArguments;
+    if (areFew && left <= 0) break;
+    if (argument.required || argument.wire.content !== undefined || namesOfFiles.has(argument.name)) continue;
     gone.add(argument);
-    left -= sizeOf(argument.schema);
+    // `save` is of the tool without those that are too many.
+    if (areFew) left -= sizeOf(argument.schema);
   }
   return made.filter((argument) => !gone.has(argument));
 }
 
-/** Fields of a form that the description does not name, or that are too large for arguments of their own. */
-function otherFields(gone: readonly string[], required: boolean, { names }: Making): MadeArgument {
+/** Fields of a form or a query that the description does not name, or that are too many or too large for arguments. */
+export function otherFields(
+  gone: readonly string[],
+  { location, required }: Pick<MadeArgument, 'location' | 'required'>,
+  { names }: Making,
+): MadeArgument {
   const name = names.take('fields');
   const inner = gone.length > 0 ? ' A field inside another is written field[inner].' : '';
   const more = gone.length > 0 ? ` ${moreFields(gone)}` : '';
-  const schema = { type: 'object', description: `Other fields of the form by their names.${more}${inner}` };
-  return { name, wireName: name, location: 'body', required, schema, wire: { style: 'repeat' } };
+  const schema = {
+    type: 'object',
+    description: `Other fields of the ${location === 'body' ? 'form' : 'query'} by their names.${more}${inner}`,
+  };
+  return { name, wireName: name, location, required, schema, wire: { style: 'repeat' } };
 }
 
 function formField(argument: MadeArgument, { encodings }: ApiContent): MadeArgument {

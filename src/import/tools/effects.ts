@@ -1,4 +1,4 @@
-import type { Annotations } from '../../domain/config/tool.ts';
+import { type Annotations, isSafeMethod } from '../../domain/config/tool.ts';
 import type { ApiOperation } from '../model.ts';
 
 /** Verbs of operations that take something away. */
@@ -41,7 +41,7 @@ export function hintsOf({
   const verbs = new Set([...heads, ...tail].map(infinitive));
   const isDestroying = !verbs.isDisjointFrom(destroying);
   const isChanging = isDestroying || !verbs.isDisjointFrom(changing);
-  if (method === 'GET' || method === 'HEAD')
+  if (isSafeMethod(method))
     return isChanging ? { readOnlyHint: false, destructiveHint: isDestroying, idempotentHint: false } : undefined;
   if (isDestroying && method !== 'DELETE') return { destructiveHint: true };
   const mayRun = languages.test([named, path, summary, description.slice(0, 1000)].join(' ').replaceAll('_', ' '));

@@ -88,23 +88,16 @@ function addInput(described: ApiInput, parts: InputParts, making: Making): void 
     return;
   }
   if (input.location === 'header' && !isSendable(input, parts, making)) return;
-  if (input.style === 'tab') {
-    report.lose(`${short(input.name)}: values separated by tabs`, input.required);
-    return;
-  }
-  if (input.prefix !== undefined && isStructured(input, making)) {
-    report.lose(`${short(input.name)}: a list or an object of this style in the path`, true);
+  if (input.style === 'tab' || input.style === 'exploded') {
+    const what =
+      input.style === 'tab' ? 'values separated by tabs' : `an exploded list or object in a ${input.location}`;
+    report.lose(`${short(input.name)}: ${what}`, input.required);
     return;
   }
   const constant = constantOf(input, making);
   if (constant !== undefined && input.location === 'header') parts.headers.push([input.name, constant]);
   else if (constant !== undefined && input.location === 'query') parts.query.push([input.name, constant]);
   else parts.arguments.push(argumentOf(input, making));
-}
-
-function isStructured({ schema }: ApiInput, { maker }: Making): boolean {
-  const { type } = maker.simple(schema);
-  return [type].flat().some((one) => one === 'array' || one === 'object');
 }
 
 /** Longest name on the wire. */
@@ -175,20 +168,21 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
   const { description: _, type, ...rest } = made;
   const isObject = mayBeObject(made);
   const isSpread = input.style === 'repeat' && isObject;
+  const { prefix, location } = input;
+  // Arrays in a path are joined by commas anyway.
   const wire = {
-    ...wireStyle(input.style, isObject ? 'object' : type),
+    ...((location !== 'path' || isObject) && wireStyle(input.style, isObject ? 'object' : type)),
     ...(input.allowSlashes && { allow_slashes: true }),
   };
-  const { prefix } = input;
   const name = names.take(isSpread ? input.name : withoutBrackets(input.name));
   return {
     name,
     wireName: input.name,
-    location: input.location as MadeArgument['location'],
+    location: location as MadeArgument['location'],
     required: input.required,
     schema: { ...(type !== undefined && { type }), ...(text !== '' && { description: text }), ...rest },
     ...(prefix !== undefined && { prefix }),
-    wire: input.location === 'path' ? (input.allowSlashes ? { allow_slashes: true } : {}) : wire,
+    wire,
   };
 }
 

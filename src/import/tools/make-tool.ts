@@ -1,11 +1,12 @@
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
+import { hasNoUsualBody } from '../../domain/config/sending/destinations.ts';
 import { maxUrlLength, methods, mostTags, mostTagText } from '../../domain/config/tool.ts';
 import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { References, type SchemaFinder } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
 import { ArgumentNames } from './argument-names.ts';
-import { type BodyParts, bodyArguments } from './body-arguments.ts';
+import { type BodyParts, bodyArguments, onlyNamed, otherFields } from './body-arguments.ts';
 import { hintsOf } from './effects.ts';
 import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
 import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
@@ -111,9 +112,21 @@ function methodOf(method: string): string | undefined {
   return methods.find((allowed) => allowed === method);
 }
 
-/** Optional arguments beyond those that a tool may have are left out. */
-function fewArguments(all: readonly MadeArgument[], { report }: Making): MadeArgument[] {
-  if (all.length <= mostArguments) return [...all];
+/** For optional arguments of the query beyond those that a tool may have one stands; others are left out. */
+function fewArguments(given: readonly MadeArgument[], making: Making): MadeArgument[] {
+  const { report } = making;
+  if (given.length <= mostArguments) return [...given];
+  const plain = given.filter(
+    ({ location, required, wire }) => location === 'query' && !required && Object.keys(wire).length === 0,
+  );
+  const gone = plain.slice(-(given.length - mostArguments + 1));
+  const all = given.filter((argument) => !gone.includes(argument));
+  if (gone.length > 0) {
+    const names = gone.map(({ wireName }) => wireName);
+    all.push(otherFields(names, { location: 'query', required: false }, making));
+    report.loosened.add(onlyNamed);
+  }
+  if (all.length <= mostArguments) return all;
   const required = all.filter((argument) => argument.required);
   const room = mostArguments - required.length;
   const optional = all.filter((argument) => !argument.required);
@@ -157,12 +170,8 @@ function inputSchemaOf(
   inUrl: ReadonlySet<string>,
   body: string | undefined,
 ): ImportedTool['input_schema'] {
-  const isRead =
-    method === 'GET' ||
-    method === 'DELETE' ||
-    method === 'HEAD' ||
-    (body !== undefined && !['json', 'form', 'multipart'].includes(body));
-  const usual = isRead ? 'query' : 'body';
+  const isOne = body !== undefined && !['json', 'form', 'multipart'].includes(body);
+  const usual = isOne || hasNoUsualBody(method) ? 'query' : 'body';
   const definitions = args.map((argument) => {
     const { name, wireName, location, schema, wire } = argument;
     const isPlaced = inUrl.has(name) || name === body || location === usual;

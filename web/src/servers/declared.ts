@@ -283,7 +283,8 @@ export const values: Record<string, readonly string[]> = {
     "PUT",
     "PATCH",
     "DELETE",
-    "HEAD"
+    "HEAD",
+    "OPTIONS"
   ],
   "tools.*.input_schema.*.type": [
     "string",

@@ -1,5 +1,6 @@
 import { headerOf } from '../../http/headers.ts';
 import { mediaTypeOf } from '../../http/media-type.ts';
+import { isSafeMethod } from '../tool.ts';
 import type { Argument } from './argument.ts';
 
 export const bodyEncodings = ['json', 'form', 'multipart'] as const;
@@ -46,7 +47,7 @@ export function bodyKindOf(tool: BodyFields): BodyKind {
 
 /** Whether requests of this method have a body only where the tool says so. */
 export function hasNoUsualBody(method: string): boolean {
-  return method === 'GET' || method === 'HEAD' || method === 'DELETE';
+  return isSafeMethod(method) || method === 'DELETE';
 }
 
 /**
