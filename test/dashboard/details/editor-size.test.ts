@@ -69,7 +69,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     assert.ok(many.calls < few.calls * 2 && many.nodes < few.nodes * 2, seen);
   });
 
-  it('finds a tool by its words, opens it from the keyboard, and its address opens it again', async () => {
+  it('finds a tool by its words, opens it from the keyboard, and its address opens it again, renamed too', async () => {
     await dashboard.at('/servers/sized-1000', async (page) => {
       const table = page.getByRole('table', { name: 'Tools' });
       await table.waitFor();
@@ -85,6 +85,11 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await page.reload();
       assert.equal(await field(page, 'Tool name').inputValue(), 'tool_700');
       await button(table, 'tool_700').waitFor();
+      await field(page, 'Tool name').fill('remove_700');
+      await button(page, 'Save').click();
+      await page.getByText(/^Everything is saved/).waitFor();
+      await page.getByRole('region', { name: 'The tool remove_700' }).waitFor();
+      assert.equal(new URL(page.url()).searchParams.get('tool'), 'remove_700');
       await page.setViewportSize({ width: 400, height: 900 });
       await page.emulateMedia({ colorScheme: 'dark' });
       await checkPage(page);

@@ -99,6 +99,8 @@ function useToolList() {
     if (!isNew && name !== (search.get('tool') ?? '')) setSearch(name === '' ? {} : { tool: name }, { replace: true });
   };
   useWindowEvent(openToolEvent as 'click', ((event: CustomEvent<number>) => setOpen(event.detail)) as never);
+  // A renamed tool has its new name in the address before Save is pressed, which draws the editor anew.
+  useWindowEvent('focusout', () => open !== undefined && setOpen(open));
   const put = (next: unknown[]) => store.set(['tools'], next);
   return {
     count,
