@@ -118,10 +118,7 @@ export const openCode: AgentKind = {
     OPENCODE_DISABLE_MODELS_FETCH: '1',
   }),
   async configure({ home, model }, servers) {
-    const mcp = servers.map(({ name, url, token }) => {
-      const headers = token === undefined ? undefined : { Authorization: `Bearer ${token}` };
-      return [name, { type: 'remote', url, headers }];
-    });
+    const parts = servers.map((server) => (JSON.parse(snippetOf('opencode', server)) as { mcp: Json }).mcp);
     await writeJson(join(home, 'opencode.json'), {
       provider: {
         stub: {
@@ -134,7 +131,7 @@ export const openCode: AgentKind = {
       small_model: 'stub/stub',
       share: 'disabled',
       autoupdate: false,
-      mcp: Object.fromEntries(mcp),
+      mcp: Object.assign({}, ...parts),
     });
     return '';
   },
