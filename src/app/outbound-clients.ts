@@ -35,7 +35,6 @@ export function outboundClients(
     hopHeader,
     onBlocked: observability.onBlocked,
     onUnasked,
-    turnOf: (workspaceId: string) => nextTurn({ workspaceId }),
   };
   return {
     http: withheldCredentials(createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow })),

@@ -27,7 +27,7 @@ const mostSlowClients = 64 * megabyte;
 /**
  * Divides the memory that this process may use: what its container allows, or the machine has, divided by the number of
  * its workers. V8 takes half of that for the values of JavaScript, or what it was told; a process that was given a small
- * heap is meant to be small. Whole bodies that wait for their turns have a bound of their own (`http/read-body.ts`).
+ * heap is meant to be small.
  */
 export function processMemory(workers: number): ProcessMemory {
   const constrained = process.constrainedMemory();

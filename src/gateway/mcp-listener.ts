@@ -6,7 +6,7 @@ import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
 import type { Lookup, Party, SharedArrivals, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
-import { nextTurn, workFor } from '../domain/work/next-turn.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, errorDescription, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
@@ -43,8 +43,6 @@ export type McpListenerParts = {
   clock: () => number;
 };
 
-/** What waits for turns on the way of a shorter message says itself whose work it is, so an ordinary call costs less. */
-const shortBytes = 4096;
 /** Bytes at the start of a refused request's body that are searched for its id. */
 const startBytes = 4096;
 const pageHeaders = [
@@ -86,7 +84,7 @@ export function createMcpListener(parts: McpListenerParts) {
       const limits = server.bodyLimits ?? bodyLimits;
       checkBodyHeaders(request, limits.bytes);
       isReading = true;
-      const read = await readBody(request, limits.bytes, server.party, parts.arriving.of(server.party));
+      const read = await readBody(request, limits.bytes, parts.arriving.of(server.party));
       body = read;
       const answerMessage = (message: unknown, now: McpServer) => {
         server = now;
@@ -105,8 +103,7 @@ export function createMcpListener(parts: McpListenerParts) {
           posted = message;
           return whenKnown(admission.isOld() ? admission.again() : server, (now) => answerMessage(message, now));
         });
-      const isShort = read.length <= shortBytes;
-      const reply = await (isShort ? answerBody() : workFor(server.party, answerBody));
+      const reply = await answerBody();
       write(response, outgoing(reply, incoming), parts.unread, server.party);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { ArrivingBodies, Party } from '../domain/visit.ts';
-import { isTurnSpent, shortTurn, turnToBegin } from '../domain/work/next-turn.ts';
+import type { ArrivingBodies } from '../domain/visit.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { afterRunning } from '../domain/work/running-time.ts';
 import { AppError } from '../errors.ts';
 
@@ -27,40 +27,6 @@ const shortBytes = 16 * 1024;
 const pieceBytes = 256;
 /** Checking and parsing a longer body takes some milliseconds, so those that end together have a turn each. */
 const longBytes = 64 * 1024;
-/**
- * While whole bodies of more bytes wait for their turns, no more is read of the others. Parties that have few of these
- * bytes are read all the same, up to an equal share.
- */
-const mostWaitingBytes = 64 * 1024 * 1024;
-let waitingBytes = 0;
-/** Bytes of whole bodies that wait, by workspace. */
-const waitingOf = new Map<string, number>();
-const paused = new Set<IncomingMessage>();
-
-/** Resolves when a whole body has its turn. */
-async function turnOfBody(bytes: number, party: Party): Promise<void> {
-  countWaiting(bytes, party);
-  await turnToBegin(party);
-  countWaiting(-bytes, party);
-  if (waitingBytes > mostWaitingBytes) return;
-  for (const request of paused) request.resume();
-  paused.clear();
-}
-
-function countWaiting(bytes: number, { workspaceId }: Party): void {
-  waitingBytes += bytes;
-  const own = (waitingOf.get(workspaceId) ?? 0) + bytes;
-  if (own > 0) waitingOf.set(workspaceId, own);
-  else waitingOf.delete(workspaceId);
-}
-
-function pauseWhileOthersWait(request: IncomingMessage, { workspaceId }: Party): void {
-  if (waitingBytes <= mostWaitingBytes) return;
-  const own = waitingOf.get(workspaceId) ?? 0;
-  if (own * (waitingOf.size + (own > 0 ? 0 : 1)) < mostWaitingBytes) return;
-  paused.add(request);
-  request.pause();
-}
 
 const givenUp = () =>
   new AppError('unavailable', 'too many bodies arrive at once, and this one took longest; send it again', {
@@ -70,16 +36,11 @@ const givenUp = () =>
 /**
  * Reads the whole body of a request, counting it while it arrives. The rest of one that is too large is discarded
  * rather than left unread, because a client that is still sending would see a broken connection instead of the refusal.
- * `arriving` is absent where the number of bodies is limited. The body waits for its turn among those of its party.
+ * `arriving` is absent where the number of bodies is limited.
  * @throws AppError tooLarge after more than `limitBytes` or too many pieces; invalid when the connection breaks off;
  * unavailable when too many others arrive
  */
-export function readBody(
-  request: IncomingMessage,
-  limitBytes: number,
-  party: Party,
-  arriving?: ArrivingBodies,
-): Promise<Buffer> {
+export function readBody(request: IncomingMessage, limitBytes: number, arriving?: ArrivingBodies): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // The client may have gone while the headers were checked; no event follows then.
     if (request.destroyed) {
@@ -108,14 +69,14 @@ export function readBody(
         else chunks.push(chunk);
         const held = size + pieces * pieceBytes;
         if (held > shortBytes) arriving?.hold(request, held, () => refuse(givenUp()));
-        if (held > shortBytes) pauseWhileOthersWait(request, party);
       } else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
     });
     request.on('end', () => {
-      arriving?.release(request);
-      const whole = () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
-      if (size > longBytes && !isRefused) void turnOfBody(size, party).then(whole);
-      else if (isTurnSpent()) void shortTurn(party).then(whole);
+      const whole = () => {
+        arriving?.release(request);
+        resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
+      };
+      if (size > longBytes && !isRefused) void nextTurn().then(whole);
       else whole();
     });
     request.on('error', () => reject(ended()));

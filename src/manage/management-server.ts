@@ -11,7 +11,7 @@ import {
   type ToolResult,
   textResult,
 } from '../domain/mcp.ts';
-import { nextTurn, workFor } from '../domain/work/next-turn.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
@@ -123,8 +123,7 @@ async function runAsTool(
   if (!op) return textResult('there is no such tool', true);
   try {
     if (!takesConfiguration(op)) refuseLarge(op, args, bytesIn);
-    const { workspaceId } = actor;
-    const output = await workFor({ workspaceId }, () => runOperation(runner, op, { actor, input: args, requestId }));
+    const output = await runOperation(runner, op, { actor, input: args, requestId });
     return jsonResult(output, op.say?.(output));
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;

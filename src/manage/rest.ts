@@ -7,8 +7,7 @@ import { withoutObjects } from '../domain/json/cut-objects.ts';
 import { parseJsonInTurns } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
 import { parseScanned } from '../domain/json/long-json.ts';
-import type { ArrivingBodies, Party, SharedArrivals } from '../domain/visit.ts';
-import { workFor } from '../domain/work/next-turn.ts';
+import type { ArrivingBodies, SharedArrivals } from '../domain/visit.ts';
 import { createPlaces } from '../domain/work/places.ts';
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
@@ -66,20 +65,17 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const admittedAt = parts.clock();
       const admitted = await parts.actorOf(c.env.incoming);
       c.set('isAdmitted', true);
-      const party = { workspaceId: admitted.workspaceId };
-      parts.unread.assign(c.env.outgoing, party);
+      parts.unread.assign(c.env.outgoing, { workspaceId: admitted.workspaceId });
       checkScope(op, admitted);
-      return workFor(party, async () => {
-        const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody }, readLimited);
-        const isLate = parts.clock() - admittedAt > admittedMs;
-        const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
-        numeric ??= numericInputs(op);
-        const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
-        const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
-        const { version } = (output as { server?: { version?: number } }).server ?? {};
-        if (version !== undefined) c.header('ETag', `"${version}"`);
-        return op.file ? fileAnswer(c, op.file, output) : c.json(output, successStatus(op));
-      });
+      const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody }, readLimited);
+      const isLate = parts.clock() - admittedAt > admittedMs;
+      const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
+      numeric ??= numericInputs(op);
+      const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
+      const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
+      const { version } = (output as { server?: { version?: number } }).server ?? {};
+      if (version !== undefined) c.header('ETag', `"${version}"`);
+      return op.file ? fileAnswer(c, op.file, output) : c.json(output, successStatus(op));
     });
   }
   return api;
@@ -191,17 +187,16 @@ function createBodyReader(arriving: SharedArrivals, clock: () => number): ReadBo
   });
   return async (request, limitBytes, workspaceId) => {
     checkBodyHeaders(request, limitBytes);
-    const party = { workspaceId };
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced <= configurationLimits.bytes)
-      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), party, arriving.of(party));
-    const read = (gone: AbortSignal) => readUntilGone(request, limitBytes, party, gone);
+      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), arriving.of({ workspaceId }));
+    const read = (gone: AbortSignal) => readUntilGone(request, limitBytes, gone);
     return inPlace(workspaceId, ({ gone, slowly }) => slowly(() => read(gone)));
   };
 }
 
 /** Reads a body as long as it has its place, and then frees what was read and keeps no more. */
-function readUntilGone(request: IncomingMessage, limitBytes: number, party: Party, gone: AbortSignal): Promise<Buffer> {
+function readUntilGone(request: IncomingMessage, limitBytes: number, gone: AbortSignal): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     let free: (() => void) | undefined;
     gone.addEventListener('abort', () => {
@@ -217,6 +212,6 @@ function readUntilGone(request: IncomingMessage, limitBytes: number, party: Part
         free = undefined;
       },
     };
-    readBody(request, limitBytes, party, arriving).then(resolve, reject);
+    readBody(request, limitBytes, arriving).then(resolve, reject);
   });
 }

@@ -198,11 +198,10 @@ async function jsonOf(c: Context<Env>, parts: OAuthRouterParts): Promise<unknown
   }
 }
 
-async function bodyText(c: Context<Env>, { arriving, networkOf }: OAuthRouterParts): Promise<string> {
+async function bodyText(c: Context<Env>, { arriving }: OAuthRouterParts): Promise<string> {
   const { incoming } = c.env;
   checkBodyHeaders(incoming, maxBodyBytes);
-  const party = { workspaceId: '', network: networkOf(incoming) };
-  return (await readBody(incoming, maxBodyBytes, party, arriving)).toString('utf8');
+  return (await readBody(incoming, maxBodyBytes, arriving)).toString('utf8');
 }
 
 function pageHeaders(c: Context<Env>, parts: OAuthRouterParts): void {

@@ -43,14 +43,11 @@ export type OutboundOptions = {
   memory?: { hold(workspaceId: string): HeldMemory };
   /** Most connections of the process; a few thousand when absent. */
   mostConnections?: number;
-  /** Waits for a turn of the event loop in which long work of a workspace is done. None is waited for when absent. */
-  turnOf?: (workspaceId: string) => Promise<void>;
 };
 
 export function createHttpClient(options: OutboundOptions): HttpClient {
   const { allow, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
   const { clock = () => performance.now(), decodeOnThread, createMemory, mostConnections } = options;
-  const { turnOf = () => Promise.resolve() } = options;
   const connectorOf = (origin: string, workspaceId: string) =>
     guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked);
   const connections = new Connections({ connectorOf, clock, onUnasked, createMemory, mostConnections });
@@ -59,7 +56,6 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
     deadlines: createDeadlines(),
     mark: [options.hopHeader, '1'],
     decodeOnThread,
-    turnOf,
     memory: options.memory,
   };
 
@@ -71,8 +67,6 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
   };
 }
 
-/** The pieces of a longer body, in bytes, are joined in a turn of their own. */
-const longBytes = 256 * 1024;
 const nothing = Buffer.alloc(0);
 
 /** What all exchanges of a client share. */
@@ -82,7 +76,6 @@ type SendingParts = {
   /** The header that marks every request. */
   mark: readonly string[];
   decodeOnThread: DecodeOnThread;
-  turnOf: (workspaceId: string) => Promise<void>;
   memory: OutboundOptions['memory'];
 };
 
@@ -140,11 +133,7 @@ class Sending implements Ended {
 
   resolve(received: Received): void {
     this.#keep();
-    const { decodeOnThread, turnOf } = this.#parts;
-    const answer = () => decoded(joined(received), this.#exchange, decodeOnThread);
-    // Joining ten megabytes takes milliseconds, and an upstream can end many answers in the same moment.
-    const isShort = received.pieces.length < 2 || received.bytes <= longBytes;
-    this.#settle(isShort ? answer() : turnOf(this.#exchange.workspaceId).then(answer));
+    this.#settle(decoded(joined(received), this.#exchange, this.#parts.decodeOnThread));
   }
 
   /** From now on the memory is that of the sender, who knows how long it is needed. */

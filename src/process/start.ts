@@ -8,7 +8,7 @@ import { processMemory } from '../app/process-memory.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
 import { closeSilentConnections, limitConnections, prolongTimeByStops } from '../edge/client-connections.ts';
-import { requestsInTurns } from '../edge/requests-in-turns.ts';
+import { requestsInOrder } from '../edge/requests-in-order.ts';
 import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
 import { type LocalParts, startLocalParts } from '../local/parts.ts';
@@ -66,7 +66,7 @@ export async function start(
   const log = createLog(config.logLevel);
   let app: App | undefined;
   let draining = false;
-  const handle = requestsInTurns((request, response) => {
+  const handle = requestsInOrder((request, response) => {
     if (draining) response.setHeader('Connection', 'close');
     if (app) app.handle(request, response);
     else response.writeHead(503, { 'Retry-After': '1' }).end();

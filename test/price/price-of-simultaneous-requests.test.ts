@@ -19,8 +19,6 @@ const long: Record<string, string> = {
   elements: `[${times(29_000, () => '{}').join(',')}]`,
 };
 
-const ping = (params: string) => `{"jsonrpc":"2.0","id":1,"method":"ping","params":${params}}`;
-
 const unfit = `"${'a'.repeat(9000)}!"`;
 /** Values of some kilobytes that take long to check. */
 const short: Record<string, string> = {
@@ -89,17 +87,6 @@ describe('the cost of requests that come at once', () => {
       await all(`try-outs with ${what}`, tryOut, [200, 429]);
     });
   }
-
-  it('for hundreds of short ones, which take little each and long together', async () => {
-    const short = {
-      'names with escapes and numbers with all digits': `{${times(1300, (n) => `"\\u006e${n}":1.10,"${n}":1E-400`).join(',')}}`,
-      'many names': `{${times(3000, (n) => `"n${n}":1`).join(',')}}`,
-    };
-    for (const [what, value] of Object.entries(short)) {
-      await all(`pings with ${what}`, () => priced.post('/mcp/anything', ping(value)), [200], 300);
-      await all(`calls with ${what}`, () => priced.call('anything', 'run', `{"a":${value}}`), [200, 429], 300);
-    }
-  });
 
   it('for lists of a thousand tools, also in batches', async () => {
     const tool = { description: 'x'.repeat(1900), method: 'GET', url: 'https://api.example.com/x' };

@@ -28,3 +28,6 @@ export class Steps {
 export function stepsOfText(text: string): number {
   return text.length >> 5;
 }
+
+/** Steps that a piece of work may take on the event loop, a millisecond or two. One that needs more is done by a thread. */
+export const stepsOnLoop = 50_000;

@@ -17,19 +17,15 @@ const maxErrorBytes = 8 * 1024;
 /** It says that nothing has changed, and leads nowhere (RFC 9110, 15.4.5). */
 const notModified = 304;
 
-/** Longest body that is read on the event loop. JSON passed on whole is only scanned, by WebAssembly. */
-const shortBytes = { whole: 1024 * 1024, other: 256 * 1024 };
+/** Longest body that is read on the event loop. */
+const shortBytes = 64 * 1024;
 
 /** Whether reading an answer would hold the event loop too long. */
 export function isLongAnswer({ status, headers, body }: Answer, reading: Reading): boolean {
-  if (body.length <= shortBytes.other || status >= 300) return false;
+  if (body.length <= shortBytes || status >= 300) return false;
   if (fieldOfJson(reading) !== undefined) return true;
-  const isPassedOn = reading.mostCharacters === undefined && reading.headers.length === 0;
   const contentType = contentTypeOf(headers);
-  const type = mediaTypeOf(contentType);
-  const isWholeJson = isPassedOn && isJson(type);
-  if (!isWholeJson && isOneFile(type, contentType, body)) return false;
-  return body.length > (isWholeJson ? shortBytes.whole : shortBytes.other);
+  return !isOneFile(mediaTypeOf(contentType), contentType, body);
 }
 
 /** Whether a body is one file: only its bytes are passed on, so there is nothing to read. */

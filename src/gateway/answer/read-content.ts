@@ -8,8 +8,7 @@ import { findPart, hasPart } from '../../domain/json/response-transform.ts';
 import { wellFormedJson } from '../../domain/json/well-formed-json.ts';
 import type { ContentBlock, JsonText, ToolResult } from '../../domain/mcp.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
-import { isDoneAgain } from '../../domain/work/next-turn.ts';
-import { TooMuchWork } from '../../domain/work/steps.ts';
+import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { plainFailure, ToolFailure } from '../../errors.ts';
 import type { OutputCheck } from '../arguments/validate-arguments.ts';
 import { type AnswerHead, fileNameIn, headerLines, headersJson } from './answer-head.ts';
@@ -147,12 +146,12 @@ function checkOutput(json: Buffer, { sensitive }: AnswerHead, output: OutputChec
   );
 }
 
-/** Finding the fault may take part of the steps that the verdict may take. @throws TooMuchWork when that is done again */
+/** Finding the fault may take part of the steps that the verdict may take. @throws TooMuchWork when a thread does that again */
 function misfitOf(value: unknown, output: OutputCheck, mostSteps: number): string {
   try {
     return `: ${output.misfit(value, mostSteps / 4)}`;
   } catch (error) {
-    if (error instanceof TooMuchWork && !isDoneAgain(mostSteps)) return '';
+    if (error instanceof TooMuchWork && mostSteps > stepsOnLoop) return '';
     throw error;
   }
 }

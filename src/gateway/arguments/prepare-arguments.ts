@@ -2,10 +2,8 @@ import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.
 import { isRawNumber, numberWithDigits } from '../../domain/json/json.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
-import type { Party } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
-import { doInTurn } from '../../domain/work/next-turn.ts';
-import { TooMuchWork } from '../../domain/work/steps.ts';
+import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { mendArguments } from './mend-arguments.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
@@ -62,27 +60,28 @@ export function withoutFixed(rules: ArgumentRules, names: readonly string[]): Ar
 
 /**
  * The arguments from which a call's request is built: checked, with defaults filled in, without those that say null for
- * "nothing", and mended where they do not fit otherwise. `checkLong` checks those that take long. `party` is whose work it is.
+ * "nothing", and mended where they do not fit otherwise. `checkLong` checks those that take long. All are long when `isLong`.
  * @throws ToolFailure invalid_arguments, synchronously or by rejecting
  */
 export function prepareArguments(
   tool: { args: ArgumentRules },
   given: Arguments,
   checkLong: (args: Arguments) => Promise<void>,
-  party?: Party,
+  isLong = false,
 ): MaybePromise<Arguments> {
   const filled = tool.args.filled(given);
   if (tool.args.fitsPlainly(filled)) return filled;
   const present = tool.args.present(given);
   const check = (args: Arguments): MaybePromise<Arguments> => {
-    const checked = doInTurn(false, (mostSteps) => tool.args.check(args, mostSteps), party);
-    if (!(checked instanceof Promise)) return args;
-    return checked
-      .catch((error: unknown) => {
-        if (error instanceof TooMuchWork) return checkLong(args);
-        throw error;
-      })
-      .then(() => args);
+    try {
+      if (!isLong) {
+        tool.args.check(args, stepsOnLoop);
+        return args;
+      }
+    } catch (error) {
+      if (!(error instanceof TooMuchWork)) throw error;
+    }
+    return checkLong(args).then(() => args);
   };
   const checkMended = (error: unknown): MaybePromise<Arguments> => {
     const mended = error instanceof ToolFailure ? tool.args.mended(present) : present;

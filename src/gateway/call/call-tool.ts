@@ -6,9 +6,9 @@ import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts'
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
-import { doInTurn, nextTurn } from '../../domain/work/next-turn.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
-import { TooMuchWork } from '../../domain/work/steps.ts';
+import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { ServerChanged, ToolFailure, Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
@@ -120,18 +120,16 @@ function finish(call: Call, result: ToolResult | undefined, parts: CallToolParts
   return undefined;
 }
 
-/** A longer request, in bytes, is read, checked and built in separate turns of the event loop. */
+/** The arguments of a longer request, in bytes, are checked on a thread. */
 const longBytes = 64 * 1024;
 
 /** @throws ToolFailure with the outcome of the call */
 async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   const { tool, asked } = call;
   refuseUnfillable(tool);
-  // The arguments of a try-out were not measured.
-  const isLong = asked.bytesIn > longBytes || call.caller.kind === 'try_out';
-  if (isLong) await nextTurn();
+  const isLong = asked.bytesIn > longBytes;
   const checkLong = (long: Arguments) => checkOnThread(parts.threads, tool, long, jobOf(call));
-  const prepared = prepareArguments(tool, asked.args, checkLong, call.server);
+  const prepared = prepareArguments(tool, asked.args, checkLong, isLong);
   const args = prepared instanceof Promise ? await prepared : prepared;
   call.args = args;
   if (isLong) await nextTurn();
@@ -177,23 +175,17 @@ function noteAnswer(
   }
 }
 
-/** A longer answer, in bytes, takes so long to read that those which come together have a turn each. */
-const longAnswerBytes = 64 * 1024;
-
 /** Reads the answer to a call: on a thread when it is long, or takes long to check. */
 function readCall(call: Call, answer: Answer, threads: ThreadWork): MaybePromise<CutResult> {
   const { tool, sensitive } = call;
   const { era } = call.asked;
-  const work = (mostSteps: number) =>
-    isLongAnswer(answer, tool.reading)
-      ? leaveToThread(call, answer, threads)
-      : readAnswer(answer, tool.reading, { sensitive, era }, mostSteps);
-  const read = doInTurn(answer.body.length > longAnswerBytes, work, call.server);
-  if (!(read instanceof Promise)) return read;
-  return read.catch((error: unknown) => {
+  if (isLongAnswer(answer, tool.reading)) return leaveToThread(call, answer, threads);
+  try {
+    return readAnswer(answer, tool.reading, { sensitive, era }, stepsOnLoop);
+  } catch (error) {
     if (error instanceof TooMuchWork) return leaveToThread(call, answer, threads);
     throw error;
-  });
+  }
 }
 
 function leaveToThread(call: Call, answer: Answer, threads: ThreadWork): Promise<CutResult> {

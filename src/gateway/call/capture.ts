@@ -69,7 +69,7 @@ export async function captureOf(
 async function captureText(call: Call, result: ToolResult | undefined, threads: ThreadWork): Promise<string> {
   const { server, tool, asked, answer } = call;
   const text = JSON.stringify(asked.args);
-  if (text.length > maxArgumentsBytes) await nextTurn(server);
+  if (text.length > maxArgumentsBytes) await nextTurn();
   const request = findPreview(tool, call.args);
   const argumentsBytes = Buffer.byteLength(text);
   const secrets = [...server.secrets.values()].map((secret) => secret.value);

@@ -2,7 +2,6 @@ import type { ToolCall } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { WorkParty } from '../../domain/work/fair-queue.ts';
 import type { Held } from '../../domain/work/memory-budget.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError, type Outcome, plainFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
 import type { AnswerJob } from '../answer/answer-job.ts';
@@ -42,8 +41,6 @@ export type ThreadWork = {
 
 /** @throws ToolFailure when the arguments do not fit, or cannot be checked */
 export async function checkOnThread(work: ThreadWork, tool: HostedTool, args: Arguments, of: JobOf): Promise<void> {
-  // The check has used up its steps here, and to write the arguments as text takes as long again.
-  await nextTurn(of);
   const input = { schema: tool.texts.inputSchema(), args: JSON.stringify(args) };
   const { failure } = await work.checkArguments(input, of).catch((error: unknown) => {
     throw jobFailure(

@@ -98,7 +98,7 @@ async function readWhole(file: FileRow, name: string, files: AttachParts['files'
     const chunk = await files.chunk(file, at / fileChunkBytes);
     if (!chunk) throw missing(name, files);
     chunk.copy(whole, at);
-    await nextTurn(file);
+    await nextTurn();
   }
   return whole;
 }

@@ -50,7 +50,7 @@ async function readMore({ server, caller, asked }: OwnCall, parts: CallToolParts
       'cursor: not known. A cursor works for ten minutes, on this server, for the caller that got it; call the tool again for a new one.',
     );
   // Reading a piece of control characters has taken a part of this turn, and writing it takes as long.
-  if (found.piece.text.length > longPiece) await nextTurn(server);
+  if (found.piece.text.length > longPiece) await nextTurn();
   const texts = [found.piece.text, pieceNote(found.piece.about, found.next)];
   const content = texts.map((text): ContentBlock => ({ type: 'text', text }));
   const tokens = tokensOfContent(content);

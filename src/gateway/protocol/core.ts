@@ -11,7 +11,7 @@ import {
 import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
-import { nextTurn, workFor } from '../../domain/work/next-turn.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import { atChangedServer, type Readmitted } from '../admission.ts';
 import {
@@ -72,7 +72,7 @@ function claimsModern(headers: RequestHeaders): boolean {
  * @throws RpcError with the status and code of MCP 2026-07-28, in its promise or at once
  */
 export function answer(server: McpServer, posted: unknown, context: MessageContext): MaybePromise<Reply> {
-  if (Array.isArray(posted)) return workFor(server.party, () => answerBatch(server, posted, context));
+  if (Array.isArray(posted)) return answerBatch(server, posted, context);
   const modern = isModern(posted);
   if (isResponse(posted)) {
     if (modern || claimsModern(context.headers))

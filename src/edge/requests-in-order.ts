@@ -1,8 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Party } from '../domain/visit.ts';
-import { isTurnSpent, shortTurn } from '../domain/work/next-turn.ts';
-import { clientNetwork } from './client-address.ts';
 
 type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -11,24 +8,14 @@ export const mostWaiting = 100;
 
 /**
  * Handles the requests of a connection one after the other: a client may send thousands of them in one piece, before it
- * reads an answer (pipelining; RFC 9112, 9.3.2), and Node reports all of them in the same turn. So does it with requests
- * of hundreds of connections. Those that find the turn spent wait, and networks take turns.
+ * reads an answer (pipelining; RFC 9112, 9.3.2), and Node reports all of them in the same turn.
  */
-export function requestsInTurns(handle: Handle): Handle {
+export function requestsInOrder(handle: Handle): Handle {
   const waiting = new WeakMap<Socket, number>();
-  const partyOf = ({ socket }: IncomingMessage): Party => ({
-    workspaceId: '',
-    network: clientNetwork({ headers: {}, socket }, 0),
-  });
-  const handleInTurn = async (request: IncomingMessage, response: ServerResponse) => {
-    await shortTurn(partyOf(request));
-    if (!request.socket.destroyed) handle(request, response);
-  };
   return (request, response) => {
     // A response has no socket while an earlier one of the connection is not finished.
     if (response.socket !== null) {
-      if (isTurnSpent()) void handleInTurn(request, response);
-      else handle(request, response);
+      handle(request, response);
       return;
     }
     const { socket } = request;
@@ -41,7 +28,10 @@ export function requestsInTurns(handle: Handle): Handle {
     }
     response.once('socket', () => {
       waiting.set(socket, (waiting.get(socket) ?? 1) - 1);
-      void handleInTurn(request, response);
+      // The answer before this one has ended in the same turn.
+      setImmediate(() => {
+        if (!socket.destroyed) handle(request, response);
+      });
     });
   };
 }
