@@ -10,8 +10,7 @@ import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
 import { AppError } from '../../src/errors.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { createLog } from '../../src/log.ts';
-import { createOperationQueue } from '../../src/operations/quotas/operation-queue.ts';
-import { createWriteQueue } from '../../src/operations/quotas/write-queue.ts';
+import { createGates } from '../../src/operations/quotas/gate.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
 import { findServer, isSlugTaken } from '../../src/store/servers/servers.ts';
 import { variables } from '../../src/variables.ts';
@@ -73,10 +72,9 @@ function runnerOf({ db }: Store, own: ReturnType<typeof operationParts>): Runner
     db,
     transactions: db,
     parts,
-    reports: { run: (_workspace, report) => report(db) },
-    operations: createOperationQueue(Number.POSITIVE_INFINITY),
+    reports: db,
+    gates: createGates(),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
-    writes: createWriteQueue(),
     // Seeding has no credential that could end.
     createAdmission: () => ({ isOld: () => false, again: () => undefined }),
     onCommitted: async () => undefined,

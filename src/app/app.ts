@@ -5,7 +5,6 @@ import type { McpEndpoint } from '../domain/mcp.ts';
 import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { loadedOnce } from '../domain/work/loaded-once.ts';
 import { MemoryBudget } from '../domain/work/memory-budget.ts';
-import { runningNow } from '../domain/work/running-time.ts';
 import { createFront } from '../edge/front.ts';
 import { DecidedAdmission } from '../gateway/admission.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
@@ -17,10 +16,8 @@ import type { KeptAnswersOptions } from '../gateway/kept-answers.ts';
 import { createAnswerRests } from '../gateway/long-answers/answer-rests.ts';
 import { createMcpListener } from '../gateway/mcp-listener.ts';
 import type { Log } from '../log.ts';
-import { createReportQueue, type ReportQueue } from '../operations/calls/report-queue.ts';
 import type { Serving } from '../operations/operation.ts';
-import { createOperationQueue } from '../operations/quotas/operation-queue.ts';
-import { createWriteQueue } from '../operations/quotas/write-queue.ts';
+import { createGates } from '../operations/quotas/gate.ts';
 import type { Runner } from '../operations/run-operation.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Database } from '../store/database.ts';
@@ -88,11 +85,11 @@ export async function createApp(
   const callParts = { ...observability.ofCalls, ...own, http: limited.http, record: callLog.add };
   const callers = callersOf({ ...caches, ...logins }, addresses, log);
   const endpointOf = hosting(config, callers, callParts);
-  const queues = queuesOf(database, surroundings, presence, work);
+  const managing = managingOf(database, surroundings, presence, work);
   const runner: Runner = {
     db: database.db,
     transactions: database.transactions,
-    ...queues,
+    ...managing,
     parts: {
       ...operationParts(config, keyring, now, { threads, http, clock: surroundings.runningClock }),
       serving: {
@@ -110,7 +107,7 @@ export async function createApp(
     return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
   });
   const others = await join(presence, database, caches, log);
-  const parts = { http, caches, logins, callLog, limits, breaker, ...queues, threads, ...kept };
+  const parts = { http, caches, logins, callLog, limits, breaker, ...managing, threads, ...kept };
   observability.watch(metricSources({ ...database, ...addresses, ...others, ...parts }));
   const find = endpoints({ config, caches, logins, runner }, endpointOf);
   const { ofMcpListener, ofWebRouter } = observability;
@@ -188,18 +185,21 @@ async function join(presence: Presence, store: Store, { changes }: Caches, log: 
   };
 }
 
-/** The queues in which operations wait, and their admission. */
-function queuesOf(
-  { engine, reports: db }: Database,
-  { reportShare: share, clock }: Surroundings,
+/** What operations run on, and the gates before them. The processes share the time of reports. */
+function managingOf(
+  { engine, reports }: Database,
+  { reportShare, clock }: Surroundings,
   { count: processCount }: Presence,
-  { waitingInputs, memory, onGivenUp }: Work,
-): Pick<Runner, 'operations' | 'memory' | 'writes' | 'createAdmission'> & { reports: ReportQueue } {
-  const atOnce = engine === 'sqlite' ? 1 : 2;
-  const reports = createReportQueue({ db, atOnce, share, clock: runningNow, processCount });
-  const operations = createOperationQueue(waitingInputs, onGivenUp);
-  const createAdmission: Runner['createAdmission'] = (decide) => new DecidedAdmission(decide, clock);
-  return { reports, operations, memory, writes: createWriteQueue(), createAdmission };
+  { waitingInputs: waitingBytes, memory, onGivenUp }: Work,
+): Pick<Runner, 'reports' | 'gates' | 'memory' | 'createAdmission'> {
+  const reportsAtOnce = engine === 'sqlite' ? 1 : 2;
+  const share = () => reportShare / processCount();
+  return {
+    reports,
+    gates: createGates({ reportsAtOnce, reportShare: share, waitingBytes, onGivenUp }),
+    memory,
+    createAdmission: (decide) => new DecidedAdmission(decide, clock),
+  };
 }
 
 /** Parts that are stopped with the process, each before the parts that it depends on. */

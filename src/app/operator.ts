@@ -10,8 +10,7 @@ import { AppError } from '../errors.ts';
 import { createLog } from '../log.ts';
 import { type Input, type Output, operations, operatorOperations } from '../operations/index.ts';
 import { operatorOf } from '../operations/operation.ts';
-import { createOperationQueue } from '../operations/quotas/operation-queue.ts';
-import { createWriteQueue } from '../operations/quotas/write-queue.ts';
+import { createGates } from '../operations/quotas/gate.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
 import { findWorkspace } from '../store/people/workspaces.ts';
 import { createKeyring, type Keyring } from '../store/sealing/sealing.ts';
@@ -66,15 +65,13 @@ export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Prom
     ...operationParts({ ...config, baseUrl: 'http://127.0.0.1' }, throwAwayKeyring(), time.now),
     serving: undefined,
   };
-  const reports: Runner['reports'] = { run: (_workspace, report) => report(db) };
-  const runner = {
+  const runner: Runner = {
     db,
     transactions: db,
     parts,
-    reports,
-    operations: createOperationQueue(Number.POSITIVE_INFINITY),
+    reports: db,
+    gates: createGates(),
     memory: new MemoryBudget(Number.POSITIVE_INFINITY),
-    writes: createWriteQueue(),
     // The operator at the machine has no credential that could end.
     createAdmission: () => ({ isOld: () => false, again: () => undefined }),
     onCommitted: async () => undefined,

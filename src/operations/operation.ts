@@ -169,7 +169,7 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   scope: Scope;
   /** `write` runs in a transaction and is audited, `call` reaches an upstream. */
   effect: 'read' | 'write' | 'call';
-  /** Reads many rows, and therefore runs in the report queue (see `report-queue.ts`). */
+  /** Reads many rows, and therefore runs beside all others, for a share of the time. */
   isReport?: boolean;
   destructive?: boolean;
   /** Restricts the operation to people in the dashboard, and with `owner` to owners of the workspace. */

@@ -16,12 +16,10 @@ import { countWrite } from '../store/quotas.ts';
 import type { Tables } from '../store/schema.ts';
 import { transact } from '../store/transact.ts';
 import { actorNow } from './actor-now.ts';
-import type { ReportQueue } from './calls/report-queue.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
+import type { Gates } from './quotas/gate.ts';
 import { memoryOfConfiguration, memoryOfInput } from './quotas/input-memory.ts';
-import type { OperationQueue } from './quotas/operation-queue.ts';
 import { checkWriteQuota } from './quotas/quota-rules.ts';
-import type { WriteQueue } from './quotas/write-queue.ts';
 import { type Precheck, StalePrecheck } from './servers/checked-config.ts';
 import { errorOfFault, nulFault } from './servers/sent-config.ts';
 import { serverOutsideOf } from './servers/unknown-server.ts';
@@ -31,11 +29,10 @@ export type Runner = {
   /** Runs the transactions of operations that write; see `Database`. */
   transactions: Kysely<Tables>;
   parts: Parts;
-  /** Of reports; all other operations wait in `operations`, and changes then in `writes` as well. */
-  reports: Pick<ReportQueue, 'run'>;
-  operations: OperationQueue;
+  /** Runs reports, which take long, beside everything else. */
+  reports: Kysely<Tables>;
+  gates: Gates;
   memory: MemoryBudget;
-  writes: WriteQueue;
   /** A decision that counts from now, and is old after half a second. */
   createAdmission: (decide: () => Promise<void>) => Admission<void>;
   /** Called after a commit, so that the change takes effect in this process at once. */
@@ -56,22 +53,15 @@ export async function runOperation<Op extends Operation>(
   { actor, input: raw, requestId }: Asked,
 ): Promise<OutputOf<Op>> {
   authorise(op, actor, raw);
-  const { db, reports, operations, parts } = runner;
+  const { gates, parts } = runner;
+  const db = op.isReport ? runner.reports : runner.db;
   const context = (of: Context['db']): Context => {
     return { ...parts, db: of, actor, requestId, room: noRoom, held: () => undefined, quotas: parts.defaultQuotas };
   };
-  const admission = runner.createAdmission(async () => checkScope(op, await actorNow(db, actor, parts.now())));
-  if (op.isReport) {
-    const input = await inputOf(op, raw);
-    return reports.run(actor.workspaceId, async (of) => {
-      if (admission.isOld()) await admission.again();
-      return (await op.run(context(of), input)) as OutputOf<Op>;
-    });
-  }
-  await nextTurn();
+  const admission = runner.createAdmission(async () => checkScope(op, await actorNow(runner.db, actor, parts.now())));
   const { waiting: bytes, running } = memoryOfInput(raw);
-  return operations.run({ actor, effect: op.effect, bytes }, async (hasWaited) => {
-    if (hasWaited) await admission.again();
+  const work = async () => {
+    if (admission.isOld()) await admission.again();
     const held = runner.memory.hold(actor.workspaceId, actor.id);
     // The wait for memory takes seconds, in which the credential may end.
     const take = async (memory: number) => {
@@ -88,13 +78,14 @@ export async function runOperation<Op extends Operation>(
     } finally {
       held.end();
     }
-  });
+  };
+  return gates[op.isReport ? 'report' : op.effect].run(actor, work, bytes);
 }
 
 /** Less memory than this, in bytes, is not counted: the queues bound how many inputs there are. */
 const ordinary = 100_000;
 
-/** Reports read no configurations, and a transaction must not wait. */
+/** A transaction must not wait. */
 async function noRoom(): Promise<void> {}
 
 /** Reads an input in several turns: that of a configuration takes some milliseconds, and many requests may come at once. */
@@ -140,7 +131,7 @@ async function change<Op extends Operation>(
   };
   const attempt = async () => {
     const precheck = await op.precheck?.({ ...context, prepared }, input);
-    return runner.writes.run(actor.workspaceId, () => transact(runner.transactions, (db) => changeIn(db, precheck)));
+    return runner.gates.transaction.run(actor, () => transact(runner.transactions, (db) => changeIn(db, precheck)));
   };
   const output = await untilPrecheckHolds(attempt);
   await runner.onCommitted();

@@ -40,12 +40,11 @@ async function statementsOf(world: EngineToolhost, rows: ReturnType<typeof world
     },
     transformResult: async ({ result }) => result,
   });
-  const reports = { run: <Output>(_: string, report: (db: typeof recorded) => Promise<Output>) => report(recorded) };
   for (const actor of actors)
     for (const op of readingOperations)
       for (const { input } of requestsOf(op, knownOf(rows, upstream))) {
         try {
-          await runOperation({ ...runner, db: recorded, reports }, op, { actor, input, requestId: 'test' });
+          await runOperation({ ...runner, db: recorded, reports: recorded }, op, { actor, input, requestId: 'test' });
         } catch (error) {
           if (!(error instanceof AppError) || !['notFound', 'forbidden'].includes(error.kind)) throw error;
         }

@@ -3,7 +3,7 @@ import type { KeptFiles } from '../../gateway/files/kept-files.ts';
 import type { CircuitBreaker } from '../../gateway/limits/circuit-breaker.ts';
 import type { Limits } from '../../gateway/limits/limits.ts';
 import type { AnswerRests } from '../../gateway/long-answers/answer-rests.ts';
-import type { ReportQueue } from '../../operations/calls/report-queue.ts';
+import type { Gates } from '../../operations/quotas/gate.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Database } from '../../store/database.ts';
 import type { Source } from '../../telemetry/metric.ts';
@@ -22,7 +22,7 @@ export type Watched = {
   callLog: Pick<CallLog, 'waiting'>;
   limits: Limits;
   breaker: CircuitBreaker;
-  reports: ReportQueue;
+  gates: Gates;
   threads: ThreadPool;
   rests: AnswerRests;
   files: KeptFiles;
@@ -220,7 +220,7 @@ function storeSources({ caches, time, callLog, readiness, presence, faults }: Wa
   ];
 }
 
-function reportSources({ reports }: Watched): Source[] {
+function reportSources({ gates: { report } }: Watched): Source[] {
   return [
     {
       name: 'toolhost_reports',
@@ -228,7 +228,7 @@ function reportSources({ reports }: Watched): Source[] {
       type: 'gauge',
       label: 'state',
       readEach() {
-        const { running, waiting } = reports.counts();
+        const { running, waiting } = report.counts();
         return { running, waiting };
       },
     },
@@ -236,7 +236,7 @@ function reportSources({ reports }: Watched): Source[] {
       name: 'toolhost_report_refusals_total',
       help: 'Lists, statistics and exports that were refused because their workspace asks for too many.',
       type: 'counter',
-      read: () => reports.counts().refused,
+      read: () => report.counts().refused,
     },
   ];
 }
