@@ -12,7 +12,6 @@ export function knownOf({ calls, servers, keys, now }: World, upstream: string):
   return {
     values: {
       slug: ['server-0', `server-${middle(servers)}`, 'server-none'],
-      part: ['server', 'tools'],
       tool: ['tool_0', 'tool_8', 'tool_none'],
       id: [callId(middle(calls)), 'call_none'],
       outcome: ['ok', 'timeout', 'redirect', 'oversize'],

@@ -78,7 +78,7 @@ export async function createApp(
   const logins = createLogins({ ...from, ...observability, caches, http, documents });
   const callLog = startCallRecords({ ...from, uses: caches.uses, dataDir: config.dataDir, ...observability });
   const presence = createPresence(database, config, keyring.keyIds);
-  const { limits, breaker, addresses, ...limited } = limitCalls({ ...from, ...work, presence, http }, surroundings);
+  const { limits, circuits, addresses, ...limited } = limitCalls({ ...from, ...work, presence, http }, surroundings);
   const kept = keptAnswers(config, { ...database, keyring, random: randomBytes, now, onUnexpected });
   const shared = { limits, now, onUnexpected, urlProblem: urlRule(config), threads: gatewayWork(threads), ...kept };
   const own = { ...shared, memory, clientTokens: logins.clientTokens };
@@ -107,7 +107,7 @@ export async function createApp(
     return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
   });
   const others = await join(presence, database, caches, log);
-  const parts = { http, caches, logins, callLog, limits, breaker, ...managing, threads, ...kept };
+  const parts = { http, caches, logins, callLog, limits, circuits, ...managing, threads, ...kept };
   observability.watch(metricSources({ ...database, ...addresses, ...others, ...parts }));
   const find = endpoints({ config, caches, logins, runner }, endpointOf);
   const { ofMcpListener, ofWebRouter } = observability;

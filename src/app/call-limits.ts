@@ -6,7 +6,7 @@ import { clientNetwork } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
 import { createUnreadAnswers } from '../edge/unread-answers.ts';
 import { createCallQuotas } from '../gateway/limits/call-quotas.ts';
-import { createCircuitBreaker } from '../gateway/limits/circuit-breaker.ts';
+import { createCircuits } from '../gateway/limits/circuits.ts';
 import { createLimits } from '../gateway/limits/limits.ts';
 import { createQuotaReserves } from '../gateway/limits/quota-reserves.ts';
 import type { Log } from '../log.ts';
@@ -56,12 +56,12 @@ export function limitCalls(
     processCount,
     quotas: createCallQuotas({ now, reserves }),
   });
-  const breaker = createCircuitBreaker(clock);
+  const circuits = createCircuits(clock);
   return {
     limits,
-    breaker,
-    http: breaker.around(http),
-    presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: breaker.stateOf },
+    circuits,
+    http: circuits.around(http),
+    presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: circuits.stateOf },
     addresses: addressesOf(config, surroundings, processCount, { mostBytes: slowClients, onGivenUp }),
     async stop() {
       lag.stop();

@@ -22,17 +22,6 @@ export type Exchange = {
    * is closed after this request.
    */
   credentialHash: string | undefined;
-  /**
-   * The caller, for the circuit breaker: a digest or id of the credential, and for an unknown caller the address that
-   * the request came from. `credential` holds what is known of a credential that callers bring. One person can have many
-   * ids with the same `party`.
-   */
-  caller?: {
-    readonly id: string | undefined;
-    readonly network: string | undefined;
-    readonly party?: string | undefined;
-    readonly credential?: { readonly party: string; readonly isProven: boolean; isFailing: boolean } | undefined;
-  };
   path: string;
   method: Dispatcher.HttpMethod;
   headers: string[];

@@ -1,6 +1,6 @@
 import type { CallLog } from '../../gateway/call/call-log.ts';
 import type { KeptFiles } from '../../gateway/files/kept-files.ts';
-import type { CircuitBreaker } from '../../gateway/limits/circuit-breaker.ts';
+import type { Circuits } from '../../gateway/limits/circuits.ts';
 import type { Limits } from '../../gateway/limits/limits.ts';
 import type { AnswerRests } from '../../gateway/long-answers/answer-rests.ts';
 import type { Gates } from '../../operations/quotas/gate.ts';
@@ -21,7 +21,7 @@ export type Watched = {
   logins: Logins;
   callLog: Pick<CallLog, 'waiting'>;
   limits: Limits;
-  breaker: CircuitBreaker;
+  circuits: Circuits;
   gates: Gates;
   threads: ThreadPool;
   rests: AnswerRests;
@@ -99,7 +99,7 @@ function outboundSources({ http }: Watched): Source[] {
   ];
 }
 
-function limitSources({ limits, breaker, limitedByAddress }: Watched): Source[] {
+function limitSources({ limits, circuits, limitedByAddress }: Watched): Source[] {
   return [
     {
       name: 'toolhost_address_limit_refusals_total',
@@ -130,7 +130,7 @@ function limitSources({ limits, breaker, limitedByAddress }: Watched): Source[] 
       type: 'gauge',
       label: 'state',
       readEach() {
-        const { open, halfOpen } = breaker.snapshot();
+        const { open, halfOpen } = circuits.snapshot();
         return { open, half_open: halfOpen };
       },
     },

@@ -12,7 +12,6 @@ import { OutboundError, plainFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { admitAgain } from '../admission.ts';
-import type { Caller } from '../callers/caller.ts';
 import { countFilled, secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
 import { type Signing, signablePath, signatureOf } from '../credentials/sign-request.ts';
@@ -98,11 +97,6 @@ async function sendRenewed(call: Call, answer: Answer, args: Arguments, parts: S
   return second;
 }
 
-/** The caller of a request to which its credential does not go, so that nothing is learned about that. */
-function elsewhere({ id, network, party, credential }: Caller) {
-  return { id, network, party: credential?.party ?? party };
-}
-
 /** Sends one request of a call; `hop` is given for one that a redirect leads to. */
 export function sendOnce(
   call: Call,
@@ -122,7 +116,6 @@ export function sendOnce(
     party: workPartyOf(caller),
     origin: request.origin,
     credentialHash,
-    caller: isElsewhere ? elsewhere(caller) : caller,
     path: signed?.path ?? request.path,
     method: request.method,
     headers: traceparent === undefined ? headers : [...headers, ...traceHeaders(traceparent, asked.tracestate)],

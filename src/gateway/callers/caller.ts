@@ -14,7 +14,7 @@ export type Caller = {
   kind: CallerKind;
   /** The API key, the grant of a login, or the key or user behind a try-out. */
   keyId: string | undefined;
-  /** Identifies the credential for limits and circuits; undefined where any credential is accepted. */
+  /** Identifies the credential for limits; undefined where any credential is accepted. */
   id: string | undefined;
   /** The caller's address if its credential is not known to be good; otherwise undefined. */
   network: string | undefined;
@@ -80,14 +80,12 @@ export type Credential = {
   readonly workspaceId: string;
   /** Address of the request of its first success. */
   readonly network: string;
-  /** Identifies all credentials and logins of that address together, for circuits. */
+  /** Identifies all credentials and logins of that address together. */
   readonly party: string;
   /** Names of the tools that succeeded with it, in the order of their first success. Empty once it is proven. */
   readonly tools: Set<string>;
   /** Whether it is known to be good for any tool. */
   isProven: boolean;
-  /** Whether its last call was a failure of the upstream, as circuits count them. */
-  isFailing: boolean;
   /** Monotonic ms. */
   usedAt: number;
 };

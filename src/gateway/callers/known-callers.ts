@@ -51,7 +51,6 @@ export function createKnownCallers(clock: () => number): KnownCallers {
       party: members.party,
       tools: new Set<string>(),
       isProven: false,
-      isFailing: false,
       usedAt: now,
     };
     accepted.set(id, credential);
@@ -119,7 +118,7 @@ function rememberCredentials(onDropped?: (credential: Credential, id: string) =>
   });
 }
 
-/** The party of an address, as circuits count callers. */
+/** The party of an address. */
 export function partyOf(network: string): string {
   return `party ${network}`;
 }
