@@ -23,10 +23,11 @@ export type Strangers = {
    * its address is above its limit.
    */
   onRefused(visit: Visit, status: number): AppError | undefined;
-  /** Counts a request as if it were refused. Returns the error to refuse it with once its address is above its limit. */
-  charge(visit: Visit): AppError | undefined;
-  /** Counts a credential that had to be looked up and may be made up, although its request was not refused. */
-  onUnknown(visit: Visit): void;
+  /**
+   * Counts a bearer that may be made up, by its length, whether its request succeeds or not. Returns the error to refuse a
+   * long one with once its address is above its limit.
+   */
+  onUnknown(visit: Visit, length: number): AppError | undefined;
 };
 
 /**

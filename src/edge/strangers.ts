@@ -17,6 +17,8 @@ export type StrangersOptions = {
 const questionsAtOnce = 2;
 const waitingInAll = 200;
 const waitingPerAddress = 20;
+/** Characters of a bearer that cost as much as a refused request. */
+const chargedLength = 4096;
 /** How long after the last refusal an address may still be above its limit. */
 const calmMs = 60_000;
 
@@ -50,10 +52,7 @@ export function createStrangers(options: StrangersOptions): Strangers & {
       'too many requests from this address were refused; check the address and the credential that are used, and try again later',
       { retryAfterS: Math.max(1, Math.ceil(limit.waitMs(network) / 1000)) },
     );
-  const charge = (visit: Visit) => {
-    if (refusalsPerMinute === 0) return undefined;
-    const network = networkOf(visit);
-    if (take(network)) return undefined;
+  const refuse = (network: string) => {
     limited++;
     return tooMany(network);
   };
@@ -63,10 +62,17 @@ export function createStrangers(options: StrangersOptions): Strangers & {
       const network = networkOf(visit);
       return limit.waitMs(network) === 0 ? lookUpDirectly : lookInQueue(widestNetwork(network), () => tooMany(network));
     },
-    onRefused: (visit, status) => (status >= 400 && status < 500 && status !== 429 ? charge(visit) : undefined),
-    charge,
-    onUnknown(visit) {
-      if (refusalsPerMinute !== 0) take(networkOf(visit));
+    onRefused(visit, status) {
+      if (refusalsPerMinute === 0 || status < 400 || status > 499 || status === 429) return undefined;
+      const network = networkOf(visit);
+      return take(network) ? undefined : refuse(network);
+    },
+    onUnknown(visit, length) {
+      if (refusalsPerMinute === 0) return undefined;
+      const network = networkOf(visit);
+      let isWithin = true;
+      for (let at = 0; at < length && isWithin; at += chargedLength) isWithin = take(network);
+      return isWithin || length <= chargedLength ? undefined : refuse(network);
     },
     limited: () => limited,
   };

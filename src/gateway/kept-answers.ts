@@ -2,7 +2,6 @@ import type { Random } from '../domain/ids.ts';
 import type { Db } from '../store/db.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { Caller } from './callers/caller.ts';
-import { isProvenCaller } from './limits/activity.ts';
 
 /** Dependencies of what stores parts of answers for some minutes: rests of long answers, and large files. */
 export type KeptAnswersOptions = {
@@ -17,10 +16,10 @@ export type KeptAnswersOptions = {
 };
 
 /**
- * Identifies the address of a caller whose credential is not known to be good; undefined for every other caller. No
- * address can be read from it.
+ * Identifies the address of a caller that no key and no login vouches for; undefined for every other caller. No address
+ * can be read from it.
  */
 export function strangerOf(caller: Caller, workspaceId: string, keyring: Keyring): string | undefined {
-  if (isProvenCaller(caller)) return undefined;
-  return keyring.mac(`${workspaceId} ${caller.network ?? caller.credential?.network}`, 'address of files');
+  if (caller.keyId !== undefined) return undefined;
+  return keyring.mac(`${workspaceId} ${caller.network}`, 'address of files');
 }

@@ -22,6 +22,8 @@ export type Exchange = {
    * is closed after this request.
    */
   credentialHash: string | undefined;
+  /** The address of a caller whose credential is not known to be good: how its calls end says nothing to others. */
+  stranger?: string | undefined;
   path: string;
   method: Dispatcher.HttpMethod;
   headers: string[];

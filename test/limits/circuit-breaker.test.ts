@@ -48,11 +48,11 @@ describe('[sec 4.1] the circuit breaker', () => {
   type Server = { slug: string; key: string; call: () => Promise<ToolReply> };
 
   /** A server of a workspace of its own, so that no test sees the circuits of another one. */
-  const serve = async (url: string, tool: Json = {}): Promise<Server> => {
+  const serve = async (url: string, tool: Json = {}, more: Json = {}): Promise<Server> => {
     const workspace = `breaker-${++count}`;
     const key = await toolhost.key({ workspace });
     const slug = `${workspace}-server`;
-    const body = serverAt(slug, '', { tools: [toolAt(url, tool)] });
+    const body = serverAt(slug, '', { tools: [toolAt(url, tool)], ...more });
     assert.equal((await toolhost.rest('POST', '/servers', { key, body })).status, 201);
     return { slug, key, call: () => toolhost.callTool(slug, 'token-of-the-caller', 'get') };
   };
@@ -225,5 +225,21 @@ describe('[sec 4.1] the circuit breaker', () => {
     for (let n = 0; n < openAfter / 2; n++)
       for (const key of [first, second]) assert.match(await text(key), /HTTP 503/);
     assert.match(await text(third), /nothing was sent to it/);
+  });
+
+  it('[find A6] strangers of an address have one of their own: made-up tokens hold back no caller whom the API has accepted', async () => {
+    const server = await serve(`${upstream.url}/theirs`, {}, { authentication: { type: 'Bearer' } });
+    let isDown = false;
+    upstream.on('GET /theirs', ({ headers }) =>
+      headers.authorization === 'Bearer token-of-the-caller' && !isDown ? { body: {} } : { status: 503, body: {} },
+    );
+    assert.equal((await server.call()).isError, undefined);
+    const madeUp = (n: number) => toolhost.callTool(server.slug, `made-up-${n}`, 'get');
+    for (let n = 0; n < openAfter; n++) assert.match((await madeUp(n)).content[0]?.text ?? '', /HTTP 503/);
+    assert.ok(isHeldBack(await madeUp(openAfter)));
+    assert.equal((await server.call()).isError, undefined);
+    isDown = true;
+    await times(openAfter, server);
+    assert.ok(isHeldBack(await server.call()));
   });
 });

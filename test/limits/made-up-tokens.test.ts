@@ -63,7 +63,7 @@ describe('[find A6] tokens that a generator makes up at one address', () => {
       title: 'of which one tool is open to anybody',
       answer: (path) => (path.startsWith('/public') ? fine : { status: 401 }),
       tool: 'public',
-      userAt: home,
+      userAt: elsewhere,
     },
     { title: 'that never looks at the token', answer: () => fine, tool: 'private', userAt: elsewhere },
   ];

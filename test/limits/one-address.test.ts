@@ -51,8 +51,9 @@ describe('callers without a key', () => {
       assert.deepEqual((body.result as Json).content, [{ type: 'text', text: '{"fine":true}' }]);
   };
 
-  it('[find A6] 60 slow calls with one made-up bearer take nothing from others of the same address', async () => {
+  it('[find A6] 60 slow calls with one made-up bearer take nothing from known callers of the same address', async () => {
     await start();
+    await userCalls('198.51.100.1');
     const before = upstream.requests.length;
     flood(
       60,

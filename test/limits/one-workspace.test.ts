@@ -174,6 +174,7 @@ describe('[sec M9] the fair share of a process', () => {
     server: { callsPerSecond: 0, concurrentCalls: 0 },
     workspace: { callsPerSecond: 0, concurrentCalls: 0 },
   };
+  const anybody = { id: undefined, keyId: undefined, network: '198.51.100.1', isKnown: false };
   const serverOf = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
 
   it('a workspace gets at most as much as is still free', async () => {
@@ -181,7 +182,7 @@ describe('[sec M9] the fair share of a process', () => {
     const enterAll = async (workspace: string) => {
       const slots = [];
       try {
-        for (;;) slots.push(await gate.enter(serverOf(workspace), undefined));
+        for (;;) slots.push(await gate.enter(serverOf(workspace), anybody));
       } catch (error) {
         assert.match(String(error), /the service is busy, and this workspace has its share/);
       }
@@ -196,7 +197,7 @@ describe('[sec M9] the fair share of a process', () => {
       waiting: 0,
       refused: { ...Object.fromEntries(Object.keys(gate.snapshot().refused).map((by) => [by, 0])), fair_share: 3 },
     });
-    for (const place of [...first, ...second, ...third]) gate.leave(place);
+    for (const place of [...first, ...second, ...third]) gate.leave(place, anybody);
     assert.equal((await enterAll('third')).length, 5);
   });
 });

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { UpstreamRequest } from '../../src/domain/request/upstream-request.ts';
-import type { Called } from '../../src/gateway/callers/caller.ts';
+import type { Caller } from '../../src/gateway/callers/caller.ts';
 import { createKnownCallers } from '../../src/gateway/callers/known-callers.ts';
 
 /** A memory of the process: it keeps the nth value of an owner, and says whether it still has it. */
@@ -10,39 +9,19 @@ type Memory = {
   has(owner: string, n: number): boolean;
 };
 
-const request: UpstreamRequest = {
-  method: 'GET',
-  origin: 'https://api.example',
-  path: '/x',
-  headers: [],
-  body: undefined,
-};
-const aTool = { name: 'get' } as Called['tool'];
-const aCaller = (id: string, network: string) => ({ id, network }) as Called['caller'];
-
 /** Credentials that callers bring to one server of each workspace, each from an address of its own; see `known-callers.ts`. */
-function knownCallers(isProven: boolean): Memory {
+function knownCallers(): Memory {
   const known = createKnownCallers(() => 0);
-  const tools = new Map<string, Called['tool']>();
-  const note = (owner: string, n: number, id: string, status: number) => {
-    const tool = tools.get(owner) ?? { ...aTool };
-    tools.set(owner, tool);
-    const caller = { ...aCaller(id, `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`), credential: known.find(id) };
-    known.noteAnswer({ caller, tool, server: { workspaceId: owner } }, request, status);
-  };
   return {
     keep(owner, n) {
-      if (isProven && n === 0) note(owner, n, `${owner} bad`, 401);
-      note(owner, n, `${owner} ${n}`, 200);
+      const network = `10.${n >> 16}.${(n >> 8) & 255}.${n & 255}`;
+      known.noteAnswer({ id: `${owner} ${n}`, network } as Caller, owner, 200);
     },
-    has: (owner, n) => known.find(`${owner} ${n}`)?.isProven === isProven,
+    has: (owner, n) => known.has(`${owner} ${n}`),
   };
 }
 
-const memories: [name: string, create: () => Memory][] = [
-  ['accepted credentials of callers', () => knownCallers(false)],
-  ['proven credentials of callers', () => knownCallers(true)],
-];
+const memories: [name: string, create: () => Memory][] = [['known credentials of callers', knownCallers]];
 /** More than the memory keeps. */
 const flood = 30_000;
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { createCallQuotas } from '../../src/gateway/limits/call-quotas.ts';
-import type { Limited } from '../../src/gateway/limits/lane-book.ts';
+import type { Limited } from '../../src/gateway/limits/lanes.ts';
 import { createLimits, type Limits } from '../../src/gateway/limits/limits.ts';
 import { createQuotaReserves } from '../../src/gateway/limits/quota-reserves.ts';
 import { type QuotaWish, settleQuotas, takeOfQuotas } from '../../src/store/calls/call-quota-use.ts';
@@ -130,7 +130,7 @@ const still = { concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 0 
 
 async function isLetIn(gate: Limits, limits: Limited['limits']): Promise<boolean> {
   try {
-    await gate.enter({ id: 's', workspaceId: 'w', limits }, 'k');
+    await gate.enter({ id: 's', workspaceId: 'w', limits }, { id: 'k', keyId: 'k', network: undefined, isKnown: true });
     return true;
   } catch (error) {
     assert.match(String(error), /this server (takes|runs) \d+/);

@@ -3,7 +3,6 @@ import { widestNetwork } from '../../domain/networks.ts';
 import type { Lookup, Strangers } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
-import { createTokenIds } from '../../gateway/callers/recent-digests.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { Log } from '../../log.ts';
 import type { ManagerCredentials } from '../../manage/authenticate.ts';
@@ -20,11 +19,9 @@ export function callersOf(
   { networkOf, strangers, clock }: Addresses,
   log: Log,
 ): CallerOptions {
-  const known = createKnownCallers(clock);
   return {
     verifyApiKey: keys.verify,
-    known,
-    tokenIds: createTokenIds((id) => known.find(id) !== undefined),
+    known: createKnownCallers(clock),
     networkOf: (visit) => widestNetwork(networkOf(visit)),
     async findLogin(server, bearer, look) {
       const login = loginServerOf(server);
@@ -40,10 +37,7 @@ export function callersOf(
     },
     isOutdated: (server, bearer, look) =>
       oauthParts.handedOut.isOutdated(loginServerOf(server) ?? withoutLogin(server), bearer, look),
-    isHandedOut: (server, bearer, look) =>
-      oauthParts.handedOut.isPresent(loginServerOf(server) ?? withoutLogin(server), bearer, look),
     onUnknown: strangers.onUnknown,
-    charge: strangers.charge,
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };

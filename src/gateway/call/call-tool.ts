@@ -25,10 +25,11 @@ import { takeGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
 import { refuseUnfillable } from '../hosted/filled-tools.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import { enterLimits, holdArguments, memoryParty } from '../limits/call-memory.ts';
+import { enterLimits, holdArguments } from '../limits/call-memory.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { type AnswerRests, fitCall } from '../long-answers/answer-rests.ts';
-import { beginCall, type Call, type CallRequest } from './call.ts';
+import { workPartyOf } from '../work-party.ts';
+import { beginCall, type Call } from './call.ts';
 import { failureOf, outcomeOfError, recordedReason } from './call-failure.ts';
 import { callRecord } from './call-record.ts';
 import { captureOf, isCallCaptured } from './capture.ts';
@@ -70,8 +71,7 @@ export async function callTool(
   const tool = server.tool(asked.name);
   if (!tool) return textResult(`there is no tool ${JSON.stringify(asked.name)}`, true);
   const span = parts.trace?.(server.slug, asked);
-  caller.known?.grade(caller, tool);
-  const held = parts.memory.hold(server.workspaceId, memoryParty(caller));
+  const held = parts.memory.hold(server.workspaceId, workPartyOf(caller).name);
   const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span, held });
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
@@ -103,8 +103,7 @@ export async function callTool(
 }
 
 function leave(call: Call, slots: Slots, limits: Limits, isMadeAgain: boolean): void {
-  if (call.isNewlyAccepted) limits.noteKnown(slots);
-  limits.leave(slots, isMadeAgain ? performance.now() - call.startedClock : undefined);
+  limits.leave(slots, call.caller, isMadeAgain ? performance.now() - call.startedClock : undefined);
 }
 
 /** Reports the outcome of a call to metrics, traces and records. */
@@ -143,7 +142,7 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
   try {
     const answer = await send(call, request, ready, parts);
     call.upstreamMs = performance.now() - sentClock;
-    noteAnswer(call, request, answer, parts.onUnexpected);
+    noteAnswer(call, answer);
     const last = isFollowed(call, answer) ? await followRedirects(call, answer, { sentClock, until }, parts) : answer;
     const result = readCall(call, last, parts.threads);
     return result instanceof Promise ? await result : result;
@@ -155,22 +154,14 @@ async function run(call: Call, parts: CallToolParts): Promise<CutResult> {
 }
 
 /**
- * Learns what an answer proves about the credential of the caller.
+ * Learns from an answer whether the credential of the caller is good.
  * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew
  */
-function noteAnswer(
-  call: Call,
-  { request }: CallRequest,
-  answer: Answer,
-  onUnexpected: (error: unknown, requestId: string) => void,
-): void {
-  const { caller } = call;
+function noteAnswer(call: Call, answer: Answer): void {
+  const { caller, server } = call;
   call.answer = answer;
-  if (caller.known?.noteAnswer(call, request, answer.status)) {
-    call.isNewlyAccepted = true;
-    caller.askLogin?.().catch((error: unknown) => onUnexpected(error, call.asked.requestId));
-  }
-  if (answer.status === 401 && call.server.access === 'passthrough') {
+  caller.known?.noteAnswer(caller, server.workspaceId, answer.status);
+  if (answer.status === 401 && server.access === 'passthrough') {
     throw new Unauthenticated('invalid', 'the upstream no longer accepts this token; log in again');
   }
 }

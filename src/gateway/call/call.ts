@@ -49,8 +49,6 @@ export type Call = {
   host: string | undefined;
   /** The last answer of the upstream. */
   answer: Answer | undefined;
-  /** Whether the upstream has accepted a credential that was not known before. */
-  isNewlyAccepted: boolean;
   /** How long the call waited for its slots, in ms; undefined when it never got them. */
   waitMs: number | undefined;
   /** How long the upstream took, in ms; undefined when nothing was sent. */
@@ -80,7 +78,6 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
     request: undefined,
     host: undefined,
     answer: undefined,
-    isNewlyAccepted: false,
     waitMs: undefined,
     upstreamMs: undefined,
   };

@@ -116,6 +116,7 @@ export function sendOnce(
     party: workPartyOf(caller),
     origin: request.origin,
     credentialHash,
+    stranger: caller.isKnown ? undefined : caller.network,
     path: signed?.path ?? request.path,
     method: request.method,
     headers: traceparent === undefined ? headers : [...headers, ...traceHeaders(traceparent, asked.tracestate)],

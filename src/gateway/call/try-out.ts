@@ -68,6 +68,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
           keyId: call.actorId,
           id: call.actorId,
           network: undefined,
+          isKnown: true,
           limits: call.limits,
           token: server.access === 'api_key' ? undefined : call.token,
         },

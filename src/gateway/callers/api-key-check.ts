@@ -5,7 +5,6 @@ import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { type ApiKey, findApiKey } from '../../store/api-keys.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
-import { createRecentDigests } from './recent-digests.ts';
 
 /** Identifies presented API keys, both for calls and for management. */
 export type ApiKeyCheck = {
@@ -45,7 +44,6 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
     idsOf: (key) => [key.id],
     ownerOf: (key) => key.workspaceId,
   });
-  const recent = createRecentDigests();
   const ifValid = (key: ApiKey | undefined) => {
     if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now()))
       return undefined;
@@ -60,14 +58,9 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
 
   return {
     verify(presented, look = lookUpDirectly) {
-      const recentHash = recent.find('', presented);
-      const secretHash = recentHash ?? keyHash(presented);
+      const secretHash = keyHash(presented);
       const known = remembered.get(secretHash);
-      if (known) {
-        const key = ifValid(known);
-        if (key && recentHash === undefined) recent.remember('', key.workspaceId, presented, secretHash);
-        return key;
-      }
+      if (known) return ifValid(known);
       const id = apiKeyId(presented);
       if (id === undefined) return undefined;
       const ask = () => read(id, secretHash);

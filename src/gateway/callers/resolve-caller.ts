@@ -1,13 +1,13 @@
+import { hash } from 'node:crypto';
 import { presentedCredential } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential, looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
-import { AppError, Unauthenticated } from '../../errors.ts';
+import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
-import type { Admitted, Caller, CallerOptions } from './caller.ts';
-import { partyOf } from './known-callers.ts';
+import type { Admitted, CallerOptions } from './caller.ts';
 
 /**
  * Identifies the caller. The four kinds of credential have disjoint shapes and never fall back to one another.
@@ -48,6 +48,7 @@ function keyCaller(server: HostedServer, found: MaybePromise<ApiKey | undefined>
       keyId: key.id,
       id: key.id,
       network: undefined,
+      isKnown: true,
       limits: key.limits,
       token: undefined,
     });
@@ -68,17 +69,18 @@ async function loginCaller(
   look: Lookup,
 ): Promise<Admitted> {
   // A connection that has been closed by the time of the call has no address.
-  const party = partyOf(options.networkOf(visit));
+  const network = options.networkOf(visit);
   const login = await options.findLogin(server, bearer, look);
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
   const { grantId: keyId, token, renew, giveUp } = login;
-  return () => ({ kind: 'oauth', keyId, id: keyId, network: undefined, party, token, renew, giveUp });
+  return () => ({ kind: 'oauth', keyId, id: keyId, network, isKnown: true, token, renew, giveUp });
 }
 
 /**
  * Admits a caller that brings a token of the upstream. Only the upstream knows whether the token is good;
  * `known-callers.ts` learns that from its answers.
  * @throws Unauthenticated when the bearer holds a credential of ours, or may no longer be sent
+ * @throws AppError tooMany above the limit of the address
  */
 function tokenCaller(
   server: HostedServer,
@@ -87,81 +89,26 @@ function tokenCaller(
   options: CallerOptions,
   look: Lookup,
 ): MaybePromise<Admitted> {
-  const id = options.tokenIds.idOf(server, bearer);
-  if (!options.known.find(id)) {
-    chargeLong(bearer, visit, options);
+  const id = `${server.id} ${hash('sha256', bearer, 'base64url')}`;
+  const isKnown = options.known.has(id);
+  if (!isKnown) {
+    // Anybody can make one up, and to search it takes time in proportion to its length.
+    const refusal = options.onUnknown(visit, bearer.length);
+    if (refusal) throw refusal;
     if (holdsOurCredential(bearer)) throw ownCredential(server, options);
   }
   // A connection that has been closed by the time of the call has no address.
   const network = options.networkOf(visit);
-  const counted = countUnknown(id, visit, options, look);
-  return unlessOutdated(server, bearer, options, counted, () =>
-    callerOf(server, { bearer, id, network }, options, counted),
-  );
-}
-
-/** Characters of a bearer that cost as much as a refused request. */
-const chargedLength = 4096;
-
-/**
- * Charges a long bearer that no upstream has accepted to its address, whether the request succeeds or not: the search for
- * our credentials takes time in proportion to its length.
- * @throws AppError tooMany above the limit of the address
- */
-function chargeLong(bearer: string, visit: Visit, { charge }: CallerOptions): void {
-  for (let at = chargedLength; at <= bearer.length; at += chargedLength) {
-    const refusal = charge(visit);
-    if (refusal) throw refusal;
-  }
-}
-
-/** Counts a bearer for its address that no login issued, unless the upstream has accepted it: anybody can make one up. */
-function countUnknown(id: string, visit: Visit, { known, onUnknown }: CallerOptions, look: Lookup): Lookup {
-  return async (find) => {
-    const found = await look(find);
-    if (found === undefined && !known.find(id)) onUnknown(visit);
-    return found;
-  };
-}
-
-/** A token that came with a request. */
-type Presented = { bearer: string; id: string; network: string };
-
-function callerOf(
-  server: HostedServer,
-  { bearer, id, network }: Presented,
-  options: CallerOptions,
-  look: Lookup,
-): Caller {
-  const { known } = options;
-  const credential = known.find(id);
-  const isPassthrough = server.access === 'passthrough';
-  return {
-    kind: isPassthrough ? 'oauth' : 'caller_token',
+  return unlessOutdated(server, bearer, options, look, () => ({
+    kind: server.access === 'passthrough' ? 'oauth' : 'caller_token',
     keyId: undefined,
     id,
-    network: credential ? undefined : network,
-    credential,
-    known: server.config.authentication === undefined ? undefined : known,
-    askLogin: credential || !isPassthrough ? undefined : () => askLogin(server, bearer, id, options, look),
+    network,
+    isKnown,
+    known: server.config.authentication && options.known,
     tokenDigest: id,
     token: bearer,
-  };
-}
-
-async function askLogin(
-  server: HostedServer,
-  bearer: string,
-  id: string,
-  options: CallerOptions,
-  look: Lookup,
-): Promise<void> {
-  try {
-    if (await options.isHandedOut(server, bearer, look)) options.known.vouch(id);
-  } catch (error) {
-    // Above the limit of its address the credential stays unproven, which costs it a share of the slots at most.
-    if (!(error instanceof AppError && error.kind === 'tooMany')) throw error;
-  }
+  }));
 }
 
 function ownCredential(server: HostedServer, options: CallerOptions): Unauthenticated {
@@ -196,5 +143,5 @@ function unlessOutdated(
 /** Admits a caller of a server that forwards nothing; its credential does not identify it. */
 function anonymousCaller(visit: Visit, options: CallerOptions): Admitted {
   const network = options.networkOf(visit);
-  return () => ({ kind: 'caller_token', keyId: undefined, id: undefined, network, token: undefined });
+  return () => ({ kind: 'caller_token', keyId: undefined, id: undefined, network, isKnown: false, token: undefined });
 }

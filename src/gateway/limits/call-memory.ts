@@ -2,8 +2,7 @@ import type { ToolCall } from '../../domain/mcp.ts';
 import type { Held } from '../../domain/work/memory-budget.ts';
 import { AppError } from '../../errors.ts';
 import type { Caller } from '../callers/caller.ts';
-import { partyOf } from '../callers/known-callers.ts';
-import type { Limited } from './lane-book.ts';
+import type { Limited } from './lanes.ts';
 import type { Limits, Slots } from './limits.ts';
 
 /** What a call that asks for its slots has. */
@@ -14,15 +13,6 @@ type Entering = {
   asked: Pick<ToolCall, 'bytesIn'>;
   onGone: ToolCall['onGone'] | undefined;
 };
-
-/**
- * The party that holds the memory of a call. Callers who may be one person hold it together: unknown ones, credentials
- * that are not proven and logins of one address.
- */
-export function memoryParty({ network, credential, party, id }: Caller): string | undefined {
-  if (network !== undefined) return partyOf(network);
-  return credential && !credential.isProven ? credential.party : (party ?? id);
-}
 
 /** Shorter requests, in bytes, are not counted: their number is limited, too. */
 const countedBytes = 4 * 1024;
@@ -40,7 +30,7 @@ export function holdArguments({ held, asked }: Pick<Entering, 'held' | 'asked'>)
  * @throws AppError tooMany or unavailable, ToolFailure cancelled
  */
 export function enterLimits({ server, caller, held, onGone }: Entering, limits: Limits): Slots | Promise<Slots> {
-  if (held.bytes === 0) return limits.enter(server, caller.id, onGone, caller);
+  if (held.bytes === 0) return limits.enter(server, caller, onGone);
   const askedAt = performance.now();
   let isGivenUp = false;
   const onWaiting = (leave: () => void) => {
@@ -51,14 +41,14 @@ export function enterLimits({ server, caller, held, onGone }: Entering, limits: 
     };
     held.ending = { giveUp };
   };
-  const entered = limits.enter(server, caller.id, onWaiting, caller);
+  const entered = limits.enter(server, caller, onWaiting);
   if (!(entered instanceof Promise)) return entered;
   return entered.then(
     (slots) => {
       held.ending = undefined;
       if (!isGivenUp) return slots;
       // The slot came in the same moment.
-      limits.leave(slots, performance.now() - askedAt);
+      limits.leave(slots, caller, performance.now() - askedAt);
       throw noMemory();
     },
     (error: unknown) => {

@@ -1,5 +1,5 @@
 import type { QuotaPeriod } from '../../store/calls/call-quota-use.ts';
-import type { Lane, LaneOf } from './lane.ts';
+import type { Lane, LaneOf } from './lanes.ts';
 import type { QuotaReserves, Reserve } from './quota-reserves.ts';
 
 /** A used-up quota: whose it is, how many calls it allows, and how long until it starts anew. */

@@ -1,12 +1,14 @@
 import type { CircuitState } from '../../domain/limits.ts';
 import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import { OutboundError, type OutboundReason } from '../../errors.ts';
+import type { Exchange } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { clearCount, countAt, createRecentCount, type RecentCount, recentTotal } from './recent-count.ts';
 
 /**
  * Spares an upstream that fails, and spares its callers the waiting. When most calls of a workspace to one origin fail,
- * the next ones fail at once, until one that is let through succeeds.
+ * the next ones fail at once, until one that is let through succeeds. Each address of strangers has a
+ * circuit of its own, so made-up tokens cannot open that of the others.
  */
 export type Circuits = {
   /**
@@ -14,14 +16,16 @@ export type Circuits = {
    * @throws OutboundError circuit_open, and errors of `http`
    */
   around(http: HttpClient): HttpClient;
+  /** That of known callers; where no such one calls, that of the address of strangers that calls most. */
   stateOf(workspaceId: string, origin: string): CircuitState;
   /** How many are not closed, for metrics. */
   snapshot(): { open: number; halfOpen: number };
 };
 
-/** How the recent calls of one workspace to one origin went, and whether more of them are sent. */
+/** How the recent calls of one workspace to one origin went, those of one address of strangers or of all others, and whether more of them are sent. */
 type Circuit = {
   workspaceId: string;
+  origin: string;
   calls: RecentCount;
   failures: RecentCount;
   /** Monotonic ms from when one attempt is let through; 0 while closed. */
@@ -61,14 +65,18 @@ const meanings: Record<OutboundReason, Meaning> = {
 
 /** `clock` is monotonic, in ms. */
 export function createCircuits(clock: () => number): Circuits {
-  const circuits = createOwnedMemory<Circuit>({ max: mostCircuits, ownerOf: ({ workspaceId }) => workspaceId });
+  const circuits = createOwnedMemory<Circuit>({
+    max: mostCircuits,
+    ownerOf: ({ workspaceId }) => workspaceId,
+    idsOf: ({ workspaceId, origin }) => [`${workspaceId} ${origin}`],
+  });
 
-  function circuitOf(workspaceId: string, origin: string): Circuit {
-    const key = `${workspaceId} ${origin}`;
+  function circuitOf({ workspaceId, origin, stranger = '' }: Exchange): Circuit {
+    const key = `${workspaceId} ${origin} ${stranger}`;
     const known = circuits.get(key);
     if (known) return known;
     const [calls, failures] = [createRecentCount(windowMs, slots), createRecentCount(windowMs, slots)];
-    const circuit = { workspaceId, calls, failures, openUntil: 0, isTried: false };
+    const circuit = { workspaceId, origin, calls, failures, openUntil: 0, isTried: false };
     circuits.set(key, circuit);
     return circuit;
   }
@@ -87,7 +95,7 @@ export function createCircuits(clock: () => number): Circuits {
     around: (http) => ({
       ...http,
       send(exchange) {
-        const circuit = circuitOf(exchange.workspaceId, exchange.origin);
+        const circuit = circuitOf(exchange);
         const isAttempt = circuit.openUntil !== 0;
         const refusal = isAttempt ? takeAttempt(circuit) : undefined;
         if (refusal) return Promise.reject(refusal);
@@ -103,7 +111,13 @@ export function createCircuits(clock: () => number): Circuits {
         );
       },
     }),
-    stateOf: (workspaceId, origin) => stateOf(circuits.peek(`${workspaceId} ${origin}`), clock()),
+    stateOf(workspaceId, origin) {
+      const now = clock();
+      const ofKnown = circuits.peek(`${workspaceId} ${origin} `);
+      if (ofKnown) return stateOf(ofKnown, now);
+      const states = [...circuits.keysOf(`${workspaceId} ${origin}`)].map((key) => stateOf(circuits.peek(key), now));
+      return states.toSorted((one, other) => other.calls - one.calls)[0] ?? stateOf(undefined, now);
+    },
     snapshot() {
       const now = clock();
       const counted = { open: 0, halfOpen: 0 };
@@ -142,7 +156,7 @@ function isMostly(failures: RecentCount, calls: RecentCount, now: number): boole
   return failed >= leastFailures && failed * 2 > recentTotal(calls, now);
 }
 
-/** State as the workspace sees it. */
+/** Undefined for a circuit that no call has begun. */
 function stateOf(circuit: Circuit | undefined, now: number): CircuitState {
   if (!circuit) return { state: 'closed', calls: 0, failures: 0, retryMs: undefined };
   const counts = { calls: recentTotal(circuit.calls, now), failures: recentTotal(circuit.failures, now) };

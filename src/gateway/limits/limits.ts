@@ -2,8 +2,22 @@ import type { LimitUse } from '../../domain/limits.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
 import { AppError, plainFailure } from '../../errors.ts';
 import type { QuotaCounter, UsedUp } from './call-quotas.ts';
-import { giveBack, hasSlot, type Lane, type LaneOf, noteArrival, overdueMs, queueLength, waitForSlot } from './lane.ts';
-import { type CallerTraits, createLaneBook, type LaneBookOptions, type Limited } from './lane-book.ts';
+import {
+  createLaneBook,
+  giveBack,
+  hasSlot,
+  type Lane,
+  type LaneBookOptions,
+  type LaneOf,
+  type Limited,
+  type LimitedCaller,
+  laneKinds,
+  noteArrival,
+  noteKnown,
+  overdueMs,
+  queueLength,
+  waitForSlot,
+} from './lanes.ts';
 import { countAt, createRecentCount, recentTotal } from './recent-count.ts';
 
 export type LimitOptions = LaneBookOptions & {
@@ -32,15 +46,12 @@ type OnGone = (cancel: () => void) => void;
 /** Admits calls, lets them wait for a moment, or refuses them. */
 export type Limits = {
   /**
-   * Takes the slots of a call; returns a promise if it has to wait. `callerId` stands for the credential. `onGone` ends
-   * the waiting early.
+   * Takes the slots of a call; returns a promise if it has to wait. `onGone` ends the waiting early.
    * @throws AppError tooMany or unavailable, with the seconds to wait; ToolFailure cancelled
    */
-  enter(server: Limited, callerId: string | undefined, onGone?: OnGone, traits?: CallerTraits): Slots | Promise<Slots>;
+  enter(server: Limited, caller: LimitedCaller, onGone?: OnGone): Slots | Promise<Slots>;
   /** A call that was not made counts in no quota; its slots were asked for `unusedMs` ago. */
-  leave(slots: Slots, unusedMs?: number): void;
-  /** Notes that the upstream has accepted the credential of a call. */
-  noteKnown(slots: Slots): void;
+  leave(slots: Slots, caller: LimitedCaller, unusedMs?: number): void;
   serverUse(serverId: string): LimitUse;
   workspaceUse(workspaceId: string): LimitUse;
   /** Counters of the whole process, for metrics. */
@@ -68,28 +79,26 @@ export function createLimits(options: LimitOptions): Limits {
   const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
   const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs, processCount, quotas };
   return {
-    enter(server, callerId, onGone, traits) {
+    enter(server, caller, onGone) {
       const now = clock();
-      const lanes = book.lanesOf(server, callerId, traits, now);
+      const lanes = book.lanesOf(server, caller, now);
       const workspace = lanes[lanes.length - 1] as Lane;
       if (lagMs() > shedAboveMs) throw refuse(counts, lanes, { by: 'overload' });
       // A workspace may use at most as much as is still free, so another workspace always finds capacity.
       if (workspace.inside >= capacity - counts.inside) throw refuse(counts, lanes, { by: 'fair_share' });
       checkRates(counts, lanes, now);
-      if (traits?.network !== undefined) checkQueues(counts, lanes);
+      if (!caller.isKnown) checkQueues(counts, lanes);
       comeIn(counts, lanes);
       const usedUp = quotas && lanes.some(hasQuota) ? quotas.take(lanes) : undefined;
       if (usedUp instanceof Promise) return usedUp.then((found) => takeSlots(counts, lanes, found, onGone));
       return takeSlots(counts, lanes, usedUp, onGone);
     },
-    leave(slots, unusedMs) {
+    leave(slots, caller, unusedMs) {
+      if (caller.isKnown) for (const lane of slots.slice(-2)) noteKnown(lane, caller, clock());
       if (unusedMs !== undefined) quotas?.giveBack(slots, unusedMs);
       counts.running--;
       goOut(counts, slots);
       for (let at = slots.length - 1; at >= 0; at--) giveBack(slots[at] as Lane);
-    },
-    noteKnown(slots) {
-      for (const lane of slots.slice(-2)) lane.activity.acceptedAt = clock();
     },
     serverUse: (id) => useOf(book.findServer(id), clock),
     workspaceUse: (id) => useOf(book.findWorkspace(id), clock),
@@ -211,22 +220,10 @@ function useOf(lane: Lane | undefined, clock: () => number): LimitUse {
 
 /** Limits that refuse calls, as metrics name them. */
 const refusals = [
-  'server_rate',
-  'server_concurrency',
-  'server_quota',
-  'workspace_rate',
-  'workspace_concurrency',
-  'workspace_quota',
-  'key_rate',
-  'key_concurrency',
-  'key_quota',
-  'address_concurrency',
-  'strangers_rate',
-  'strangers_concurrency',
-  'strangers_quota',
-  'fair_share',
-  'overload',
-] as const;
+  ...laneKinds.flatMap((of) => (['rate', 'concurrency', 'quota'] as const).map((kind) => `${of}_${kind}` as const)),
+  'fair_share' as const,
+  'overload' as const,
+];
 type RefusedBy = (typeof refusals)[number];
 
 /** Why a call is refused: the process is too busy, or a limit of one of its lanes is reached. */
@@ -237,7 +234,6 @@ type Refused =
 function refusedBy(refused: Refused): RefusedBy {
   if ('by' in refused) return refused.by;
   const { of, kind } = refused;
-  if (of === 'address') return kind === 'concurrency' ? 'address_concurrency' : 'strangers_rate';
   return `${of}_${kind === 'minute' || kind === 'day' ? 'quota' : kind}`;
 }
 

@@ -31,7 +31,7 @@ export async function callOwnTool(
   let isMadeAgain = false;
   try {
     const onGone = asked.era === 'modern' ? asked.onGone : undefined;
-    const entered = parts.limits.enter(server, caller.id, onGone, caller);
+    const entered = parts.limits.enter(server, caller, onGone);
     slots = entered instanceof Promise ? await entered : entered;
     waitMs = performance.now() - startedClock;
     if (asked.admission.isOld()) await admitAgain(asked, server);
@@ -46,7 +46,7 @@ export async function callOwnTool(
     return result;
   } finally {
     const totalMs = performance.now() - startedClock;
-    if (slots) parts.limits.leave(slots, isMadeAgain ? totalMs : undefined);
+    if (slots) parts.limits.leave(slots, caller, isMadeAgain ? totalMs : undefined);
     span?.end(outcome);
     if (!isMadeAgain) {
       parts.observe(server.access, asked.era, { outcome, waitMs, upstreamMs: undefined }, totalMs);

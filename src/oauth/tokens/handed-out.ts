@@ -30,8 +30,6 @@ export type HandedOutTokens = {
    * a token that may be made up.
    */
   isOutdated(server: AgreedServer, token: string, look: Lookup): MaybePromise<boolean>;
-  /** Whether a token was handed out under the present agreement of the server. */
-  isPresent(server: AgreedServer, token: string, look: Lookup): Promise<boolean>;
   /** Removes the cache entries of a changed server, or of one token by its key. */
   invalidate(id: string): void;
   clear(): void;
@@ -131,10 +129,6 @@ export function createHandedOutTokens(
       return servers
         .load(key, () => readServer(server))
         .then((found) => found?.hasOlder !== false && isOlder(server, token, look));
-    },
-    async isPresent(server, token, look) {
-      const found = server.agreement === undefined ? undefined : await agreementOf(server, token, look);
-      return found !== undefined && isGoodAt(found, server);
     },
     invalidate(id) {
       servers.invalidate(id);
