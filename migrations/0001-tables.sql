@@ -326,6 +326,7 @@ create index handed_out_tokens_by_expiry on handed_out_tokens (expires_at);
 
 -- Records of calls.
 create table calls (
+  -- "call_" and the id of the request. Those of a process come one after the other, so a new one is near the last.
   id text primary key,
   workspace_id text not null,
   server_id text not null,
@@ -341,7 +342,6 @@ create table calls (
   upstream_ms bigint,
   bytes_in bigint not null,
   bytes_out bigint not null,
-  request_id text not null,
   -- Why a call failed, without any value of the caller or the upstream; null for a call that succeeded.
   reason text,
   -- Estimated tokens of the answer.
@@ -349,13 +349,10 @@ create table calls (
   -- The view of the server at whose address it was made; null for the server's own address.
   view text
 );
--- Every index costs each call a little. These find the calls of a workspace, of a server, of a key and of an outcome; what
--- is asked for besides is looked for among them.
+-- One index lists the calls of a workspace; what is asked for besides is looked for among them. Indexes of servers, keys
+-- and outcomes took nine tenths of the time of writing, because every entry belongs to another page of them.
 create index calls_by_workspace on calls (workspace_id, started_at, id);
-create index calls_by_slug on calls (workspace_id, slug, started_at, id);
-create index calls_by_key on calls (workspace_id, key_id, started_at, id) where key_id is not null;
-create index calls_by_failure on calls (workspace_id, outcome, started_at, id) where outcome <> 'ok';
--- Upkeep deletes by time over all workspaces. New rows come at its end, where an entry costs least.
+-- Upkeep deletes by time over all workspaces. New rows come at its end, where an entry costs next to nothing.
 create index calls_by_time on calls (started_at);
 
 -- How many calls began in a minute, an hour or a day, counted when their records are written, so that no report reads

@@ -102,7 +102,6 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
     bytes_in: bytesIn,
     bytes_out: bytesOut,
     estimated_tokens: Math.ceil(bytesOut / 8),
-    request_id: requestId,
     reason: reasonOf(call),
     view: null,
   };

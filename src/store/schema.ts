@@ -136,6 +136,7 @@ export type Tables = {
     updated_at: number;
   };
   calls: {
+    /** `callIdPrefix` and the id of the request. */
     id: string;
     workspace_id: string;
     server_id: string;
@@ -151,7 +152,6 @@ export type Tables = {
     upstream_ms: number | null;
     bytes_in: number;
     bytes_out: number;
-    request_id: string;
     /** Why it failed, without any value of the caller or the upstream; null for one that succeeded. */
     reason: string | null;
     estimated_tokens: number | null;

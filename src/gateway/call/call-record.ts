@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import type { ToolResult } from '../../domain/mcp.ts';
+import { callIdPrefix } from '../../store/calls/call-writer.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { tokensOfResult } from '../answer/result-tokens.ts';
 import type { Call } from './call.ts';
@@ -12,7 +13,7 @@ export type RecordedCall = Pick<Call, 'server' | 'caller' | 'asked' | 'startedAt
 export function callRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
   const { server, caller, asked, upstreamMs } = call;
   return {
-    id: `call_${asked.requestId}`,
+    id: `${callIdPrefix}${asked.requestId}`,
     workspace_id: server.workspaceId,
     server_id: server.id,
     slug: server.slug,
@@ -27,7 +28,6 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
     upstream_ms: upstreamMs === undefined ? null : Math.round(upstreamMs),
     bytes_in: asked.bytesIn,
     bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
-    request_id: asked.requestId,
     reason: call.reason ?? null,
     estimated_tokens: result ? tokensOfResult(result) : null,
     view: server.view?.name ?? null,

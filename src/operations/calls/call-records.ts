@@ -3,7 +3,7 @@ import { type CallerKind, callerKinds } from '../../domain/config/access.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import { AppError, outcomes } from '../../errors.ts';
 import { namesOfActors } from '../../store/audit-events.ts';
-import type { CallRecord } from '../../store/calls/call-writer.ts';
+import { type CallRecord, callIdPrefix } from '../../store/calls/call-writer.ts';
 import { type CallFilter, findCall, findCalls, searchedAtOnce } from '../../store/calls/calls.ts';
 import { type Capture, captureKeptMs, findCapture, shortenedParts } from '../../store/calls/captures.ts';
 import { decodeCursor, type Page } from '../../store/page.ts';
@@ -73,7 +73,7 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
     ...(row.upstream_ms !== null && { upstream_ms: row.upstream_ms }),
     bytes_in: row.bytes_in,
     bytes_out: row.bytes_out,
-    request_id: row.request_id,
+    request_id: row.id.slice(callIdPrefix.length),
     ...(row.reason !== null && { reason: row.reason }),
     ...(row.estimated_tokens !== null && { estimated_tokens: row.estimated_tokens }),
     ...(row.view !== null && { view: row.view }),

@@ -4,6 +4,9 @@ import type { CallRow, Tables } from '../schema.ts';
 /** The record of a finished call; times in epoch ms, spans in ms, sizes in bytes. */
 export type CallRecord = Selectable<Tables['calls']>;
 
+/** The id of a record is this and the id of the request. */
+export const callIdPrefix = 'call_';
+
 export const recordColumns = [
   'id',
   'workspace_id',
@@ -20,7 +23,6 @@ export const recordColumns = [
   'upstream_ms',
   'bytes_in',
   'bytes_out',
-  'request_id',
   'reason',
   'estimated_tokens',
   'view',

@@ -1,4 +1,4 @@
-import { type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
+import type { SelectQueryBuilder } from 'kysely';
 import type { Outcome } from '../../errors.ts';
 import type { Db } from '../db.ts';
 import { type Cursor, encodeCursor, olderThan, type Page, pageOf } from '../page.ts';
@@ -22,8 +22,8 @@ export type CallFilter = {
 export type CallPage = { rows: CallRecord[]; next: string | undefined; searchedTo: number | undefined };
 
 /**
- * Most calls that one page reads when no index covers the whole filter; the next page continues after them. An index for
- * each combination would cost every call more than all the searching does.
+ * Most calls that one page reads to find those of a filter; the next page continues after them. An index for a filter would
+ * cost every call more than all the searching does.
  */
 export const searchedAtOnce = 25_000;
 
@@ -34,8 +34,8 @@ export async function findCalls(
   page: Page & { searched?: number },
 ): Promise<CallPage> {
   const { searched: atOnce = searchedAtOnce } = page;
-  const { found, rest } = byIndex(filter);
-  const candidates = candidatesOf(db, workspaceId, found, page.after);
+  const { since, until, ...rest } = filter;
+  const candidates = candidatesOf(db, workspaceId, { since, until }, page.after);
   if (Object.keys(rest).length === 0) {
     const rows = await candidates
       .select(recordColumns)
@@ -62,38 +62,24 @@ export async function findCalls(
 
 const cursorOf = (row: { started_at: number; id: string }): Cursor => ({ at: row.started_at, id: row.id });
 
-/** The part of a filter that an index covers, in the order of time, and the rest of it. */
-function byIndex({ since, until, ...filter }: CallFilter): { found: CallFilter; rest: CallFilter } {
-  const span = { ...(since !== undefined && { since }), ...(until !== undefined && { until }) };
-  const { keyId, slug, outcome, ...others } = filter;
-  if (keyId !== undefined) {
-    const rest = { ...others, ...(slug !== undefined && { slug }), ...(outcome && { outcome }) };
-    return { found: { ...span, keyId }, rest };
-  }
-  // Failures are rarer than the calls of most servers.
-  if (outcome !== undefined && outcome !== 'ok')
-    return { found: { ...span, outcome }, rest: { ...others, ...(slug !== undefined && { slug }) } };
-  if (slug !== undefined) return { found: { ...span, slug }, rest: { ...others, ...(outcome && { outcome }) } };
-  return { found: span, rest: { ...others, ...(outcome && { outcome }) } };
-}
-
 type Calls<Output> = SelectQueryBuilder<{ calls: Tables['calls'] }, 'calls', Output>;
 
 /** Newest first. */
-function candidatesOf(db: Db, workspaceId: string, found: CallFilter, after: Cursor | undefined): Calls<object> {
+function candidatesOf(
+  db: Db,
+  workspaceId: string,
+  { since, until }: { since: number | undefined; until: number | undefined },
+  after: Cursor | undefined,
+): Calls<object> {
   let query: Calls<object> = db.selectFrom('calls').where('workspace_id', '=', workspaceId);
-  if (found.keyId !== undefined) query = query.where('key_id', '=', found.keyId);
-  if (found.slug !== undefined) query = query.where('slug', '=', found.slug);
-  // The second condition is that of the index.
-  if (found.outcome) query = query.where('outcome', '=', found.outcome).where(sql<SqlBool>`outcome <> 'ok'`);
-  if (found.since !== undefined) query = query.where('started_at', '>=', found.since);
-  if (found.until !== undefined) query = query.where('started_at', '<', found.until);
+  if (since !== undefined) query = query.where('started_at', '>=', since);
+  if (until !== undefined) query = query.where('started_at', '<', until);
   return query.where(olderThan('started_at', after)).orderBy('started_at', 'desc').orderBy('id', 'desc');
 }
 
 function narrowed(
   searched: SelectQueryBuilder<{ searched: CallRecord }, 'searched', object>,
-  { slug, slugs, view, tool, outcome, callerKind }: CallFilter,
+  { slug, slugs, view, tool, outcome, callerKind, keyId }: CallFilter,
 ) {
   let query = searched;
   if (slug !== undefined) query = query.where('slug', '=', slug);
@@ -102,6 +88,7 @@ function narrowed(
   if (tool !== undefined) query = query.where('tool', '=', tool);
   if (outcome !== undefined) query = query.where('outcome', '=', outcome);
   if (callerKind !== undefined) query = query.where('caller_kind', '=', callerKind);
+  if (keyId !== undefined) query = query.where('key_id', '=', keyId);
   return query;
 }
 

@@ -55,7 +55,6 @@ export function aCall(more: Partial<CallRecord> = {}): CallRecord {
     upstream_ms: 10,
     bytes_in: 100,
     bytes_out: 200,
-    request_id: id,
     reason: null,
     estimated_tokens: 50,
     view: null,
