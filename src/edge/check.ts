@@ -12,7 +12,17 @@ export type EdgeRules = {
   anyHost: ReadonlySet<string>;
   /** Origins of web pages that may call this service. */
   origins: ReadonlySet<string>;
+  /** Headers of every answer, names and values in turn. */
+  headers: readonly string[];
 };
+
+/** Headers of every answer of a service at this base URL, names and values in turn. */
+export function fixedHeaders(baseUrl: string): string[] {
+  const usual = ['X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
+  return baseUrl.startsWith('https:')
+    ? [...usual, 'Strict-Transport-Security', 'max-age=31536000; includeSubDomains']
+    : usual;
+}
 
 /** Headers that may occur once. */
 const onlyOnce = ['host', 'authorization', 'origin', 'content-type', 'content-length'];
@@ -106,9 +116,13 @@ function checkTransferCoding({ headers, httpVersion }: IncomingMessage): void {
 
 const exposed = 'WWW-Authenticate, Mcp-Session-Id, MCP-Protocol-Version, X-Request-Id, Retry-After, ETag';
 
-/** Headers of every answer, names and values in turn; with CORS for pages that `checkEdge` admitted. */
-export function edgeHeaders({ headers: { origin } }: IncomingMessage, requestId: string): string[] {
-  const headers = ['X-Request-Id', requestId, 'X-Content-Type-Options', 'nosniff', 'Cache-Control', 'no-store'];
+/** Headers of the answer to a request; with CORS for pages that `checkEdge` admitted. */
+export function edgeHeaders(
+  { headers: { origin } }: IncomingMessage,
+  requestId: string,
+  fixed: readonly string[],
+): string[] {
+  const headers = ['X-Request-Id', requestId, ...fixed];
   if (origin !== undefined) {
     headers.push('Access-Control-Allow-Origin', origin, 'Vary', 'Origin', 'Access-Control-Expose-Headers', exposed);
   }

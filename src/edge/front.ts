@@ -11,7 +11,7 @@ import { problemAnswer } from '../http/problem.ts';
 import { discardBody, drainOfCaller, drainOfRefused, hasBody } from '../http/read-body.ts';
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { fileIdIn, mcpAddress, pathOnOwnHost, pathReader, routes, withoutEndSlash } from '../routes.ts';
-import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, isPreflight } from './check.ts';
+import { answerPreflight, checkEdge, type EdgeRules, edgeHeaders, fixedHeaders, isPreflight } from './check.ts';
 
 export type FrontParts = {
   config: Config & { baseUrl: string };
@@ -36,7 +36,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
   const readPath = pathReader(baseUrl);
   const [ownHome, homeUrl] = [basePathOf(baseUrl) + routes.home, baseUrl + routes.home];
   const serveWeb = ({ request, response, headers }: Incoming) => {
-    for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
+    setHeaders(response, headers);
     return parts.serveWeb(request, response);
   };
   const serveOther = (incoming: Incoming) => {
@@ -63,6 +63,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       parts.unread.watch(response);
       const status = error instanceof AppError ? error.status : 0;
       const shown = parts.strangers.onRefused(request, status) ?? error;
+      setHeaders(response, rules.headers);
       refuse(request, response, { error: shown, path, requestId, home }, parts.onUnexpected);
       return;
     }
@@ -75,7 +76,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       requestId,
       ownOrigin: own?.origin,
       home,
-      headers: edgeHeaders(request, requestId),
+      headers: edgeHeaders(request, requestId, rules.headers),
     };
     if (isPreflight(request)) {
       answerPreflight(incoming);
@@ -88,6 +89,11 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
       response.destroy();
     });
   };
+}
+
+/** Names and values in turn. */
+function setHeaders(response: ServerResponse, headers: readonly string[]): void {
+  for (let i = 0; i < headers.length; i += 2) response.setHeader(headers[i] as string, headers[i + 1] as string);
 }
 
 /** The host of a server that a request came to; `path` is undefined where that host has nothing. */
@@ -120,6 +126,7 @@ function edgeRules(config: Config & { baseUrl: string }): EdgeRules {
     hosts,
     anyHost,
     origins: new Set([...[...hosts].map((name) => `${protocol}//${name}`), ...config.allowedOrigins]),
+    headers: fixedHeaders(config.baseUrl),
   };
 }
 
@@ -139,8 +146,6 @@ function refuse(
 ): void {
   response.setHeader('X-Request-Id', requestId);
   response.setHeader('Connection', 'close');
-  response.setHeader('X-Content-Type-Options', 'nosniff');
-  response.setHeader('Cache-Control', 'no-store');
   // A client that writes before it reads would otherwise get a broken pipe instead of the answer.
   discardBody(request, drainOfRefused);
   const isForPerson = wantsPage(request.method, request.headers.accept);

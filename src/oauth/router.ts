@@ -96,7 +96,7 @@ function addressAt({ issuer, ownAddress }: LoginServer, host: string): string {
 function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   const shown =
     (answerTo: (c: Context<Env>, server: LoginServer) => Promise<OAuthAnswer>) => async (c: Context<Env>) => {
-      pageHeaders(c, parts);
+      pageHeaders(c);
       try {
         checkRate(c, parts);
         return send(c, await answerTo(c, await serverOf(c, parts)));
@@ -204,8 +204,7 @@ async function bodyText(c: Context<Env>, { arriving }: OAuthRouterParts): Promis
   return (await readBody(incoming, maxBodyBytes, arriving)).toString('utf8');
 }
 
-function pageHeaders(c: Context<Env>, parts: OAuthRouterParts): void {
-  if (parts.baseUrl.startsWith('https:')) c.header('Strict-Transport-Security', 'max-age=31536000; includeSubDomains');
+function pageHeaders(c: Context<Env>): void {
   c.header('Content-Security-Policy', pagePolicy);
   c.header('X-Frame-Options', 'DENY');
   // With no-referrer the browser would send our own form with the origin "null".

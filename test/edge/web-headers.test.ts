@@ -65,6 +65,16 @@ describe('the headers of the dashboard behind https', () => {
     }
   });
 
+  it('[sec M10] ask for https on every address', async () => {
+    const inService = ['/mcp/projects', '/files/x', '/livez', '/authorize', '/api/v1/servers', '/a//b'];
+    const answers = [
+      ...(await Promise.all(inService.map((path) => get(path)))),
+      await get('/mcp', { host: 'nobody.mcp.example.com' }),
+    ];
+    for (const { headers, text } of answers)
+      assert.equal(headers['strict-transport-security'], 'max-age=31536000; includeSubDomains', text);
+  });
+
   it('[sec M10] are given to a Host that names the usual port, too, and to no other port', async () => {
     const { host } = new URL(baseUrl);
     // RFC 9110, 4.2.3: an address with the usual port is the same address.

