@@ -1,15 +1,17 @@
 import type { UrlRule } from '../domain/config/server-rules.ts';
 import { generatedOf } from './again/generated.ts';
 import { documentHash } from './again/import-again.ts';
-import type { Finding } from './model.ts';
+import { SchemaFinder } from './document/references.ts';
+import type { ApiDescription, Finding } from './model.ts';
 import type { NeededSecret } from './plan/authentication-fields.ts';
 import type { ImportChoices, Question } from './plan/choices.ts';
 import { sizeProblem } from './plan/config-size.ts';
-import { type ImportPlan, planImport } from './plan/plan-import.ts';
+import { type ImportedConfig, type ImportPlan, planImport } from './plan/plan-import.ts';
 import { type Group, groupOf, type Proposal } from './plan/selection.ts';
 import { planBounds, type ReportKind } from './plan-outline.ts';
 import { readDescription } from './read-description.ts';
-import type { ImportOutcome } from './tools/made-tool.ts';
+import { type AnswerFields, answerFieldsOf } from './tools/answer-fields.ts';
+import type { ImportedTool, ImportOutcome } from './tools/made-tool.ts';
 
 /** What became of one operation. */
 export type ImportLine = {
@@ -21,6 +23,8 @@ export type ImportLine = {
   tokens: number;
   chosen: boolean;
   deprecated?: true;
+  /** Of a chosen operation with a large answer. */
+  answer?: AnswerFields;
 };
 
 /**
@@ -57,9 +61,12 @@ export function importDocument(
   report: ReportKind,
   urlProblem?: UrlRule,
 ): PlannedImport {
-  const plan = planImport(readDescription(document), choices, urlProblem);
+  const description = readDescription(document);
+  const plan = planImport(description, choices, urlProblem);
   const { title, format, counts, groups, proposal, questions, secrets, notes, unmatched, findings } = plan;
-  const text = plan.config && JSON.stringify(plan.config);
+  const answers = choices.fields || report !== 'none' ? answersOf(plan, description) : new Map();
+  const made = choices.fields ? plan.config && withFields(plan.config, answers) : plan.config;
+  const text = made && JSON.stringify(made);
   const tooLarge = text && sizeProblem(text);
   const config = tooLarge === undefined ? plan.config : undefined;
   return {
@@ -74,13 +81,32 @@ export function importDocument(
     notes: [...(tooLarge === undefined ? [] : [tooLarge]), ...notes].slice(0, planBounds.notes),
     unmatched: unmatched.slice(0, planBounds.notes),
     findings: firstFindings(findings),
-    report: linesOf(plan, report),
+    report: linesOf(plan, report, answers),
     config: config && text,
     tooLarge,
     generated: config && JSON.stringify(generatedOf(config, plan)),
     documentHash: documentHash(document),
   };
 }
+
+type Answers = ReadonlyMap<ImportedTool | undefined, AnswerFields>;
+
+/** The fields to keep of the large answers of the chosen tools. */
+function answersOf({ chosen }: ImportPlan, { root }: ApiDescription): Answers {
+  const finder = new SchemaFinder(root);
+  const found = chosen
+    .slice(0, planBounds.report)
+    .map(({ tool, operation }) => [tool, answerFieldsOf(operation.answers.schema, root, finder)] as const);
+  return new Map(found.flatMap(([tool, fields]) => (fields ? [[tool, fields]] : [])));
+}
+
+/** The fields are an edit: importing again leaves them, and they are no part of what was generated. */
+function withFields(config: ImportedConfig, answers: Answers): object {
+  const tools = config.tools.map((tool) => ({ ...tool, ...responseFields(answers.get(tool)) }));
+  return { ...config, tools };
+}
+
+const responseFields = (fields: AnswerFields | undefined) => fields && { response_fields: fields.paths };
 
 function shortName(name: string): string {
   return name.length > 200 ? `${name.slice(0, 200)}…` : name;
@@ -92,7 +118,7 @@ function firstFindings(findings: readonly Finding[]): Finding[] {
   return more > 0 ? [...shown, { at: '', message: `and ${more} more` }] : shown;
 }
 
-function linesOf({ all, chosen }: ImportPlan, report: ReportKind): ImportLine[] {
+function linesOf({ all, chosen }: ImportPlan, report: ReportKind, answers: Answers): ImportLine[] {
   if (report === 'none') return [];
   const isChosen = new Set(chosen);
   const wanted = all.filter((made) => {
@@ -108,5 +134,6 @@ function linesOf({ all, chosen }: ImportPlan, report: ReportKind): ImportLine[] 
     tokens: made.tokens,
     chosen: isChosen.has(made),
     ...(made.operation.isDeprecated && { deprecated: true as const }),
+    ...(answers.has(made.tool) && { answer: answers.get(made.tool) as AnswerFields }),
   }));
 }

@@ -72,6 +72,8 @@ export type ApiAnswers = {
   isRedirect: boolean;
   /** The fields of the successful JSON answer, and those one level down as `outer.inner`. */
   fields: readonly string[];
+  /** The schema of that answer, as the document has it. */
+  schema: unknown;
 };
 
 export type ServerVariable = {

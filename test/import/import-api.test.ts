@@ -129,6 +129,52 @@ describe('importApi', () => {
     assert.match(content[0]?.text ?? '', /- read_a \(reads\)/);
   });
 
+  it('[imp 3] of a large answer the report proposes the fields to keep, and the tool keeps them when that is asked for', async () => {
+    const text = { type: 'string' };
+    const object = (properties: Json) => ({ type: 'object', properties });
+    const links = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [`part${index}_url`, text]));
+    const person = object({ ...links, id: text, login: text, html_url: text, bio: text });
+    const fields = {
+      ...links,
+      id: text,
+      title: text,
+      state: text,
+      author: person,
+      labels: { type: 'array', items: person },
+    };
+    const answer = object({ total: { type: 'integer' }, items: { type: 'array', items: object(fields) } });
+    const reads = (schema: Json) => ({
+      summary: 'Lists all of the things',
+      responses: { 200: { description: '', content: { 'application/json': { schema } } } },
+    });
+    const paths = { '/things': { get: reads(answer) }, '/small': { get: reads(object({ id: text })) } };
+    const document = JSON.stringify(openApi(paths, { servers: [{ url: upstream.url }] }));
+    const [large, small] = (await imported({ document, report: 'chosen' })).report as unknown as Json[];
+    const { paths: kept, ...tokens } = (large?.answer ?? {}) as { paths: string[]; tokens: number; kept: number };
+    const inner = [
+      'author.id',
+      'author.login',
+      'author.html_url',
+      'labels.id',
+      'labels.login',
+      'labels.html_url',
+      'labels.bio',
+    ];
+    assert.deepEqual(kept, ['total', ...['id', 'title', 'state', ...inner].map((name) => `items.${name}`)]);
+    assert.ok(tokens.tokens > 1000 && tokens.kept < 200, JSON.stringify(tokens));
+    assert.equal(small?.answer, undefined);
+    const toolsOf = async (slug: string) =>
+      ((await toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[] }).tools;
+    await imported({ mode: 'create', document, slug: 'whole-answers' });
+    assert.equal((await toolsOf('whole-answers'))[0]?.response_fields, undefined);
+    await imported({ mode: 'create', document, slug: 'kept-fields', fields: true });
+    assert.deepEqual((await toolsOf('kept-fields'))[0]?.response_fields, kept);
+    const again = { document: document.replace('all of', 'each of'), mode: 'apply' };
+    assert.equal((await toolhost.rest('POST', '/servers/kept-fields/import', { body: again })).status, 200);
+    const [tool] = await toolsOf('kept-fields');
+    assert.deepEqual([tool?.description, tool?.response_fields], ['Lists each of the things', kept]);
+  });
+
   it('[imp 3] what must be answered is asked, and refused until it is', async () => {
     const document = JSON.stringify(
       openApi({ '/a': { get: { summary: 'Something to read here' } } }, { servers: [{ url: '/api' }] }),

@@ -53,7 +53,7 @@ describe('the price of imports', () => {
     const post = { summary: 'Makes a thing', requestBody: { content: { 'application/json': { schema } } } };
     const shared = (count: number) =>
       openApi(Object.fromEntries(Array.from({ length: count }, (_, index) => [`/p${index}`, { post }])), {
-        components: { schemas: { Thing: { type: 'object', properties } } },
+        components: { schemas: { Thing: { type: 'object', properties, required: Object.keys(properties) } } },
       });
     const asked = { slug: 'shared', document: JSON.stringify(shared(100)), include: ['*'] };
     const create = () => priced.rest('POST', '/import', { ...asked, mode: 'create' });

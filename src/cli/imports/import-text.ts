@@ -1,4 +1,4 @@
-import type { PlannedImport } from '../../import/import-document.ts';
+import type { ImportLine, PlannedImport } from '../../import/import-document.ts';
 import { table } from '../print/print.ts';
 
 /** A plan for a person at a terminal. */
@@ -40,8 +40,16 @@ export function importReportLines({ unmatched, findings, report }: PlannedImport
   return [
     ...unmatched.map((text) => `Nothing fits --include ${quoted(text)}`),
     ...findings.map(({ at, message }) => (at === '' ? message : `Not read: ${at}: ${message}`)),
-    ...report.map(({ operation, tool, outcome, notes }) => `${operation} → ${tool}: ${[outcome, ...notes].join('; ')}`),
+    ...report.map(({ operation, tool, outcome, notes, answer }) =>
+      [`${operation} → ${tool}: ${outcome}`, ...notes, ...answerTexts(answer)].join('; '),
+    ),
   ];
+}
+
+function answerTexts(answer: ImportLine['answer']): string[] {
+  if (!answer) return [];
+  const { paths, tokens, kept } = answer;
+  return [`an answer of about ${tokens} tokens, ${kept} with --fields, which keeps ${paths.join(', ')}`];
 }
 
 /** The lines at the head of a file with the configuration. */

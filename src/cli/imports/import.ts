@@ -21,6 +21,7 @@ type Options = ConnectionOptions & {
   for?: string;
   readOnly?: true;
   deprecated?: true;
+  fields?: true;
   server?: string;
   header?: Record<string, string>;
   set?: Record<string, string>;
@@ -46,6 +47,7 @@ export function addImport(program: Command): void {
     .option('--for <sentence>', 'what agents should do with it; without --include what fits that is imported')
     .option('--read-only', 'only operations that read')
     .option('--deprecated', 'deprecated operations too')
+    .option('--fields', 'keep only the fields of large answers that --list proposes')
     .option('--server <url>', 'address of the API, instead of the one in the description')
     .addOption(new Option('--set <name=value>', 'answers to the questions of the plan').argParser(collectAnswer))
     .option(
@@ -96,8 +98,20 @@ function megabytes(characters: number): string {
 }
 
 function choicesOf({ url }: ImportSource, options: Options): ImportChoices {
-  const { include, exclude, for: purpose, readOnly, deprecated, server, set, name, slug } = options;
-  return { include, exclude, for: purpose, readOnly, deprecated, server, answers: set, name, slug, documentUrl: url };
+  const { include, exclude, for: purpose, readOnly, deprecated, fields, server, set, name, slug } = options;
+  return {
+    include,
+    exclude,
+    for: purpose,
+    readOnly,
+    deprecated,
+    fields,
+    server,
+    answers: set,
+    name,
+    slug,
+    documentUrl: url,
+  };
 }
 
 async function printPlan(planned: PlannedImport, options: Options): Promise<void> {
@@ -147,7 +161,7 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     );
   }
   const client = await connect(options, process.env);
-  const { include, exclude, for: purpose, readOnly, deprecated, server, set, name, slug, list } = options;
+  const { include, exclude, for: purpose, readOnly, deprecated, fields, server, set, name, slug, list } = options;
   const input = {
     mode: 'create' as const,
     document: source.text,
@@ -158,6 +172,7 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     for: purpose,
     read_only: readOnly,
     deprecated,
+    fields,
     server,
     answers: set,
     name,

@@ -147,7 +147,7 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
     body: request.body && bodyOfRequest(request.body),
     security: needed.length > 0 ? [requirement] : [],
     servers: origin === '' ? undefined : [serverOf(origin)],
-    answers: { mediaTypes: acceptedBy(request), headers: [], isRedirect: false, fields: [] },
+    answers: { mediaTypes: acceptedBy(request), headers: [], isRedirect: false, fields: [], schema: undefined },
     unreadable: undefined,
   };
 }

@@ -97,7 +97,7 @@ function readAnswers(operation: JsonFields, root: JsonFields, reading: DocumentR
   const mediaTypes = new Set<string>();
   const headers = new Set<string>();
   const statuses: string[] = [];
-  let fields: readonly string[] = [];
+  let described: unknown;
   for (const [status, value] of entriesOf(operation.responses)) {
     const answer = reading.references.follow(value).value;
     if (!isFields(answer)) continue;
@@ -107,13 +107,13 @@ function readAnswers(operation: JsonFields, root: JsonFields, reading: DocumentR
     if (!/^(2|default)/i.test(status)) continue;
     for (const [type] of entriesOf(answer.content)) mediaTypes.add(type.trim());
     const contents = entriesOf(answer.content).filter(([type]) => /\bjson\b|\*\/\*/.test(type));
-    const schema = reading.isSwagger ? answer.schema : field(contents[0]?.[1], 'schema');
-    if (fields.length === 0) fields = fieldsOf(schema, reading, 1);
+    described ??= reading.isSwagger ? answer.schema : field(contents[0]?.[1], 'schema');
   }
   if (reading.isSwagger) for (const type of mediaTypesOf(operation, root, 'produces')) mediaTypes.add(type.trim());
   const isRedirect =
     statuses.some((status) => /^3/.test(status)) && !statuses.some((status) => /^(2|default)/i.test(status));
-  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect, fields };
+  const fields = fieldsOf(described, reading, 1);
+  return { mediaTypes: [...mediaTypes], headers: [...headers], isRedirect, fields, schema: described };
 }
 
 const mostFields = 60;

@@ -9,6 +9,8 @@ export type ImportChoices = {
   readOnly?: boolean | undefined;
   /** Deprecated operations as well. */
   deprecated?: boolean | undefined;
+  /** Tools with large answers keep only the fields that the plan proposes. */
+  fields?: boolean | undefined;
   /** The address that replaces the one in the document. */
   server?: string | undefined;
   /** Answers to the questions of the plan, by name. */

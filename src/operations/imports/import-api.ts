@@ -87,6 +87,7 @@ async function planOf({ importing, actor, rules }: Context, input: Input): Promi
     for: input.for,
     readOnly: input.read_only,
     deprecated: input.deprecated,
+    fields: input.fields,
     server,
     answers,
     name,
@@ -182,7 +183,7 @@ function planLines({
 
 function reportLines({ report }: Said): string[] {
   return report.map(
-    ({ operation, tool, outcome, notes, tokens }) =>
-      `${operation} → ${tool}: ${[outcome, ...notes].join('; ')}; ${tokens} tokens`,
+    ({ operation, tool, outcome, notes, tokens, answer }) =>
+      `${operation} → ${tool}: ${[outcome, ...notes].join('; ')}; ${tokens} tokens${answer ? `; an answer of about ${answer.tokens} tokens, ${answer.kept} with fields: true` : ''}`,
   );
 }

@@ -49,6 +49,10 @@ export const importInput = z.strictObject({
     ),
   read_only: z.boolean().optional().describe('true imports only operations that read.'),
   deprecated: z.boolean().optional().describe('true imports deprecated operations too.'),
+  fields: z
+    .boolean()
+    .optional()
+    .describe('true keeps only the fields of large answers that the report proposes, as response_fields.'),
   server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
   answers: answersInput
     .optional()
@@ -119,6 +123,12 @@ export const planOutput = {
         tokens: count,
         chosen: z.boolean(),
         deprecated: z.literal(true).optional(),
+        answer: z
+          .object({ paths: z.array(z.string()).max(100), tokens: count, kept: count })
+          .optional()
+          .describe(
+            'Of a large answer, by its schema: the fields to keep, and its estimated tokens without and with that.',
+          ),
       }),
     )
     .max(planBounds.report),
