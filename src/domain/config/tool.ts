@@ -1,12 +1,6 @@
 import { z } from 'zod';
+import { isSafeMethod, methods } from '../http/methods.ts';
 import { unseenAmong } from '../unseen-characters.ts';
-
-export const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const;
-
-/** Whether a request of this method only reads (RFC 9110, 9.2.1). */
-export function isSafeMethod(method: string): boolean {
-  return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
-}
 
 export const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 export const maxTimeoutMs = 20_000;

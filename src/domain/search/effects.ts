@@ -1,4 +1,4 @@
-import { isSafeMethod } from '../config/tool.ts';
+import { isSafeMethod } from '../http/methods.ts';
 import { stem } from './stem.ts';
 import { wordsOf } from './words.ts';
 

@@ -1,6 +1,6 @@
-import { isSafeMethod } from '../../domain/config/tool.ts';
 import { isHeaderValue } from '../../domain/http/headers.ts';
 import { mediaTypeOf } from '../../domain/http/media-type.ts';
+import { isSafeMethod } from '../../domain/http/methods.ts';
 import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues } from '../document/references.ts';
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
