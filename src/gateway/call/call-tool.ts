@@ -25,7 +25,7 @@ import { takeGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
 import { refuseUnfillable } from '../hosted/filled-tools.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import { enterLimits, holdArguments } from '../limits/call-memory.ts';
+import { enterLimits } from '../limits/call-memory.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { type AnswerRests, fitCall } from '../long-answers/answer-rests.ts';
 import { workPartyOf } from '../work-party.ts';
@@ -77,7 +77,6 @@ export async function callTool(
   let result: ToolResult | undefined;
   let isMadeAgain = false;
   try {
-    holdArguments(call);
     const entered = enterLimits(call, parts.limits);
     const mustWait = entered instanceof Promise;
     slots = mustWait ? await entered : entered;

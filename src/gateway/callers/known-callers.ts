@@ -1,12 +1,13 @@
 import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
-import type { Caller, KnownCallers } from './caller.ts';
+import type { KnownCallers } from './caller.ts';
 
 /** When the upstream last answered a credential with success, in monotonic ms, and whose server and which address asked. */
 type Known = { at: number; readonly workspaceId: string; readonly network: string | undefined };
 
 /** One workspace can fill three fourths of it. */
 const mostKnown = 27_000;
-const knownMs = 10 * 60_000;
+/** How long a caller counts as known, and how long after its last call half of a server or workspace stays free for such. */
+export const knownMs = 10 * 60_000;
 
 /**
  * Remembers digests of the credentials that callers bring and that an upstream has answered with success. All others are
@@ -23,7 +24,7 @@ export function createKnownCallers(clock: () => number): KnownCallers {
       const known = all.get(id);
       return known !== undefined && clock() - known.at < knownMs;
     },
-    noteAnswer(caller: Caller, workspaceId, status) {
+    noteAnswer(caller, workspaceId, status) {
       const { id, network } = caller;
       if (id === undefined || (status > 299 && status !== 401)) return;
       caller.isKnown = status !== 401;

@@ -19,17 +19,14 @@ const countedBytes = 4 * 1024;
 /** How many bytes a byte of a request takes while its call runs: many short names take most. */
 const bytesOfByte = 8;
 
-/** Counts the arguments of a call. @throws AppError unavailable */
-export function holdArguments({ held, asked }: Pick<Entering, 'held' | 'asked'>): void {
-  if (asked.bytesIn > countedBytes && !held.add(asked.bytesIn * bytesOfByte)) throw noMemory();
-}
-
 /**
- * Takes the slots of a call; returns a promise if it has to wait. A call with counted arguments gives up its place in the
- * queue when others need the memory.
+ * Counts the arguments of a call and takes its slots; returns a promise if it has to wait. A call with counted arguments
+ * gives up its place in the queue when others need the memory.
  * @throws AppError tooMany or unavailable, ToolFailure cancelled
  */
-export function enterLimits({ server, caller, held, onGone }: Entering, limits: Limits): Slots | Promise<Slots> {
+export function enterLimits(call: Entering, limits: Limits): Slots | Promise<Slots> {
+  const { server, caller, held, asked, onGone } = call;
+  if (asked.bytesIn > countedBytes && !held.add(asked.bytesIn * bytesOfByte)) throw noMemory();
   if (held.bytes === 0) return limits.enter(server, caller, onGone);
   const askedAt = performance.now();
   let isGivenUp = false;

@@ -1,6 +1,7 @@
 import { type CallLimits, type KeyLimits, shareOf } from '../../domain/limits.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
 import type { Caller } from '../callers/caller.ts';
+import { knownMs } from '../callers/known-callers.ts';
 import type { Reserve } from './quota-reserves.ts';
 import { type RecentCount, recentTotal } from './recent-count.ts';
 
@@ -56,8 +57,6 @@ export type Waited = 'started' | 'late' | 'gone';
 export const queueLength = 50;
 /** Time whose worth of its rate an idle lane may use at once. */
 const burstMs = 1000;
-/** How long after the last call of a known caller half of a server or workspace stays free for such callers. */
-const keptMs = 10 * 60_000;
 const sweepAbove = 10_000;
 
 export type LaneBookOptions = {
@@ -110,9 +109,9 @@ export function createLaneBook({ concurrentPerKey, clock, processCount = () => 1
   }
 
   function addHalves(lanes: Lane[], whole: Lane, { network = '', isKnown }: LimitedCaller, now: number): void {
-    if (now - (whole.knownFrom === network ? whole.otherAt : whole.knownAt) < keptMs)
+    if (now - (whole.knownFrom === network ? whole.otherAt : whole.knownAt) < knownMs)
       lanes.push(halfOf(halvesOfAddress.laneOf(`${whole.id} ${network}`), whole));
-    if (isKnown || now - whole.knownAt >= keptMs) return;
+    if (isKnown || now - whole.knownAt >= knownMs) return;
     const strangers = halfOf(halvesOfStrangers.laneOf(whole.id), whole);
     // An address has no quotas: they are counted in the database, which stores none.
     strangers.perMinute = half(whole.perMinute);
@@ -138,14 +137,14 @@ export function createLaneBook({ concurrentPerKey, clock, processCount = () => 1
   };
 }
 
-/** Notes a call of a known caller at a server or workspace. */
-export function noteKnown(lane: Lane, { keyId, network }: LimitedCaller, now: number): void {
+/** Notes a call of a known caller at its server and its workspace, which are the last two lanes. */
+export function noteKnown(lanes: readonly Lane[], { keyId, network }: LimitedCaller, now: number): void {
   const from = keyId === undefined ? network : undefined;
-  if (lane.knownFrom !== from) {
-    lane.otherAt = lane.knownAt;
+  for (const lane of lanes.slice(-2)) {
+    if (lane.knownFrom !== from) lane.otherAt = lane.knownAt;
     lane.knownFrom = from;
+    lane.knownAt = now;
   }
-  lane.knownAt = now;
 }
 
 function halfOf(lane: Lane, whole: Lane): Lane {

@@ -78,23 +78,39 @@ export function createLimits(options: LimitOptions): Limits {
   const book = createLaneBook(options);
   const none = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
   const counts: Counts = { inside: 0, running: 0, refused: none, clock, queueMs, processCount, quotas };
+
+  /** Why a call is refused at once; it then counts in no rate. */
+  function refusedNow(lanes: Slots, now: number): Refused | undefined {
+    if (lagMs() > shedAboveMs) return { by: 'overload' };
+    // A workspace may use at most as much as is still free, so another workspace always finds capacity.
+    if ((lanes.at(-1) as Lane).inside >= capacity - counts.inside) return { by: 'fair_share' };
+    for (const lane of lanes) {
+      const ms = overdueMs(lane, now);
+      if (ms > 0) return { of: lane.of, kind: 'rate', limit: lane.rate, waitMs: ms };
+      // Strangers wait in queues of many addresses, which are bounded together.
+      if (lane.of === 'strangers' && lane.slots !== 0 && lane.inside >= lane.slots + queueLength)
+        return tooManyAtOnce(lane, counts);
+    }
+    return undefined;
+  }
+
   return {
     enter(server, caller, onGone) {
       const now = clock();
       const lanes = book.lanesOf(server, caller, now);
-      const workspace = lanes[lanes.length - 1] as Lane;
-      if (lagMs() > shedAboveMs) throw refuse(counts, lanes, { by: 'overload' });
-      // A workspace may use at most as much as is still free, so another workspace always finds capacity.
-      if (workspace.inside >= capacity - counts.inside) throw refuse(counts, lanes, { by: 'fair_share' });
-      checkRates(counts, lanes, now);
-      if (!caller.isKnown) checkQueues(counts, lanes);
-      comeIn(counts, lanes);
+      const refused = refusedNow(lanes, now);
+      if (refused) throw refuse(counts, lanes, refused);
+      counts.inside++;
+      for (const lane of lanes) {
+        noteArrival(lane, now);
+        lane.inside++;
+      }
       const usedUp = quotas && lanes.some(hasQuota) ? quotas.take(lanes) : undefined;
       if (usedUp instanceof Promise) return usedUp.then((found) => takeSlots(counts, lanes, found, onGone));
       return takeSlots(counts, lanes, usedUp, onGone);
     },
     leave(slots, caller, unusedMs) {
-      if (caller.isKnown) for (const lane of slots.slice(-2)) noteKnown(lane, caller, clock());
+      if (caller.isKnown) noteKnown(slots, caller, clock());
       if (unusedMs !== undefined) quotas?.giveBack(slots, unusedMs);
       counts.running--;
       goOut(counts, slots);
@@ -112,11 +128,6 @@ export function createLimits(options: LimitOptions): Limits {
 
 function hasQuota({ perMinute, perDay }: Lane): boolean {
   return perMinute > 0 || perDay > 0;
-}
-
-function comeIn(counts: Counts, lanes: Slots): void {
-  counts.inside++;
-  for (const lane of lanes) lane.inside++;
 }
 
 function takeSlots(
@@ -138,23 +149,6 @@ function takeSlots(
 function goOut(counts: Counts, lanes: Slots): void {
   counts.inside--;
   for (const lane of lanes) lane.inside--;
-}
-
-/** A call that one rate refuses does not count in the others. */
-function checkRates(counts: Counts, lanes: Slots, now: number): void {
-  for (const lane of lanes) {
-    const ms = overdueMs(lane, now);
-    if (ms > 0) throw refuse(counts, lanes, { of: lane.of, kind: 'rate', limit: lane.rate, waitMs: ms });
-  }
-  for (const lane of lanes) noteArrival(lane, now);
-}
-
-/** Unknown callers wait in queues of their own, whose length is bounded for all of them together. */
-function checkQueues(counts: Counts, lanes: Slots): void {
-  for (const lane of lanes) {
-    if (lane.of === 'strangers' && lane.slots !== 0 && lane.inside >= lane.slots + queueLength)
-      throw refuse(counts, lanes, tooManyAtOnce(lane, counts));
-  }
 }
 
 /**
