@@ -28,6 +28,11 @@ export type Strangers = {
    * long one with once its address is above its limit.
    */
   onUnknown(visit: Visit, length: number): AppError | undefined;
+  /**
+   * Counts what is sent to a caller that no key vouches for: 64 KiB as a refused request. Returns the error to answer with
+   * instead once its address is above its limit.
+   */
+  onSent(visit: Visit, bytes: number): AppError | undefined;
 };
 
 /**

@@ -19,6 +19,12 @@ const waitingInAll = 200;
 const waitingPerAddress = 20;
 /** Characters of a bearer that cost as much as a refused request. */
 const chargedLength = 4096;
+/** Bytes of an answer that cost as much as a refused request. */
+const sentBytes = 64 * 1024;
+const manyRefused =
+  'too many requests from this address were refused; check the address and the credential that are used, and try again later';
+const muchSent =
+  'too much was sent to this address, to callers without an API key of this service; take gzip, keep lists of tools, and try again later';
 /** How long after the last refusal an address may still be above its limit. */
 const calmMs = 60_000;
 
@@ -46,12 +52,8 @@ export function createStrangers(options: StrangersOptions): Strangers & {
     calmAt = clock() + calmMs;
     return false;
   };
-  const tooMany = (network: string) =>
-    new AppError(
-      'tooMany',
-      'too many requests from this address were refused; check the address and the credential that are used, and try again later',
-      { retryAfterS: Math.max(1, Math.ceil(limit.waitMs(network) / 1000)) },
-    );
+  const tooMany = (network: string, why = manyRefused) =>
+    new AppError('tooMany', why, { retryAfterS: Math.max(1, Math.ceil(limit.waitMs(network) / 1000)) });
   const refuse = (network: string) => {
     limited++;
     return tooMany(network);
@@ -73,6 +75,18 @@ export function createStrangers(options: StrangersOptions): Strangers & {
       let isWithin = true;
       for (let at = 0; at < length && isWithin; at += chargedLength) isWithin = take(network);
       return isWithin || length <= chargedLength ? undefined : refuse(network);
+    },
+    onSent(visit, bytes) {
+      const times = refusalsPerMinute === 0 ? 0 : Math.floor(bytes / sentBytes);
+      if (times === 0) return undefined;
+      const network = networkOf(visit);
+      const isAbove = limit.waitMs(network) > 0;
+      // The first that is too much is sent, so a list can be longer than all of the limit.
+      let left = times;
+      while (left > 0 && take(network)) left--;
+      if (!isAbove) return undefined;
+      limited++;
+      return tooMany(network, muchSent);
     },
     limited: () => limited,
   };

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { ownHostPath } from '../domain/http/own-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
-import type { LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
+import type { JsonText, LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
 import type { Lookup, Party, SharedArrivals, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
@@ -22,10 +22,10 @@ import {
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { ownResourceMetadata, partsOfAddress } from '../routes.ts';
 import { DecidedAdmission } from './admission.ts';
+import { createListCompression, takesGzip } from './compressed-list.ts';
 import { answer, type Reply } from './protocol/core.ts';
 import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
 import { type MessageStart, readMessageStart } from './protocol/message-start.ts';
-import type { Pieces } from './protocol/results.ts';
 import { serverPage } from './server-page.ts';
 
 export type McpListenerParts = {
@@ -57,6 +57,7 @@ const pageHeaders = [
  * are no ways to use a credential that was revoked meanwhile: after them, access is decided again.
  */
 export function createMcpListener(parts: McpListenerParts) {
+  const compressed = createListCompression();
   return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
     const { request, response, requestId } = incoming;
     let body: Buffer | undefined;
@@ -104,7 +105,13 @@ export function createMcpListener(parts: McpListenerParts) {
           return whenKnown(admission.isOld() ? admission.again() : server, (now) => answerMessage(message, now));
         });
       const reply = await answerBody();
-      write(response, outgoing(reply, incoming), parts.unread, server.party);
+      const gzip = reply.isList && takesGzip(request.headers['accept-encoding']) && (await compressed(reply.body));
+      const answered = outgoing(reply, incoming, gzip || undefined);
+      // A short request brings a long list, and anybody may ask an open server for it.
+      const refusal =
+        reply.isList && server.party.network !== undefined && parts.strangers.onSent(request, bytesOf(answered.body));
+      if (refusal) throw refusal;
+      write(response, answered, parts.unread, server.party);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
       if (isReading) posted ??= body && (await startOfBody(body, error));
@@ -191,9 +198,11 @@ function whenGone(response: ServerResponse, cancel: () => void): void {
 }
 
 const ofJson = ['Content-Type', 'application/json'];
+const ofGzip = [...ofJson, 'Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding'];
 const ofStream = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
 
-function outgoing({ status, body, stream }: Reply, { headers }: Incoming): Outgoing {
+function outgoing({ status, body, stream }: Reply, { headers }: Incoming, gzip?: Buffer[]): Outgoing {
+  if (gzip) return { status, headers, ofBody: ofGzip, body: gzip };
   return { status, headers, ofBody: stream ? ofStream : ofJson, body };
 }
 
@@ -239,7 +248,7 @@ type Outgoing = {
   status: number;
   headers: readonly string[];
   ofBody: readonly string[];
-  body: string | Pieces | undefined;
+  body: string | readonly JsonText[] | undefined;
 };
 
 /**
@@ -256,12 +265,12 @@ function write(
   let bytes = 0;
   if (body === undefined) response.writeHead(status, [...headers]).end();
   else {
-    bytes = typeof body === 'string' ? Buffer.byteLength(body) : bytesOf(body);
+    bytes = bytesOf(body);
     response.writeHead(status, [...headers, ...ofBody, 'Content-Length', String(bytes)]);
     const text = typeof body === 'string' ? body : joinedText(body);
     // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
     if (text !== undefined) response.end(text, bytes === text.length ? 'latin1' : 'utf8');
-    else endWithPieces(response, body as Pieces);
+    else endWithPieces(response, body as readonly JsonText[]);
   }
   // The socket has taken everything, so the client can no longer hold memory.
   if (response.socket?.writableLength !== 0) unread.hold(response, bytes, party, bytesIn(body));
@@ -272,9 +281,10 @@ function bytesIn(body: Outgoing['body']): Uint8Array[] {
   return typeof body === 'object' ? body.filter((piece) => typeof piece !== 'string') : [];
 }
 
-function bytesOf(pieces: Pieces): number {
+function bytesOf(body: Outgoing['body']): number {
+  if (typeof body !== 'object') return Buffer.byteLength(body ?? '');
   let bytes = 0;
-  for (const piece of pieces) bytes += Buffer.byteLength(piece);
+  for (const piece of body) bytes += Buffer.byteLength(piece);
   return bytes;
 }
 
@@ -282,7 +292,7 @@ function bytesOf(pieces: Pieces): number {
  * One text of pieces that are all texts. V8 copies their characters together when the text is first read, which is when it
  * is written: to count its bytes as a whole would copy it once more.
  */
-function joinedText(pieces: Pieces): string | undefined {
+function joinedText(pieces: readonly JsonText[]): string | undefined {
   let text = '';
   for (const piece of pieces) {
     if (typeof piece !== 'string') return undefined;
@@ -292,7 +302,7 @@ function joinedText(pieces: Pieces): string | undefined {
 }
 
 /** Corked, the pieces and the head go out in one write. */
-function endWithPieces(response: ServerResponse, pieces: Pieces): void {
+function endWithPieces(response: ServerResponse, pieces: readonly JsonText[]): void {
   response.cork();
   for (const piece of pieces) response.write(piece);
   response.end();

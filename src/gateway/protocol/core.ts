@@ -32,7 +32,13 @@ import { checkMirroredArguments, checkPresentMirrors, checkRequiredMirrors } fro
 import { batchPieces, legacyResults, lengthOfAnswer, modernResults, type Pieces } from './results.ts';
 
 /** An answer: a JSON text, whole or in pieces, the frames of a short event stream, or nothing (202). */
-export type Reply = { status: number; body: string | Pieces | undefined; stream?: boolean };
+export type Reply = {
+  status: number;
+  body: string | Pieces | undefined;
+  stream?: boolean;
+  /** It has a list of tools. */
+  isList?: boolean;
+};
 
 /** The HTTP request around a message. */
 export type MessageContext = Readmitted & {
@@ -46,6 +52,7 @@ export type MessageContext = Readmitted & {
 
 const accepted: Reply = { status: 202, body: undefined };
 const ok = (body: string | Pieces): Reply => ({ status: 200, body });
+const listed = (body: string | Pieces): Reply => ({ status: 200, body, isList: true });
 const versionKey = 'io.modelcontextprotocol/protocolVersion';
 const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
 const clientKey = 'io.modelcontextprotocol/clientInfo';
@@ -88,7 +95,7 @@ export function answer(server: McpServer, posted: unknown, context: MessageConte
     throw new RpcError(400, codes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
   }
   checkLegacyVersion(message, context.headers);
-  return whenKnown(answerLegacy(server, message, context), ok);
+  return whenKnown(answerLegacy(server, message, context), message.method === 'tools/list' ? listed : ok);
 }
 
 /** Arrays are messages only in 2025-03-26. Each element gets an answer of its own (JSON-RPC 2.0, 6). */
@@ -112,7 +119,9 @@ async function answerBatch(server: McpServer, posted: readonly unknown[], contex
     length += lengthOfAnswer(answer);
     answers.push(answer);
   }
-  return answers.length === 0 ? accepted : ok(batchPieces(answers));
+  if (answers.length === 0) return accepted;
+  const hasList = posted.some((item) => isObject(item) && item.method === 'tools/list');
+  return (hasList ? listed : ok)(batchPieces(answers));
 }
 
 /**
@@ -161,7 +170,7 @@ function answerModern(server: McpServer, message: Message, context: MessageConte
       return ok(resultText(id, modernResults.discover(server)));
     case 'tools/list':
       checkCursor(params);
-      return ok(resultPieces(id, modernResults.tools(server)));
+      return listed(resultPieces(id, modernResults.tools(server)));
     case 'tools/call': {
       const called = checkCall(server, params);
       checkMirroredArguments(context.headers, called.args, server.mirrored(called.name) ?? []);
