@@ -91,6 +91,9 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await page.getByRole('region', { name: 'The tool remove_700' }).waitFor();
       assert.equal(new URL(page.url()).searchParams.get('tool'), 'remove_700');
       await page.setViewportSize({ width: 400, height: 900 });
+      // Wide enough for its name in two lines.
+      const name = button(table, 'remove_700');
+      await eventually(async () => assert.ok(((await name.boundingBox())?.width ?? 0) > 80));
       await page.emulateMedia({ colorScheme: 'dark' });
       await checkPage(page);
     });

@@ -33,6 +33,8 @@ export function ToolTable({ count, open, onClose, onMove }: Props) {
     getScrollElement: () => scroll.current,
     estimateSize: () => rowHeight,
     overscan: 4,
+    // The head of the table is above the rows, and no taller than one of them.
+    scrollPaddingEnd: rowHeight,
     useFlushSync: false,
   });
   const place = open === undefined ? -1 : indexes ? indexes.indexOf(open) : open;
@@ -87,12 +89,12 @@ export function ToolTable({ count, open, onClose, onMove }: Props) {
   );
 }
 
-/** Stands for the rows that are not visible. */
+/** Stands for the rows that are not visible. Its cell spans no columns, because one of them may be hidden. */
 function Space({ height }: { height: number }) {
   if (height <= 0) return null;
   return (
     <tr aria-hidden style={{ height }}>
-      <td colSpan={5} />
+      <td />
     </tr>
   );
 }
@@ -104,7 +106,7 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
     <Group gap="sm" mb="xs">
       <TextInput
         aria-label="Filter the tools"
-        placeholder="Name, method, path or description"
+        placeholder="Name, path, description"
         leftSection={<IconSearch size={15} />}
         flex="1 1 14rem"
         value={filter}
