@@ -34,7 +34,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
     const { toolhost, upstream, config } = dashboard;
     const tools = Array.from({ length: 9 }, (_, index) => ({
       name: `${index === 0 ? 'read' : 'write'}_${index}`,
-      description: 'Does it.',
+      description: `Does number ${index}.`,
       method: index === 0 ? 'GET' : 'POST',
       url: `${upstream.url}/careful/:id`,
       input_schema: { id: { type: 'string', default: 'seven', optional: true } },
@@ -49,7 +49,8 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       await search.click();
       await search.fill('write_8');
       await search.press('Enter');
-      await eventually(async () => assert.equal(new URL(page.url()).searchParams.get('tool'), 'write_8'));
+      await page.getByText('Does number 8.').waitFor();
+      assert.equal(new URL(page.url()).searchParams.get('tool'), 'write_8');
       await search.press('Enter');
       await field(page, 'id').fill('eight');
       await field(page, 'id').press('Enter');
@@ -67,6 +68,7 @@ describe('trying a tool in the dashboard', { concurrency: 2 }, () => {
       await search.click();
       await search.fill('read');
       await search.press('Enter');
+      await page.getByText('Does number 0.').waitFor();
       await field(page, 'id').press('Enter');
       await eventually(async () => assert.deepEqual(sent, ['POST /careful/eight', 'GET /careful/seven']));
     });
