@@ -137,10 +137,10 @@ type Work = ReturnType<typeof startWork>;
 
 /** The threads, and the memory that the work of workspaces may fill. */
 function startWork({ workers }: FullConfig, { memory: memoryOf }: Surroundings, onGivenUp: OnGivenUp) {
-  const { work, waitingInputs, thread, slowClients } = memoryOf(workers);
+  const { work, waitingInputs, thread } = memoryOf(workers);
   const memory = new MemoryBudget(work, onGivenUp);
   const threads = startThreads(memory, thread);
-  return { memory, waitingInputs, slowClients, threads, decodeOnThread: decodingWork(threads), onGivenUp };
+  return { memory, waitingInputs, threads, decodeOnThread: decodingWork(threads), onGivenUp };
 }
 
 /** What is kept of long and large answers for some minutes. */

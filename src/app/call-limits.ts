@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import type { Visit } from '../domain/visit.ts';
 import type { OnGivenUp } from '../domain/work/given-up.ts';
-import { createArrivingBodies } from '../edge/arriving-bodies.ts';
+import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { clientNetwork } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
 import { createUnreadAnswers } from '../edge/unread-answers.ts';
@@ -23,14 +23,13 @@ export type LimitedParts = {
   presence: Presence;
   http: HttpClient;
   log: Log;
-  /** For what slow clients make the process hold, in bytes. */
-  slowClients: number;
+  memory: MemoryBudget;
   onGivenUp: OnGivenUp;
 };
 
 /** Limits between a call and its upstream, so that no workspace slows another. */
 export function limitCalls(
-  { config, store, presence, http, log, slowClients, onGivenUp }: LimitedParts,
+  { config, store, presence, http, log, memory, onGivenUp }: LimitedParts,
   surroundings: Surroundings,
 ) {
   const { clock, queueMs, createLoopLag } = surroundings;
@@ -62,7 +61,7 @@ export function limitCalls(
     circuits,
     http: circuits.around(http),
     presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: circuits.stateOf },
-    addresses: addressesOf(config, surroundings, processCount, { mostBytes: slowClients, onGivenUp }),
+    addresses: addressesOf(config, surroundings, processCount, { memory, onGivenUp }),
     async stop() {
       lag.stop();
       await reserves.stop();
@@ -71,14 +70,14 @@ export function limitCalls(
 }
 
 /**
- * Networks of requests, the limits of addresses whose requests are refused again and again, and the limits of bodies
- * that anybody may begin to send and of answers that anybody may leave unread.
+ * Networks of requests, the limits of addresses whose requests are refused again and again, and the limit of answers
+ * that anybody may leave unread.
  */
 function addressesOf(
   { trustedProxies, refusalsPerMinute }: Config,
   { clock, runningClock, slowReaderMs }: Surroundings,
   processCount: () => number,
-  slowClients: { mostBytes: number; onGivenUp: OnGivenUp },
+  held: { memory: MemoryBudget; onGivenUp: OnGivenUp },
 ) {
   const ofVisit = (visit: Visit) => clientNetwork(visit, trustedProxies);
   const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });
@@ -86,8 +85,8 @@ function addressesOf(
     strangers,
     networkOf: ofVisit,
     limitedByAddress: strangers.limited,
-    arriving: createArrivingBodies({ networkOf: ofVisit, clock: runningClock, ...slowClients }),
-    unread: createUnreadAnswers({ networkOf: ofVisit, clock: runningClock, slowReaderMs, ...slowClients }),
+    memory: held.memory,
+    unread: createUnreadAnswers({ networkOf: ofVisit, slowReaderMs, ...held }),
     clock,
     runningClock,
     processCount,

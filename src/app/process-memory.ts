@@ -3,26 +3,21 @@ import { getHeapStatistics } from 'node:v8';
 
 /** How the memory of a process is divided, in bytes. */
 export type ProcessMemory = {
-  /** For the work of workspaces: answers that arrive, arguments of calls, inputs of jobs, configurations in use. */
+  /** For bodies, answers, arguments of calls, inputs of jobs, configurations in use. */
   work: number;
   /** For inputs of operations that wait for their turn. */
   waitingInputs: number;
   /** For the values of one thread for jobs. */
   thread: number;
-  /** For bodies that arrive slowly, and as much for answers that are read slowly; new ones of these up to twice as much. */
-  slowClients: number;
 };
 
 const megabyte = 1024 * 1024;
 
-/** The largest API description has 32 MiB, and takes twice as much while its pieces are joined. */
-const leastWork = 64 * megabyte;
+/** One party gets half. The largest API description has 32 MiB, and takes twice as much while its pieces are joined. */
+const leastWork = 128 * megabyte;
 const leastThread = 128 * megabyte;
 /** Enough for the values of 10 MB of JSON made of small objects; beyond it the thread ends, not the process. */
 const mostThread = 512 * megabyte;
-/** A body of 16 MiB counts with its pieces, and an answer may hold the 10 MiB of its upstream twice. */
-const leastSlowClients = 32 * megabyte;
-const mostSlowClients = 64 * megabyte;
 
 /**
  * Divides the memory that this process may use: what its container allows, or the machine has, divided by the number of
@@ -37,6 +32,5 @@ export function processMemory(workers: number): ProcessMemory {
     work: Math.max(leastWork, all / 4),
     waitingInputs: all / 8,
     thread: Math.min(mostThread, Math.max(leastThread, all / 4)),
-    slowClients: Math.min(mostSlowClients, Math.max(leastSlowClients, all / 8)),
   };
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { keyHeader } from '../domain/credentials/credential.ts';
-import type { SharedArrivals, Strangers, Visit } from '../domain/visit.ts';
+import type { Strangers, Visit } from '../domain/visit.ts';
 import { loadInTurns } from '../domain/work/loaded-once.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit } from '../edge/address-limit.ts';
@@ -41,7 +41,6 @@ type WebParts = {
   observability: Observability;
   strangers: Strangers;
   networkOf: (visit: Visit) => string;
-  arriving: SharedArrivals;
   unread: RestParts['unread'];
   /** Monotonic ms. */
   clock: () => number;
@@ -67,8 +66,7 @@ export async function createWeb(parts: WebParts): Promise<Web> {
   await loadInTurns(partsOfRoutes);
   const { createWebRouter } = await import('../manage/router.ts');
   await nextTurn();
-  const { config, runner, observability, arriving, unread, strangers, networkOf, clock, processCount, onUnexpected } =
-    parts;
+  const { config, runner, observability, unread, strangers, networkOf, clock, processCount, onUnexpected } = parts;
   const { oauthParts, identity, welcome, managementLogin } = parts.logins;
   const perMinute = (turns: number) => {
     const limit = createAddressLimit({ perMinute: turns, clock, processCount });
@@ -80,14 +78,13 @@ export async function createWeb(parts: WebParts): Promise<Web> {
     lookFor: strangers.lookFor,
     returns,
     mayAsk: perMinute(loginRequestsPerMinute),
-    arriving,
+    memory: runner.memory,
     networkOf,
     onUnexpected,
   });
   const serve = createWebRouter({
     runner,
     actorOf: restActor(parts),
-    arriving,
     unread,
     clock,
     runningClock: parts.runningClock,

@@ -41,23 +41,5 @@ export type Strangers = {
  */
 export type Party = { readonly workspaceId: string; readonly network?: string | undefined };
 
-/** Who holds something for a party: the network where there is one, because anybody can bring a token to any server. */
-export function holderOf({ network, workspaceId }: Party): string {
-  return network ?? workspaceId;
-}
-
-/** A request whose body arrives; Node's requests have this form. */
-type Arriving = Visit & { once(event: 'close', listener: () => void): unknown };
-
-/** Bodies that are held in memory until the rest of them has arrived. */
-export type ArrivingBodies = {
-  /** Counts what is held of a body. `giveUp` is called when others need the memory; it frees what is held. */
-  hold(request: Arriving, bytes: number, giveUp: () => void): void;
-  release(request: Arriving): void;
-};
-
-/** The bodies of all clients. They count for the address of their request, and those `of` a party for it. */
-export type SharedArrivals = ArrivingBodies & { of(party: Party | undefined): ArrivingBodies };
-
 /** Request headers as Node gives them: lower-case names. */
 export type RequestHeaders = { readonly [name: string]: string | string[] | undefined };

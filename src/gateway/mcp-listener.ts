@@ -4,8 +4,9 @@ import { mediaTypeOf } from '../domain/http/media-type.ts';
 import { ownHostPath } from '../domain/http/own-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { JsonText, LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
-import type { Lookup, Party, SharedArrivals, Strangers } from '../domain/visit.ts';
+import type { Lookup, Party, Strangers } from '../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
+import type { Held, MemoryBudget } from '../domain/work/memory-budget.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, errorDescription, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming } from '../http/incoming.ts';
@@ -32,7 +33,7 @@ export type McpListenerParts = {
   /** The address is a slug, or `slug/view`. */
   find: (address: string, look: Lookup) => MaybePromise<McpEndpoint | undefined>;
   strangers: Strangers;
-  arriving: SharedArrivals;
+  memory: MemoryBudget;
   unread: UnreadAnswers;
   serverUrl: (address: string) => string;
   onUnexpected: (error: unknown, requestId: string) => void;
@@ -65,6 +66,7 @@ export function createMcpListener(parts: McpListenerParts) {
     let hints: LoginHints | undefined;
     let isAdmitted = false;
     let isReading = false;
+    let held: Held | undefined;
     try {
       const isPost = request.method === 'POST';
       if (isPost) checkContentType(request);
@@ -85,7 +87,8 @@ export function createMcpListener(parts: McpListenerParts) {
       const limits = server.bodyLimits ?? bodyLimits;
       checkBodyHeaders(request, limits.bytes);
       isReading = true;
-      const read = await readBody(request, limits.bytes, parts.arriving.of(server.party));
+      held = parts.memory.hold(server.party.workspaceId, server.party.network);
+      const read = await readBody(request, limits.bytes, { held });
       body = read;
       const answerMessage = (message: unknown, now: McpServer) => {
         server = now;
@@ -111,13 +114,14 @@ export function createMcpListener(parts: McpListenerParts) {
       const refusal =
         reply.isList && server.party.network !== undefined && parts.strangers.onSent(request, bytesOf(answered.body));
       if (refusal) throw refusal;
-      write(response, answered, parts.unread, server.party);
+      write(response, answered, parts.unread, server.party, reply.isList);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
       if (isReading) posted ??= body && (await startOfBody(body, error));
       else posted = await startOf(request, error, isAdmitted ? drainOfCaller : drainOfRefused);
       writeError(incoming, { error, id: readableId(posted), hints }, parts);
     } finally {
+      held?.end();
       parts.onAnswered(posted, response.headersSent ? response.statusCode : 0);
     }
   };
@@ -253,13 +257,14 @@ type Outgoing = {
 
 /**
  * Ends a response on which nothing has been set. What the client does not read is counted for its party: the address of
- * the request when `party` is absent.
+ * the request when `party` is absent. A list is in memory once, whoever reads it, and counts for nobody.
  */
 function write(
   response: ServerResponse,
   { status, headers, ofBody, body }: Outgoing,
   unread: UnreadAnswers,
   party?: Party,
+  isShared = false,
 ): void {
   if (response.destroyed) return;
   let bytes = 0;
@@ -273,12 +278,7 @@ function write(
     else endWithPieces(response, body as readonly JsonText[]);
   }
   // The socket has taken everything, so the client can no longer hold memory.
-  if (response.socket?.writableLength !== 0) unread.hold(response, bytes, party, bytesIn(body));
-}
-
-/** The pieces that are bytes. A list of tools is the same ones for all who read it. */
-function bytesIn(body: Outgoing['body']): Uint8Array[] {
-  return typeof body === 'object' ? body.filter((piece) => typeof piece !== 'string') : [];
+  if (response.socket?.writableLength !== 0) unread.hold(response, bytes, party, isShared ? 0 : bytes);
 }
 
 function bytesOf(body: Outgoing['body']): number {

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { ArrivingBodies } from '../domain/visit.ts';
+import { type Held, uncountedBytes } from '../domain/work/memory-budget.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { afterRunning } from '../domain/work/running-time.ts';
 import { AppError } from '../errors.ts';
@@ -21,26 +21,32 @@ export const admittedMs = 500;
 
 const ended = () => new AppError('invalid', 'the request ended before its body did');
 
-/** A connection itself takes as much memory as a body that is not counted among the arriving ones. */
-const shortBytes = 16 * 1024;
 /** Memory of a piece besides its bytes. */
 const pieceBytes = 256;
 /** Checking and parsing a longer body takes some milliseconds, so those that end together have a turn each. */
 const longBytes = 64 * 1024;
 
 const givenUp = () =>
-  new AppError('unavailable', 'too many bodies arrive at once, and this one took longest; send it again', {
-    retryAfterS: 5,
-  });
+  new AppError(
+    'unavailable',
+    'too many bodies arrive at once, and there is no memory left for this one; send it again',
+    {
+      retryAfterS: 5,
+    },
+  );
 
 /**
  * Reads the whole body of a request, counting it while it arrives. The rest of one that is too large is discarded
  * rather than left unread, because a client that is still sending would see a broken connection instead of the refusal.
- * `arriving` is absent where the number of bodies is limited.
+ * `held` counts it, and is absent where the number of bodies is limited. What was read is freed when `gone` is aborted.
  * @throws AppError tooLarge after more than `limitBytes` or too many pieces; invalid when the connection breaks off;
- * unavailable when too many others arrive
+ * unavailable when there is no memory left; the reason of `gone`
  */
-export function readBody(request: IncomingMessage, limitBytes: number, arriving?: ArrivingBodies): Promise<Buffer> {
+export function readBody(
+  request: IncomingMessage,
+  limitBytes: number,
+  { held, gone }: { held?: Held; gone?: AbortSignal },
+): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     // The client may have gone while the headers were checked; no event follows then.
     if (request.destroyed) {
@@ -51,12 +57,13 @@ export function readBody(request: IncomingMessage, limitBytes: number, arriving?
     let size = 0;
     let pieces = 0;
     let isRefused = false;
-    const refuse = (why: AppError) => {
+    const refuse = (why: unknown) => {
       isRefused = true;
       chunks = [];
-      arriving?.release(request);
+      held?.end();
       reject(why);
     };
+    gone?.addEventListener('abort', () => refuse(gone.reason));
     request.on('data', (chunk: Buffer) => {
       size += chunk.length;
       pieces++;
@@ -67,15 +74,12 @@ export function readBody(request: IncomingMessage, limitBytes: number, arriving?
         // An empty array that grows makes room for more than the one piece that nearly every body is.
         if (pieces === 1) chunks = [chunk];
         else chunks.push(chunk);
-        const held = size + pieces * pieceBytes;
-        if (held > shortBytes) arriving?.hold(request, held, () => refuse(givenUp()));
+        const bytes = size + pieces * pieceBytes;
+        if (held && bytes > uncountedBytes && !held.add(bytes - held.bytes, 'body')) refuse(givenUp());
       } else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
     });
     request.on('end', () => {
-      const whole = () => {
-        arriving?.release(request);
-        resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
-      };
+      const whole = () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
       if (size > longBytes && !isRefused) void nextTurn().then(whole);
       else whole();
     });

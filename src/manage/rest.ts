@@ -7,7 +7,7 @@ import { withoutObjects } from '../domain/json/cut-objects.ts';
 import { parseJsonInTurns } from '../domain/json/json.ts';
 import { LongInput } from '../domain/json/long-input.ts';
 import { parseScanned } from '../domain/json/long-json.ts';
-import type { ArrivingBodies, SharedArrivals } from '../domain/visit.ts';
+import type { Held } from '../domain/work/memory-budget.ts';
 import { createPlaces } from '../domain/work/places.ts';
 import { AppError, invalid } from '../errors.ts';
 import { problemAnswer } from '../http/problem.ts';
@@ -30,7 +30,6 @@ export type RestParts = {
   runner: Runner;
   /** @throws Unauthenticated */
   actorOf: (request: HttpBindings['incoming']) => Promise<Actor>;
-  arriving: SharedArrivals;
   unread: UnreadAnswers;
   /** Monotonic ms. */
   clock: () => number;
@@ -56,7 +55,7 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     '/openapi.json',
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
-  const readLimited = createBodyReader(parts.arriving, parts.runningClock);
+  const readLimited = createBodyReader(parts.runningClock);
   const { readLongBody } = parts.runner.parts;
   for (const op of operationList) {
     // Read at the first request: the schemas of all operations take more time than calls should wait.
@@ -67,7 +66,9 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       c.set('isAdmitted', true);
       parts.unread.assign(c.env.outgoing, { workspaceId: admitted.workspaceId });
       checkScope(op, admitted);
-      const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody }, readLimited);
+      const held = parts.runner.memory.hold(admitted.workspaceId);
+      c.env.outgoing.once('close', () => held.end());
+      const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody, held }, readLimited);
       const isLate = parts.clock() - admittedAt > admittedMs;
       const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
       numeric ??= numericInputs(op);
@@ -126,7 +127,7 @@ function matchedVersion(match: string | undefined): number | undefined {
 type Fields = { [field: string]: unknown };
 
 /** A request for an operation. Without threads that read large bodies, they are read here. */
-type Asking = { op: Operation; actor: Actor; readLongBody: ReadLongBody | undefined };
+type Asking = { op: Operation; actor: Actor; readLongBody: ReadLongBody | undefined; held: Held };
 
 const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
 
@@ -136,7 +137,7 @@ const notJson = () => new AppError('unsupported', 'Content-Type must be applicat
  */
 async function bodyOf(
   incoming: IncomingMessage,
-  { op, actor, readLongBody }: Asking,
+  { op, actor, readLongBody, held }: Asking,
   read: ReadBody,
 ): Promise<Fields | LongInput> {
   if (incoming.method === 'GET' || !hasBody(incoming)) return {};
@@ -144,7 +145,7 @@ async function bodyOf(
   // A body without Content-Length may be empty, and then needs no type.
   if (!isJson && incoming.headers['content-length'] !== undefined) throw notJson();
   const limits = bodyLimitsFor(op, actor);
-  const bytes = await read(incoming, limits.bytes, actor.workspaceId);
+  const bytes = await read(incoming, limits.bytes, actor.workspaceId, held);
   if (bytes.length === 0) return {};
   if (!isJson) throw notJson();
   if (readLongBody && op.longText && bytes.length > bodyLimits.bytes)
@@ -174,10 +175,10 @@ const firmMs = 2000;
  * Reads bodies. One that is larger than a configuration must announce its length, and takes a place while it arrives.
  * @throws AppError encoded, tooLarge, tooMany
  */
-type ReadBody = (request: IncomingMessage, limitBytes: number, workspaceId: string) => Promise<Buffer>;
+type ReadBody = (request: IncomingMessage, limitBytes: number, workspaceId: string, held: Held) => Promise<Buffer>;
 
 /** `clock` gives monotonic ms in which this process ran. */
-function createBodyReader(arriving: SharedArrivals, clock: () => number): ReadBody {
+function createBodyReader(clock: () => number): ReadBody {
   const inPlace = createPlaces({
     most: mostLargeBodies,
     firmMs,
@@ -185,33 +186,11 @@ function createBodyReader(arriving: SharedArrivals, clock: () => number): ReadBo
     noRoom: 'other large bodies are being read; try again in a few seconds',
     lost: 'the body was not read: it came slowly while others waited; send it again',
   });
-  return async (request, limitBytes, workspaceId) => {
+  return async (request, limitBytes, workspaceId, held) => {
     checkBodyHeaders(request, limitBytes);
     const announced = Number(request.headers['content-length'] ?? 0);
     if (announced <= configurationLimits.bytes)
-      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), arriving.of({ workspaceId }));
-    const read = (gone: AbortSignal) => readUntilGone(request, limitBytes, gone);
-    return inPlace(workspaceId, ({ gone, slowly }) => slowly(() => read(gone)));
+      return readBody(request, Math.min(limitBytes, configurationLimits.bytes), { held });
+    return inPlace(workspaceId, ({ gone, slowly }) => slowly(() => readBody(request, limitBytes, { gone })));
   };
-}
-
-/** Reads a body as long as it has its place, and then frees what was read and keeps no more. */
-function readUntilGone(request: IncomingMessage, limitBytes: number, gone: AbortSignal): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    let free: (() => void) | undefined;
-    gone.addEventListener('abort', () => {
-      free?.();
-      reject(gone.reason);
-    });
-    const arriving: ArrivingBodies = {
-      hold(_request, _bytes, giveUp) {
-        if (gone.aborted) giveUp();
-        else free = giveUp;
-      },
-      release() {
-        free = undefined;
-      },
-    };
-    readBody(request, limitBytes, arriving).then(resolve, reject);
-  });
 }

@@ -2,7 +2,8 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { formFields } from '../domain/http/form.ts';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
-import { type ArrivingBodies, type Lookup, lookUpDirectly } from '../domain/visit.ts';
+import { type Lookup, lookUpDirectly } from '../domain/visit.ts';
+import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { AppError, errorDescription, OAuthError, oauthCodeOf, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
@@ -32,7 +33,7 @@ export type OAuthRouterParts = OAuthParts &
       serverId: string,
       work: (failed: () => void) => Promise<Result>,
     ) => Promise<Result>;
-    arriving: ArrivingBodies;
+    memory: MemoryBudget;
     /** The address of a request, as limits count it. */
     networkOf: (request: HttpBindings['incoming']) => string;
   };
@@ -198,10 +199,13 @@ async function jsonOf(c: Context<Env>, parts: OAuthRouterParts): Promise<unknown
   }
 }
 
-async function bodyText(c: Context<Env>, { arriving }: OAuthRouterParts): Promise<string> {
+async function bodyText(c: Context<Env>, { memory, networkOf }: OAuthRouterParts): Promise<string> {
   const { incoming } = c.env;
   checkBodyHeaders(incoming, maxBodyBytes);
-  return (await readBody(incoming, maxBodyBytes, arriving)).toString('utf8');
+  const held = memory.hold('', networkOf(incoming));
+  return readBody(incoming, maxBodyBytes, { held })
+    .then((body) => body.toString('utf8'))
+    .finally(() => held.end());
 }
 
 function pageHeaders(c: Context<Env>): void {

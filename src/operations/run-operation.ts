@@ -62,7 +62,7 @@ export async function runOperation<Op extends Operation>(
   const { waiting: bytes, running } = memoryOfInput(raw);
   const work = async () => {
     if (admission.isOld()) await admission.again();
-    const held = runner.memory.hold(actor.workspaceId, actor.id);
+    const held = runner.memory.hold(actor.workspaceId);
     // The wait for memory takes seconds, in which the credential may end.
     const take = async (memory: number) => {
       await held.takeUpTo(memory);
@@ -72,7 +72,7 @@ export async function runOperation<Op extends Operation>(
       if (running > ordinary) await take(running);
       const input = await inputOf(op, raw);
       const room = (length: number) => take(memoryOfConfiguration(length));
-      const own = { ...context(db), room, held: () => (held.taken > 0 ? held : undefined) };
+      const own = { ...context(db), room, held: () => (held.bytes > 0 ? held : undefined) };
       if (op.effect === 'write') return await change(runner, op, own, input);
       return (await op.run(own, input)) as OutputOf<Op>;
     } finally {

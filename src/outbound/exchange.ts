@@ -6,8 +6,6 @@ export type HeldMemory = {
   /** False when there is no room for so many bytes more. */
   add(bytes: number): boolean;
   end(): void;
-  /** Ends the work when others need the memory; undefined while it cannot be ended. */
-  ending: { giveUp(): void } | undefined;
 };
 
 /** One request to an upstream. `path` includes the query; `headers` alternates names and values. */

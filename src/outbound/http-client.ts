@@ -111,7 +111,6 @@ class Sending implements Ended {
     const { connections, deadlines, mark } = this.#parts;
     const pool = connections.poolFor(this.#exchange);
     this.#transfer = new Transfer(this.#exchange, mark, this.#until, deadlines, this);
-    if (this.#exchange.held) this.#exchange.held.ending = this;
     pool.begin(this.#transfer);
   }
 
@@ -120,15 +119,9 @@ class Sending implements Ended {
     const { held, workspaceId } = this.#exchange;
     this.#held ??= held ?? this.#parts.memory?.hold(workspaceId);
     if (!this.#held) return true;
-    this.#held.ending = this;
     if (!this.#held.add(bytes - this.#counted)) return false;
     this.#counted = bytes;
     return true;
-  }
-
-  /** Ends the exchange, because others need its memory. */
-  giveUp(): void {
-    this.#transfer?.fail(noMemory());
   }
 
   resolve(received: Received): void {
@@ -138,12 +131,7 @@ class Sending implements Ended {
 
   /** From now on the memory is that of the sender, who knows how long it is needed. */
   #keep(): void {
-    const { held } = this.#exchange;
-    if (held) {
-      held.ending = undefined;
-      return;
-    }
-    this.#held?.end();
+    if (!this.#exchange.held) this.#held?.end();
   }
 
   reject(error: OutboundError): void {

@@ -209,7 +209,7 @@ function stopped(): OutboundError {
 export function noMemory(): OutboundError {
   return new OutboundError(
     'no_memory',
-    'the call was ended: this service has no memory left for its answer, and this workspace uses most of it; the upstream may have done what was asked, so check that before you try again, with fewer large calls at a time',
+    'the call was ended: this service has no memory left for its answer, and this workspace uses its share of it; the upstream may have done what was asked, so check that before you try again, with fewer large calls at a time',
   );
 }
 

@@ -97,8 +97,6 @@ export class ThreadPool {
         this.#refuse(job, 'refused', 'too much of the kind is waiting');
       else {
         request.onGone?.(() => this.#cancel(job));
-        const held = own ?? request.held;
-        if (held) held.ending = { giveUp: () => this.#giveUp(job, noMemory) };
         this.#startNext();
         const patience = patientKinds.has(job.kind) ? longWaits : 1;
         if (!job.thread) job.stopWaiting = after(waitMs * patience, () => this.#giveUp(job, waitedTooLong));
@@ -171,8 +169,6 @@ export class ThreadPool {
   async #runOn(thread: JobThread, job: Job): Promise<void> {
     job.thread = thread;
     job.stopWaiting?.();
-    const held = job.own ?? job.held;
-    if (held) held.ending = undefined;
     this.#running.add(job);
     try {
       const output = await thread.run(job);
@@ -231,7 +227,7 @@ const longWaits = 3;
 
 const stopping = 'the service is stopping';
 const waitedTooLong = 'it waited too long for a thread';
-const noMemory = 'the service has no memory left for it, and this workspace uses most of it';
+const noMemory = 'the service has no memory left for it, and this workspace uses its share of it';
 
 /** Bytes of the texts and buffers in an input, at any depth that jobs have; everything else in it is small. */
 function bytesOf(input: unknown, depth = 0): number {

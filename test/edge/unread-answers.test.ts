@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { after, before, describe, it } from 'node:test';
+import { processMemory } from '../../src/app/process-memory.ts';
 import { serverAt } from '../support/configs.ts';
 import { echoConfig } from '../support/mcp.ts';
 import { countGivenUp } from '../support/toolhost/scrape.ts';
@@ -54,12 +55,11 @@ describe('answers that a client does not read', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   let key: string;
-  let moved = 0;
   before(async () => {
     upstream = await startRecordingUpstream();
-    upstream.on('GET /echo', () => ({ body: { text: 'x'.repeat(8 * mebibyte) } }));
-    const clock = () => performance.now() + moved;
-    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { runningClock: clock } });
+    upstream.on('GET /echo', () => ({ body: { text: '"'.repeat(4 * mebibyte) } }));
+    const memory = () => ({ ...processMemory(1), work: 73 * mebibyte });
+    toolhost = await startToolhost({ egress: [upstream.port], surroundings: { memory } });
     key = await toolhost.key();
     await toolhost.createServer(echoConfig(upstream.url));
   });
@@ -71,21 +71,20 @@ describe('answers that a client does not read', () => {
   const call = (token: string) =>
     ask(toolhost, 'POST /mcp/echo HTTP/1.1', { token, body: message('tools/call', { name: 'echo' }) });
 
-  it('[find A6] of strangers go when there are too many, and not that of a caller with a key from the same address', async () => {
+  it('[find A6] of strangers are cut off when there are too many, and not that of a caller with a key from the same address', async () => {
     const own = call(key);
     await once(own, 'readable');
-    const strangers = Array.from({ length: 10 }, () => call('made-up'));
-    await Promise.all(strangers.map((socket) => once(socket, 'readable')));
-    // What began less than two seconds ago may still be read at a usual pace.
-    moved += 3000;
-    const last = call('made-up');
-    // Which of them began first is not known here: their answers come from the upstream at the same time.
+    const strangers: Socket[] = [];
+    // An answer takes twice what arrives from its upstream, and the second one has room only for that.
+    for (let count = 0; count < 2; count++) {
+      const socket = call('made-up');
+      strangers.push(socket);
+      await Promise.race([once(socket, 'readable'), once(socket, 'close')]);
+    }
     await Promise.any(strangers.map(isCut));
     assert.ok((await countGivenUp(toolhost.url, 'unread_answer')) >= 1);
     assert.ok((await bytesOf(own)) > 8 * mebibyte);
-    // Those that were not cut can still be read.
-    assert.ok((await bytesOf(last)) > 8 * mebibyte);
-    for (const socket of [own, last, ...strangers]) socket.destroy();
+    for (const socket of [own, ...strangers]) socket.destroy();
   });
 });
 

@@ -221,7 +221,7 @@ describe('[find A7] the memory of calls', () => {
     }).listen(0, '127.0.0.1');
     await once(upstream, 'listening');
     const { port } = upstream.address() as AddressInfo;
-    const memory = () => ({ ...processMemory(1), work: 20 * megabyte, waitingInputs: 20 * megabyte });
+    const memory = () => ({ ...processMemory(1), work: 40 * megabyte, waitingInputs: 20 * megabyte });
     toolhost = await startToolhost({ egress: [port], surroundings: { memory, queueMs: 60_000 } });
     keys = { greedy: await toolhost.key({ workspace: 'greedy' }), modest: await toolhost.key({ workspace: 'modest' }) };
     const url = `http://127.0.0.1:${port}`;
@@ -245,28 +245,30 @@ describe('[find A7] the memory of calls', () => {
   const call = (slug: 'greedy' | 'modest', name: string, args = {}) =>
     toolhost.rpc(slug, keys[slug], 'tools/call', { name, arguments: args });
 
-  it('is that of the workspace which holds most of it, while answers arrive', async () => {
+  it('is no more for a workspace than half of what others leave, while answers arrive', async () => {
     const replies: Reply[] = [];
     const all = Array.from({ length: 6 }, () => call('greedy', 'long').then((reply) => replies.push(reply)));
     await eventually(() => assert.equal(replies.length, 2));
     assert.ok((await countGivenUp(toolhost.url, 'memory')) >= 2);
-    const modest = await Promise.all([call('modest', 'get'), call('modest', 'get')]);
-    for (const { text } of modest) assert.doesNotMatch(text, /isError":true/);
+    assert.doesNotMatch((await call('modest', 'get')).text, /isError":true/);
     for (const { status, text } of replies) {
       assert.equal(status, 200);
-      assert.match(text, /no memory left for its answer, and this workspace uses most of it; .* fewer large calls/);
+      assert.match(
+        text,
+        /no memory left for its answer, and this workspace uses its share of it; .* fewer large calls/,
+      );
     }
     for (const response of held.splice(0)) response.end();
     await Promise.all(all);
     await eventually(() => assert.equal(toolhost.running.app.runner.memory.bytes, 0));
   });
 
-  it('is that of the workspace which holds most of it, for arguments', async () => {
+  it('is no more for a workspace than half of what others leave, for arguments', async () => {
     const replies: Reply[] = [];
     const a = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`name${n}`, 1]));
     const all = Array.from({ length: 20 }, () => call('greedy', 'wait', { a }).then((reply) => replies.push(reply)));
     await eventually(() => assert.ok(replies.length > 8, `${replies.length} were refused`), 20_000);
-    for (const { text } of replies) assert.match(text, /no memory left for .*this workspace uses most of it/);
+    for (const { text } of replies) assert.match(text, /no memory left for /);
     const before = held.length;
     let said: string | undefined;
     const own = call('modest', 'wait', { a }).then(({ text }) => {

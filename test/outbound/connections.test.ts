@@ -148,7 +148,7 @@ describe('the HTTP client', () => {
   };
 
   it('[find A7] counts an answer by what it takes when it is decoded', async () => {
-    const budget = new MemoryBudget(100_000);
+    const budget = new MemoryBudget(200_000);
     const held = [0, 1, 2].map(() => budget.hold('w'));
     const send = (at: number, bytes: number) => {
       upstream.on('GET /packed', () => ({

@@ -25,10 +25,9 @@ import { takeGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
 import { refuseUnfillable } from '../hosted/filled-tools.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import { enterLimits } from '../limits/call-memory.ts';
+import { holdArguments } from '../limits/call-memory.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { type AnswerRests, fitCall } from '../long-answers/answer-rests.ts';
-import { workPartyOf } from '../work-party.ts';
 import { beginCall, type Call } from './call.ts';
 import { failureOf, outcomeOfError, recordedReason } from './call-failure.ts';
 import { callRecord } from './call-record.ts';
@@ -71,13 +70,14 @@ export async function callTool(
   const tool = server.tool(asked.name);
   if (!tool) return textResult(`there is no tool ${JSON.stringify(asked.name)}`, true);
   const span = parts.trace?.(server.slug, asked);
-  const held = parts.memory.hold(server.workspaceId, workPartyOf(caller).name);
+  const held = parts.memory.hold(server.workspaceId, caller.network);
   const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span, held });
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
   let isMadeAgain = false;
   try {
-    const entered = enterLimits(call, parts.limits);
+    holdArguments(call);
+    const entered = parts.limits.enter(server, caller, call.onGone);
     const mustWait = entered instanceof Promise;
     slots = mustWait ? await entered : entered;
     call.waitMs = mustWait ? performance.now() - call.startedClock : 0;
