@@ -1,4 +1,4 @@
-import type { WorkParty } from '../domain/work/fair-queue.ts';
+import type { WorkParty } from '../domain/work/places.ts';
 import type { Caller } from './callers/caller.ts';
 
 /** The party whose work and memory a caller's is: its own, or all of its address, who may be one person. */

@@ -31,7 +31,7 @@ export type DecodeJob = {
  */
 export type DecodeOnThread = (
   input: DecodeJob['input'],
-  of: Pick<Exchange, 'workspaceId' | 'party' | 'onGone' | 'held'>,
+  of: Pick<Exchange, 'workspaceId' | 'onGone' | 'held'>,
 ) => Promise<DecodeJob['output']>;
 
 const shortBytes = 64 * 1024;

@@ -12,8 +12,6 @@ export type HeldMemory = {
 export type Exchange = {
   /** The workspace that sends it. Workspaces never share connections. */
   workspaceId: string;
-  /** Whom it is for in the workspace: whose turn it takes where its answer is decoded. */
-  party?: { readonly name: string; readonly isStranger: boolean } | undefined;
   origin: string;
   /**
    * A digest of the credentials that are sent. A connection carries only requests with the same digest; without one it

@@ -15,7 +15,6 @@ import { type LocalParts, startLocalParts } from '../local/parts.ts';
 import { createLog } from '../log.ts';
 import { systemResolve } from '../outbound/connector.ts';
 import { lookupLimits } from '../outbound/lookups.ts';
-import { collectorYieldsOnceWarm } from '../thread-priority.ts';
 import { mostClientConnections } from './descriptors.ts';
 import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';
@@ -84,7 +83,6 @@ export async function start(
   );
   // An expectation that is not known may be ignored (RFC 9110, 10.1.1). Node would answer it past all limits.
   server.on('checkExpectation', handle);
-  collectorYieldsOnceWarm(server);
   prolongTimeByStops(server);
   closeSilentConnections(server, surroundings.silentMs);
   // Behind proxies all connections are theirs.

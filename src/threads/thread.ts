@@ -1,7 +1,6 @@
 /** Code that runs in a thread of `thread-pool.ts`: one job after the other. */
 import { type MessagePort, parentPort } from 'node:worker_threads';
 import { repairJsonParse } from '../domain/json/repair-json-parse.ts';
-import { giveBackMemory } from '../give-back-memory.ts';
 import { yieldToCalls } from '../thread-priority.ts';
 import { type Done, type JobKind, jobs } from './jobs.ts';
 
@@ -12,23 +11,14 @@ const port = parentPort as MessagePort;
 yieldToCalls();
 repairJsonParse();
 
-/** How long the thread waits for another job before it gives back the memory of what it has done, in ms. */
-const restMs = 2000;
-let resting: NodeJS.Timeout | undefined;
-
 async function run({ kind, input }: JobQuestion): Promise<Done<unknown>> {
   const job = await jobs[kind]();
   return job(input as never);
 }
 
 port.on('message', (question: JobQuestion) => {
-  clearTimeout(resting);
-  run(question)
-    .then(
-      ({ output, transfer = [] }) => port.postMessage({ output } satisfies JobAnswer, [...transfer]),
-      (failure: unknown) => port.postMessage({ failure: failure as Error } satisfies JobAnswer),
-    )
-    .finally(() => {
-      resting = setTimeout(giveBackMemory, restMs);
-    });
+  run(question).then(
+    ({ output, transfer = [] }) => port.postMessage({ output } satisfies JobAnswer, [...transfer]),
+    (failure: unknown) => port.postMessage({ failure: failure as Error } satisfies JobAnswer),
+  );
 });

@@ -8,9 +8,6 @@ import { pathToFileURL } from 'node:url';
 /** `NODE_OPTIONS` of a process in which jobs can hang. */
 export const hangingJobs = `--import=${pathToFileURL(join(import.meta.dirname, 'hanging-thread.ts'))}`;
 
-/** The body in the input of a job that its thread never begins, so that it uses no processor time. */
-export const neverBegun = JSON.stringify({ 'never begun': true });
-
 /** A job that hangs in a native function until the test lets it go. */
 export type HangingJob = {
   /** JSON of at least so many bytes: the body in the input of the job. */

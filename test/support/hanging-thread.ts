@@ -1,7 +1,6 @@
 /**
  * Loaded by each thread of a process with `hangingJobs`. A job whose input says `hang at` waits in a native function that
- * cannot be interrupted, as some of V8 are: it reads a pipe until that is closed. A job whose input says
- * `never begun` is not begun, as on a machine that gives its thread no processor time.
+ * cannot be interrupted, as some of V8 are: it reads a pipe until that is closed.
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { isMainThread, parentPort } from 'node:worker_threads';
@@ -15,7 +14,6 @@ if (!isMainThread && parentPort) {
     on(event, (value: Question) => {
       const body = event === 'message' ? value?.input?.body : undefined;
       const text = body instanceof Uint8Array ? Buffer.from(body.subarray(0, 1000)).toString() : '';
-      if (text.includes('"never begun"')) return;
       const pipe = /"hang at":"([^"]+)"/.exec(text);
       // A job that was let go before has no pipe any more. With `utf8` Node opens and reads in one native function; without
       // it, a thread could be ended between the two.

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os';
 import { repairJsonParse } from '../../domain/json/repair-json-parse.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
@@ -10,30 +9,28 @@ import type { DecodeOnThread } from '../../outbound/decode.ts';
 import type { Source } from '../../telemetry/metric.ts';
 import { ThreadPool } from '../../threads/thread-pool.ts';
 
-/** At least two, so that one workspace never has all of them. More would take the cores that event loops need. */
-const fewest = 2;
-const most = 4;
+/** Two, so that neither one workspace nor imports ever have all of them. Each takes 15 to 20 MB. */
+const most = 2;
 
 /** Number of jobs that may wait before more are refused. A job takes about 50 ms. */
 const queue = { ofWorkspace: 100, ofAll: 400 };
 const waitMs = 20_000;
-const idleMs = 60_000;
+const idleMs = 10_000;
 
 /** Time limits, many times what the largest input takes on an idle machine. */
 const limitMs = {
-  'check-arguments': 5000,
+  'check-arguments': 10_000,
   'read-answer': 10_000,
   'check-configuration': 10_000,
   'shorten-content': 10_000,
-  'write-capture': 5000,
-  'decode-body': 5000,
+  'write-capture': 10_000,
+  'decode-body': 10_000,
 };
 
 /** Prepares this thread and others to parse what callers send. */
 export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
   repairJsonParse();
-  const threads = Math.min(most, Math.max(fewest, availableParallelism()));
-  return new ThreadPool({ threads, queue, waitMs, idleMs, after: afterRunning, memory, threadBytes });
+  return new ThreadPool({ threads: most, queue, waitMs, idleMs, after: afterRunning, memory, threadBytes });
 }
 
 /** Jobs that the gateway runs on threads. */
@@ -85,10 +82,10 @@ export function configurationWork(threads: ThreadPool, rules: RuleSource): Check
 
 /** Decodes compressed answers of upstreams on threads. */
 export function decodingWork(threads: ThreadPool): DecodeOnThread {
-  return (input, { workspaceId, party, onGone, held }) => {
+  return (input, { workspaceId, onGone, held }) => {
     const kind = 'decode-body';
     const transfer = ownMemory(input.body);
-    return threads.run({ kind, input, workspaceId, party, onGone, held, limitMs: limitMs[kind], transfer });
+    return threads.run({ kind, input, workspaceId, onGone, held, limitMs: limitMs[kind], transfer });
   };
 }
 

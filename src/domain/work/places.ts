@@ -1,5 +1,10 @@
 import { AppError } from '../../errors.ts';
-import type { WorkParty } from './fair-queue.ts';
+
+/**
+ * Whom work is done for within a workspace. Strangers may be one person under many names: credentials that nothing
+ * proves, and logins.
+ */
+export type WorkParty = { readonly name: string; readonly isStranger: boolean };
 
 /** How much work may be under way at once for one workspace, and for all together. */
 type WorkLimits = { ofWorkspace: number; ofAll: number };

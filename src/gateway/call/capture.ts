@@ -18,7 +18,6 @@ import { isJson, isText } from '../answer/text-body.ts';
 import { maxCapturedBytes, maxFieldBytes, type RawCapture, writeShortCapture } from '../captures/capture-job.ts';
 import { shortField } from '../captures/fit-capture.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
-import { workPartyOf } from '../work-party.ts';
 import type { Call } from './call.ts';
 import { findPreview } from './preview-call.ts';
 import type { ThreadWork } from './thread-work.ts';
@@ -94,7 +93,6 @@ async function captureText(call: Call, result: ToolResult | undefined, threads: 
   return (
     await threads.writeCapture(raw, {
       workspaceId: server.workspaceId,
-      party: workPartyOf(call.caller),
       onGone: undefined,
     })
   ).document;

@@ -16,7 +16,6 @@ import { countFilled, secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
 import { type Signing, signablePath, signatureOf } from '../credentials/sign-request.ts';
 import { tokensOf } from '../credentials/tokens-of-call.ts';
-import { workPartyOf } from '../work-party.ts';
 import type { Call, CallRequest } from './call.ts';
 
 /** What differs in a request that a redirect leads to. */
@@ -113,7 +112,6 @@ export function sendOnce(
   const traceparent = isElsewhere ? undefined : (span?.traceparent ?? asked.traceparent);
   const sent = client.send({
     workspaceId: server.workspaceId,
-    party: workPartyOf(caller),
     origin: request.origin,
     credentialHash,
     stranger: caller.isKnown ? undefined : caller.network,

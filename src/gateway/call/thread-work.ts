@@ -1,6 +1,5 @@
 import type { ToolCall } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import type { WorkParty } from '../../domain/work/fair-queue.ts';
 import type { Held } from '../../domain/work/memory-budget.ts';
 import { JobError, type Outcome, plainFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
@@ -11,22 +10,17 @@ import type { ArgumentJob } from '../arguments/argument-job.ts';
 import type { CaptureJob } from '../captures/capture-job.ts';
 import { toFailure } from '../failure-data.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
-import { workPartyOf } from '../work-party.ts';
 import type { Call } from './call.ts';
 
-/**
- * The workspace of a job and its party there, the event that cancels it, and the memory that counts its input already, if
- * any does.
- */
+/** The workspace of a job, the event that cancels it, and the memory that counts its input already, if any does. */
 export type JobOf = {
   workspaceId: string;
-  party?: WorkParty;
   onGone: ToolCall['onGone'] | undefined;
   held?: Held;
 };
 
-export function jobOf({ server, caller, onGone, held }: Call): JobOf {
-  return { workspaceId: server.workspaceId, party: workPartyOf(caller), onGone, held };
+export function jobOf({ server, onGone, held }: Call): JobOf {
+  return { workspaceId: server.workspaceId, onGone, held };
 }
 
 /** Work of the gateway that runs on threads. All functions throw JobError. */
