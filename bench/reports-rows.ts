@@ -1,6 +1,7 @@
 /** The rows of the stores of `--reports`: plain SQL, one text for both engines, the same rows in every run. */
 import { serverConfigSchema } from '../src/domain/config/server-config.ts';
-import { classColumns, countColumns, dayMs, hourMs, minuteMs } from '../src/store/calls/call-counts.ts';
+import { durationClasses } from '../src/domain/duration-classes.ts';
+import { countColumns, countedWidths, dayMs, minuteMs } from '../src/store/calls/call-counts.ts';
 import { minutesKeptMs } from '../src/store/calls/call-statistics.ts';
 import { recordColumns } from '../src/store/calls/call-writer.ts';
 import { summaryText } from '../src/store/servers/server-list.ts';
@@ -151,23 +152,20 @@ function recordRows(world: World): string[] {
 
 /** The counts that the service keeps while it writes records: of tools and of workspaces. */
 function countRows({ now }: World): string[] {
-  const classes = classColumns.map((column, n) => {
-    const upper = classColumns[n + 1]?.slice(3);
-    const above = `duration_ms >= ${column.slice(3)}`;
-    return `count(*) filter (where ${upper === undefined ? above : `${above} and duration_ms < ${upper}`})`;
-  });
-  const columns = countColumns.join(', ');
-  const ofTools = [minuteMs, hourMs, dayMs].map((width) => {
-    const from = width === minuteMs ? now - minutesKeptMs : 0;
-    const at = `started_at - started_at % ${width}`;
-    return `insert into call_counts (${columns})
-      select workspace_id, slug, tool, ${width}, ${at}, count(*), count(*) filter (where outcome <> 'ok'), ${classes.join(', ')}
-      from calls where started_at >= ${from} group by workspace_id, slug, tool, ${at}`;
-  });
-  const sums = ['calls', 'errors', ...classColumns].map((column) => `sum(${column})`);
-  const ofWorkspaces = `insert into call_counts (${columns})
-    select workspace_id, '', '', width, at, ${sums.join(', ')} from call_counts group by workspace_id, width, at`;
-  return [...ofTools, ofWorkspaces];
+  const cases = durationClasses.map((lower, index) => `when duration_ms >= ${lower} then ${index}`);
+  const each = `case ${cases.toReversed().join(' ')} end`;
+  return countedWidths.flatMap((width) =>
+    ['slug, tool', "'' as slug, '' as tool"].map((names) => {
+      const from = width === minuteMs ? now - minutesKeptMs : 0;
+      const classes = `select workspace_id, slug, tool, at, class, count(*) as calls, sum(failed) as errors
+        from (select workspace_id, ${names}, started_at - started_at % ${width} as at, ${each} as class,
+          case when outcome <> 'ok' then 1 else 0 end as failed from calls where started_at >= ${from}) as each_call
+        group by workspace_id, slug, tool, at, class`;
+      return `insert into call_counts (${countColumns.join(', ')})
+        select workspace_id, ${width}, slug, tool, at, sum(calls), sum(errors), '{' || string_agg('"' || class || '":' || calls, ',') || '}'
+        from (${classes}) as classes group by workspace_id, slug, tool, at`;
+    }),
+  );
 }
 
 /** As the statement above makes it. */

@@ -1,8 +1,8 @@
 /**
  * Durations are counted in classes, each at most a quarter of its lower bound wide: below 8 ms one millisecond, then 8 and
  * 9 ms, 10 and 11, 12 to 14, and so on. A class stands for its middle, so a percentile is exact below 8 ms and within an
- * eighth above. These are the lower bounds, in ms; the last class has no upper one. The table `call_counts` has a column
- * for each, so a change of them needs a new table.
+ * eighth above. These are the lower bounds, in ms; the last class has no upper one. The table `call_counts` names
+ * a class by its index, so a change of them needs a new table.
  */
 export const durationClasses: readonly number[] = lowerBounds();
 

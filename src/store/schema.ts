@@ -165,8 +165,8 @@ export type Tables = {
     tool: string;
     calls: number;
     errors: number;
-    /** Number of calls of each class of durations. */
-    [column: `ms_${number}`]: number;
+    /** JSON object of the classes of durations that have calls: their index and the number of calls. */
+    durations: string;
   };
   answer_pieces: {
     id: string;

@@ -32,7 +32,7 @@ for (const engine of engines) {
       const named = (rows: typeof servers) => rows.map(({ slug, calls }) => `${slug} ${calls}`);
       assert.deepEqual(named(servers), ['always 6', 's5 5', 's4 4']);
       assert.deepEqual(named(tools), named(servers));
-      assert.equal(rankedFrom, begin + 4 * hourMs);
+      assert.equal(rankedFrom, begin + 4 * hourMs + minuteMs);
     });
 
     it('compare all of them where they are not more', async () => {

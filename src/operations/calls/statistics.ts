@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { percentile } from '../../domain/duration-classes.ts';
 import { invalid } from '../../errors.ts';
-import { hourMs, minuteMs, startOf } from '../../store/calls/call-counts.ts';
+import { dayMs, hourMs, minuteMs, startOf } from '../../store/calls/call-counts.ts';
 import {
   type CallScope,
   type CountedCalls,
@@ -74,7 +74,7 @@ const getServerActivity = operation({
   },
 });
 
-/** The end of the minute or hour that contains a time. A time at the start of a minute belongs to it. */
+/** The end of the minute or day that contains a time. A time at the start of a minute belongs to it. */
 function endOf(at: number, width: number): number {
   return startOf(at, width) + width;
 }
@@ -103,7 +103,7 @@ const getCallStatistics = operation({
   name: 'getCallStatistics',
   summary: 'Count calls and errors and how long calls took, over time, by server and by tool',
   description:
-    'Calls are counted by the minute, and by the hour what began three days ago or earlier: since is taken down and until up to a whole one, and intervals are whole ones. ' +
+    'Calls are counted by the minute, and by the day (UTC) what began three days ago or earlier: since is taken down and until up to a whole one, and intervals are whole ones. ' +
     'Percentiles are exact below 8 ms and within 12.5 % above.',
   scope: 'manage:read',
   effect: 'read',
@@ -114,15 +114,24 @@ const getCallStatistics = operation({
     tool: toolInput.optional(),
     since: z.iso.datetime().optional().describe('Start; 24 hours before the end when absent.'),
     until: z.iso.datetime().optional().describe('End; now when absent.'),
-    buckets: z.int().min(1).max(500).default(48).describe('Into how many intervals to divide the time at most.'),
+    buckets: z
+      .int()
+      .min(1)
+      .max(500)
+      .default(48)
+      .describe('Into how many intervals to divide the time at most; up to two more where they are whole days.'),
   }),
   output: z.object({
     from: time.describe(
       'Start of the first interval. It may be later than since where a tool is asked for in very many servers at once; name the slug for all of the time.',
     ),
     to: time.describe('End of the last interval.'),
-    bucket_ms: z.int().describe('Length of an interval: whole minutes, from an hour on whole hours.'),
-    buckets: z.array(statistics.extend({ at: time.describe('Start of the interval.') })).max(500),
+    bucket_ms: z
+      .int()
+      .describe(
+        'Length of an interval: whole minutes, from an hour on whole hours, and whole days where it begins three days ago or earlier.',
+      ),
+    buckets: z.array(statistics.extend({ at: time.describe('Start of the interval.') })).max(502),
     by_server: z
       .array(statistics.extend({ slug: z.string() }))
       .max(mostEntries)
@@ -169,20 +178,22 @@ type Asked = {
   buckets: number;
 };
 
-/** The requested period in whole minutes, or in whole hours where minutes are no longer kept. @throws AppError invalid */
+/** The requested period in whole minutes, or in whole days (UTC) where minutes are no longer kept. @throws AppError invalid */
 function spanOf(context: Context, { since, until, buckets }: Asked): { from: number; until: number; widthMs: number } {
   const now = context.now();
   // A call of the present millisecond belongs to the past.
   const wantedEnd = until === undefined ? now + 1 : Date.parse(until);
-  const unit = (at: number) => (at < now - minutesKeptMs ? hourMs : minuteMs);
+  const unit = (at: number) => (at < now - minutesKeptMs ? dayMs : minuteMs);
   const wantedStart = since === undefined ? undefined : Date.parse(since);
   if (wantedStart !== undefined && wantedStart >= wantedEnd)
     throw invalid([{ path: 'since', message: 'is not before the end; allowed: an earlier time' }]);
   const whole = unit(wantedStart ?? wantedEnd - hours * hourMs);
   const end = endOf(wantedEnd - 1, whole);
   const from = wantedStart === undefined ? end - hours * hourMs : startOf(wantedStart, whole);
-  const least = Math.max(whole, (end - from) / buckets);
-  const step = least < hourMs ? minuteMs : hourMs;
+  // Thirty days that begin and end within a day touch 31, and would otherwise be divided into intervals of two days.
+  const divided = whole === dayMs ? startOf(wantedEnd - (wantedStart ?? from), dayMs) : end - from;
+  const least = Math.max(whole, divided / buckets);
+  const step = Math.max(whole, least < hourMs ? minuteMs : hourMs);
   return { from, until: end, widthMs: Math.ceil(least / step) * step };
 }
 

@@ -1,31 +1,33 @@
 import { durationClasses, durationClassOf } from '../../domain/duration-classes.ts';
+import type { Engine } from '../db.ts';
 import type { CallRow, Tables } from '../schema.ts';
 
 export const minuteMs = 60_000;
 export const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
-/** The columns of the classes of durations, in their order. */
-export const classColumns = durationClasses.map((lower) => `ms_${lower}` as const);
-const keyColumns = ['workspace_id', 'slug', 'tool', 'width', 'at'] as const;
-const sumColumns = ['calls', 'errors', ...classColumns] as const;
-export const countColumns = [...keyColumns, ...sumColumns] as const;
+/** The lengths of the times that are counted. */
+export const countedWidths = [minuteMs, dayMs] as const;
 
-type CountKey = Pick<Tables['call_counts'], (typeof keyColumns)[number]>;
+const keyColumns = ['workspace_id', 'width', 'slug', 'tool', 'at'] as const;
+export const countColumns = [...keyColumns, 'calls', 'errors', 'durations'] as const;
+
+export type CallCount = Tables['call_counts'];
+type CountKey = Pick<CallCount, (typeof keyColumns)[number]>;
 /** `durations` has the number of calls in each class. */
-export type CallCount = CountKey & { calls: number; errors: number; durations: number[] };
+type Sum = CountKey & { calls: number; errors: number; durations: number[] };
 
 /** The fields of a call that are counted. */
 export const countedColumns = ['workspace_id', 'slug', 'tool', 'started_at', 'outcome', 'duration_ms'] as const;
 export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
 
 /**
- * Increments for the counts of tools, and of workspaces, where slug and tool are empty; by the minute, the hour and the
- * day (UTC). Sorted by key, so that two writers cannot deadlock.
+ * Increments for the counts of tools, and of workspaces, where slug and tool are empty; by the minute and the day (UTC).
+ * Sorted by key, so that two writers cannot deadlock.
  */
 export function countsOf(calls: Iterable<CountedCall>): CallCount[] {
-  const minutes = new Map<string, CallCount>();
-  let last: CallCount | undefined;
+  const minutes = new Map<string, Sum>();
+  let last: Sum | undefined;
   for (const call of calls) {
     const sum = last && isOf(last, call) ? last : sumFor(minutes, minuteOf(call));
     last = sum;
@@ -34,15 +36,16 @@ export function countsOf(calls: Iterable<CountedCall>): CallCount[] {
     if (call.outcome !== 'ok') sum.errors += 1;
     sum.durations[durationClass] = (sum.durations[durationClass] ?? 0) + 1;
   }
-  const all = new Map<string, CallCount>();
+  const all = new Map<string, Sum>();
   for (const minute of minutes.values()) {
-    for (const width of [minuteMs, hourMs, dayMs]) {
+    for (const width of countedWidths) {
       const at = startOf(minute.at, width);
       add(sumFor(all, { ...minute, width, at }), minute);
       add(sumFor(all, { ...minute, slug: '', tool: '', width, at }), minute);
     }
   }
-  return [...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, count]) => count);
+  const sums = [...all].sort(([a], [b]) => (a < b ? -1 : 1));
+  return sums.map(([, sum]) => ({ ...sum, durations: classesText(sum.durations) }));
 }
 
 function minuteOf({ workspace_id, slug, tool, started_at }: CountedCall): CountKey {
@@ -65,7 +68,7 @@ export function startOf(at: number, width: number): number {
   return Math.floor(at / width) * width;
 }
 
-function sumFor(sums: Map<string, CallCount>, { workspace_id, slug, tool, width, at }: CountKey): CallCount {
+function sumFor(sums: Map<string, Sum>, { workspace_id, slug, tool, width, at }: CountKey): Sum {
   const key = `${workspace_id}\n${width}\n${at}\n${slug}\n${tool}`;
   const known = sums.get(key);
   if (known) return known;
@@ -75,15 +78,35 @@ function sumFor(sums: Map<string, CallCount>, { workspace_id, slug, tool, width,
   return sum;
 }
 
-function add(sum: CallCount, more: CallCount): void {
+function add(sum: Sum, more: Sum): void {
   sum.calls += more.calls;
   sum.errors += more.errors;
   for (const [index, calls] of more.durations.entries())
     if (calls > 0) sum.durations[index] = (sum.durations[index] ?? 0) + calls;
 }
 
+/** The classes that have calls. */
+function classesText(durations: readonly number[]): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(durations).filter(([, calls]) => calls > 0)));
+}
+
+/** What differs between the engines: the rows `key` and `value` of a JSON object, and one of the rows of a query. */
+const json = {
+  sqlite: { each: (text: string) => `json_each(${text})`, object: 'json_group_object(key, calls)' },
+  postgres: { each: (text: string) => `json_each_text(${text}::json)`, object: 'json_object_agg(key, calls)::text' },
+};
+
+/** The rows of the classes of a column, for a `from`. */
+export function eachClass(engine: Engine, column: string): string {
+  return json[engine].each(column);
+}
+
 /** The statement that adds to the counts; `source` gives rows of `countColumns`. */
-export function addCountsText(source: string): string {
-  const sums = sumColumns.map((column) => `${column} = call_counts.${column} + excluded.${column}`);
-  return `insert into call_counts (${countColumns.join(', ')}) ${source} on conflict (${keyColumns.join(', ')}) do update set ${sums.join(', ')}`;
+export function addCountsText(engine: Engine, source: string): string {
+  const { each, object } = json[engine];
+  const both = ['call_counts', 'excluded'].map((row) => `select key, value from ${each(`${row}.durations`)}`);
+  const sums = `select key, sum(cast(value as bigint)) as calls from (${both.join(' union all ')}) as added group by key`;
+  return `insert into call_counts (${countColumns.join(', ')}) ${source}
+    on conflict (${keyColumns.join(', ')}) do update set calls = call_counts.calls + excluded.calls,
+    errors = call_counts.errors + excluded.errors, durations = (select ${object} from (${sums}) as sums)`;
 }

@@ -1,7 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { durationClasses } from '../../domain/duration-classes.ts';
+import { isPostgres } from '../changes/changes.ts';
 import type { Db } from '../db.ts';
-import { classColumns, dayMs, hourMs, minuteMs, startOf } from './call-counts.ts';
+import { dayMs, eachClass, minuteMs, startOf } from './call-counts.ts';
 
 /** The requested calls: those of one workspace from `from` up to, but not at, `until` (epoch ms, whole minutes). */
 export type CallScope = {
@@ -18,27 +19,22 @@ export type Counts = { calls: number; errors: number };
 export type CountedCalls = Counts & { durations: number[] };
 
 /**
- * Retention of counts by the minute; those by the hour and the day are kept for as long as call records. A period that
- * begins earlier has to begin and end with a whole hour.
+ * Retention of counts by the minute; those by the day are kept for as long as call records. A period that begins earlier has
+ * to begin and end with a whole day.
  */
 export const minutesKeptMs = 3 * dayMs;
 
 type Part = { width: number; from: number; until: number };
 
-/** The fewest minutes, hours and days that make up a period. */
+/** The fewest minutes and days that make up a period. */
 export function partsOf(from: number, until: number): Part[] {
   const [firstDay, lastDay] = [startOf(from + dayMs - 1, dayMs), startOf(until, dayMs)];
-  const [firstHour, lastHour] = [startOf(from + hourMs - 1, hourMs), startOf(until, hourMs)];
-  if (firstHour > lastHour) return [{ width: minuteMs, from, until }];
-  const inner: Part[] =
-    firstDay > lastDay
-      ? [{ width: hourMs, from: firstHour, until: lastHour }]
-      : [
-          { width: hourMs, from: firstHour, until: firstDay },
-          { width: dayMs, from: firstDay, until: lastDay },
-          { width: hourMs, from: lastDay, until: lastHour },
-        ];
-  const parts = [{ width: minuteMs, from, until: firstHour }, ...inner, { width: minuteMs, from: lastHour, until }];
+  if (firstDay >= lastDay) return [{ width: minuteMs, from, until }];
+  const parts: Part[] = [
+    { width: minuteMs, from, until: firstDay },
+    { width: dayMs, from: firstDay, until: lastDay },
+    { width: minuteMs, from: lastDay, until },
+  ];
   return parts.filter((part) => part.from < part.until);
 }
 
@@ -71,15 +67,32 @@ function countsOfScope(db: Db, scope: CallScope, part: Part) {
 }
 
 const sumOf = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
-const sums = [
-  ...(['calls', 'errors'] as const).map((column) => sumOf(column).as(column)),
-  ...classColumns.map((column) => sumOf(column).as(column)),
-];
 
-type SummedRow = Counts & { [column in (typeof classColumns)[number]]?: number };
+/** The columns of `Group` by which counts are summed, such as a server. */
+type Summed<Group> = Group & CountedCalls;
 
-function countedIn(row: SummedRow): CountedCalls {
-  return { calls: row.calls, errors: row.errors, durations: classColumns.map((column) => row[column] ?? 0) };
+/** Sums counts by the columns of `groups`; `counts` has those, calls, errors and durations. */
+async function sumsBy<Group extends object>(
+  db: Db,
+  counts: RawBuilder<unknown>,
+  groups: readonly (keyof Group & string)[],
+): Promise<Summed<Group>[]> {
+  const columns = sql.join(groups.map((group) => sql.ref(group)));
+  const { rows } = await sql<Group & Counts>`
+    select ${columns}, ${sumOf('calls')} as calls, ${sumOf('errors')} as errors from ${counts} as counted group by ${columns}`.execute(
+    db,
+  );
+  const classes = sql.raw(eachClass(isPostgres(db) ? 'postgres' : 'sqlite', 'counted.durations'));
+  const found = await sql<Group & { class: number; took: number }>`
+    select ${columns}, cast(key as bigint) as class, cast(sum(cast(value as bigint)) as bigint) as took
+    from ${counts} as counted, ${classes} as classes group by ${columns}, key`.execute(db);
+  const keyOf = (row: Group) => groups.map((group) => row[group]).join('\n');
+  const summed = new Map(rows.map((row) => [keyOf(row), { ...row, durations: durationClasses.map(() => 0) }]));
+  for (const row of found.rows) {
+    const durations = summed.get(keyOf(row))?.durations;
+    if (durations) durations[row.class] = row.took;
+  }
+  return [...summed.values()];
 }
 
 /** Start of the interval of `widthMs`, counted from `origin`. `%` is whole on every engine, `/` is not. */
@@ -89,7 +102,7 @@ function intervalStart(origin: number, widthMs: number): RawBuilder<number> {
 
 /** The longest counted periods that make up the intervals. */
 function widthFor({ from, until }: CallScope, widthMs: number): number {
-  return [dayMs, hourMs].find((wide) => from % wide === 0 && widthMs % wide === 0 && until % wide === 0) ?? minuteMs;
+  return [from, widthMs, until].every((each) => each % dayMs === 0) ? dayMs : minuteMs;
 }
 
 /** Calls by interval of `widthMs`, a multiple of a minute; intervals without calls are left out. */
@@ -99,12 +112,11 @@ export async function countByInterval(
   widthMs: number,
 ): Promise<(CountedCalls & { at: number })[]> {
   const { from, until } = scope;
-  const rows = await countsOfScope(db, scope, { width: widthFor(scope, widthMs), from, until })
-    .select(intervalStart(from, widthMs).as('interval'))
-    .select(sums)
-    .groupBy('interval')
-    .execute();
-  return rows.map((row) => ({ at: row.interval, ...countedIn(row) }));
+  const counts = countsOfScope(db, scope, { width: widthFor(scope, widthMs), from, until })
+    .select(['calls', 'errors', 'durations'])
+    .select(intervalStart(from, widthMs).as('interval'));
+  const rows = await sumsBy<{ interval: number }>(db, sql`${counts}`, ['interval']);
+  return rows.map(({ interval, ...row }) => ({ at: interval, ...row }));
 }
 
 /** Calls of servers by interval, as above, without durations. */
@@ -229,22 +241,15 @@ async function counted(db: Db, scope: CallScope, parts: readonly Part[], ranks: 
   const pairs = sql.join(ranks.map(({ slug, tool }) => sql`(${slug}, ${tool})`));
   for (const part of parts) {
     const query = countsOfTools(db, { ...scope, slugs: [...new Set(ranks.map(({ slug }) => slug))] }, part);
-    const rows = isOfTools
-      ? await query
-          .where(sql<boolean>`(slug, tool) in (values ${pairs})`)
-          .select(['slug', 'tool'])
-          .select(sums)
-          .groupBy(['slug', 'tool'])
-          .execute()
-      : await query
-          .select(['slug', sql<string>`''`.as('tool')])
-          .select(sums)
-          .groupBy('slug')
-          .execute();
+    const counts = query.select(['slug', 'tool', 'calls', 'errors', 'durations']);
+    const ofTools = counts.where(sql<boolean>`(slug, tool) in (values ${pairs})`);
+    const rows: Summed<{ slug: string; tool?: string }>[] = isOfTools
+      ? await sumsBy<Named>(db, sql`${ofTools}`, ['slug', 'tool'])
+      : await sumsBy<{ slug: string }>(db, sql`${counts}`, ['slug']);
     for (const row of rows) {
-      const sum = found.get(`${row.slug}\n${row.tool}`);
+      const sum = found.get(`${row.slug}\n${row.tool ?? ''}`);
       if (!sum) continue;
-      const { calls, errors, durations } = countedIn(row);
+      const { calls, errors, durations } = row;
       sum.calls += calls;
       sum.errors += errors;
       sum.durations = sum.durations.map((before, index) => before + (durations[index] ?? 0));

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import type { CallRow, Tables } from '../schema.ts';
 import { transact } from '../transact.ts';
-import { addCountsText, type CallCount, classColumns, countColumns, countsOf } from './call-counts.ts';
+import { addCountsText, type CallCount, countColumns, countsOf } from './call-counts.ts';
 import { type CallWriter, recordColumns } from './call-writer.ts';
 
 /** Rows are sent as one JSON text, which takes half the time of as many parameters. */
@@ -42,16 +42,13 @@ async function insert(db: Db, rows: readonly CallRow[]): Promise<readonly CallRo
 }
 
 const typedCounts = countColumns.map(
-  (column) => `${column} ${['workspace_id', 'slug', 'tool'].includes(column) ? 'text' : 'bigint'}`,
+  (column) => `${column} ${['workspace_id', 'slug', 'tool', 'durations'].includes(column) ? 'text' : 'bigint'}`,
 );
 const [beforeCounts, afterCounts] = addCountsText(
-  `select ${countColumns.map((column) => `coalesce(${column}, ${column.startsWith('ms_') ? '0' : 'null'})`).join(', ')} from json_to_recordset(?) as given (${typedCounts.join(', ')}) order by workspace_id, width, at, slug, tool`,
+  'postgres',
+  `select ${countColumns.join(', ')} from json_to_recordset(?) as given (${typedCounts.join(', ')}) order by workspace_id, width, at, slug, tool`,
 ).split('?') as [string, string];
 
 async function addCounts(db: Db, counts: readonly CallCount[]): Promise<void> {
-  const rows = counts.map(({ durations, ...count }) => ({
-    ...count,
-    ...Object.fromEntries(durations.flatMap((calls, index) => (calls > 0 ? [[classColumns[index], calls]] : []))),
-  }));
-  await sql`${sql.raw(beforeCounts)}${JSON.stringify(rows)}${sql.raw(afterCounts)}`.execute(db);
+  await sql`${sql.raw(beforeCounts)}${JSON.stringify(counts)}${sql.raw(afterCounts)}`.execute(db);
 }

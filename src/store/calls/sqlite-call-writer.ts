@@ -51,8 +51,11 @@ export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWrit
   }
 
   function addCounts(counts: readonly CallCount[]): void {
-    for (const { workspace_id, slug, tool, width, at, calls, errors, durations } of counts)
-      run(addOne, [workspace_id, slug, tool, width, at, calls, errors, ...durations]);
+    for (const count of counts)
+      run(
+        addOne,
+        countColumns.map((column) => count[column]),
+      );
   }
 
   return {
@@ -67,7 +70,7 @@ export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWrit
   };
 }
 
-const addOne = addCountsText(`values (${countColumns.map(() => '?').join(', ')})`);
+const addOne = addCountsText('sqlite', `values (${countColumns.map(() => '?').join(', ')})`);
 
 function insertText(rows: number): string {
   const row = `(${recordColumns.map(() => '?').join(', ')})`;

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { dayMs, hourMs, minuteMs } from '../calls/call-counts.ts';
+import { dayMs, minuteMs } from '../calls/call-counts.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 
@@ -12,10 +12,9 @@ export async function pruneCalls(db: Db, before: number, pause?: Pause): Promise
 
 /** Deletes counts by the minute from before `minutesFrom`, and all counts from before `from`. */
 export async function pruneCounts(db: Db, minutesFrom: number, from: number, pause?: Pause): Promise<void> {
-  const key = ['workspace_id', 'width', 'at', 'slug', 'tool'];
+  const key = ['workspace_id', 'width', 'slug', 'tool', 'at'];
   for (const [width, before] of [
     [minuteMs, minutesFrom],
-    [hourMs, from],
     [dayMs, from],
   ] as const) {
     const where = sql`width = ${width} and at < ${before}`;
