@@ -18,7 +18,7 @@ import { createMcpListener } from '../gateway/mcp-listener.ts';
 import type { Log } from '../log.ts';
 import type { Serving } from '../operations/operation.ts';
 import { createGates } from '../operations/quotas/gate.ts';
-import type { Runner } from '../operations/run-operation.ts';
+import type { Runner, ServingRunner } from '../operations/run-operation.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Database } from '../store/database.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
@@ -26,6 +26,7 @@ import { callersOf } from './adapters/callers.ts';
 import { createConnectionProbe } from './adapters/connection-probe.ts';
 import { endpoints, hosting } from './adapters/endpoints.ts';
 import { createLoginCheck } from './adapters/login-check.ts';
+import { longBodies } from './adapters/long-bodies.ts';
 import { decodingWork, gatewayWork, startThreads } from './adapters/threads.ts';
 import { type Caches, createCaches } from './caches.ts';
 import { limitCalls } from './call-limits.ts';
@@ -86,7 +87,7 @@ export async function createApp(
   const callers = callersOf({ ...caches, ...logins }, addresses, log);
   const endpointOf = hosting(config, callers, callParts);
   const managing = managingOf(database, surroundings, presence, work);
-  const runner: Runner = {
+  const runner: ServingRunner = {
     db: database.db,
     transactions: database.transactions,
     ...managing,
@@ -190,14 +191,15 @@ function managingOf(
   { engine, reports }: Database,
   { reportShare, clock }: Surroundings,
   { count: processCount }: Presence,
-  { waitingInputs: waitingBytes, memory, onGivenUp }: Work,
-): Pick<Runner, 'reports' | 'gates' | 'memory' | 'createAdmission'> {
+  { waitingInputs: waitingBytes, memory, threads, onGivenUp }: Work,
+): Omit<ServingRunner, 'db' | 'transactions' | 'parts' | 'onCommitted'> {
   const reportsAtOnce = engine === 'sqlite' ? 1 : 2;
   const share = () => reportShare / processCount();
   return {
     reports,
     gates: createGates({ reportsAtOnce, reportShare: share, waitingBytes, onGivenUp }),
     memory,
+    readLong: longBodies(threads, waitingBytes),
     createAdmission: (decide) => new DecidedAdmission(decide, clock),
   };
 }

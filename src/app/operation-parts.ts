@@ -11,7 +11,6 @@ import { routes, urlOf } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ThreadPool } from '../threads/thread-pool.ts';
 import { createImporting } from './adapters/importing.ts';
-import { longBodies } from './adapters/long-bodies.ts';
 import { configurationWork } from './adapters/threads.ts';
 
 /** Settings of the deployment that restrict configurations. */
@@ -42,7 +41,6 @@ export function operationParts(
     keyring,
     rules: rulesOf(rules),
     checkConfigOnThread: serving && configurationWork(serving.threads, rules),
-    readLongBody: serving && longBodies(serving.threads),
     importing: serving
       ? createImporting({ ...serving, rules, urlProblem: rulesOf(rules).urlProblem })
       : { plan: notServing, again: notServing, check: notServing },

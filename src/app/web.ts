@@ -17,7 +17,7 @@ import { resourceMetadata } from '../oauth/metadata.ts';
 import { createOAuthRouter } from '../oauth/router.ts';
 import { loadOperations } from '../operations/load-operations.ts';
 import type { Actor } from '../operations/operation.ts';
-import type { Runner } from '../operations/run-operation.ts';
+import type { ServingRunner } from '../operations/run-operation.ts';
 import { apiPath } from '../routes.ts';
 import { version } from '../version.ts';
 import { managerCredentials } from './adapters/callers.ts';
@@ -37,7 +37,7 @@ type WebParts = {
   config: FullConfig;
   caches: Caches;
   logins: Logins;
-  runner: Runner;
+  runner: ServingRunner;
   observability: Observability;
   strangers: Strangers;
   networkOf: (visit: Visit) => string;

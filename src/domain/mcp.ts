@@ -110,8 +110,8 @@ export type McpServer = {
   toolNames: readonly string[];
   /** Limits of a message, where they are not the usual ones. */
   bodyLimits?: BodyLimits;
-  /** Whether large arguments of a tool may be a `LongInput`. `isLong`: the message is larger than other bodies may be. */
-  takesLongInput?: (tool: string, isLong: boolean) => boolean;
+  /** Parses a long message, which takes too long here. Large arguments are `LongValue`s. @throws AppError */
+  readLong?: (message: Buffer) => Promise<unknown>;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
   /** @throws AppError for failures that are not tool results: limits, a missing database; ServerChanged */

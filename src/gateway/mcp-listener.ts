@@ -103,7 +103,7 @@ export function createMcpListener(parts: McpListenerParts) {
       };
       // Not an async function: nearly every message is parsed at once, and its call has promises enough.
       const answerBody = () =>
-        whenKnown(parseBody(read, limits, server.takesLongInput), (message) => {
+        whenKnown(parseBody(read, limits, server.readLong), (message) => {
           posted = message;
           return whenKnown(admission.isOld() ? admission.again() : server, (now) => answerMessage(message, now));
         });

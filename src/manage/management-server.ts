@@ -1,7 +1,7 @@
 import { covers } from '../domain/credentials/scopes.ts';
 import { bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { isLargerThan } from '../domain/json/json.ts';
-import { LongInput } from '../domain/json/long-input.ts';
+import { longBytesOf } from '../domain/json/long-value.ts';
 import {
   jsonResult,
   type LoginHints,
@@ -16,7 +16,7 @@ import { AppError, Unauthenticated } from '../errors.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
-import { type Runner, runOperation, takesConfiguration, takesShortInput } from '../operations/run-operation.ts';
+import { type Runner, runOperation, type ServingRunner, takesShortInput } from '../operations/run-operation.ts';
 import { rareFields } from '../operations/servers/describe-configuration.ts';
 import { authenticate, type ManagerCredentials, mayManage } from './authenticate.ts';
 import { meaningOf, shortSchema } from './short-schema.ts';
@@ -38,7 +38,7 @@ function annotationsOf(op: Operation): object {
 
 /** The management server: the operations as MCP tools, served by the same protocol core as every hosted server. */
 export async function createManagementServer(
-  runner: Runner,
+  runner: ServingRunner,
   version: string,
   credentials: ManagerCredentials,
   hints: LoginHints,
@@ -48,12 +48,6 @@ export async function createManagementServer(
   const toolNames = [...byName.keys()];
   const info = JSON.stringify({ name: 'toolhost', title: 'Toolhost management', version });
   const tools = await toolsJson(offered);
-  // Arguments that must be short are not even parsed when they are long: `refuseLarge` refuses them.
-  const takesLongInput = (name: string, isLong: boolean) => {
-    const op = byName.get(name);
-    if (op === undefined) return false;
-    return takesShortInput(op) || (op.validatesInput === true && (takesConfiguration(op) || !isLong));
-  };
   const serverFor = (actor: Actor): McpServer => ({
     source: byName,
     party: { workspaceId: actor.workspaceId },
@@ -63,7 +57,7 @@ export async function createManagementServer(
     toolNames,
     // Which operation a message calls is known only when it was read.
     ...(covers(actor.scopes, 'manage:write') && { bodyLimits: configurationLimits }),
-    ...(runner.parts.checkConfigOnThread && { takesLongInput }),
+    readLong: (body) => runner.readLong(body, actor, { limits: configurationLimits, isMessage: true }),
     mirrored: (name) => (byName.has(name) ? [] : undefined),
     call: (call) => runAsTool(runner, byName.get(call.name), actor, call),
   });
@@ -100,13 +94,13 @@ async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
 
 /** Only configurations may be larger than other bodies. @throws AppError tooLarge */
 function refuseLarge(op: Operation, args: object, bytesIn: number): void {
-  const { bytes, elements } = takesShortInput(op) ? shortLimits : bodyLimits;
-  const isSmall = () => {
-    // Each value takes a byte, so a message of so few bytes has no more values.
-    if (bytesIn <= elements) return true;
-    return bytesIn <= bodyLimits.bytes && !isLargerThan(args, { values: elements, characters: bytes });
-  };
-  if (args instanceof LongInput ? op.validatesInput : isSmall()) return;
+  const isShort = takesShortInput(op);
+  const { bytes, elements } = isShort ? shortLimits : bodyLimits;
+  // Each value takes a byte, so a message of so few bytes has no more values.
+  if (bytesIn <= elements) return;
+  const long = longBytesOf(args);
+  const most = { values: elements, characters: bytes - long };
+  if (bytesIn <= bodyLimits.bytes && (long === 0 || !isShort) && !isLargerThan(args, most)) return;
   throw new AppError(
     'tooLarge',
     `the arguments are larger than ${bytes} bytes or ${elements} elements; send less at once`,
@@ -122,7 +116,7 @@ async function runAsTool(
 ): Promise<ToolResult> {
   if (!op) return textResult('there is no such tool', true);
   try {
-    if (!takesConfiguration(op)) refuseLarge(op, args, bytesIn);
+    if (!('tools' in op.input.shape)) refuseLarge(op, args, bytesIn);
     const output = await runOperation(runner, op, { actor, input: args, requestId });
     return jsonResult(output, op.say?.(output));
   } catch (error) {

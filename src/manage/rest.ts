@@ -2,11 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
 import { mediaTypeOf } from '../domain/http/media-type.ts';
-import { bodyLimits, checkBody, configurationLimits, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
-import { withoutObjects } from '../domain/json/cut-objects.ts';
-import { parseJsonInTurns } from '../domain/json/json.ts';
-import { LongInput } from '../domain/json/long-input.ts';
-import { parseScanned } from '../domain/json/long-json.ts';
+import { checkBody, configurationLimits, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
+import { parseJson } from '../domain/json/json.ts';
 import type { Held } from '../domain/work/memory-budget.ts';
 import { createPlaces } from '../domain/work/places.ts';
 import { AppError, invalid } from '../errors.ts';
@@ -15,9 +12,8 @@ import { admittedMs, checkBodyHeaders, hasBody, readBody } from '../http/read-bo
 import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
-import type { ReadLongBody } from '../operations/long-body-job.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
-import { bodyLimitsFor, checkScope, type Runner, runOperation } from '../operations/run-operation.ts';
+import { bodyLimitsFor, checkScope, runOperation, type ServingRunner } from '../operations/run-operation.ts';
 import { routes, urlOf } from '../routes.ts';
 import { openApiDocument, successStatus } from './openapi.ts';
 import { staticDocument } from './static-document.ts';
@@ -27,7 +23,7 @@ export type RestEnv = { Bindings: HttpBindings; Variables: { isAdmitted?: boolea
 type Env = RestEnv;
 
 export type RestParts = {
-  runner: Runner;
+  runner: ServingRunner;
   /** @throws Unauthenticated */
   actorOf: (request: HttpBindings['incoming']) => Promise<Actor>;
   unread: UnreadAnswers;
@@ -56,7 +52,6 @@ export function createRestApi(parts: RestParts): Hono<Env> {
     staticDocument(() => openApiDocument(operationList, parts.baseUrl, parts.version)),
   );
   const readLimited = createBodyReader(parts.runningClock);
-  const { readLongBody } = parts.runner.parts;
   for (const op of operationList) {
     // Read at the first request: the schemas of all operations take more time than calls should wait.
     let numeric: ReadonlySet<string> | undefined;
@@ -68,7 +63,11 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       checkScope(op, admitted);
       const held = parts.runner.memory.hold(admitted.workspaceId);
       c.env.outgoing.once('close', () => held.end());
-      const body = await bodyOf(c.env.incoming, { op, actor: admitted, readLongBody, held }, readLimited);
+      const body = await bodyOf(
+        c.env.incoming,
+        { op, actor: admitted, readLong: parts.runner.readLong, held },
+        readLimited,
+      );
       const isLate = parts.clock() - admittedAt > admittedMs;
       const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
       numeric ??= numericInputs(op);
@@ -99,20 +98,14 @@ function numericInputs(op: Operation): ReadonlySet<string> {
 }
 
 /** Merges path, query and body into one input; the path takes precedence. `If-Match` becomes `expected_version`. */
-function inputOf(
-  c: HonoContext<Env>,
-  numeric: ReadonlySet<string>,
-  isVersioned: boolean,
-  body: { [field: string]: unknown } | LongInput,
-): object {
+function inputOf(c: HonoContext<Env>, numeric: ReadonlySet<string>, isVersioned: boolean, body: Fields): object {
   const texts = { ...c.req.query(), ...c.req.param() };
   const fromUrl = Object.entries(texts).map(([name, text]) => [
     name,
     numeric.has(name) && /^\d+$/.test(text) ? Number(text) : text,
   ]);
   const version = isVersioned ? matchedVersion(c.req.header('if-match')) : undefined;
-  const over = { ...Object.fromEntries(fromUrl), ...(version !== undefined && { expected_version: version }) };
-  return body instanceof LongInput ? body.with(over) : { ...body, ...over };
+  return { ...body, ...Object.fromEntries(fromUrl), ...(version !== undefined && { expected_version: version }) };
 }
 
 /** Reads `If-Match`. A value that is not understood must not be ignored (RFC 9110, 13.1.1). */
@@ -126,20 +119,20 @@ function matchedVersion(match: string | undefined): number | undefined {
 
 type Fields = { [field: string]: unknown };
 
-/** A request for an operation. Without threads that read large bodies, they are read here. */
-type Asking = { op: Operation; actor: Actor; readLongBody: ReadLongBody | undefined; held: Held };
+/** A request for an operation. */
+type Asking = { op: Operation; actor: Actor; readLong: ServingRunner['readLong']; held: Held };
 
 const notJson = () => new AppError('unsupported', 'Content-Type must be application/json');
 
 /**
- * The object in the body of a request. A large configuration is not parsed here, which would hold the event loop.
+ * The object in the body of a request, a long one read by a thread.
  * @throws AppError unsupported, encoded, invalid, tooLarge, tooMany
  */
 async function bodyOf(
   incoming: IncomingMessage,
-  { op, actor, readLongBody, held }: Asking,
+  { op, actor, readLong, held }: Asking,
   read: ReadBody,
-): Promise<Fields | LongInput> {
+): Promise<Fields> {
   if (incoming.method === 'GET' || !hasBody(incoming)) return {};
   const isJson = mediaTypeOf(incoming.headers['content-type']) === 'application/json';
   // A body without Content-Length may be empty, and then needs no type.
@@ -148,23 +141,12 @@ async function bodyOf(
   const bytes = await read(incoming, limits.bytes, actor.workspaceId, held);
   if (bytes.length === 0) return {};
   if (!isJson) throw notJson();
-  if (readLongBody && op.longText && bytes.length > bodyLimits.bytes)
-    return readLongBody(bytes, { longText: op.longText, limits, workspaceId: actor.workspaceId });
-  const scan = checkBody(bytes, limits);
-  if (readLongBody && exceedsLimits(bytes.length, scan, shortLimits)) {
-    if (op.validatesInput) return new LongInput(bytes);
-    if (op.longField !== undefined) return fieldsAround(bytes, op.longField);
-  }
-  return (await parseScanned(bytes, scan)) as Fields;
-}
-
-/** The fields of a body of which one, when it is a large object, is not parsed. */
-async function fieldsAround(bytes: Buffer, field: string): Promise<Fields> {
-  const {
-    text,
-    objects: [object],
-  } = withoutObjects(bytes, [field]);
-  return { ...((await parseJsonInTurns(text)) as Fields), ...(object && { [field]: new LongInput(object) }) };
+  const isShort =
+    bytes.length <= shortLimits.bytes && !exceedsLimits(bytes.length, checkBody(bytes, limits), shortLimits);
+  if (isShort) return parseJson(bytes.toString('utf8')) as Fields;
+  const { field, characters } = op.long ?? {};
+  const longText = field !== undefined && characters !== undefined ? { field, characters } : undefined;
+  return (await readLong(bytes, actor, { limits, isMessage: false, longText })) as Fields;
 }
 
 /** Bodies of more than a configuration that are read at the same time. */

@@ -2,14 +2,12 @@ import type { z } from 'zod';
 import type { ConfigRules } from '../domain/config/server-config.ts';
 import type { KeyScope, Role, Scope } from '../domain/credentials/scopes.ts';
 import type { Random } from '../domain/ids.ts';
-import type { LongTextField } from '../domain/json/long-text.ts';
 import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
 import { AppError } from '../errors.ts';
-import type { HeldMemory } from '../outbound/exchange.ts';
 import type { CapturedResponse } from '../store/calls/captures.ts';
 import type { Db } from '../store/db.ts';
 import type { CallRow } from '../store/schema.ts';
@@ -17,7 +15,6 @@ import type { Keyring } from '../store/sealing/sealing.ts';
 import type { ConnectionProbe } from './connection/connection-probe.ts';
 import type { GivenLogin, LoginAttempt } from './connection/login-attempt.ts';
 import type { Importing } from './imports/importing.ts';
-import type { ReadLongBody } from './long-body-job.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 import type { CheckConfigOnThread, Precheck } from './servers/checked-config.ts';
 
@@ -114,8 +111,6 @@ export type Parts = {
   defaultQuotas: Quotas;
   /** Undefined in the command line, which may block while it checks a configuration itself. */
   checkConfigOnThread: CheckConfigOnThread | undefined;
-  /** Undefined in the command line, too, which has no threads. */
-  readLongBody: ReadLongBody | undefined;
   /** Reads and plans API descriptions. */
   importing: Importing;
   /** Undefined in a process that serves no calls. */
@@ -132,8 +127,6 @@ export type Context = {
   prepared?: unknown;
   /** Waits, before its transaction, until there is memory for a configuration of so many bytes. @throws AppError tooMany */
   room: (bytes: number) => Promise<void>;
-  /** The memory that counts a large input or configuration already; undefined where nothing has been taken. */
-  held: () => HeldMemory | undefined;
   /** The quotas of the workspace in an operation with the effect `write`; the defaults in any other. */
   quotas: Quotas;
 } & Parts;
@@ -181,11 +174,9 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   input: Input;
   /** `run` gets the raw input and validates it itself, because it can report more problems at once than the schema. */
   validatesInput?: boolean;
-  /** A field that is a whole configuration, and may be a `LongInput`. With `validatesInput` the whole input may be one. */
-  longField?: string;
   output: Output;
-  /** A field that may be a text of megabytes, so that the body may be larger than others. Over REST it may be a `LongText`. */
-  longText?: LongTextField;
+  /** A field that may be a `LongValue`; over REST a text of so many characters. With `validatesInput` all fields may be. */
+  long?: { field: string; characters?: number };
   /** Work before the transaction of a `write`; its result becomes `context.prepared`. */
   prepare?(context: Context, input: z.output<Input>): Promise<unknown>;
   /** Checks a large configuration before the transaction of a `write`. */

@@ -2,15 +2,11 @@ import type { Kysely, Transaction } from 'kysely';
 import { covers } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
 import { type BodyLimits, bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
-import { holdsNul, isLargerThan, plainNumbers } from '../domain/json/json.ts';
-import { LongInput } from '../domain/json/long-input.ts';
-import { LongText } from '../domain/json/long-text.ts';
+import { longBytesOf } from '../domain/json/long-value.ts';
 import type { Admission } from '../domain/mcp.ts';
-import { problemsOf } from '../domain/problems/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
-import { AppError, invalid } from '../errors.ts';
+import { AppError } from '../errors.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import { countWrite } from '../store/quotas.ts';
 import type { Tables } from '../store/schema.ts';
@@ -18,10 +14,10 @@ import { transact } from '../store/transact.ts';
 import { actorNow } from './actor-now.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
 import type { Gates } from './quotas/gate.ts';
-import { memoryOfConfiguration, memoryOfInput } from './quotas/input-memory.ts';
 import { checkWriteQuota } from './quotas/quota-rules.ts';
-import { type Precheck, StalePrecheck } from './servers/checked-config.ts';
-import { errorOfFault, nulFault } from './servers/sent-config.ts';
+import type { ReadLongBody } from './read-body-job.ts';
+import { inputOf } from './sent-fields.ts';
+import { StalePrecheck } from './servers/checked-config.ts';
 import { serverOutsideOf } from './servers/unknown-server.ts';
 
 export type Runner = {
@@ -39,6 +35,9 @@ export type Runner = {
   onCommitted: () => Promise<void>;
 };
 
+/** The same in a service, where long bodies are read by threads. */
+export type ServingRunner = Runner & { readLong: ReadLongBody };
+
 /** A request for an operation: its actor and its input. */
 export type Asked = { actor: Actor; input: unknown; requestId: string };
 
@@ -54,27 +53,23 @@ export async function runOperation<Op extends Operation>(
 ): Promise<OutputOf<Op>> {
   authorise(op, actor, raw);
   const { gates, parts } = runner;
-  const db = op.isReport ? runner.reports : runner.db;
-  const context = (of: Context['db']): Context => {
-    return { ...parts, db: of, actor, requestId, room: noRoom, held: () => undefined, quotas: parts.defaultQuotas };
-  };
   const admission = runner.createAdmission(async () => checkScope(op, await actorNow(runner.db, actor, parts.now())));
-  const { waiting: bytes, running } = memoryOfInput(raw);
+  const bytes = longBytesOf(raw ?? {});
   const work = async () => {
     if (admission.isOld()) await admission.again();
     const held = runner.memory.hold(actor.workspaceId);
-    // The wait for memory takes seconds, in which the credential may end.
-    const take = async (memory: number) => {
-      await held.takeUpTo(memory);
+    // The credential may end while the operation waits for its turn, or for memory.
+    const room = async (length: number) => {
+      await held.takeUpTo(length * timesOfConfiguration);
       if (admission.isOld()) await admission.again();
     };
     try {
-      if (running > ordinary) await take(running);
-      const input = await inputOf(op, raw);
-      const room = (length: number) => take(memoryOfConfiguration(length));
-      const own = { ...context(db), room, held: () => (held.bytes > 0 ? held : undefined) };
-      if (op.effect === 'write') return await change(runner, op, own, input);
-      return (await op.run(own, input)) as OutputOf<Op>;
+      await room(bytes);
+      const input = inputOf(op, raw);
+      const db = op.isReport ? runner.reports : runner.db;
+      const context = { ...parts, db, actor, requestId, room, quotas: parts.defaultQuotas };
+      if (op.effect === 'write') return await change(runner, op, context, input);
+      return (await op.run(context, input)) as OutputOf<Op>;
     } finally {
       held.end();
     }
@@ -82,24 +77,11 @@ export async function runOperation<Op extends Operation>(
   return gates[op.isReport ? 'report' : op.effect].run(actor, work, bytes);
 }
 
-/** Less memory than this, in bytes, is not counted: the queues bound how many inputs there are. */
-const ordinary = 100_000;
+/** What an operation makes of a configuration takes so many times its bytes: texts, values, and the answer. */
+const timesOfConfiguration = 8;
 
 /** A transaction must not wait. */
 async function noRoom(): Promise<void> {}
-
-/** Reads an input in several turns: that of a configuration takes some milliseconds, and many requests may come at once. */
-async function inputOf(op: Operation, raw: unknown): Promise<Input> {
-  await nextTurn();
-  const isLarge = isLargerThan(raw, large);
-  if (isLarge) await nextTurn();
-  // A long input is searched by the thread that parses it.
-  if (holdsNul(raw)) throw errorOfFault(nulFault);
-  if (isLarge) await nextTurn();
-  const input = op.validatesInput ? ((raw ?? {}) as Input) : parseInput(op, raw);
-  if (isLarge) await nextTurn();
-  return input;
-}
 
 /** Runs an operation that writes, with what it prepares, and makes the change known. */
 async function change<Op extends Operation>(
@@ -108,48 +90,46 @@ async function change<Op extends Operation>(
   context: Context,
   input: Input,
 ): Promise<OutputOf<Op>> {
-  const { actor, requestId } = context;
   const prepared = await op.prepare?.(context, input);
-  const changeIn = async (transaction: Transaction<Tables>, precheck: Precheck | undefined) => {
-    const quotas = await countedQuotas(runner, actor, transaction);
-    checkScope(op, await actorNow(transaction, actor, runner.parts.now()));
-    const result = await op.run({ ...context, db: transaction, room: noRoom, prepared, precheck, quotas }, input);
-    if (op.isUnchanged?.(result)) return result;
-    const entry = op.audit?.(input, result) ?? {};
-    await insertAuditEvent(transaction, {
-      id: newId(runner.parts.random, 'aud'),
-      workspace_id: actor.workspaceId,
-      at: runner.parts.now(),
-      actor_kind: actor.kind,
-      actor_id: actor.id,
-      operation: op.name,
-      target: entry.target ?? null,
-      detail: JSON.stringify(entry.detail ?? {}),
-      request_id: requestId,
-    });
-    return result;
-  };
   const attempt = async () => {
     const precheck = await op.precheck?.({ ...context, prepared }, input);
-    return runner.gates.transaction.run(actor, () => transact(runner.transactions, (db) => changeIn(db, precheck)));
+    const run = (db: Transaction<Tables>) =>
+      changeIn(runner, op, { ...context, db, room: noRoom, prepared, precheck }, input);
+    return runner.gates.transaction.run(context.actor, () => transact(runner.transactions, run));
   };
-  const output = await untilPrecheckHolds(attempt);
+  const output = await attempt().catch((error) => {
+    if (!(error instanceof StalePrecheck)) throw error;
+    return attempt();
+  });
   await runner.onCommitted();
-  return output as OutputOf<Op>;
+  return output;
 }
 
-const mostAttempts = 5;
-
-/** Repeats a change while others overtake the check of its configuration. @throws AppError conflict */
-async function untilPrecheckHolds<Output>(attempt: () => Promise<Output>): Promise<Output> {
-  for (let attempts = 0; attempts < mostAttempts; attempts++) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (!(error instanceof StalePrecheck)) throw error;
-    }
-  }
-  throw new AppError('conflict', 'the server was changed again and again meanwhile; repeat your change');
+/** Counts the change, makes it and writes it down, in its transaction. */
+async function changeIn<Op extends Operation>(
+  runner: Runner,
+  op: Op,
+  context: Context,
+  input: Input,
+): Promise<OutputOf<Op>> {
+  const { db, actor, now, random, requestId } = context;
+  const quotas = await countedQuotas(runner, actor, db);
+  checkScope(op, await actorNow(db, actor, now()));
+  const result = (await op.run({ ...context, quotas }, input)) as OutputOf<Op>;
+  if (op.isUnchanged?.(result)) return result;
+  const entry = op.audit?.(input, result) ?? {};
+  await insertAuditEvent(db, {
+    id: newId(random, 'aud'),
+    workspace_id: actor.workspaceId,
+    at: now(),
+    actor_kind: actor.kind,
+    actor_id: actor.id,
+    operation: op.name,
+    target: entry.target ?? null,
+    detail: JSON.stringify(entry.detail ?? {}),
+    request_id: requestId,
+  });
+  return result;
 }
 
 /** Counts the change. Changes of the operator at the machine have no limit. @throws AppError tooMany */
@@ -161,32 +141,7 @@ async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db'])
   return allowed;
 }
 
-/** Larger inputs are searched in several turns of the event loop. */
-const large = { values: 5000, characters: 200_000 };
-
 type Input = Record<string, unknown>;
-
-/** Converts exact numbers to plain ones, but for the arguments of a tool and for whole configurations. */
-function parseInput(op: Operation, raw: unknown): Input {
-  const given = (raw ?? {}) as Input;
-  const held = heldField(op, given);
-  const checked = Object.fromEntries(
-    Object.entries(given).map(([name, value]) => [
-      name,
-      name === held?.field ? held.standIn : name === 'arguments' || name === op.longField ? value : plainNumbers(value),
-    ]),
-  );
-  const parsed = op.input.safeParse(checked);
-  if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, raw, () => Object.keys(op.input.shape)));
-  return held ? { ...parsed.data, [held.field]: given[held.field] } : parsed.data;
-}
-
-/** The field that only threads read, and a value that stands for it while the others are checked. */
-function heldField({ longField, longText }: Operation, given: Input): { field: string; standIn: unknown } | undefined {
-  if (longField !== undefined && given[longField] instanceof LongInput) return { field: longField, standIn: {} };
-  const isHeld = longText !== undefined && given[longText.field] instanceof LongText;
-  return isHeld ? { field: longText.field, standIn: 'long' } : undefined;
-}
 
 /** Checks an actor before any input is read. @throws AppError forbidden */
 export function checkScope(op: Operation, actor: Actor): void {
@@ -214,23 +169,17 @@ export function checkScope(op: Operation, actor: Actor): void {
   }
 }
 
-/** Whether an operation takes a whole configuration. */
-export function takesConfiguration(op: Operation): boolean {
-  return 'tools' in op.input.shape;
-}
-
 /** Whether an operation takes neither a configuration nor arguments or a document, so that its input is never long. */
 export function takesShortInput(op: Operation): boolean {
-  const isLong = op.validatesInput || op.longField !== undefined || op.longText !== undefined;
-  return !isLong && !('arguments' in op.input.shape);
+  return !op.validatesInput && op.long === undefined && !('arguments' in op.input.shape);
 }
 
 /** Limits of the body of a request. Only those who may store a configuration may send a large one. */
 export function bodyLimitsFor(op: Operation, actor: Actor): BodyLimits {
   if (takesShortInput(op)) return shortLimits;
-  const mayStore = covers(actor.scopes, 'manage:write');
-  if (op.longText && mayStore) return { ...bodyLimits, bytes: op.longText.characters + bodyLimits.bytes };
-  return takesConfiguration(op) && mayStore ? configurationLimits : bodyLimits;
+  if (!covers(actor.scopes, 'manage:write')) return bodyLimits;
+  if (op.long?.characters !== undefined) return { ...bodyLimits, bytes: op.long.characters + bodyLimits.bytes };
+  return 'tools' in op.input.shape ? configurationLimits : bodyLimits;
 }
 
 /** Hides all other servers, and whether they exist, from a key that is limited to some servers. */

@@ -3,7 +3,7 @@ import type { ContentJob } from '../gateway/answer/shown-content.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/captures/capture-job.ts';
 import type { BundleJob, ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
-import type { LongBodyJob } from '../operations/long-body-job.ts';
+import type { ReadBodyJob } from '../operations/read-body-job.ts';
 import type { ConfigurationJob } from '../operations/servers/checked-config.ts';
 import type { DecodeJob } from '../outbound/decode.ts';
 
@@ -15,7 +15,7 @@ export type Jobs = {
   'check-configuration': ConfigurationJob;
   'plan-import': ImportJob;
   'read-answer': AnswerJob;
-  'read-body': LongBodyJob;
+  'read-body': ReadBodyJob;
   'shorten-content': ContentJob;
   'write-capture': CaptureJob;
   'decode-body': DecodeJob;
@@ -38,7 +38,7 @@ export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'check-configuration': async () => (await import('../operations/servers/configuration-job.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
-  'read-body': async () => (await import('../operations/long-body-job.ts')).readLongBody,
+  'read-body': async () => (await import('../operations/read-body-job.ts')).readBody,
   'shorten-content': async () => (await import('../gateway/answer/shown-content.ts')).shortenContent,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/captures/capture-job.ts')).writeCapture,

@@ -6,7 +6,7 @@ import type { CallToolParts } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';
 import { hostedEndpoint } from '../../gateway/hosted-endpoint.ts';
-import type { Runner } from '../../operations/run-operation.ts';
+import type { ServingRunner } from '../../operations/run-operation.ts';
 import { partsOfAddress, routes, urlOf } from '../../routes.ts';
 import { version } from '../../version.ts';
 import type { Caches } from '../caches.ts';
@@ -28,7 +28,7 @@ export function hosting(config: FullConfig, callers: CallerOptions, callParts: C
 
 /** Finds the endpoint of an address: a hosted server, a view of one, or the management server. */
 export function endpoints(
-  { config, caches, logins, runner }: { config: FullConfig; caches: Caches; logins: Logins; runner: Runner },
+  { config, caches, logins, runner }: { config: FullConfig; caches: Caches; logins: Logins; runner: ServingRunner },
   endpointOf: (server: HostedServer) => McpEndpoint,
 ) {
   const credentials = managerCredentials(caches, logins);

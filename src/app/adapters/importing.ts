@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readUrl } from '../../domain/http/read-url.ts';
-import { LongText } from '../../domain/json/long-text.ts';
+import { LongValue } from '../../domain/json/long-value.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { createPlaces, type Place } from '../../domain/work/places.ts';
 import { AppError, invalid, type Problem } from '../../errors.ts';
@@ -42,7 +42,7 @@ export function createImporting(parts: ImportParts): Importing {
       return fetchWhole(parts, { ...wanted, signal });
     });
   const documentOf = async (place: Place, { text, url, headers }: Source, workspaceId: string) => {
-    if (text !== undefined) return text instanceof LongText ? text.bytes : text;
+    if (text !== undefined) return text instanceof LongValue ? text.bytes : text;
     return (await fetched(place, { url: url ?? '', headers, workspaceId })).body ?? '';
   };
   return {

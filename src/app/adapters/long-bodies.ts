@@ -1,27 +1,41 @@
 import { parseJsonInTurns } from '../../domain/json/json.ts';
-import { LongText } from '../../domain/json/long-text.ts';
-import { createBoundedWork } from '../../domain/work/places.ts';
+import { LongValue } from '../../domain/json/long-value.ts';
 import { AppError } from '../../errors.ts';
-import type { ReadLongBody } from '../../operations/long-body-job.ts';
+import { Gate } from '../../operations/quotas/gate.ts';
+import type { ReadBodyJob, ReadLongBody } from '../../operations/read-body-job.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { ownMemory, refusalOfJob } from './threads.ts';
 
 const limitMs = 10_000;
 const refusedJob = refusalOfJob('the body was not read', 'send less at once');
-/** Bodies that are read or wait for a thread; the queue of jobs would hold gigabytes of them. As many as imports. */
-const most = { ofWorkspace: 2, ofAll: 8 };
 
-/** Reads bodies of megabytes on threads. */
-export function longBodies(threads: ThreadPool): ReadLongBody {
-  const inTurn = createBoundedWork(most, 'other large bodies are being read; try again in a few seconds');
-  return async (body, { longText, limits, workspaceId }) => {
-    const job = { input: { body, limits, longText }, transfer: ownMemory(body), workspaceId, limitMs };
-    const output = await inTurn(workspaceId, () => threads.run({ kind: 'read-body', ...job }).catch(refusedJob));
+type Fields = { [field: string]: unknown };
+
+/** Reads long bodies on threads. */
+export function longBodies(threads: ThreadPool, waitingBytes: number): ReadLongBody {
+  const gate = new Gate({ what: 'large bodies', atOnce: 8, waitingBytes });
+  return async (body, actor, of) => {
+    const input: ReadBodyJob['input'] = { body, ...of };
+    // The length of a message, and its beginning, are needed when it was read.
+    const transfer = of.isMessage ? [] : ownMemory(body);
+    const job = {
+      kind: 'read-body' as const,
+      input,
+      transfer,
+      limitMs,
+      workspaceId: actor.workspaceId,
+    };
+    const output = await gate.run(actor, () => threads.run(job).catch(refusedJob), body.length);
     if ('refused' in output) {
       const { kind, message, problems } = output.refused;
       throw new AppError(kind, message, { problems });
     }
-    const fields = (await parseJsonInTurns(output.rest)) as { [field: string]: unknown };
-    return output.text ? { ...fields, [longText.field]: new LongText(output.text) } : fields;
+    const read = await parseJsonInTurns(output.rest);
+    for (const { index, name, bytes, isText } of output.long) {
+      const one = (Array.isArray(read) ? read[index] : read) as Fields;
+      const fields = of.isMessage ? (one.params as { arguments: Fields }).arguments : one;
+      fields[name] = new LongValue(bytes, isText);
+    }
+    return read;
   };
 }

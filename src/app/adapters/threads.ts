@@ -72,11 +72,9 @@ export function refusalOfJob(what: string, advice: string): (error: unknown) => 
 
 /** Runs the checks of configurations on threads. */
 export function configurationWork(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
-  return (input, of) => {
+  return (input, workspaceId) => {
     const kind = 'check-configuration';
-    const { config } = input;
-    const transfer = typeof config === 'string' ? [] : [config.text.buffer];
-    return threads.run({ kind, input: { ...input, rules }, limitMs: limitMs[kind], transfer, ...of });
+    return threads.run({ kind, input: { ...input, rules }, limitMs: limitMs[kind], workspaceId });
   };
 }
 

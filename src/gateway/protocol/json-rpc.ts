@@ -1,16 +1,7 @@
 import { isUtf8 } from 'node:buffer';
-import {
-  type BodyLimits,
-  bodyLimits,
-  bodyProblem,
-  exceedsLimits,
-  mostParsed,
-  shortLimits,
-} from '../../domain/json/body-limits.ts';
-import { withoutObjects } from '../../domain/json/cut-objects.ts';
-import { isRawNumber, parseJson } from '../../domain/json/json.ts';
+import { type BodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../../domain/json/body-limits.ts';
+import { isRawNumber } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
-import { LongInput } from '../../domain/json/long-input.ts';
 import { parseScanned } from '../../domain/json/long-json.ts';
 import type { JsonText, McpServer } from '../../domain/mcp.ts';
 import type { Pieces } from './results.ts';
@@ -50,21 +41,17 @@ export type JsonObject = { [key: string]: unknown };
 export type Message = { method: string; id: RequestId | undefined; params: JsonObject };
 
 /**
- * Parses a body, a long one in several turns. Large arguments of tools that take a `LongInput` are not parsed.
+ * Parses a body, a long one in several turns, or by `readLong` where the server has one.
  * @throws RpcError 400 when it is not JSON, 413 when it has too many values, and AppError tooLarge in its promise
  */
-export function parseBody(body: Buffer, limits: BodyLimits, takesLongInput?: McpServer['takesLongInput']): unknown {
+export function parseBody(body: Buffer, limits: BodyLimits, readLong?: McpServer['readLong']): unknown {
   // Decoding would replace invalid bytes by replacement characters, and a tool would be called with those.
   if (!isUtf8(body)) throw new RpcError(400, codes.parse, 'the body is not UTF-8');
   const scan = scanJson(body, limits.depth);
   if (!scan) throw new RpcError(400, codes.parse, 'the body is not JSON');
   const tooMuch = bodyProblem(scan, limits);
   if (tooMuch) throw new RpcError(413, codes.invalidRequest, tooMuch);
-  if (takesLongInput && exceedsLimits(body.length, scan, shortLimits)) {
-    const isLong = exceedsLimits(body.length, scan, bodyLimits);
-    const posted = parseWithoutArguments(body, (tool) => takesLongInput(tool, isLong));
-    if (posted !== undefined) return posted;
-  }
+  if (readLong && exceedsLimits(body.length, scan, shortLimits)) return readLong(body);
   return parseScanned(body, scan);
 }
 
@@ -122,22 +109,4 @@ export function errorText(id: RequestId | null | undefined, code: number, messag
     ...(id !== undefined && { id }),
     error: { code, message: message.toWellFormed(), ...(data && { data }) },
   });
-}
-
-/**
- * Parses a message, or an array of messages, but not the large arguments in them, which become a `LongInput`. Undefined
- * where a tool does not take one: the whole body must be parsed then.
- */
-function parseWithoutArguments(body: Buffer, takes: (tool: string) => boolean): unknown {
-  const { text, objects } = withoutObjects(body, ['params', 'arguments']);
-  if (text.length > mostParsed.characters || objects.every((object) => object === undefined)) return undefined;
-  const posted = parseJson(text);
-  for (const [index, message] of (Array.isArray(posted) ? posted : [posted]).entries()) {
-    const object = objects[index];
-    if (!object) continue;
-    const { params } = message as { params: { [name: string]: unknown } };
-    if (typeof params.name !== 'string' || !takes(params.name)) return undefined;
-    params.arguments = new LongInput(object);
-  }
-  return posted;
 }

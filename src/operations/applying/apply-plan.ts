@@ -40,12 +40,9 @@ export type ApplyPlan = {
 
 /** Compares a server with its wanted state. @throws AppError tooLarge, tooMany */
 export async function planOf(context: Context, wanted: Wanted): Promise<ApplyPlan> {
-  const current = await findOwnServer(context, wanted.slug);
-  const { config, problems, warnings } = await checkConfig(
-    context,
-    wanted.config,
-    await namesOfSecrets(context, wanted),
-  );
+  const of = await checkOf(context, wanted);
+  const { current } = of;
+  const { config, problems, warnings } = await checkConfig(context, wanted.config, of);
   const base = { current, config, undone: [], notCompared: [], problems, warnings };
   if (!config) return { ...base, changes: [] };
   const refused = await refusals(context, wanted, { current, config });
@@ -66,14 +63,14 @@ export async function planOf(context: Context, wanted: Wanted): Promise<ApplyPla
   };
 }
 
-/** Names of the secrets that will have a value. */
-export async function namesOfSecrets(
+/** The server, and the names of the secrets that will have a value. */
+export async function checkOf(
   context: Context,
   { slug, secrets }: Pick<Wanted, 'slug' | 'secrets'>,
-): Promise<string[]> {
+): Promise<{ current: StoredServer | undefined; stored: string[] }> {
   const current = await findOwnServer(context, slug);
   const known = current ? await findSecrets(context.db, current) : [];
-  return [...known.map(({ name }) => name), ...Object.keys(secrets ?? {})];
+  return { current, stored: [...known.map(({ name }) => name), ...Object.keys(secrets ?? {})] };
 }
 
 async function refusals(

@@ -8,7 +8,7 @@ import { mostSecrets, secretNameInput, secretValueInput, storeSecret } from '../
 import { changeServer, createServer, noteChange } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
 import { firstWarnings, isUnchanged, problemsShape, slugInput, unchangedShape, warningsShape } from '../shapes.ts';
-import { type ApplyPlan, namesOfSecrets, planOf, type Wanted } from './apply-plan.ts';
+import { type ApplyPlan, checkOf, planOf, type Wanted } from './apply-plan.ts';
 
 export const labelInput = z
   .string()
@@ -62,7 +62,7 @@ const planMcpServer = operation({
   effect: 'read',
   isTool: false,
   input: z.strictObject(wantedShape),
-  longField: 'config',
+  long: { field: 'config' },
   output: z.object({
     change: z.enum(changeKinds).describe('created: there is no such server yet.'),
     version: z.int().min(0).describe('Version of the server; 0 when there is none.'),
@@ -117,13 +117,13 @@ const applyMcpServer = operation({
       .optional()
       .describe('true also undoes changes that were made elsewhere, and takes the server from another label.'),
   }),
-  longField: 'config',
+  long: { field: 'config' },
   output: stored.extend({
     change: z.enum(changeKinds),
     changes: changesShape,
     unchanged: unchangedShape,
   }),
-  precheck: async (context, input) => precheck(context, input.config, await namesOfSecrets(context, input)),
+  precheck: async (context, input) => precheck(context, input.config, await checkOf(context, input)),
   async run(context, input) {
     const plan = await planOf(context, input);
     if (plan.problems.length > 0)

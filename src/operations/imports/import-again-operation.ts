@@ -147,7 +147,7 @@ export const importAgain = operation({
   effect: 'write',
   isTool: true,
   input,
-  longText: { field: 'document', characters: mostDocumentCharacters },
+  long: { field: 'document', characters: mostDocumentCharacters },
   output: z.object({
     ...againOutput,
     unchanged: unchangedShape,
@@ -241,7 +241,7 @@ async function configOf({ config, next }: Prepared): Promise<object> {
 async function applied(context: Context, current: StoredServer, prepared: Prepared, expected: number | undefined) {
   const { generated, documentHash, url, choices, next } = prepared;
   const read = { generated, documentHash, documentUrl: url };
-  const config = await validConfig(context, await configOf(prepared));
+  const config = await validConfig(context, await configOf(prepared), current);
   const store = () => storeImport(context, current, next, { ...read, choices: choicesText(choices) });
   return storedAnswer(context, await storeConfig(context, current, config, expected, store));
 }

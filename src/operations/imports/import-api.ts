@@ -33,7 +33,7 @@ const importApi = operation({
   effect: 'write',
   isTool: true,
   input: importInput,
-  longText: { field: 'document', characters: mostDocumentCharacters },
+  long: { field: 'document', characters: mostDocumentCharacters },
   output: z.object({
     ...planOutput,
     created: z.object(stored.shape).optional().describe('The new server, for create.'),
@@ -42,7 +42,7 @@ const importApi = operation({
     return { plan: await planOf(context, input), imported: newImport(context, input.url) };
   },
   async precheck(context, { mode }) {
-    return mode === 'create' ? precheck(context, await configOf(context.prepared as Prepared)) : undefined;
+    return mode === 'create' ? precheck(context, await configOf(context.prepared as Prepared), {}) : undefined;
   },
   async run(context, input) {
     const { plan, imported } = context.prepared as Prepared;

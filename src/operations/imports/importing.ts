@@ -1,4 +1,4 @@
-import type { LongText } from '../../domain/json/long-text.ts';
+import type { LongValue } from '../../domain/json/long-value.ts';
 import type { AgainReport } from '../../import/again/again-report.ts';
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../../import/again/import-again.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
@@ -11,7 +11,7 @@ export type DescriptionHeaders = Readonly<Record<string, string>>;
 
 /** A document to import: its text, or else the address that it is fetched from. */
 export type ImportRequest = {
-  text: string | LongText | undefined;
+  text: string | LongValue | undefined;
   url: string | undefined;
   /** For fetching it. */
   headers?: DescriptionHeaders | undefined;

@@ -3,7 +3,6 @@ import type { ServerConfig } from '../../domain/config/server-config.ts';
 import type { Tool } from '../../domain/config/tool.ts';
 import { type ViewTool, viewToolOf } from '../../domain/config/view.ts';
 import { checkViews } from '../../domain/config/view-rules.ts';
-import { LongInput } from '../../domain/json/long-input.ts';
 import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
@@ -14,17 +13,14 @@ import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
 import { checkConfig, precheck, warningsOfStored } from './check-config.ts';
 import type { Precheck } from './checked-config.ts';
-import { LongConfig, type RawFields, toolOfFields, withOnly } from './sent-config.ts';
+import { type RawFields, toolOfFields, withOnly } from './sent-config.ts';
 
 /** An input that adds a tool, or changes the tool `before`. */
 type ToolInput = { input: RawFields; before?: Tool | undefined };
 
 /** The configuration to check: that of the server with the new tool only. */
 function configToCheck({ config: { tools: _, ...config } }: StoredServer, { input, before }: ToolInput) {
-  if (!(input instanceof LongInput)) return withOnly(config, toolOfFields(input, before));
-  const { views: _views, ...server } = config;
-  const tool = before && JSON.stringify(before);
-  return new LongConfig(input, { kind: 'tool', config: JSON.stringify(server), tool });
+  return withOnly(config, toolOfFields(input, before));
 }
 
 /** Index of a tool. @throws AppError notFound */
@@ -41,14 +37,14 @@ export async function precheckTool(
   current: StoredServer,
   given: ToolInput,
 ): Promise<Precheck | undefined> {
-  return precheck(context, configToCheck(current, given), await namesOfSecrets(context, current));
+  const stored = await namesOfSecrets(context, current);
+  return precheck(context, configToCheck(current, given), { current, stored, isTool: true });
 }
 
 /** The tool with its defaults. Paths of problems are those of its fields. @throws AppError invalid with all problems */
 export async function validTool(context: Context, current: StoredServer, given: ToolInput): Promise<Tool> {
-  const { input, before } = given;
-  if (!(input instanceof LongInput)) refuseForeign(foreignDocument(toolOfFields(input, before)));
-  const { config, problems, foreign } = await checkConfig(context, configToCheck(current, given), []);
+  refuseForeign(foreignDocument(toolOfFields(given.input, given.before)));
+  const { config, problems, foreign } = await checkConfig(context, configToCheck(current, given), { current });
   refuseForeign(foreign);
   const tool = config?.tools[0];
   if (tool) return tool;
@@ -111,7 +107,7 @@ export async function warningsOfChange(context: Context, server: StoredServer, t
   const tokens = await estimatedTokensInTurns(server.config);
   const ofList = [...warningsOfList(server.config, tokens), ...viewWarnings(server.config)];
   if (!tool) return ofList;
-  const checked = context.precheck?.result.config?.tools;
+  const checked = context.precheck?.config?.tools;
   const { views: _, ...config } = server.config;
   const only = { ...config, tools: checked?.[0]?.name === tool.name ? checked : [tool] };
   const found = await warningsOfStored(context, only, await namesOfSecrets(context, server));

@@ -1,14 +1,14 @@
-import { isDeepStrictEqual } from 'node:util';
 import { accessOf } from '../../domain/config/access.ts';
 import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../domain/config/server-config.ts';
 import { mostVariableLength, originsOf } from '../../domain/config/server-wide.ts';
 import { hasMorePlaceholders } from '../../domain/http/placeholders.ts';
 import { mostParsed } from '../../domain/json/body-limits.ts';
 import { isLargerThan, parseStored } from '../../domain/json/json.ts';
-import { LongInput } from '../../domain/json/long-input.ts';
+import { holdsLong, jsonWithLong } from '../../domain/json/long-value.ts';
 import { type Warning, warningsOf } from '../../domain/warnings/warnings.ts';
 import { nextTurn, turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid, JobError } from '../../errors.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
 import {
   type CheckConfigOnThread,
@@ -18,10 +18,9 @@ import {
   type Precheck,
   StalePrecheck,
 } from './checked-config.ts';
-import { errorOfFault, LongConfig, type LongConfigText } from './sent-config.ts';
 
 function isLarge(raw: unknown): boolean {
-  if (isLargerThan(raw, mostParsed)) return true;
+  if (holdsLong(raw) || isLargerThan(raw, mostParsed)) return true;
   const hasVariables = typeof raw === 'object' && raw !== null && 'variables' in raw;
   return hasVariables && hasMorePlaceholders(raw, mostParsed.characters / mostVariableLength);
 }
@@ -32,17 +31,28 @@ export function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly
   return config ? { config, problems, warnings: warningsOf(config, new Set(stored)) } : { problems, warnings: [] };
 }
 
+/** What a configuration is checked for: the server that it changes, names of secrets with a value, whether one tool is meant. */
+export type CheckOf = { current?: StoredServer | undefined; stored?: readonly string[]; isTool?: boolean };
+
 /**
- * Checks a configuration, a large one on a thread. @throws AppError tooLarge, tooMany, and in a transaction
- * StalePrecheck
+ * Checks a configuration. A large one is checked by a thread before its transaction, and in it the result is used.
+ * @throws AppError tooLarge, tooMany, and in a transaction StalePrecheck
  */
-export async function checkConfig(context: Context, raw: unknown, stored: readonly string[]): Promise<CheckedConfig> {
-  const large = await ofThread(context, raw);
-  if (large === undefined) return checkDirectly(raw, context.rules, stored);
-  const { precheck } = context;
-  if (precheck && isSame(precheck.checked, large)) return precheck.result;
-  if (precheck) throw new StalePrecheck();
-  return checkLarge(context, large, stored);
+export async function checkConfig(context: Context, raw: unknown, of: CheckOf): Promise<CheckedConfig> {
+  const { checkConfigOnThread, precheck: checked, db, rules } = context;
+  if (checked && checked.version === of.current?.version) return checked;
+  const { current: _, stored = [], isTool = false } = of;
+  if (!checkConfigOnThread || !isLarge(raw)) return checkDirectly(raw, rules, stored);
+  if (db.isTransaction) throw new StalePrecheck();
+  const purpose = isTool ? 'store-tool' : 'store';
+  const { config, ...found } = await onThread(context, { config: await textOf(raw), stored, purpose });
+  return config === undefined ? found : { ...found, config: (await parseStored(config)) as ServerConfig };
+}
+
+/** Checks a large configuration before the transaction that stores it, which must not wait for a thread. */
+export async function precheck(context: Context, raw: unknown, of: CheckOf): Promise<Precheck | undefined> {
+  if (!context.checkConfigOnThread || !isLarge(raw)) return undefined;
+  return { ...(await checkConfig(context, raw, of)), version: of.current?.version };
 }
 
 /** The same for an answer that only reports: a large configuration stays on the thread. @throws AppError tooLarge, tooMany */
@@ -51,8 +61,8 @@ export async function reportOn(
   raw: unknown,
   stored: readonly string[],
 ): Promise<Omit<CheckedConfig, 'config'> & { facts?: ConfigFacts | undefined }> {
-  const large = await ofThread(context, raw);
-  if (large !== undefined) return onThread(context, { config: sent(large), stored, purpose: 'report' });
+  if (context.checkConfigOnThread && isLarge(raw))
+    return onThread(context, { config: await textOf(raw), stored, purpose: 'report' });
   const { config, problems, warnings } = checkDirectly(raw, context.rules, stored);
   return { facts: config && factsOf(config), problems, warnings };
 }
@@ -63,48 +73,12 @@ export function factsOf(config: ServerConfig): ConfigFacts {
   return { tools: tools.length, access: accessOf(config), ofSecrets };
 }
 
-/** A configuration that is checked on a thread; undefined for one that is checked here. */
-async function ofThread(context: Context, raw: unknown): Promise<string | LongConfig | undefined> {
-  if (raw instanceof LongConfig) return raw;
-  if (raw instanceof LongInput) return new LongConfig(raw, { kind: 'whole' });
-  return isLarge(raw) && context.checkConfigOnThread ? textOf(raw) : undefined;
-}
-
-function isSame(checked: string | LongConfig, other: string | LongConfig): boolean {
-  if (typeof checked === 'string' || typeof other === 'string') return checked === other;
-  return checked.input === other.input && isDeepStrictEqual(checked.recipe, other.recipe);
-}
-
-function sent(large: string | LongConfig): string | LongConfigText {
-  return typeof large === 'string' ? large : { ...large.input.copy(), recipe: large.recipe };
-}
-
-async function checkLarge(
-  context: Context,
-  large: string | LongConfig,
-  stored: readonly string[],
-): Promise<CheckedConfig> {
-  const { config, ...found } = await onThread(context, { config: sent(large), stored, purpose: 'store' });
-  if (config === undefined) return found;
-  return { ...found, config: (await parseStored(config)) as ServerConfig };
-}
-
 /** A large value as JSON, in a turn of its own. */
 async function textOf(value: unknown): Promise<string> {
   await nextTurn();
-  const text = JSON.stringify(value);
+  const text = jsonWithLong(value);
   await turnAfter(text);
   return text;
-}
-
-/** Checks a large configuration before the transaction that stores it, which must not wait for a thread. */
-export async function precheck(
-  context: Context,
-  raw: unknown,
-  stored: readonly string[] = [],
-): Promise<Precheck | undefined> {
-  const large = await ofThread(context, raw);
-  return large === undefined ? undefined : { checked: large, result: await checkLarge(context, large, stored) };
 }
 
 /** The warnings of a valid configuration. @throws AppError tooLarge, tooMany */
@@ -113,7 +87,7 @@ export async function warningsOfStored(
   config: ServerConfig,
   stored: readonly string[],
 ): Promise<readonly Warning[]> {
-  const checked = context.precheck?.result;
+  const checked = context.precheck;
   // Masking the secrets of a configuration leaves its tools as they are.
   if (checked?.config?.tools === config.tools) return checked.warnings;
   if (!isLarge(config) || !context.checkConfigOnThread) return warningsOf(config, new Set(stored));
@@ -122,21 +96,18 @@ export async function warningsOfStored(
 }
 
 /** @throws AppError invalid with all problems */
-export async function validConfig(context: Context, raw: unknown): Promise<ServerConfig> {
-  const { config, problems } = await checkConfig(context, raw, []);
+export async function validConfig(context: Context, raw: unknown, current?: StoredServer): Promise<ServerConfig> {
+  const { config, problems } = await checkConfig(context, raw, { current });
   if (!config) throw invalid(problems, 'The server was not stored; its configuration is not valid');
   return config;
 }
 
 async function onThread(
-  context: Context,
+  { actor, checkConfigOnThread }: Context,
   input: Parameters<CheckConfigOnThread>[0],
-): Promise<Exclude<ConfigurationJob['output'], { refused: unknown }>> {
+): Promise<ConfigurationJob['output']> {
   try {
-    const of = { workspaceId: context.actor.workspaceId, held: context.held() };
-    const result = await (context.checkConfigOnThread as CheckConfigOnThread)(input, of);
-    if ('refused' in result) throw errorOfFault(result.refused);
-    return result;
+    return await (checkConfigOnThread as CheckConfigOnThread)(input, actor.workspaceId);
   } catch (error) {
     if (!(error instanceof JobError) || error.reason === 'failed') throw error;
     const message = `the configuration was not checked: ${error.message}`;

@@ -2,7 +2,6 @@ import { z } from 'zod';
 import { accessKinds } from '../../domain/config/access.ts';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
-import { LongInput } from '../../domain/json/long-input.ts';
 import type { Quotas } from '../../domain/quotas.ts';
 import { slugPattern } from '../../domain/slug.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
@@ -10,7 +9,7 @@ import { findSetQuotas } from '../../store/quotas.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/import-checks.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listServers, summaryOf } from '../../store/servers/server-list.ts';
-import { deleteServer, findServingServer, isSlugTaken, type StoredServer } from '../../store/servers/servers.ts';
+import { deleteServer, findServingServer, isSlugTaken } from '../../store/servers/servers.ts';
 import { changeInput, versionOf } from '../change-input.ts';
 import { type Context, operation } from '../operation.ts';
 import { tooManyTools } from '../quotas/quota-rules.ts';
@@ -33,7 +32,7 @@ import {
 } from '../shapes.ts';
 import { precheck, reportOn } from './check-config.ts';
 import { importedField, importState } from './import-state.ts';
-import { changed, LongConfig, type RawFields, replacement } from './sent-config.ts';
+import { changed, replacement } from './sent-config.ts';
 import { mostSecrets } from './store-secret.ts';
 import {
   changedMeanwhile,
@@ -96,7 +95,7 @@ const createMcpServer = operation({
   input: serverConfigSchema,
   validatesInput: true,
   output: stored,
-  precheck,
+  precheck: (context, input) => precheck(context, input, {}),
   async run(context, input) {
     const server = await createServer(context, input);
     return storedAnswer(context, { server, isUnchanged: false });
@@ -151,11 +150,14 @@ const updateMcpServer = operation({
   output: stored,
   async precheck(context, input) {
     const current = await getServer(context, String(input.slug));
-    return precheckChange(context, current, changedConfig(current, input));
+    return precheckChange(context, current, changed(current.config, input));
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    return storedAnswer(context, await changeServer(context, current, changedConfig(current, input), versionOf(input)));
+    return storedAnswer(
+      context,
+      await changeServer(context, current, changed(current.config, input), versionOf(input)),
+    );
   },
   isUnchanged,
   audit: auditStored,
@@ -172,24 +174,15 @@ const replaceMcpServer = operation({
   validatesInput: true,
   output: stored,
   async precheck(context, input) {
-    return precheckChange(context, await getServer(context, String(input.slug)), wholeConfig(input));
+    return precheckChange(context, await getServer(context, String(input.slug)), replacement(input));
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    return storedAnswer(context, await changeServer(context, current, wholeConfig(input), versionOf(input)));
+    return storedAnswer(context, await changeServer(context, current, replacement(input), versionOf(input)));
   },
   isUnchanged,
   audit: auditStored,
 });
-
-function changedConfig({ config }: StoredServer, input: RawFields): RawFields | LongConfig {
-  if (!(input instanceof LongInput)) return changed(config, input);
-  return new LongConfig(input, { kind: 'change', config: JSON.stringify(config) });
-}
-
-function wholeConfig(input: RawFields): RawFields | LongConfig {
-  return input instanceof LongInput ? new LongConfig(input, { kind: 'replacement' }) : replacement(input);
-}
 
 const deleteMcpServer = operation({
   name: 'deleteMcpServer',

@@ -67,7 +67,7 @@ export async function changeServer(
   expectedVersion: number | undefined,
 ): Promise<Stored> {
   refuseOtherVersion(current, expectedVersion);
-  const config = await validConfig(context, raw);
+  const config = await validConfig(context, raw, current);
   if (config.slug !== current.slug) {
     throw invalid([
       { path: 'slug', message: `a slug cannot be changed; allowed: "${current.slug}", or create another server` },
@@ -154,11 +154,7 @@ export async function precheckChange(
   raw: unknown,
 ): Promise<Precheck | undefined> {
   const secrets = await findSecrets(context.db, current);
-  return precheck(
-    context,
-    raw,
-    secrets.map((secret) => secret.name),
-  );
+  return precheck(context, raw, { current, stored: secrets.map((secret) => secret.name) });
 }
 
 /** For a slug of another workspace the error says only that it is not available. */
