@@ -59,12 +59,14 @@ export async function runOperation<Op extends Operation>(
     if (admission.isOld()) await admission.again();
     const held = runner.memory.hold(actor.workspaceId);
     // The credential may end while the operation waits for its turn, or for memory.
-    const room = async (length: number) => {
-      await held.takeUpTo(length * timesOfConfiguration);
+    const take = async (memory: number) => {
+      await held.takeUpTo(memory);
       if (admission.isOld()) await admission.again();
     };
+    const room = (length: number) => take(length * timesOfConfiguration);
     try {
-      await room(bytes);
+      // A document is only passed on.
+      await (op.long?.characters === undefined ? room(bytes) : take(bytes));
       const input = inputOf(op, raw);
       const db = op.isReport ? runner.reports : runner.db;
       const context = { ...parts, db, actor, requestId, room, quotas: parts.defaultQuotas };
