@@ -34,7 +34,7 @@ const mostOfMember = 1000;
 /** No operation takes so many members. Others are left out, because the input is refused for those that are passed on. */
 const mostMembers = 500;
 
-export async function readBody(
+export async function readLongBody(
   input: ReadBodyJob['input'],
 ): Promise<{ output: ReadBodyJob['output']; transfer?: ArrayBuffer[] }> {
   try {

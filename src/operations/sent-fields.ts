@@ -6,7 +6,7 @@ import { AppError, invalid, type Problem } from '../errors.ts';
 import type { Operation } from './operation.ts';
 
 /** The fields of an input as received. */
-export type Fields = { [field: string]: unknown };
+type Fields = { [field: string]: unknown };
 
 /** PostgreSQL cannot store U+0000 in a text. */
 export const nulFault: Problem = { path: '', message: 'a text holds the character U+0000; leave it out' };

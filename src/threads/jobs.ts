@@ -38,7 +38,7 @@ export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'check-configuration': async () => (await import('../operations/servers/configuration-job.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
-  'read-body': async () => (await import('../operations/read-body-job.ts')).readBody,
+  'read-body': async () => (await import('../operations/read-body-job.ts')).readLongBody,
   'shorten-content': async () => (await import('../gateway/answer/shown-content.ts')).shortenContent,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/captures/capture-job.ts')).writeCapture,
