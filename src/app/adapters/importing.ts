@@ -4,7 +4,6 @@ import { LongValue } from '../../domain/json/long-value.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { createPlaces, type Place } from '../../domain/work/places.ts';
 import { AppError, invalid, type Problem } from '../../errors.ts';
-import { withFiles } from '../../operations/imports/description-files.ts';
 import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
@@ -83,6 +82,8 @@ async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<F
   const main = await fetchDocument(parts, { ...wanted, end });
   if (!main.body) return main;
   const isMoved = readUrl(main.url)?.origin !== readUrl(wanted.url)?.origin;
+  // With the parser of YAML, which a start need not wait for.
+  const { withFiles } = await import('../../operations/imports/description-files.ts');
   const whole = await withFiles(main.body, main.url, {
     read: async (url) => (await fetchDocument(parts, { ...rest, headers: isMoved ? {} : headers, url, end })).body,
     bundle: async (input) => {
