@@ -14,6 +14,8 @@ export type UnreadAnswersOptions = {
 };
 
 const bytesOfDeadline = 2 * 1024 * 1024;
+/** The same for an answer for which there is no room: a client that reads all the time needs no more. */
+const hastyMs = 2000;
 
 /**
  * Bounds what clients leave unread, in bytes and in time. A client is cut off when its answer has to go: what it sends
@@ -30,11 +32,9 @@ export function createUnreadAnswers({
     if (response.destroyed) return;
     const { workspaceId, network } = party ?? { workspaceId: '', network: networkOf(response.req) };
     const held = memory.hold(workspaceId, network);
-    if (own > uncountedBytes && !held.add(own, 'unread_answer')) {
-      response.destroy();
-      return;
-    }
-    const cancel = afterRunning(slowReaderMs * (1 + Math.floor(bytes / bytesOfDeadline)), () => {
+    if (own > uncountedBytes) held.keep(own);
+    const ms = held.isOver ? hastyMs : slowReaderMs * (1 + Math.floor(bytes / bytesOfDeadline));
+    const cancel = afterRunning(ms, () => {
       onGivenUp('unread_answer');
       response.destroy();
     });

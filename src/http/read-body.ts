@@ -75,7 +75,7 @@ export function readBody(
         if (pieces === 1) chunks = [chunk];
         else chunks.push(chunk);
         const bytes = size + pieces * pieceBytes;
-        if (held && bytes > uncountedBytes && !held.add(bytes - held.bytes, 'body')) refuse(givenUp());
+        if (held && bytes > uncountedBytes && !held.add(bytes - held.bytes)) refuse(givenUp());
       } else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
     });
     request.on('end', () => {

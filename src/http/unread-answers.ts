@@ -5,7 +5,7 @@ import type { Party } from '../domain/visit.ts';
 export type UnreadAnswers = {
   /**
    * Counts an answer that was given to the connection whole, until the client has read it. `own` are those of its `bytes`
-   * that it holds alone, all when absent: a list of tools is in memory once, with its server.
+   * that nobody else holds, all when absent: a list of tools is in memory once, with its server.
    */
   hold(response: ServerResponse, bytes: number, party?: Party, own?: number): void;
   /** Does the same once the answer is given. One that the system takes at once costs a comparison. */

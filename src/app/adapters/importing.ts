@@ -15,12 +15,11 @@ import {
   goneWith,
   type WantedDocument,
 } from './fetch-document.ts';
-import { ownMemory, refusalOfJob } from './threads.ts';
+import { jobMs, ownMemory, refusalOfJob } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
 const most = { ofWorkspace: 2, ofAll: 8 };
 const firmMs = 2000;
-const limitMs = 30_000;
 const refusedJob = refusalOfJob('the document was not read', 'import a part of it');
 
 type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
@@ -50,7 +49,7 @@ export function createImporting(parts: ImportParts): Importing {
         const { choices, report } = request;
         const document = await documentOf(place, request, workspaceId);
         const input = { document, choices, report, rules };
-        const job = { input, transfer: memoryOf(document), workspaceId, limitMs };
+        const job = { input, transfer: memoryOf(document), workspaceId, limitMs: jobMs };
         return doneOf(await threads.run({ kind: 'plan-import', ...job }).catch(refusedJob));
       }),
     again: (request, workspaceId) =>
@@ -58,7 +57,7 @@ export function createImporting(parts: ImportParts): Importing {
         const { choices, imported, again } = request;
         const document = await documentOf(place, request, workspaceId);
         const input = { document, choices, imported, again, rules };
-        const job = { input, transfer: memoryOf(document), workspaceId, limitMs };
+        const job = { input, transfer: memoryOf(document), workspaceId, limitMs: jobMs };
         return doneOf(await threads.run({ kind: 'import-again', ...job }).catch(refusedJob));
       }),
     check: (request, workspaceId) =>
@@ -89,7 +88,7 @@ async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<F
     bundle: async (input) => {
       if (clock() > end)
         throw invalid([{ path: 'url', message: `its files took longer than ${fetchMs / 1000} seconds` }]);
-      const job = { kind: 'bundle-description' as const, input, workspaceId, limitMs, onGone: goneWith(signal) };
+      const job = { kind: 'bundle-description' as const, input, workspaceId, limitMs: jobMs, onGone: goneWith(signal) };
       return doneOf(await threads.run(job).catch(refusedJob));
     },
   });
@@ -113,7 +112,7 @@ async function checkedDocument(
   const input = { document: body, choices, imported, again, rules };
   signal?.throwIfAborted();
   const onGone = goneWith(signal);
-  const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, limitMs, onGone };
+  const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, limitMs: jobMs, onGone };
   const { report } = doneOf(await threads.run(job).catch(refusedJob));
   return { documentHash, validators, report };
 }

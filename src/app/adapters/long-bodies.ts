@@ -4,9 +4,8 @@ import { AppError } from '../../errors.ts';
 import { Gate } from '../../operations/quotas/gate.ts';
 import type { ReadBodyJob, ReadLongBody } from '../../operations/read-body-job.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
-import { ownMemory, refusalOfJob } from './threads.ts';
+import { jobMs, ownMemory, refusalOfJob } from './threads.ts';
 
-const limitMs = 10_000;
 const refusedJob = refusalOfJob('the body was not read', 'send less at once');
 
 type Fields = { [field: string]: unknown };
@@ -22,7 +21,7 @@ export function longBodies(threads: ThreadPool, waitingBytes: number): ReadLongB
       kind: 'read-body' as const,
       input,
       transfer,
-      limitMs,
+      limitMs: jobMs,
       workspaceId: actor.workspaceId,
     };
     const output = await gate.run(actor, () => threads.run(job).catch(refusedJob), body.length);

@@ -17,15 +17,11 @@ const queue = { ofWorkspace: 100, ofAll: 400 };
 const waitMs = 20_000;
 const idleMs = 10_000;
 
-/** Time limits, many times what the largest input takes on an idle machine. */
-const limitMs = {
-  'check-arguments': 10_000,
-  'read-answer': 10_000,
-  'check-configuration': 10_000,
-  'shorten-content': 10_000,
-  'write-capture': 10_000,
-  'decode-body': 10_000,
-};
+/**
+ * Longest time of a job, in ms: many times what the largest input takes, because a thread has a lower priority than calls
+ * and may wait long for a processor.
+ */
+export const jobMs = 30_000;
 
 /** Prepares this thread and others to parse what callers send. */
 export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
@@ -38,19 +34,19 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
   return {
     checkArguments(input, of) {
       const kind = 'check-arguments';
-      return threads.run({ kind, input, limitMs: limitMs[kind], ...of });
+      return threads.run({ kind, input, limitMs: jobMs, ...of });
     },
     readAnswer(input, of) {
       const kind = 'read-answer';
-      return threads.run({ kind, input, limitMs: limitMs[kind], transfer: ownMemory(input.body), ...of });
+      return threads.run({ kind, input, limitMs: jobMs, transfer: ownMemory(input.body), ...of });
     },
     writeCapture(input, of) {
       const kind = 'write-capture';
-      return threads.run({ kind, input, limitMs: limitMs[kind], ...of });
+      return threads.run({ kind, input, limitMs: jobMs, ...of });
     },
     shortenContent(input, of) {
       const kind = 'shorten-content';
-      return threads.run({ kind, input, limitMs: limitMs[kind], transfer: ownMemory(input.content), ...of });
+      return threads.run({ kind, input, limitMs: jobMs, transfer: ownMemory(input.content), ...of });
     },
   };
 }
@@ -74,7 +70,7 @@ export function refusalOfJob(what: string, advice: string): (error: unknown) => 
 export function configurationWork(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
   return (input, workspaceId) => {
     const kind = 'check-configuration';
-    return threads.run({ kind, input: { ...input, rules }, limitMs: limitMs[kind], workspaceId });
+    return threads.run({ kind, input: { ...input, rules }, limitMs: jobMs, workspaceId });
   };
 }
 
@@ -83,7 +79,7 @@ export function decodingWork(threads: ThreadPool): DecodeOnThread {
   return (input, { workspaceId, onGone, held }) => {
     const kind = 'decode-body';
     const transfer = ownMemory(input.body);
-    return threads.run({ kind, input, workspaceId, onGone, held, limitMs: limitMs[kind], transfer });
+    return threads.run({ kind, input, workspaceId, onGone, held, limitMs: jobMs, transfer });
   };
 }
 

@@ -39,15 +39,18 @@ export class MemoryBudget {
   }
 
   /** Counts bytes of a party. False, and not counted, when there is no room. */
-  take(party: string, isStranger: boolean, bytes: number, what: Parameters<OnGivenUp>[0]): boolean {
-    const own = this.#parties.get(party) ?? 0;
-    const isFull = isStranger && (this.#ofStrangers + bytes) * 2 > this.#most;
-    if (isFull || (own + bytes) * 2 > this.#most - (this.#all - own)) {
-      this.#onGivenUp(what);
-      return false;
-    }
+  take(party: string, isStranger: boolean, bytes: number): boolean {
     this.count(party, isStranger, bytes);
-    return true;
+    if (!this.isOver(party, isStranger)) return true;
+    this.count(party, isStranger, -bytes);
+    this.#onGivenUp('memory');
+    return false;
+  }
+
+  /** Whether a party holds more than it may. */
+  isOver(party: string, isStranger: boolean): boolean {
+    const own = this.#parties.get(party) ?? 0;
+    return own * 2 > this.#most - (this.#all - own) || (isStranger && this.#ofStrangers * 2 > this.#most);
   }
 
   /** Counts bytes that are held or given back, whether there is room or not. */
@@ -73,11 +76,15 @@ export class Held {
     this.#isStranger = isStranger;
   }
 
-  /** False when there is no room for them; the work must end then. `what` is counted as given up. */
-  add(bytes: number, what: Parameters<OnGivenUp>[0] = 'memory'): boolean {
-    if (!this.#budget.take(this.#party, this.#isStranger, bytes, what)) return false;
+  /** False when there is no room for them; the work must end then. */
+  add(bytes: number): boolean {
+    if (!this.#budget.take(this.#party, this.#isStranger, bytes)) return false;
     this.bytes += bytes;
     return true;
+  }
+
+  get isOver(): boolean {
+    return this.#budget.isOver(this.#party, this.#isStranger);
   }
 
   /** Makes sure that so many bytes are counted. What has some already is not refused: its work would be wasted. @throws AppError tooMany */
