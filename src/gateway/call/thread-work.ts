@@ -12,15 +12,16 @@ import { toFailure } from '../failure-data.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 import type { Call } from './call.ts';
 
-/** The workspace of a job, the event that cancels it, and the memory that counts its input already, if any does. */
+/** Whose a job is, the event that cancels it, and the memory that counts its input already, if any does. */
 export type JobOf = {
+  /** The workspace, or the address of a stranger: strangers do not keep callers with a key from the threads. */
   workspaceId: string;
   onGone: ToolCall['onGone'] | undefined;
   held?: Held;
 };
 
-export function jobOf({ server, onGone, held }: Call): JobOf {
-  return { workspaceId: server.workspaceId, onGone, held };
+export function jobOf({ server, caller, onGone, held }: Call): JobOf {
+  return { workspaceId: caller.network ?? server.workspaceId, onGone, held };
 }
 
 /** Work of the gateway that runs on threads. All functions throw JobError. */
