@@ -67,7 +67,7 @@ export async function runOperation<Op extends Operation>(
     try {
       // A document is only passed on.
       await (op.long?.characters === undefined ? room(bytes) : take(bytes));
-      const input = inputOf(op, raw);
+      const input = await inputOf(op, raw);
       const db = op.isReport ? runner.reports : runner.db;
       const context = { ...parts, db, actor, requestId, room, quotas: parts.defaultQuotas };
       if (op.effect === 'write') return await change(runner, op, context, input);

@@ -1,5 +1,5 @@
 import { bodyLimits } from '../domain/json/body-limits.ts';
-import { holdsNul, parseJson, plainNumbers } from '../domain/json/json.ts';
+import { holdsNul, parseJsonInTurns, plainNumbers } from '../domain/json/json.ts';
 import { LongValue, longBytesOf } from '../domain/json/long-value.ts';
 import { problemsOf } from '../domain/problems/problems.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
@@ -15,11 +15,11 @@ export const nulFault: Problem = { path: '', message: 'a text holds the characte
  * The input of an operation. Exact numbers become plain ones, but for the arguments of a tool and for configurations.
  * @throws AppError invalid, tooLarge
  */
-export function inputOf(op: Operation, raw: unknown): Fields {
+export async function inputOf(op: Operation, raw: unknown): Promise<Fields> {
   const given = (raw ?? {}) as Fields;
   if (holdsNul(given)) throw invalid([nulFault]);
   if (op.validatesInput) return given;
-  const fields = opened(given, op.long?.field);
+  const fields = await opened(given, op.long?.field);
   const long = op.long && fields[op.long.field];
   const checked = Object.fromEntries(
     Object.entries(fields).map(([name, value]) => {
@@ -33,15 +33,13 @@ export function inputOf(op: Operation, raw: unknown): Fields {
 }
 
 /** The same fields with all long values parsed but one. @throws AppError tooLarge */
-function opened(fields: Fields, kept: string | undefined): Fields {
+async function opened(fields: Fields, kept: string | undefined): Promise<Fields> {
   const bytes = longBytesOf(kept === undefined ? fields : { ...fields, [kept]: undefined });
   if (bytes === 0) return fields;
   if (bytes > bodyLimits.bytes)
     throw new AppError('tooLarge', `the body without ${kept ?? 'long texts'} is larger than ${bodyLimits.bytes} bytes`);
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [
-      name,
-      value instanceof LongValue && name !== kept ? parseJson(value.json) : value,
-    ]),
-  );
+  const all = { ...fields };
+  for (const [name, value] of Object.entries(fields))
+    if (value instanceof LongValue && name !== kept) all[name] = await parseJsonInTurns(value.json);
+  return all;
 }

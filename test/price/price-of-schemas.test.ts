@@ -67,7 +67,8 @@ describe('the cost of checking a configuration', () => {
     assert.equal(unknown.length, 21);
     assert.equal(unknown.at(-1), ': and 27980 more');
     const fields = await problemsOf('unknown fields', { ...configWith(), ...names });
-    assert.equal(fields.at(-1), ': and 27980 more');
+    // Of an input that is large, the first 500 fields are looked at.
+    assert.equal(fields.at(-1), ': and 477 more');
     await problemsOf('unknown fields of a tool', configWith({ tools: [toolWith(names)] }));
     await problemsOf('headers that are numbers', configWith({ tools: [toolWith({ headers: names })] }));
     const texts = Object.fromEntries(times(28_000, (i) => [`X-${i}`, '{{A}}']));

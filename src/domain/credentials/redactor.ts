@@ -19,7 +19,7 @@ const mark = '[redacted]';
  * Limit of the work on all texts of one turn, about 15 ms: their characters times the forms, as much as `reading` forms
  * for taking the escapes away, and `making` for each character of a credential. A text beyond it is left out.
  */
-const most = { work: 8_000_000, reading: 60, making: 500 };
+const most = { work: 8_000_000, reading: 120, making: 500 };
 /** A shorter credential would match ordinary text. */
 const shortest = 4;
 /** A part of a Base64 text is looked for only if it has this many characters. */

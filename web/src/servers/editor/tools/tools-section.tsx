@@ -96,7 +96,8 @@ function useToolList() {
   const setOpen = (index: number | undefined) => {
     show(index);
     const name = index === undefined ? '' : textOf(valueAt(store.now().config, ['tools', index, 'name']));
-    if (!isNew && name !== (search.get('tool') ?? '')) setSearch(name === '' ? {} : { tool: name }, { replace: true });
+    if (!isNew && name !== (search.get('tool') ?? ''))
+      setSearch(name === '' ? {} : { tool: name }, { replace: true, preventScrollReset: true });
   };
   useWindowEvent(openToolEvent as 'click', ((event: CustomEvent<number>) => setOpen(event.detail)) as never);
   // A renamed tool has its new name in the address before Save is pressed, which draws the editor anew.
