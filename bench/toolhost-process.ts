@@ -32,6 +32,7 @@ export function environment({ dataDir, upstream, workers = 1, databaseUrl }: Ser
     DEMO: '0',
     EGRESS_ALLOW: new URL(upstream).host,
     CALLS_PER_SECOND: '0',
+    REFUSALS_PER_MINUTE: '0',
     QUOTAS: 'servers=0,megabytes=0,writes=0',
     CONCURRENT_CALLS: '0',
     CONCURRENT_CALLS_PER_KEY: '0',
