@@ -1,6 +1,6 @@
 import { readUrl } from '../domain/http/read-url.ts';
 import { invalid } from '../errors.ts';
-import { asText, field, isFields, type JsonFields, listOf } from './document/lenient.ts';
+import { asText, entriesOf, field, isFields, type JsonFields, listOf } from './document/lenient.ts';
 import { parseDocument } from './document/parse-document.ts';
 import type { Finding } from './model.ts';
 import { isOpenApi } from './openapi/read-openapi.ts';
@@ -12,23 +12,27 @@ export const mostFileCharacters = 16 * 1024 * 1024;
 /** A file of a description: its text, or why it could not be read. */
 export type DescriptionFile = { text: string } | { problem: string };
 
-/** What is still to be read, or the description as one document. */
-export type Bundle = { missing: string[] } | { document: string };
+/** What is still to be read, or the description as one document; undefined where it is one already. */
+export type Bundle = { missing: string[] } | { document: string | undefined };
 
 /** Where a document that was made of several has the others, and what was found while they were read. */
 const bundleField = 'x-toolhost-files';
 
-/** Bytes in which a reference that does not begin with # can stand. It is asked before anything is parsed. */
+/** References that are looked at before anything is parsed; a document with more of them is parsed, which takes longer. */
+const mostLooked = 20_000;
+
+/** Whether a reference that does not begin with # may stand in a document. */
 export function mayHaveFiles(document: Uint8Array | string): boolean {
   const bytes =
     typeof document === 'string'
       ? Buffer.from(document)
       : Buffer.from(document.buffer, document.byteOffset, document.byteLength);
-  for (let at = bytes.indexOf('$ref'); at >= 0; at = bytes.indexOf('$ref', at + 4)) {
+  let at = bytes.indexOf('$ref');
+  for (let looked = 0; at >= 0 && looked < mostLooked; looked++, at = bytes.indexOf('$ref', at + 4)) {
     const [, first] = /^["']?\s*:\s*["']?(.)/.exec(bytes.toString('latin1', at + 4, at + 24)) ?? [];
     if (first !== undefined && first !== '#') return true;
   }
-  return false;
+  return at >= 0;
 }
 
 /**
@@ -41,35 +45,38 @@ export function mayHaveFiles(document: Uint8Array | string): boolean {
  */
 export function bundle(text: string, base: string, files: ReadonlyMap<string, DescriptionFile>): Bundle {
   const { value, findings } = parseDocument(text);
-  if (!isOpenApi(value)) return { document: text };
+  if (!isOpenApi(value)) return { document: undefined };
   const mounted = new Map<string, unknown>();
   const missing = new Set<string>();
   const problems = new Map<string, string>();
   const waiting: [address: string, value: unknown][] = [[base, value]];
   const known = new Set([base]);
   const targetOf = (reference: string, from: string): string => {
-    const target = addressOf(reference, from, base);
+    const target = from === base && reference.startsWith('#') ? undefined : addressOf(reference, from, base);
     if (target === undefined) return reference;
     const { address, fragment } = target;
+    // An anchor is looked for in all of the document.
+    const isAnchor = fragment !== '' && !fragment.startsWith('/');
+    if (address === base) return `#${fragment}`;
     const file = files.get(address);
-    if (address !== base && file === undefined) missing.add(address);
-    if (file && 'problem' in file) problems.set(address, file.problem);
-    if (address !== base && !(file && 'text' in file)) return reference;
-    if (address !== base && file && 'text' in file && !known.has(address)) {
+    if (file === undefined) missing.add(address);
+    else if ('problem' in file) problems.set(address, file.problem);
+    if (file === undefined || 'problem' in file) return reference;
+    if (!known.has(address)) {
       known.add(address);
       waiting.push([address, parsedFile(address, file.text, base, findings)]);
     }
-    // An anchor is looked for in all of the document.
-    if (fragment !== '' && !fragment.startsWith('/')) return `#${fragment}`;
-    return address === base ? `#${fragment}` : `#/${bundleField}/files/${escaped(nameOf(address, base))}${fragment}`;
+    return isAnchor ? `#${fragment}` : `#/${bundleField}/files/${escaped(nameOf(address, base))}${fragment}`;
   };
+  let isOne = true;
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const [address, parsed] = next;
-    rewrite(parsed, (reference) => targetOf(reference, address));
+    if (rewrite(parsed, (reference) => targetOf(reference, address))) isOne = false;
     if (address !== base) mounted.set(nameOf(address, base), parsed);
   }
   if (known.size + missing.size > mostFiles) throw refused(`refers to more than ${mostFiles} files`);
   if (missing.size > 0) return { missing: [...missing] };
+  if (isOne && problems.size === 0) return { document: undefined };
   for (const [address, problem] of problems) {
     findings.push({ at: nameOf(address, base), message: `could not be read: ${problem}` });
   }
@@ -133,29 +140,29 @@ function whyUnread(error: unknown): string {
   return asText(field(problem, 'message'));
 }
 
-/** Gives each reference another target, in place. */
-function rewrite(value: unknown, targetOf: (reference: string) => string): void {
+/** Gives references other targets, in place. Says whether any has another one now. */
+function rewrite(value: unknown, targetOf: (reference: string) => string): boolean {
+  let isChanged = false;
+  const replace = (fields: Record<string, unknown>, name: string) => {
+    const before = fields[name] as string;
+    fields[name] = targetOf(before);
+    if (fields[name] !== before) isChanged = true;
+  };
   const seen = new Set<unknown>();
   const waiting = [value];
   while (waiting.length > 0) {
     const next = waiting.pop();
     if (typeof next !== 'object' || next === null || seen.has(next)) continue;
     seen.add(next);
-    if (isFields(next)) {
-      const fields = next as Record<string, unknown>;
-      if (typeof fields.$ref === 'string') fields.$ref = targetOf(fields.$ref);
-      const mapping = field(fields.discriminator, 'mapping');
-      if (isFields(mapping)) rewriteMapping(mapping as Record<string, unknown>, targetOf);
-    }
     for (const inner of Object.values(next)) waiting.push(inner);
+    if (!isFields(next)) continue;
+    if (typeof next.$ref === 'string') replace(next as Record<string, unknown>, '$ref');
+    // Values of a mapping are references, or names of schemas of the document (OpenAPI 3.1, 4.8.25.4).
+    const mapping = field(next.discriminator, 'mapping');
+    for (const [name, target] of entriesOf(mapping))
+      if (typeof target === 'string' && /[#/.]/.test(target)) replace(mapping as Record<string, unknown>, name);
   }
-}
-
-/** Values of a mapping are references, or names of schemas of the document (OpenAPI 3.1, 4.8.25.4). */
-function rewriteMapping(mapping: Record<string, unknown>, targetOf: (reference: string) => string): void {
-  for (const [name, target] of Object.entries(mapping)) {
-    if (typeof target === 'string' && /[#/.]/.test(target)) mapping[name] = targetOf(target);
-  }
+  return isChanged;
 }
 
 /** How a file is called in a document and in findings: by its address below the folder of the description. */

@@ -58,9 +58,9 @@ async function partsOf({ body, limits, isMessage, longText }: ReadBodyJob['input
     if (typeof fields !== 'object' || fields === null || Array.isArray(fields)) continue;
     if (holdsNul(fields)) throw invalid([nulFault]);
     if (longText) checkText((fields as Fields)[longText.field], longText);
-    for (const [at, [name, value]] of Object.entries(fields).entries()) {
-      if (at >= mostMembers) delete (fields as Fields)[name];
-      if (at >= mostMembers) continue;
+    const members = Object.entries(fields);
+    for (const [name] of members.splice(mostMembers)) delete (fields as Fields)[name];
+    for (const [name, value] of members) {
       const isText = typeof value === 'string';
       const text = isText ? value : JSON.stringify(value);
       if (text.length <= mostOfMember) continue;

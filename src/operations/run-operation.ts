@@ -44,7 +44,7 @@ export type Asked = { actor: Actor; input: unknown; requestId: string };
 /**
  * Runs an operation: authorises, validates, runs it in a transaction, audits. All interfaces use this function.
  * @throws AppError forbidden, notFound, invalid, conflict, tooMany
- * @throws Unauthenticated when the credential ended before the change, or while the operation waited for its turn or memory
+ * @throws Unauthenticated when the credential ended before the change, or while the operation waited for its turn
  */
 export async function runOperation<Op extends Operation>(
   runner: Runner,
@@ -58,7 +58,7 @@ export async function runOperation<Op extends Operation>(
   const work = async () => {
     if (admission.isOld()) await admission.again();
     const held = runner.memory.hold(actor.workspaceId);
-    // The credential may end while the operation waits for its turn, or for memory.
+    // The credential may end before an operation that takes long needs more memory.
     const take = async (memory: number) => {
       await held.takeUpTo(memory);
       if (admission.isOld()) await admission.again();

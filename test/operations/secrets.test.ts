@@ -143,6 +143,18 @@ describe('stored credentials', () => {
     assert.doesNotMatch(versions.text, /literal-token|newer-token/);
   });
 
+  it('a named credential is said to be set again for a new host, unless the check has it anew', async () => {
+    const slug = await create({ credentials: { admin: { type: 'Bearer', token: 'literal-admin' } } });
+    const tools = [toolAt(`${elsewhere.url}/thing`)];
+    const movedTo = async (token: string) => {
+      const body = { ...(await configOf(slug)), tools, credentials: { admin: { type: 'Bearer', token } } };
+      const { warnings } = (await toolhost.rest('POST', '/check', { body })).body as { warnings: Json[] };
+      return warnings.filter(({ message }) => /was set for/.test(String(message))).map(({ path }) => path);
+    };
+    assert.deepEqual(await movedTo(mask), ['credentials.admin.token']);
+    assert.deepEqual(await movedTo('newer-admin'), []);
+  });
+
   it('the mask is not taken for a secret where none is stored', async () => {
     const refusedAt = async (reply: Promise<{ status: number; body: Json }>, path: string) => {
       const { status, body } = await reply;

@@ -53,7 +53,7 @@ async function withFiles(text: string, base: string, read: (address: string) => 
   const files = new Map<string, DescriptionFile>();
   for (;;) {
     const bundled = bundle(text, base, files);
-    if ('document' in bundled) return bundled.document;
+    if ('document' in bundled) return bundled.document ?? text;
     for (const address of bundled.missing) {
       const file = await read(address).then((found) => ({ text: found }), problemOf);
       files.set(address, file);

@@ -161,23 +161,15 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     );
   }
   const client = await connect(options, process.env);
-  const { include, exclude, for: purpose, readOnly, deprecated, fields, server, set, name, slug, list } = options;
+  const { documentUrl, readOnly, ...choices } = choicesOf(source, options);
   const input = {
+    ...choices,
     mode: 'create' as const,
     document: source.text,
-    url: source.url,
+    url: documentUrl,
     headers: options.header,
-    include,
-    exclude,
-    for: purpose,
     read_only: readOnly,
-    deprecated,
-    fields,
-    server,
-    answers: set,
-    name,
-    slug,
-    report: list,
+    report: options.list,
   };
   const made = await client.run('importApi', input as Input<'importApi'>);
   if (options.json) return printJson(made);

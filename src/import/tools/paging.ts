@@ -24,11 +24,10 @@ export function pagingOf(
   const after = find(/^starting_?after$/i);
   if (after !== undefined && answers.fields.includes('has_more'))
     return said(`pass the id of the last item as ${after}`);
-  if (method !== 'GET') return nothing;
-  // A cursor whose next value nobody names is the way on, and a text is no number to count with.
-  const isNumber = (name: string | undefined) =>
+  // With a cursor, nothing is counted, even where the answer does not name the next one.
+  if (method !== 'GET' || cursor !== undefined) return nothing;
+  const isNumber = (name: string) =>
     args.some((one) => one.name === name && /^(?:integer|number)$/.test(String(one.schema.type)));
-  if (cursor !== undefined) return nothing;
   const offset = find(offsets);
   if (offset !== undefined && size !== undefined && isNumber(offset))
     return said(`raise ${offset} by the number of items`);

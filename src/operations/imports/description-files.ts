@@ -10,7 +10,7 @@ type FileParts = {
 };
 
 /**
- * A description with the files that it refers to, as one document; undefined for one that refers to none. A file that
+ * A description with the files that it refers to, as one document; undefined for one that is one already. A file that
  * cannot be read is a finding of the import.
  * @throws AppError invalid
  */
@@ -24,7 +24,7 @@ export async function withFiles(
   let bytes = document.length;
   for (;;) {
     const bundled = await bundle({ document, base, files });
-    if ('document' in bundled) return Buffer.from(bundled.document);
+    if ('document' in bundled) return bundled.document === undefined ? undefined : Buffer.from(bundled.document);
     for (const address of bundled.missing) {
       const file = await read(address).then((body = new Uint8Array()) => ({ bytes: body }), problemOf);
       bytes += 'bytes' in file ? file.bytes.length : 0;

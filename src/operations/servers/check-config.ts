@@ -68,8 +68,8 @@ export async function reportOn(
 }
 
 export function factsOf(config: ServerConfig): ConfigFacts {
-  const { authentication, variables, tools } = config;
-  const ofSecrets = { authentication, variables, tools: originsOf(config).map((url) => ({ url })) };
+  const { authentication, credentials, variables, tools } = config;
+  const ofSecrets = { authentication, credentials, variables, tools: originsOf(config).map((url) => ({ url })) };
   return { tools: tools.length, access: accessOf(config), ofSecrets };
 }
 

@@ -134,6 +134,7 @@ function Saving({ saving }: Inner) {
     </>
   );
 }
+
 /** Whether the list of problems already has it, field by field. */
 function isListed(failure: Error): boolean {
   return failure instanceof ApiProblem && failure.problems.length > 0;

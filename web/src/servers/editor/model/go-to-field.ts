@@ -1,7 +1,14 @@
 import { locationInJson } from '../json/json-location.ts';
 import { fieldId } from './editor-context.ts';
 
+/** Opens the tool at an index. */
 export const openToolEvent = 'toolhost:open-tool';
+
+declare global {
+  interface WindowEventMap {
+    [openToolEvent]: CustomEvent<number>;
+  }
+}
 
 /** Opens the tool that a path is about and puts the focus into its field, or the nearest one around it. */
 export function goToField(path: string): void {

@@ -99,7 +99,7 @@ function useToolList() {
     if (!isNew && name !== (search.get('tool') ?? ''))
       setSearch(name === '' ? {} : { tool: name }, { replace: true, preventScrollReset: true });
   };
-  useWindowEvent(openToolEvent as 'click', ((event: CustomEvent<number>) => setOpen(event.detail)) as never);
+  useWindowEvent(openToolEvent, ({ detail }) => setOpen(detail));
   // A renamed tool has its new name in the address before Save is pressed, which draws the editor anew.
   useWindowEvent('focusout', () => open !== undefined && setOpen(open));
   const put = (next: unknown[]) => store.set(['tools'], next);
