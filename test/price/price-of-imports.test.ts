@@ -44,6 +44,14 @@ describe('the price of imports', () => {
     assert.deepEqual(priced.upstream.take(), []);
   });
 
+  it('[imp 1] looking for files of a description in millions of references costs calls nothing', async () => {
+    const references = Array.from({ length: 2_000_000 }, () => '{"$ref":"#"}').join();
+    priced.upstream.on('GET /references.json', () => ({ body: `{"openapi":"3.1.0","x":[${references}]}` }));
+    const asked = { url: `${priced.upstream.url}/references.json` };
+    const { status } = await priced.costsLittle('millions of references', () => priced.rest('POST', '/import', asked));
+    assert.equal(status, 400);
+  });
+
   it('[imp 1] a schema that many operations share makes no larger configuration than may be sent', async () => {
     const values = Array.from({ length: 100 }, (_, index) => `${index}${'x'.repeat(100)}`);
     const properties = Object.fromEntries(
