@@ -109,15 +109,27 @@ function withoutNulls(given: Arguments, names: readonly string[]): Arguments {
   return Object.fromEntries(Object.entries(given).filter(([name]) => !nulls.has(name)));
 }
 
-/** Integers that were written as `2.0` or `1e2` as `2` and `100`, which is what URLs and strict readers take for integers. */
+/**
+ * Integers that were written as `2.0` or `1e2` as `2` and `100`, which is what URLs and strict readers take for integers.
+ * Only what the schema declares is looked at, and a value without such integers is given back itself.
+ */
 function wholeNumbers(value: unknown, schema: unknown): unknown {
   if (typeof value !== 'object' || value === null || !isSchemaObject(schema)) return value;
   if (isRawNumber(value)) return schema.type === 'integer' ? wholeNumber(value.rawJSON) : value;
-  if (Array.isArray(value)) return value.map((item) => wholeNumbers(item, schema.items));
-  const properties = isSchemaObject(schema.properties) ? schema.properties : {};
-  const definition = (name: string) => (Object.hasOwn(properties, name) ? properties[name] : undefined);
+  if (Array.isArray(value)) {
+    if (!isSchemaObject(schema.items)) return value;
+    const items = value.map((item) => wholeNumbers(item, schema.items));
+    return items.some((item, index) => item !== value[index]) ? items : value;
+  }
+  const fields = value as Arguments;
+  const changed = new Map<string, unknown>();
+  for (const [name, definition] of Object.entries(isSchemaObject(schema.properties) ? schema.properties : {})) {
+    const inner = Object.hasOwn(fields, name) ? wholeNumbers(fields[name], definition) : fields[name];
+    if (inner !== fields[name]) changed.set(name, inner);
+  }
+  if (changed.size === 0) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [name, wholeNumbers(inner, definition(name))]),
+    Object.entries(fields).map(([name, inner]) => [name, changed.has(name) ? changed.get(name) : inner]),
   );
 }
 
