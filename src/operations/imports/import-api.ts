@@ -3,7 +3,6 @@ import { parseStored } from '../../domain/json/json.ts';
 import { slugProblem } from '../../domain/slug.ts';
 import { invalid } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
-import type { ImportChoices } from '../../import/plan/choices.ts';
 import { mostDocumentCharacters } from '../../import/plan-outline.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
@@ -72,29 +71,18 @@ async function createImported(context: Context, prepared: Prepared, input: Input
 
 /** Reads the document and plans, before the transaction. @throws AppError */
 async function planOf({ importing, actor, rules }: Context, input: Input): Promise<PlannedImport> {
-  const { document, url, headers, include, exclude, answers, server, name, slug } = input;
+  const { document, url, headers, report, read_only: readOnly, mode: _, ...choices } = input;
   if (document === undefined && url === undefined) {
     throw invalid([
       { path: 'url', message: 'required, unless document is given; allowed: the address of a description' },
     ]);
   }
+  const { slug } = choices;
   // Reading and planning may take a minute.
   const problem = slug === undefined ? undefined : slugProblem(slug, rules.managementSlug);
   if (problem !== undefined) throw invalid([{ path: 'slug', message: problem }]);
-  const choices: ImportChoices = {
-    include,
-    exclude,
-    for: input.for,
-    readOnly: input.read_only,
-    deprecated: input.deprecated,
-    fields: input.fields,
-    server,
-    answers,
-    name,
-    slug,
-    documentUrl: url,
-  };
-  return importing.plan({ text: document, url, headers, choices, report: input.report }, actor.workspaceId);
+  const asked = { text: document, url, headers, choices: { ...choices, readOnly, documentUrl: url }, report };
+  return importing.plan(asked, actor.workspaceId);
 }
 
 /** @throws AppError invalid while a question must be answered, and when nothing or too much was chosen */

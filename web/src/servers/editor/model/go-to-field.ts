@@ -1,19 +1,17 @@
 import { locationInJson } from '../json/json-location.ts';
 import { fieldId } from './editor-context.ts';
 
-/** Opens the tool at an index. */
-export const openToolEvent = 'toolhost:open-tool';
-
 declare global {
   interface WindowEventMap {
-    [openToolEvent]: CustomEvent<number>;
+    /** Opens the tool at an index. */
+    'toolhost:open-tool': CustomEvent<number>;
   }
 }
 
 /** Opens the tool that a path is about and puts the focus into its field, or the nearest one around it. */
 export function goToField(path: string): void {
   const index = /^tools\[(\d+)\]/.exec(path)?.[1];
-  if (index !== undefined) dispatchEvent(new CustomEvent(openToolEvent, { detail: Number(index) }));
+  if (index !== undefined) dispatchEvent(new CustomEvent('toolhost:open-tool', { detail: Number(index) }));
   requestAnimationFrame(() => requestAnimationFrame(() => focusNearest(path)));
 }
 

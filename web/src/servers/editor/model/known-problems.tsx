@@ -39,7 +39,7 @@ export function KnownProblems({ isNew, saving, fixedSlug, children }: Props) {
   const config = useEdited((state) => state.config);
   const { checked, isBehind } = useVerdict();
   const { block, blocked } = useBlocks();
-  const known = useKnown({ config, checked, saving, blocked, fixedSlug });
+  const { isBlocked, ...known } = useKnown({ config, checked, saving, blocked, fixedSlug });
   const [problems, warnings] = [useSame(known.problems), useSame(known.warnings)];
   const [touched, setTouched] = useState<ReadonlySet<string>>(new Set());
   const [isRevealed, setRevealed] = useState(!isNew);
@@ -49,7 +49,6 @@ export function KnownProblems({ isNew, saving, fixedSlug, children }: Props) {
     const isShown = (path: string) => isRevealed || touched.has(path);
     return { problems, warnings, touch, isShown, block };
   }, [problems, warnings, touched, isRevealed, touch, block]);
-  const { isBlocked } = known;
   const checking = useMemo(
     () => ({ problems, warnings, isBehind, isBlocked, isRevealed, reveal }),
     [problems, warnings, isBehind, isBlocked, isRevealed, reveal],

@@ -9,7 +9,7 @@ import { listOf, newTool, textOf, toolsOf, valueAt } from '../../config.ts';
 import { ChoiceField, NumberField } from '../config-fields.tsx';
 import { Errors, Warnings } from '../field-messages.tsx';
 import { useEdited, useEditor, useMessages } from '../model/editor-context.ts';
-import { goToField, openToolEvent } from '../model/go-to-field.ts';
+import { goToField } from '../model/go-to-field.ts';
 import { OpenTool } from './open-tool.tsx';
 import { ToolTable } from './tool-table.tsx';
 
@@ -99,7 +99,7 @@ function useToolList() {
     if (!isNew && name !== (search.get('tool') ?? ''))
       setSearch(name === '' ? {} : { tool: name }, { replace: true, preventScrollReset: true });
   };
-  useWindowEvent(openToolEvent, ({ detail }) => setOpen(detail));
+  useWindowEvent('toolhost:open-tool', ({ detail }) => setOpen(detail));
   // A renamed tool has its new name in the address before Save is pressed, which draws the editor anew.
   useWindowEvent('focusout', () => open !== undefined && setOpen(open));
   const put = (next: unknown[]) => store.set(['tools'], next);
