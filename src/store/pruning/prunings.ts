@@ -37,10 +37,7 @@ export type Round = {
 
 type Pruning = { tables: readonly (keyof Tables)[]; prune(round: Round): Promise<unknown> };
 
-/**
- * Everything that is deleted after a time, by table. ARCHITECTURE.md lists these and the other tables, "Every table is
- * bounded".
- */
+/** Everything that is deleted after a time, by table. `test/store/storage-bounds.test.ts` has the bound of every table. */
 export const prunings: readonly Pruning[] = [
   { tables: ['calls'], prune: ({ records, callsFrom, pause }) => pruneCalls(records, callsFrom, pause) },
   {
