@@ -6,7 +6,7 @@ import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { configurationParts } from '../src/operations/servers/describe-configuration.ts';
-import { variables } from '../src/variables.ts';
+import { describedVariables } from '../src/variables.ts';
 import { clientsFile, clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';
 import { declaredFile, declaredText } from './declared.ts';
@@ -120,9 +120,8 @@ function operationsPage(): string {
 }
 
 function environmentPage(): string {
-  const rows = Object.entries(variables).map(
-    ([name, { fallback, meaning }]) =>
-      `| \`${name}\` | ${fallback === '' ? '' : `\`${fallback}\``} | ${cell(meaning)} |`,
+  const rows = describedVariables.map(
+    ({ name, fallback, meaning }) => `| \`${name}\` | ${fallback === '' ? '' : `\`${fallback}\``} | ${cell(meaning)} |`,
   );
   return ['# Environment variables', generated, '| variable | default | meaning |', '|---|---|---|', ...rows, ''].join(
     '\n',

@@ -1,17 +1,16 @@
 import type { z } from 'zod';
 import type { DocumentUse } from './domain/clients/client-documents.ts';
 import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
-import { readMasterKeys } from './master-keys.ts';
+import { parseMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
 import { hostNameOf } from './outbound/host-name.ts';
 import { isLoopback, issuerProblem, parseOrigins, quotedSetting, serviceAddress, webUrl } from './setting-addresses.ts';
 import type { Engine } from './store/db.ts';
 import type { PostgresLocation } from './store/engine/postgres-location.ts';
 import { postgresUrlProblems, readAuthorities } from './store/engine/postgres-url.ts';
-import { variables } from './variables.ts';
+import { fileVariable, secretNames, type VariableName, variables } from './variables.ts';
 
-type Name = keyof typeof variables;
-type Values = { [N in Name]: z.output<(typeof variables)[N]['schema']> };
+type Values = { [N in VariableName]: z.output<(typeof variables)[N]['schema']> };
 
 export type Mode = 'local' | 'production';
 
@@ -40,6 +39,8 @@ export type Config = {
   refusalsPerMinute: number;
   /** Undefined when traces are off. */
   otlpEndpoint: string | undefined;
+  /** How long connections are still taken after the signal to stop. */
+  drainNoticeMs: number;
   workers: number;
   demo: boolean;
 };
@@ -56,6 +57,8 @@ export type Secrets = {
   metricsToken: string | undefined;
 };
 
+const drainNoticeS = { local: 0, production: 5 };
+
 /** The parsed environment. */
 export type Settings = { config: Config; secrets: Secrets };
 
@@ -70,18 +73,15 @@ export class ConfigError extends Error {
   }
 }
 
-/** Reads the environment. `readFile` reads only MASTER_KEY_FILE and DATABASE_CA_FILE. @throws ConfigError */
+/** Reads the environment. `readFile` reads only DATABASE_CA_FILE and the files that hold secrets. @throws ConfigError */
 export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Settings {
   const problems: string[] = [];
-  const values = readValues(env, problems);
+  const values = readValues({ ...env, ...readSecretFiles(env, readFile) }, problems);
   const baseUrl = readBaseUrl(values, problems);
   const mode = baseUrl === undefined || isLoopback(new URL(baseUrl).hostname) ? 'local' : 'production';
-  const masterKeys = attempt(
-    () => readMasterKeys({ text: values.MASTER_KEY, file: values.MASTER_KEY_FILE }, readFile),
-    problems,
-  );
+  const masterKeys = values.MASTER_KEY === '' ? undefined : attempt(() => parseMasterKeys(values.MASTER_KEY), problems);
   const authorities = attempt(() => readAuthorities(values.DATABASE_CA_FILE, readFile), problems);
-  if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string, masterKeys));
+  if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string));
   problems.push(...identityProblems(values, mode));
   const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
   const allowedOrigins = attempt(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
@@ -111,6 +111,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     concurrentCallsPerKey: values.CONCURRENT_CALLS_PER_KEY,
     refusalsPerMinute: values.REFUSALS_PER_MINUTE,
     otlpEndpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT || undefined,
+    drainNoticeMs: 1000 * (values.DRAIN_NOTICE_SECONDS === '' ? drainNoticeS[mode] : values.DRAIN_NOTICE_SECONDS),
     workers: values.WORKERS,
     demo: values.DEMO === '1',
   };
@@ -127,9 +128,36 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   return { config, secrets };
 }
 
+/** What commands of the operator need: the settings of the database and the master keys. @throws ConfigError */
+export function readStoreConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => string): Settings {
+  const { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE } = env;
+  const own = { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE };
+  return readConfig(own, readFile);
+}
+
+/** The secrets that are set by files. @throws ConfigError for a file that gives none */
+function readSecretFiles(env: NodeJS.ProcessEnv, readFile: (path: string) => string): NodeJS.ProcessEnv {
+  const secrets: NodeJS.ProcessEnv = {};
+  const problems: string[] = [];
+  for (const name of secretNames) {
+    const variable = fileVariable(name);
+    const file = env[variable]?.trim();
+    if (!file) continue;
+    if (env[name]?.trim()) problems.push(`${name} and ${variable}: set one of the two`);
+    const text = attempt(() => readFile(file).trim(), []);
+    if (!text)
+      problems.push(
+        `${variable}: ${text === '' ? 'is empty' : 'cannot be read'}; allowed: the path of a readable file that holds ${name}`,
+      );
+    secrets[name] = text;
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+  return secrets;
+}
+
 function readValues(env: NodeJS.ProcessEnv, problems: string[]): Values {
-  const values: Partial<Record<Name, unknown>> = {};
-  for (const name of Object.keys(variables) as Name[]) {
+  const values: Partial<Record<VariableName, unknown>> = {};
+  for (const name of Object.keys(variables) as VariableName[]) {
     const { schema, fallback, meaning } = variables[name];
     const result = schema.safeParse(env[name]?.trim() || fallback);
     if (result.success) values[name] = result.data;
@@ -153,11 +181,11 @@ function readBaseUrl(values: Values, problems: string[]): string | undefined {
   return address;
 }
 
-function productionProblems(values: Values, baseUrl: string, masterKeys: Buffer[] | undefined): string[] {
+function productionProblems(values: Values, baseUrl: string): string[] {
   const problems: string[] = [];
   if (!baseUrl.startsWith('https://'))
     problems.push(`BASE_URL: found ${baseUrl}; allowed: https:// (or a loopback address for local mode)`);
-  if (!masterKeys && !values.MASTER_KEY && !values.MASTER_KEY_FILE) {
+  if (values.MASTER_KEY === '') {
     problems.push('MASTER_KEY: required in production mode; make one with: openssl rand -base64 32');
   }
   return problems;

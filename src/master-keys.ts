@@ -1,23 +1,3 @@
-/** Reads the master keys that the operator gives, and says what is wrong with them. */
-
-/** What stands in MASTER_KEY, or in the file that MASTER_KEY_FILE names; empty when neither is set. */
-export type GivenKeys = { text: string; file: string };
-
-/** @throws Error that says what to do, without the key */
-export function readMasterKeys({ text, file }: GivenKeys, readFile: (path: string) => string): Buffer[] | undefined {
-  if (text && file) throw new Error('MASTER_KEY and MASTER_KEY_FILE: set one of the two');
-  const keys = text || (file ? readKeyFile(file, readFile) : '');
-  return keys === '' ? undefined : parseMasterKeys(keys);
-}
-
-function readKeyFile(path: string, readFile: (path: string) => string): string {
-  try {
-    return readFile(path).trim();
-  } catch {
-    throw new Error('MASTER_KEY_FILE: cannot be read; allowed: the path of a readable file that holds the key');
-  }
-}
-
 /** One key or more, with commas between them. @throws Error that says what to do, without the keys */
 export function parseMasterKeys(text: string): Buffer[] {
   const keys = text.split(',').map((key) => key.trim());

@@ -50,7 +50,6 @@ export const variables = {
     fallback: '',
     meaning: 'Key that seals secrets: 32 bytes in base64 or hex. Several, comma-separated: the first seals, all open.',
   },
-  MASTER_KEY_FILE: { schema: z.string(), fallback: '', meaning: 'File that holds MASTER_KEY.' },
   OIDC_ISSUER: {
     schema: z.string(),
     fallback: '',
@@ -139,6 +138,12 @@ export const variables = {
     fallback: '',
     meaning: 'OTLP/HTTP collector that traces are sent to, such as http://127.0.0.1:4318.',
   },
+  DRAIN_NOTICE_SECONDS: {
+    schema: z.literal('').or(z.coerce.number().min(0).max(20)),
+    fallback: '',
+    meaning:
+      'How long a stopping service still takes connections, so that load balancers notice, 0 to 20; 5, in local mode 0.',
+  },
   WORKERS: {
     schema: z.coerce.number().int().min(1).max(64),
     fallback: '1',
@@ -146,3 +151,22 @@ export const variables = {
   },
   DEMO: { schema: z.enum(['0', '1']), fallback: '1', meaning: '0 leaves the worked example out of local mode.' },
 } as const;
+
+export type VariableName = keyof typeof variables;
+
+/** Secrets. Each may stand in the file that `NAME_FILE` names instead, as containers and systemd hand them out. */
+export const secretNames = [
+  'MASTER_KEY',
+  'DATABASE_URL',
+  'OIDC_CLIENT_SECRET',
+  'METRICS_TOKEN',
+] as const satisfies VariableName[];
+
+export const fileVariable = (name: VariableName) => `${name}_FILE`;
+
+/** Every variable with its default and its meaning, for people. */
+export const describedVariables = Object.entries(variables).map(([name, { fallback, meaning }]) => {
+  const isSecret = (secretNames as readonly string[]).includes(name);
+  const file = fileVariable(name as VariableName);
+  return { name, fallback, meaning: isSecret ? `${meaning} ${file} may name a file that holds it instead.` : meaning };
+});

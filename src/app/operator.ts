@@ -49,10 +49,10 @@ type Wanted = { workspace?: string; makesDatabase?: boolean };
 /** Requires only the settings of the database. @throws AppError notFound for an unknown workspace or without a database */
 export async function openOperator(env: NodeJS.ProcessEnv, wanted: Wanted): Promise<Operator> {
   const workspaceId = wanted.workspace ?? localWorkspace.id;
-  const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE } = env;
+  const { DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE } = env;
   const { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS } = env;
   const limits = { CALLS_PER_SECOND, CONCURRENT_CALLS, CONCURRENT_CALLS_PER_KEY, QUOTAS };
-  const settings = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, ...limits }, readText);
+  const settings = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_URL_FILE, DATABASE_CA_FILE, ...limits }, readText);
   const { config } = settings;
   const isNew = isWithoutDatabase(config);
   if (!wanted.makesDatabase) refuseMissingDatabase(config);

@@ -6,8 +6,6 @@ import { createLog, type Log } from '../log.ts';
 import { endWith, exitDespiteThreads, stopOnSignals, stopWhenLost } from './signals.ts';
 import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
 
-/** How long connections are still accepted after the signal, so that load balancers notice first. */
-const noticeMs = { local: 0, production: 5000 };
 /** How long calls may still take when the database is lost. */
 const lostMs = 2000;
 /** How long a worker may take to exit after its calls are drained. */
@@ -67,9 +65,9 @@ function announceReady(config: Config, baseUrl: string): void {
   process.stdout.write(`toolhost ready ${baseUrl}\n`);
 }
 
-/** Reports not ready first. In production it still serves for a while, until load balancers have noticed. */
-async function stopGently(running: Running, { mode }: Config): Promise<boolean> {
+/** Reports not ready first, and still serves for a while, until load balancers have noticed. */
+async function stopGently(running: Running, { drainNoticeMs }: Config): Promise<boolean> {
   running.drain();
-  await delay(noticeMs[mode]);
-  return running.stop(drainMs - noticeMs[mode]);
+  await delay(drainNoticeMs);
+  return running.stop(drainMs - drainNoticeMs);
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { Readable, type Writable } from 'node:stream';
 import { finished, pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import { type Config, readConfig, type Settings } from '../../config.ts';
+import { type Config, readStoreConfig } from '../../config.ts';
 import { AppError } from '../../errors.ts';
 import { findLocalMasterKeys } from '../../local/master-key.ts';
 import {
@@ -49,7 +49,7 @@ export async function makeBackup(
   file: string,
   { leavesOutRecords }: { leavesOutRecords: boolean },
 ): Promise<MadeBackup> {
-  const { config, secrets } = settingsOf(env);
+  const { config, secrets } = readStoreConfig(env, readText);
   refuseMissingDatabase(config);
   const files = readMigrations(migrationsFolder);
   const source = secrets.postgres
@@ -74,7 +74,7 @@ export async function makeBackup(
  * the backup is damaged
  */
 export async function restoreBackup(env: NodeJS.ProcessEnv, file: string): Promise<ReadBackup> {
-  const { config, secrets } = settingsOf(env);
+  const { config, secrets } = readStoreConfig(env, readText);
   const masters = secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [];
   const target = secrets.postgres
     ? await openEmptyPostgres(secrets.postgres)
@@ -88,8 +88,8 @@ export async function restoreBackup(env: NodeJS.ProcessEnv, file: string): Promi
  * @throws ConfigError, AppError as `restoreBackup`
  */
 export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promise<ReadBackup> {
-  const { DATA_DIR, MASTER_KEY, MASTER_KEY_FILE } = env;
-  const { config, secrets } = settingsOf({ DATA_DIR, MASTER_KEY, MASTER_KEY_FILE });
+  const own = { ...env, DATABASE_URL: undefined, DATABASE_URL_FILE: undefined };
+  const { config, secrets } = readStoreConfig(own, readText);
   const masters = secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [];
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-verify-'));
   try {
@@ -110,16 +110,6 @@ async function fill(target: EmptyDatabase, file: string, masters: readonly Buffe
   } finally {
     await target.close();
   }
-}
-
-function settingsOf({
-  DATA_DIR,
-  DATABASE_URL,
-  DATABASE_CA_FILE,
-  MASTER_KEY,
-  MASTER_KEY_FILE,
-}: NodeJS.ProcessEnv): Settings {
-  return readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE }, readText);
 }
 
 const readText = (path: string) => readFileSync(path, 'utf8');

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { type Config, readConfig } from '../../config.ts';
+import { type Config, readStoreConfig } from '../../config.ts';
 import { AppError } from '../../errors.ts';
 import { findLocalMasterKeys } from '../../local/master-key.ts';
 import { createLog } from '../../log.ts';
@@ -19,8 +19,7 @@ const mostListed = 100;
 
 /** @throws ConfigError, AppError notFound without a database */
 export async function openKeyOperator(env: NodeJS.ProcessEnv): Promise<KeyOperator> {
-  const { DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE } = env;
-  const settings = readConfig({ DATA_DIR, DATABASE_URL, DATABASE_CA_FILE, MASTER_KEY, MASTER_KEY_FILE }, readText);
+  const settings = readStoreConfig(env, readText);
   const { config, secrets } = settings;
   refuseMissingDatabase(config);
   const store = await openStore(settings, false, createLog('warn'), processClocks);

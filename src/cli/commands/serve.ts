@@ -19,8 +19,10 @@ export async function runServe(): Promise<void> {
 
 /** Text of the settings for the help. Loaded with `require`, because Commander builds help synchronously. */
 function settingsText(): string {
-  const { variables } = createRequire(import.meta.url)('../../variables.ts') as typeof import('../../variables.ts');
-  const lines = Object.entries(variables).map(([name, { fallback, meaning }]) => {
+  const { describedVariables } = createRequire(import.meta.url)(
+    '../../variables.ts',
+  ) as typeof import('../../variables.ts');
+  const lines = describedVariables.map(({ name, fallback, meaning }) => {
     return `  ${name.padEnd(24)} ${meaning}${fallback === '' ? '' : ` (default: ${fallback})`}`;
   });
   return `

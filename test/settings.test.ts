@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { readConfig } from '../src/config.ts';
+import { toolhost } from './support/toolhost/toolhost-command.ts';
+
+const noFile = () => {
+  throw new Error('no file is read here');
+};
+
+describe('the settings', () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-settings-'));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const file = (name: string, text: string) => {
+    writeFileSync(join(folder, name), text);
+    return join(folder, name);
+  };
+  const serve = (env: NodeJS.ProcessEnv) =>
+    toolhost(['serve'], { env: { DATA_DIR: join(folder, 'data'), PORT: '0', ...env } });
+
+  it('each secret may stand in a file, which commands of the operator read too', async () => {
+    const database = file('database', 'postgres://me:hunter2@127.0.0.1:9/none\n');
+    for (const args of [['serve'], ['keys', 'list'], ['backup', join(folder, 'made.backup')]]) {
+      const { code, stderr } = await toolhost(args, { env: { PORT: '0', DATABASE_URL_FILE: database } });
+      assert.equal(code, 1, args.join(' '));
+      assert.match(stderr, /the database does not answer: .*ECONNREFUSED/);
+      assert.doesNotMatch(stderr, /hunter2/);
+    }
+    const files: Record<string, string> = { '/run/client': ' from a file\n', '/run/metrics': `${'m'.repeat(32)}\n` };
+    const { secrets } = readConfig(
+      {
+        OIDC_ISSUER: 'https://login.example.com',
+        OIDC_CLIENT_ID: 'toolhost',
+        OIDC_CLIENT_SECRET_FILE: '/run/client',
+        METRICS_TOKEN_FILE: '/run/metrics',
+      },
+      (path) => files[path] as string,
+    );
+    assert.equal(secrets.oidc?.clientSecret, 'from a file');
+    assert.equal(secrets.metricsToken, 'm'.repeat(32));
+  });
+
+  it('a file that gives no secret is named with its variable', async () => {
+    const { code, stderr } = await serve({
+      MASTER_KEY_FILE: join(folder, 'missing'),
+      METRICS_TOKEN_FILE: file('empty', '\n'),
+      DATABASE_URL: 'postgres://127.0.0.1/a',
+      DATABASE_URL_FILE: file('other', 'postgres://127.0.0.1/b'),
+    });
+    assert.equal(code, 1);
+    assert.match(stderr, /MASTER_KEY_FILE: cannot be read; allowed: the path of a readable file that holds MASTER_KEY/);
+    assert.match(stderr, /METRICS_TOKEN_FILE: is empty;/);
+    assert.match(stderr, /DATABASE_URL and DATABASE_URL_FILE: set one of the two/);
+  });
+
+  it('the time for load balancers at a stop is a setting', () => {
+    const notice = (text: string) => readConfig({ DRAIN_NOTICE_SECONDS: text }, noFile).config.drainNoticeMs;
+    assert.deepEqual(['', '0', '2.5', '20'].map(notice), [0, 0, 2500, 20_000]);
+    assert.throws(() => notice('21'), /DRAIN_NOTICE_SECONDS: found "21"; allowed: .* 0 to 20/);
+  });
+});
