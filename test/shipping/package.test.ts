@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
-import { globSync, mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
@@ -64,7 +64,7 @@ describe('the package', () => {
     return { PATH: `${await needNode(version)}:${process.env.PATH}`, HOME: home, DATA_DIR: join(home, 'data') };
   }
 
-  it('[ship 1] is under 40 MB when it is installed, and brings no other package', (t) => {
+  it('[ship 1] is under 40 MB when it is installed, brings no other package, and has the files for operators', (t) => {
     const modules = join(packed.folder, 'node_modules');
     const megabytes = sizeOf(modules) / 1e6;
     t.diagnostic(
@@ -75,6 +75,8 @@ describe('the package', () => {
       readdirSync(modules).filter((name) => !name.startsWith('.')),
       ['toolhost'],
     );
+    for (const file of ['deploy/systemd/toolhost.service', 'docs/operations/alerts.yml'])
+      assert.ok(existsSync(join(modules, 'toolhost', file)), file);
   });
 
   it('[ship 1] names every package that is part of it, with its hash in CycloneDX and with its licence', () => {

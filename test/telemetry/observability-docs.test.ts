@@ -73,6 +73,11 @@ describe('the guide, the dashboard and the alerts', () => {
     }
   });
 
+  it('have a runbook that says for every alert what to do, and for no other', () => {
+    const headings = [...read('runbook.md').matchAll(/^### (.+)$/gm)].flatMap(([, names = '']) => names.split(', '));
+    assert.deepEqual(headings.toSorted(), rules.map(({ alert }) => alert).toSorted());
+  });
+
   it('say of every alert how bad it is and what it means', () => {
     const names = rules.map(({ alert }) => alert);
     assert.equal(new Set(names).size, names.length);
