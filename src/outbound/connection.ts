@@ -1,8 +1,25 @@
-import type { Socket } from 'node:net';
-import type { Dispatcher, Client as UndiciClient } from 'undici';
-import { Client } from './undici.ts';
-import type { Upstream } from './upstream.ts';
+import { Buffer } from 'node:buffer';
+import { createRequire } from 'node:module';
+import type { LookupFunction, Socket } from 'node:net';
+import type * as undici from 'undici';
+import type { Pool } from './connections.ts';
+import type { Transfer } from './http-client.ts';
 
+/**
+ * The two parts of undici that are used. Its main module also loads fetch, caches, test doubles and proxies:
+ * 80 files and 8 MB.
+ */
+const require = createRequire(import.meta.url);
+const Client = require('undici/lib/dispatcher/client.js') as typeof undici.Client;
+const buildConnector = require('undici/lib/core/connect.js') as typeof undici.buildConnector;
+
+/** Connects for undici. Returns the socket while it connects, if there is one, so that it can be destroyed. */
+export type Connect = (
+  options: undici.buildConnector.Options,
+  callback: undici.buildConnector.Callback,
+) => Socket | undefined;
+
+const connectTimeoutMs = 3000;
 /**
  * Size at which undici ends a connection. A transfer ends it long before that: for each header line beyond its limit
  * undici creates an error, which takes longer than the line itself.
@@ -11,11 +28,29 @@ const maxHeaderBytes = 512 * 1024;
 /** Undici closes an idle connection after this time; the sweep usually closes it before. */
 const keepAliveMs = 10_000;
 
-/** The request on a connection. `mayArrive` gets the number of bytes before they are read, and permits reading them. */
-export type Carried = Dispatcher.DispatchHandler & { mayArrive(bytes: number): boolean };
+/**
+ * Sockets to upstreams read into this buffer, one after the other, and what they have read is copied at once. Otherwise
+ * Node allocates memory for each read, which costs more than the copy and stays until the next collection.
+ */
+const readInto = Buffer.allocUnsafeSlow(64 * 1024);
+const onread = {
+  buffer: readInto,
+  callback(this: Socket, bytes: number): boolean {
+    const read = Buffer.allocUnsafe(bytes);
+    readInto.copy(read, 0, 0, bytes);
+    return this.push(read);
+  },
+};
+
+/** Undici's connector, which looks names up with `lookup`. */
+export function connectorWith(lookup: LookupFunction): Connect {
+  // Undici passes unknown options on to net.connect and tls.connect, and returns its socket; its types omit both.
+  const socketOptions: object = { autoSelectFamily: true, lookup, onread };
+  return buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
+}
 
 /** Events of a connection outside its requests. */
-export type ConnectionEvents = {
+type ConnectionEvents = {
   /** Bytes came that no request asked for; the connection is closed already. */
   onUnasked(): void;
   /** An idle connection was closed by the upstream. */
@@ -27,32 +62,32 @@ export type ConnectionEvents = {
  * belongs to, so bytes that arrive while no request is sent end the connection before they can be taken for an answer.
  */
 export class Connection {
+  readonly pool: Pool;
   /** Monotonic ms; meaningful while the connection is idle. */
   idleSince = 0;
   /** Number of requests answered on it. */
   served = 0;
-  /** A request has been assigned to it and is not over. */
-  isBusy = true;
-  /** A request has been written to it and is not over. */
+  /** The transfer that it is lent to. */
+  transfer: Transfer | undefined;
+  /** The request of the transfer has been written. */
   isAsked = false;
   /** The upstream answered before it had the whole request, so it is unknown how it reads the rest. */
   isSpoilt = false;
-  readonly #client: UndiciClient;
-  readonly #events: ConnectionEvents;
+  readonly #client: undici.Client;
   #connecting: Socket | undefined;
-  #carried: Carried | undefined;
   /** Whether the final answer to the request has begun. */
   #hasAnswer = false;
   /** The beginning of what may be an interim answer. */
   #held: Buffer = nothing;
 
-  constructor({ url, connect }: Upstream, events: ConnectionEvents) {
-    this.#events = events;
+  constructor(pool: Pool, events: ConnectionEvents) {
+    this.pool = pool;
+    const { url, connect } = pool.upstream;
     this.#client = new Client(url, {
       connect: (options, callback) => {
         this.#connecting = connect(options, (...[error, socket]) => {
           this.#connecting = undefined;
-          if (socket) this.#watch(socket);
+          if (socket) this.#watch(socket, events);
           callback(...([error, socket] as Parameters<typeof callback>));
         });
       },
@@ -65,26 +100,20 @@ export class Connection {
     });
     this.#client.on('disconnect', (_origin, _targets, error) => {
       // A request that was not written yet is sent over a new socket, and one that was fails by itself.
-      if (this.isBusy) return;
+      if (this.transfer) return;
       if (isUnasked(error)) events.onUnasked();
       events.onClosed();
     });
   }
 
-  dispatch(request: Dispatcher.DispatchOptions, handler: Carried): void {
-    this.#carried = handler;
+  /** Sends the request of the transfer that it is lent to, unless that has ended meanwhile. */
+  send(mark: readonly string[]): void {
+    const transfer = this.transfer as Transfer;
+    if (transfer.isSettled) return;
     this.#hasAnswer = false;
     this.#held = nothing;
-    this.#client.dispatch(request, handler);
-  }
-
-  /** After an answer. */
-  rest(now: number): void {
-    this.isBusy = false;
-    this.isAsked = false;
-    this.#carried = undefined;
-    this.served++;
-    this.idleSince = now;
+    const { path, method, headers, body = null } = transfer.exchange;
+    this.#client.dispatch({ path, method, headers: [...headers, ...mark], body }, transfer);
   }
 
   /** Closes it; a request that it carries fails. */
@@ -95,31 +124,39 @@ export class Connection {
   }
 
   /** Listens before undici does, while the bytes can still be inspected. */
-  #watch(socket: Socket): void {
+  #watch(socket: Socket, events: ConnectionEvents): void {
     socket.on('readable', () => {
       if (socket.readableLength === 0) return;
       if (this.isAsked) {
         // A request that fits the buffer counts as sent, although TLS may not have confirmed it yet.
         if (socket.writableNeedDrain) this.isSpoilt = true;
-        if (this.#carried?.mayArrive(socket.readableLength) === false) socket.read();
+        if (this.transfer?.mayArrive(socket.readableLength) === false) socket.read();
         else if (!this.#hasAnswer) this.#skipContinue(socket);
         return;
       }
       const isFarewell = farewell.test(String(socket.read()));
       socket.destroy();
-      if (!isFarewell) this.#events.onUnasked();
+      if (!isFarewell) events.onUnasked();
     });
   }
 
   /** Takes 100 Continue away, which a client must take without having asked for it (RFC 9110, 15.2), and undici does not. */
   #skipContinue(socket: Socket): void {
     const arrived = socket.read() as Buffer;
-    const { passed, rest } = withoutContinue(this.#held.length > 0 ? Buffer.concat([this.#held, arrived]) : arrived);
+    const all = this.#held.length > 0 ? Buffer.concat([this.#held, arrived]) : arrived;
+    this.#held = nothing;
+    // A final answer, which is nearly every one, is not looked through.
+    if (all.length >= startOfInterim.length && all[startOfInterim.length - 1] !== digitOne) {
+      this.#hasAnswer = true;
+      socket.unshift(all);
+      return;
+    }
+    const { passed, rest } = withoutContinue(all);
     const isUnclear = rest.length < longestInterim && mayBecomeInterim(rest);
-    this.#held = isUnclear ? rest : nothing;
+    if (isUnclear) this.#held = rest;
+    else passed.push(rest);
     this.#hasAnswer = !isUnclear;
-    const all = isUnclear ? passed : [...passed, rest];
-    if (all.length > 0) socket.unshift(all.length === 1 ? all[0] : Buffer.concat(all));
+    if (passed.length > 0) socket.unshift(Buffer.concat(passed));
   }
 }
 
@@ -129,10 +166,10 @@ const longestInterim = 4096;
 /** An interim answer, with the last two digits of its status. */
 const interim = /HTTP\/1\.[01] 1(\d\d)\b[^\n]*\n(?:[^\n]+\n)*?\r?\n/y;
 const startOfInterim = 'HTTP/1.1 1';
+const digitOne = 0x31;
 
 /** The interim answers that `bytes` begins with, but for 100 Continue, and what follows them. */
 function withoutContinue(bytes: Buffer): { passed: Buffer[]; rest: Buffer } {
-  // A final answer, which is nearly every one, is not looked through.
   const text = mayBecomeInterim(bytes) ? bytes.toString('latin1') : '';
   const passed: Buffer[] = [];
   let at = 0;

@@ -1,19 +1,68 @@
-import type { Connection } from './connection.ts';
-import type { Connect } from './connector.ts';
-import type { Exchange } from './exchange.ts';
-import { Pool, type Shared, type WorkspaceLoad } from './pool.ts';
-import { createUpstream, distrust, type Upstream } from './upstream.ts';
+import { OutboundError } from '../errors.ts';
+import { type Connect, Connection } from './connection.ts';
+import type { Transfer } from './http-client.ts';
 
 /** Connections of a process; each takes a file descriptor and about 50 KB of memory. */
 const usualMost = 4096;
+const mostPerPool = 128;
 /** Idle connections that one workspace keeps for later requests. */
 const mostIdlePerWorkspace = 1024;
 const keepAliveMs = 10_000;
 /** For a connection that has carried one request: most callers are seen once. */
 const firstKeepAliveMs = 2000;
 const sweepMs = 1000;
+/** A request with a shorter timeout than this does not wait for a connection to rest. */
+const hurryMs = 1000;
+/** How long a connection rests after an answer, to detect bytes that no request asked for. */
+const restMs = 50;
+/** Number of rests without such bytes after which connections are reused at once. */
+const provenRests = 100;
+/** How long connections to an upstream that sent an unasked byte carry one request each. */
+const distrustMs = 10 * 60_000;
 /** One workspace can fill three fourths of it. */
 const rememberedUpstreams = 2700;
+
+/** An origin as used by one workspace. */
+type Upstream = {
+  workspaceId: string;
+  origin: string;
+  /** The origin as a URL, for undici. */
+  url: URL;
+  connect: Connect;
+  /** Number of rests in which a connection was quiet. From `provenRests` on connections may be reused at once. */
+  rests: number;
+  /** Time until which a connection carries one request only, in monotonic ms. */
+  distrustedUntil: number;
+};
+
+type Workspace = {
+  id: string;
+  /** Requests that have a connection. */
+  requests: number;
+  pools: number;
+  /**
+   * Pools for more than one request, by origin and then by digest of the credentials: a single key would have to be joined
+   * for each call.
+   */
+  reusable: Map<string, Map<string, Pool>>;
+};
+
+/** Connections that may carry each other's requests: same workspace, origin and credentials. */
+export type Pool = {
+  /** Undefined for the pool of a single request. */
+  readonly credentialHash: string | undefined;
+  readonly upstream: Upstream;
+  readonly workspace: Workspace;
+  /** Ordered by idle time, the longest first. */
+  readonly idle: Connection[];
+  /** In order of arrival. */
+  readonly waiting: Transfer[];
+  /** How many there are, idle or not. */
+  connections: number;
+  /** The next looks for a connection for those that wait. */
+  turn: NodeJS.Immediate | undefined;
+  rest: NodeJS.Timeout | undefined;
+};
 
 type Memory<Value> = { get(key: string): Value | undefined; set(key: string, value: Value): void };
 type MemoryOptions<Value> = { max: number; ownerOf: (value: Value) => string };
@@ -30,37 +79,202 @@ export type ConnectionsOptions = {
   /** Reports an upstream that sent bytes which no request asked for. */
   onUnasked: (workspaceId: string, origin: string) => void;
   mostConnections: number | undefined;
+  /** The header that marks every request, name and value. */
+  mark: readonly string[];
 };
 
 /** All connections of a process: who may use which, how many there may be, and how long they are kept. */
-export class Connections implements Shared {
-  readonly clock: () => number;
-  isClosed = false;
+export class Connections {
   readonly #options: ConnectionsOptions;
+  readonly #clock: () => number;
   readonly #most: number;
   readonly #open = new Set<Connection>();
   readonly #pools = new Set<Pool>();
-  readonly #workspaces = new Map<string, WorkspaceLoad>();
+  readonly #workspaces = new Map<string, Workspace>();
   readonly #upstreams: Memory<Upstream>;
   #requests = 0;
   #unasked = 0;
+  #isClosed = false;
   #sweeping: NodeJS.Timeout | undefined;
 
   constructor(options: ConnectionsOptions) {
     this.#options = options;
+    this.#clock = options.clock;
     this.#most = options.mostConnections ?? usualMost;
-    this.clock = options.clock;
     this.#upstreams = options.createMemory({ max: rememberedUpstreams, ownerOf: ({ workspaceId }) => workspaceId });
   }
 
-  /** The pool of a request, which lives as long as it has connections. @throws TypeError when `origin` is not a URL */
-  poolFor({ workspaceId, origin, credentialHash }: Exchange): Pool {
-    let workspace = this.#workspaces.get(workspaceId);
-    const known = credentialHash === undefined ? undefined : workspace?.reusable.get(origin)?.get(credentialHash);
-    if (known) return known;
-    workspace ??= { id: workspaceId, requests: 0, pools: 0, reusable: new Map() };
-    const pool = new Pool(credentialHash, this.#upstreamOf(workspaceId, origin), workspace, this);
-    this.#workspaces.set(workspaceId, workspace);
+  get counts() {
+    const waiting = this.#pools.values().reduce((sum, pool) => sum + pool.waiting.length, 0);
+    const { size: connections } = this.#open;
+    return { pools: this.#pools.size, connections, running: this.#requests, waiting, unasked: this.#unasked };
+  }
+
+  /**
+   * Starts a transfer now or once a connection is ready, or fails it.
+   * @throws TypeError when the origin of its exchange is not a URL
+   */
+  begin(transfer: Transfer): void {
+    const { workspaceId, origin, credentialHash, timeoutMs } = transfer.exchange;
+    const workspace = this.#workspaces.get(workspaceId) ?? newWorkspace(workspaceId);
+    // A workspace may use at most as much as is still free, so another workspace always finds a connection.
+    const isTooMany = workspace.requests >= this.#most - this.#requests;
+    if (this.#isClosed || isTooMany) transfer.fail(this.#isClosed ? stopping() : tooManyRequests(workspace));
+    if (transfer.isSettled) return;
+    const known = credentialHash === undefined ? undefined : workspace.reusable.get(origin)?.get(credentialHash);
+    const pool = known ?? this.#addPool(workspace, origin, credentialHash);
+    const ready = pool.waiting.length > 0 ? undefined : this.#ready(pool);
+    const willRest = timeoutMs >= hurryMs && pool.idle.length > pool.waiting.length;
+    const connection = ready ?? (willRest ? undefined : this.#openIn(pool));
+    if (connection) this.#lend(connection, transfer);
+    else if (pool.connections > 0) {
+      transfer.waitsIn = pool;
+      pool.waiting.push(transfer);
+      this.#awaitRest(pool);
+    } else {
+      transfer.fail(tooManyRequests(workspace));
+      this.#dropUnused(pool);
+    }
+  }
+
+  /** Takes a connection back after a whole answer. */
+  giveBack(connection: Connection): void {
+    const { pool } = connection;
+    this.#requests--;
+    pool.workspace.requests--;
+    connection.transfer = undefined;
+    connection.isAsked = false;
+    connection.served++;
+    connection.idleSince = this.#clock();
+    const isLast = connection.isSpoilt || pool.credentialHash === undefined || this.#isClosed;
+    if (isLast || pool.upstream.distrustedUntil > connection.idleSince) this.#end(connection);
+    else {
+      pool.idle.push(connection);
+      if (pool.waiting.length > 0) this.#giveTurn(pool);
+    }
+  }
+
+  /** Ends a connection after anything else than a whole answer. */
+  discard(connection: Connection): void {
+    this.#requests--;
+    connection.pool.workspace.requests--;
+    this.#end(connection);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearInterval(this.#sweeping);
+    for (const pool of this.#pools) {
+      clearTimeout(pool.rest);
+      clearImmediate(pool.turn);
+      for (const transfer of pool.waiting.splice(0)) transfer.fail(stopping());
+    }
+    await Promise.all([...this.#open].map((connection) => connection.end()));
+  }
+
+  /**
+   * Until the upstream is proven, a request over a connection that was used before waits for the next turn of the event
+   * loop, and undici writes it a turn later. So bytes that came while this process was too busy to read are read first.
+   */
+  #lend(connection: Connection, transfer: Transfer): void {
+    const { upstream, workspace } = connection.pool;
+    this.#requests++;
+    workspace.requests++;
+    connection.transfer = transfer;
+    transfer.connection = connection;
+    const { mark } = this.#options;
+    if (connection.served === 0 || upstream.rests >= provenRests) connection.send(mark);
+    else setImmediate(() => connection.send(mark));
+  }
+
+  /** A rested connection; with a proven upstream any idle one, the longest idle first. */
+  #ready({ idle, upstream }: Pool): Connection | undefined {
+    const first = idle[0];
+    if (!first) return undefined;
+    const since = this.#clock() - restMs;
+    if (first.idleSince > since) return upstream.rests >= provenRests ? idle.shift() : undefined;
+    upstream.rests++;
+    // Among rested connections the upstream is least likely to close the one used last.
+    let last = idle.length - 1;
+    while ((idle[last] as Connection).idleSince > since) last--;
+    return idle.splice(last, 1)[0];
+  }
+
+  /** A new connection; undefined when there are too many that carry requests. */
+  #openIn(pool: Pool): Connection | undefined {
+    if (pool.connections >= mostPerPool) return undefined;
+    const isFull = this.#open.size >= this.#most;
+    const longest = isFull ? this.#longestIdle(pool.workspace) : undefined;
+    if (isFull && !longest) return undefined;
+    // Counted before the other one ends, which may be of this pool: one without connections is dropped.
+    pool.connections++;
+    if (longest) this.#endIdle(longest);
+    const connection: Connection = new Connection(pool, {
+      onUnasked: () => this.#noteUnasked(pool.upstream),
+      onClosed: () => this.#endIdle(connection),
+    });
+    this.#open.add(connection);
+    this.#sweeping ??= setInterval(() => this.#sweep(), sweepMs).unref();
+    return connection;
+  }
+
+  /** Ends a connection if it is idle. */
+  #endIdle(connection: Connection): void {
+    const { idle } = connection.pool;
+    const index = idle.indexOf(connection);
+    if (index < 0) return;
+    idle.splice(index, 1);
+    this.#end(connection);
+  }
+
+  #end(connection: Connection): void {
+    const { pool } = connection;
+    pool.connections--;
+    this.#open.delete(connection);
+    if (this.#open.size === 0) {
+      clearInterval(this.#sweeping);
+      this.#sweeping = undefined;
+    }
+    void connection.end();
+    if (pool.waiting.length > 0) this.#giveTurn(pool);
+    else this.#dropUnused(pool);
+  }
+
+  /** Serves waiting transfers after undici has seen any bytes behind the last answer. */
+  #giveTurn(pool: Pool): void {
+    pool.turn ??= setImmediate(() => this.#serveWaiting(pool));
+  }
+
+  /** Serves waiting transfers when the first connection has rested. */
+  #awaitRest(pool: Pool): void {
+    const first = pool.idle[0];
+    if (!first || pool.rest) return;
+    const leftMs = first.idleSince + restMs - this.#clock();
+    pool.rest = setTimeout(() => this.#serveWaiting(pool), Math.max(1, leftMs));
+  }
+
+  #serveWaiting(pool: Pool): void {
+    const { waiting } = pool;
+    clearTimeout(pool.rest);
+    pool.rest = undefined;
+    pool.turn = undefined;
+    while (waiting.length > 0) {
+      const connection = this.#ready(pool) ?? (waiting.length > pool.idle.length ? this.#openIn(pool) : undefined);
+      if (!connection && pool.connections > 0) break;
+      const transfer = waiting.shift() as Transfer;
+      if (connection) this.#lend(connection, transfer);
+      else transfer.fail(tooManyRequests(pool.workspace));
+    }
+    if (waiting.length > 0) this.#awaitRest(pool);
+    this.#dropUnused(pool);
+  }
+
+  /** A pool lives as long as it has connections, or transfers that wait. @throws TypeError when `origin` is not a URL */
+  #addPool(workspace: Workspace, origin: string, credentialHash: string | undefined): Pool {
+    const upstream = this.#upstreamOf(workspace.id, origin);
+    const none = { connections: 0, turn: undefined, rest: undefined };
+    const pool: Pool = { credentialHash, upstream, workspace, idle: [], waiting: [], ...none };
+    this.#workspaces.set(workspace.id, workspace);
     this.#pools.add(pool);
     workspace.pools++;
     if (credentialHash !== undefined) {
@@ -70,58 +284,8 @@ export class Connections implements Shared {
     return pool;
   }
 
-  get counts() {
-    const waiting = this.#pools.values().reduce((sum, pool) => sum + pool.waiting, 0);
-    const { size: connections } = this.#open;
-    return { pools: this.#pools.size, connections, running: this.#requests, waiting, unasked: this.#unasked };
-  }
-
-  async close(): Promise<void> {
-    this.isClosed = true;
-    clearInterval(this.#sweeping);
-    for (const pool of this.#pools) pool.close();
-    await Promise.all([...this.#open].map((connection) => connection.end()));
-  }
-
-  /** A workspace may use at most as much as is still free, so another workspace always finds a connection. */
-  mayBegin(workspace: WorkspaceLoad): boolean {
-    return workspace.requests < this.#most - this.#requests;
-  }
-
-  makeSlot(workspace: WorkspaceLoad): boolean {
-    if (this.#open.size < this.#most) return true;
-    const pool = this.#longestIdle(workspace);
-    pool?.endIdle(pool.idle[0] as Connection);
-    return pool !== undefined;
-  }
-
-  count(workspace: WorkspaceLoad, change: 1 | -1): void {
-    this.#requests += change;
-    workspace.requests += change;
-  }
-
-  onOpened(connection: Connection): void {
-    this.#open.add(connection);
-    this.#sweeping ??= setInterval(() => this.#sweep(), sweepMs).unref();
-  }
-
-  onEnded(connection: Connection): void {
-    this.#open.delete(connection);
-    if (this.#open.size > 0) return;
-    clearInterval(this.#sweeping);
-    this.#sweeping = undefined;
-  }
-
-  onUnasked({ upstream, workspace }: Pool): void {
-    this.#unasked++;
-    if (distrust(upstream, this.clock())) this.#options.onUnasked(workspace.id, upstream.origin);
-    for (const pool of this.#pools) {
-      if (pool.upstream === upstream) for (const connection of [...pool.idle]) pool.endIdle(connection);
-    }
-  }
-
-  onUnused(pool: Pool): void {
-    if (!this.#pools.delete(pool)) return;
+  #dropUnused(pool: Pool): void {
+    if (pool.connections > 0 || pool.waiting.length > 0 || !this.#pools.delete(pool)) return;
     const { workspace, credentialHash, upstream } = pool;
     if (--workspace.pools === 0) this.#workspaces.delete(workspace.id);
     if (credentialHash === undefined) return;
@@ -134,45 +298,67 @@ export class Connections implements Shared {
     const key = `${workspaceId} ${origin}`;
     const known = this.#upstreams.get(key);
     if (known) return known;
-    const upstream = createUpstream(workspaceId, origin, this.#options.connectorOf(origin, workspaceId));
+    // Undici reads the origin of the URL for each request, and computing it takes 2 µs.
+    const url = Object.defineProperty(new URL(origin), 'origin', { value: origin });
+    const connect = this.#options.connectorOf(origin, workspaceId);
+    const upstream = { workspaceId, origin, url, connect, rests: 0, distrustedUntil: Number.NEGATIVE_INFINITY };
     this.#upstreams.set(key, upstream);
     return upstream;
   }
 
-  /** The pool with the connection that has been idle longest, in the workspace itself or, if it has none, in any. */
-  #longestIdle(workspace: WorkspaceLoad): Pool | undefined {
-    let worst: Pool | undefined;
+  /** Distrusts an upstream that sent bytes which no request asked for, as it may do so again. */
+  #noteUnasked(upstream: Upstream): void {
+    this.#unasked++;
+    const now = this.#clock();
+    if (upstream.distrustedUntil <= now) this.#options.onUnasked(upstream.workspaceId, upstream.origin);
+    upstream.distrustedUntil = now + distrustMs;
+    upstream.rests = 0;
     for (const pool of this.#pools) {
-      const since = pool.idle[0]?.idleSince;
-      if (since === undefined) continue;
-      const isOwn = pool.workspace === workspace;
-      const isWorstOwn = worst?.workspace === workspace;
-      const isOlder = worst === undefined || since < (worst.idle[0] as Connection).idleSince;
-      if (isOwn === isWorstOwn ? isOlder : isOwn || worst === undefined) worst = pool;
+      if (pool.upstream === upstream) for (const connection of [...pool.idle]) this.#endIdle(connection);
     }
-    return worst;
+  }
+
+  /** The connection that has been idle longest, in the workspace itself or, if it has none, in any. */
+  #longestIdle(workspace: Workspace): Connection | undefined {
+    let own: Connection | undefined;
+    let any: Connection | undefined;
+    for (const { idle } of this.#pools) {
+      const [first] = idle;
+      if (!first) continue;
+      if (!any || first.idleSince < any.idleSince) any = first;
+      if (first.pool.workspace === workspace && (!own || first.idleSince < own.idleSince)) own = first;
+    }
+    return own ?? any;
   }
 
   /** Ends connections that have been idle for too long, and the oldest of workspaces that keep too many. */
   #sweep(): void {
-    const now = this.clock();
-    const kept = new Map<WorkspaceLoad, { pool: Pool; connection: Connection }[]>();
-    for (const pool of this.#pools) {
-      for (const connection of [...pool.idle]) {
-        const keepMs = connection.served > 1 ? keepAliveMs : firstKeepAliveMs;
-        if (now - connection.idleSince >= keepMs) pool.endIdle(connection);
-        else {
-          const list = kept.get(pool.workspace) ?? [];
-          list.push({ pool, connection });
-          kept.set(pool.workspace, list);
-        }
-      }
+    const now = this.#clock();
+    const kept: Connection[] = [];
+    for (const connection of [...this.#pools].flatMap(({ idle }) => idle)) {
+      const keepMs = connection.served > 1 ? keepAliveMs : firstKeepAliveMs;
+      if (now - connection.idleSince >= keepMs) this.#endIdle(connection);
+      else kept.push(connection);
     }
-    for (const list of kept.values()) {
-      const surplus = list.length - mostIdlePerWorkspace;
-      if (surplus <= 0) continue;
-      list.sort((a, b) => a.connection.idleSince - b.connection.idleSince);
-      for (const { pool, connection } of list.slice(0, surplus)) pool.endIdle(connection);
+    for (const list of Map.groupBy(kept, ({ pool }) => pool.workspace).values()) {
+      if (list.length <= mostIdlePerWorkspace) continue;
+      list.sort((a, b) => b.idleSince - a.idleSince);
+      for (const connection of list.slice(mostIdlePerWorkspace)) this.#endIdle(connection);
     }
   }
+}
+
+function newWorkspace(id: string): Workspace {
+  return { id, requests: 0, pools: 0, reusable: new Map() };
+}
+
+function stopping(): OutboundError {
+  return new OutboundError('reset', 'the service is stopping, so nothing was sent to the upstream');
+}
+
+function tooManyRequests({ requests }: Workspace): OutboundError {
+  return new OutboundError(
+    'no_connection',
+    `this workspace has ${requests} requests to upstreams under way, which is its share of what this process can carry; try again in a moment`,
+  );
 }

@@ -1,11 +1,9 @@
-import { Buffer } from 'node:buffer';
 import dns from 'node:dns';
 import type { LookupFunction, Socket } from 'node:net';
-import type { buildConnector as Connectors } from 'undici';
 import { OutboundError } from '../errors.ts';
 import { type BlockedClass, blockedClass, literalAddress } from './address.ts';
+import { type Connect, connectorWith } from './connection.ts';
 import { type EgressAllow, mayConnect } from './egress.ts';
-import { buildConnector } from './undici.ts';
 
 /** `dns.lookup` with `all: true`; an argument so that a test can be the name server. */
 export type Resolve = (
@@ -14,25 +12,6 @@ export type Resolve = (
 ) => void;
 
 export const systemResolve: Resolve = (hostname, callback) => dns.lookup(hostname, { all: true }, callback);
-
-const connectTimeoutMs = 3000;
-
-/** Connects for undici. Returns the socket while it connects, if there is one, so that it can be destroyed. */
-export type Connect = (options: Connectors.Options, callback: Connectors.Callback) => Socket | undefined;
-
-/**
- * Sockets to upstreams read into this buffer, one after the other, and what they have read is copied at once. Otherwise
- * Node allocates memory for each read, which costs more than the copy and stays until the next collection.
- */
-const readInto = Buffer.allocUnsafeSlow(64 * 1024);
-const onread = {
-  buffer: readInto,
-  callback(this: Socket, bytes: number): boolean {
-    const read = Buffer.allocUnsafe(bytes);
-    readInto.copy(read, 0, 0, bytes);
-    return this.push(read);
-  },
-};
 
 const blocked = () =>
   new OutboundError('blocked', 'the upstream host does not stand for an address that may be called');
@@ -53,11 +32,7 @@ export function guardedConnector(
   const { hostname } = origin;
   const literal = literalAddress(hostname);
   const isBlockedLiteral = literal !== undefined && !mayConnect(allow, hostname, literal, port);
-  // Undici passes unknown options on to net.connect and tls.connect; its types omit this.
-  const lookup = guardedLookup(allow, resolve, port, onBlocked);
-  const socketOptions: object = { autoSelectFamily: true, lookup, onread };
-  // Undici's connector also returns its socket, which its types omit.
-  const connect = buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
+  const connect = connectorWith(guardedLookup(allow, resolve, port, onBlocked));
   return (options, callback) => {
     if (isBlockedLiteral) {
       onBlocked(blockedClass(literal));

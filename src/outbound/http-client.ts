@@ -1,14 +1,17 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { performance } from 'node:perf_hooks';
-import type { OutboundError } from '../errors.ts';
+import type { Dispatcher } from 'undici';
+import { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
-import { Connections, type MakeMemory } from './connections.ts';
+import type { Connection } from './connection.ts';
+import { Connections, type MakeMemory, type Pool } from './connections.ts';
 import { guardedConnector } from './connector.ts';
-import { createDeadlines, type Deadlines } from './deadlines.ts';
-import { type DecodeOnThread, decodeBody } from './decode.ts';
+import { type Deadline, Deadlines } from './deadlines.ts';
+import { type DecodeOnThread, decodeBody, oversize } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
 import type { Answer, Exchange, HeldMemory } from './exchange.ts';
+import { toOutboundError } from './failure.ts';
 import type { LookupsOf } from './lookups.ts';
-import { type Ended, noMemory, type Received, Transfer } from './transfer.ts';
 
 export type { Answer, Exchange } from './exchange.ts';
 
@@ -47,115 +50,221 @@ export type OutboundOptions = {
 
 export function createHttpClient(options: OutboundOptions): HttpClient {
   const { allow, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
-  const { clock = () => performance.now(), decodeOnThread, createMemory, mostConnections } = options;
-  const connectorOf = (origin: string, workspaceId: string) =>
-    guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked);
-  const connections = new Connections({ connectorOf, clock, onUnasked, createMemory, mostConnections });
-  const parts: SendingParts = {
-    connections,
-    deadlines: createDeadlines(),
+  const { createMemory, mostConnections, decodeOnThread, memory } = options;
+  const connections = new Connections({
+    connectorOf: (origin, workspaceId) => guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked),
+    clock: options.clock ?? performance.now.bind(performance),
+    onUnasked,
+    createMemory,
+    mostConnections,
     mark: [options.hopHeader, '1'],
-    decodeOnThread,
-    memory: options.memory,
-  };
-
+  });
+  const parts: TransferParts = { connections, deadlines: new Deadlines(), decodeOnThread, memory };
   return {
-    send: (exchange) => new Promise((resolve, reject) => new Sending(exchange, parts, resolve, reject).begin()),
+    send: (exchange) =>
+      new Promise((resolve, reject) => connections.begin(new Transfer(exchange, parts, resolve, reject))),
     poolCount: () => connections.counts.pools,
     load: () => connections.counts,
     close: () => connections.close(),
   };
 }
 
-const nothing = Buffer.alloc(0);
-
-/** What all exchanges of a client share. */
-type SendingParts = {
+/** What all transfers of a client share. */
+type TransferParts = {
   connections: Connections;
   deadlines: Deadlines;
-  /** The header that marks every request. */
-  mark: readonly string[];
   decodeOnThread: DecodeOnThread;
   memory: OutboundOptions['memory'];
 };
 
+const nothing = Buffer.alloc(0);
 /** So many bytes of an answer are not counted: an ordinary one costs nothing then. */
 const uncounted = 16 * 1024;
 
-/** One exchange. Its request is sent once: nobody but its sender knows whether it may be sent again. */
-class Sending implements Ended {
-  readonly #exchange: Exchange;
-  readonly #parts: SendingParts;
-  readonly #settle: (answer: Answer | Promise<Answer>) => void;
-  readonly #fail: (error: OutboundError) => void;
-  readonly #until: number;
+/**
+ * A piece of a body costs memory and time however small it is, and so does an interim answer. This many pieces are
+ * free; beyond them the average piece must have this many bytes, which is less than a row of any honest stream.
+ */
+const freePieces = 10_000;
+const pieceBytes = 100;
+const maxInterimAnswers = 100;
+/** Limit for the header lines of an answer, and for bytes around its body such as trailers and chunk extensions. */
+const maxHeaderBytes = 64 * 1024;
+/** Allowance for the chunk header of each piece of a body. */
+const aroundPieceBytes = 16;
+
+/**
+ * One request and its answer, as undici reports it, within a deadline and limits. The request is sent once: nobody but its
+ * sender knows whether it may be sent again.
+ */
+export class Transfer implements Dispatcher.DispatchHandler {
+  readonly exchange: Exchange;
+  /** The connection that it has, which ends with it if it fails. */
+  connection: Connection | undefined;
+  /** The pool that it waits in while it has no connection. */
+  waitsIn: Pool | undefined;
+  /** Whether it has ended; possible even before it started. */
+  isSettled = false;
+  readonly #parts: TransferParts;
+  readonly #resolve: (answer: Answer | Promise<Answer>) => void;
+  readonly #reject: (error: OutboundError) => void;
+  readonly #deadline: Deadline;
   #held: HeldMemory | undefined;
   #counted = 0;
-  #transfer: Transfer | undefined;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
+  #arrived = 0;
+  #status = 0;
+  #statusText = '';
+  #headers: IncomingHttpHeaders = {};
+  #interimAnswers = 0;
 
+  /** `resolve` or `reject` is called once. */
   constructor(
     exchange: Exchange,
-    parts: SendingParts,
-    settle: (answer: Answer | Promise<Answer>) => void,
-    fail: (error: OutboundError) => void,
+    parts: TransferParts,
+    resolve: (answer: Answer | Promise<Answer>) => void,
+    reject: (error: OutboundError) => void,
   ) {
-    this.#exchange = exchange;
+    this.exchange = exchange;
     this.#parts = parts;
-    this.#settle = settle;
-    this.#fail = fail;
-    this.#until = parts.deadlines.now() + exchange.timeoutMs;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#deadline = parts.deadlines.add(exchange.timeoutMs, () => this.fail(timedOut(exchange.timeoutMs)));
+    exchange.onGone?.(() => this.fail(new OutboundError('cancelled', 'the caller went away')));
   }
 
-  /** @throws TypeError when the origin is not a URL */
-  begin(): void {
-    const { connections, deadlines, mark } = this.#parts;
-    const pool = connections.poolFor(this.#exchange);
-    this.#transfer = new Transfer(this.#exchange, mark, this.#until, deadlines, this);
-    pool.begin(this.#transfer);
+  /** Checks bytes before they are read: a few bytes of header, trailer or chunk cost as much as many of a body. */
+  mayArrive(bytes: number): boolean {
+    const around = this.#arrived - this.#bytes;
+    this.#arrived += bytes;
+    if (around > maxHeaderBytes && around > maxHeaderBytes + this.#pieces.length * aroundPieceBytes) {
+      this.fail(tooMany('bytes around its body'));
+    }
+    return !this.isSettled;
   }
 
-  arrived(bytes: number): boolean {
-    if (bytes <= uncounted) return true;
-    const { held, workspaceId } = this.#exchange;
+  onRequestStart(): void {
+    if (this.connection) this.connection.isAsked = true;
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: IncomingHttpHeaders,
+    statusText = '',
+  ): void {
+    if (status < 200) {
+      if (++this.#interimAnswers > maxInterimAnswers) this.fail(tooMany('interim answers'));
+      return;
+    }
+    this.#status = status;
+    this.#statusText = statusText;
+    this.#headers = headers;
+    if (this.#arrived > maxHeaderBytes && sizeOf(headers) > maxHeaderBytes) this.fail(tooMany('bytes of headers'));
+    const { limitBytes, method } = this.exchange;
+    // In the answer to a HEAD request it is the length of a body that does not come (RFC 9110, 9.3.2).
+    if (method !== 'HEAD' && Number(headers['content-length']) > limitBytes) this.fail(oversize(limitBytes));
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    // An empty array that grows makes room for more than the one piece of most bodies.
+    if (this.#pieces.length > 0) this.#pieces.push(chunk);
+    else this.#pieces = [chunk];
+    const { limitBytes } = this.exchange;
+    if (this.#bytes > limitBytes) this.fail(oversize(limitBytes));
+    else if (this.#pieces.length > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('pieces of a body'));
+    else if (this.#bytes > uncounted && !this.#hold()) this.fail(noMemory());
+  }
+
+  /** Counts the bytes of the body that have arrived. False when there is no memory for them. */
+  #hold(): boolean {
+    const { held, workspaceId } = this.exchange;
     this.#held ??= held ?? this.#parts.memory?.hold(workspaceId);
     if (!this.#held) return true;
-    if (!this.#held.add(bytes - this.#counted)) return false;
-    this.#counted = bytes;
+    if (!this.#held.add(this.#bytes - this.#counted)) return false;
+    this.#counted = this.#bytes;
     return true;
   }
 
-  resolve(received: Received): void {
-    this.#keep();
-    this.#settle(decoded(joined(received), this.#exchange, this.#parts.decodeOnThread));
+  onResponseEnd(): void {
+    if (!this.#settle()) return;
+    this.#parts.connections.giveBack(this.connection as Connection);
+    const pieces = this.#pieces;
+    const body = pieces.length > 1 ? Buffer.concat(pieces) : (pieces[0] ?? nothing);
+    const answer = { status: this.#status, statusText: this.#statusText, headers: this.#headers, body };
+    // Most upstreams follow our request to compress nothing.
+    this.#resolve(this.#headers['content-encoding'] === undefined ? answer : this.#decoded(answer));
   }
 
-  /** From now on the memory is that of the sender, who knows how long it is needed. */
-  #keep(): void {
-    if (!this.#exchange.held) this.#held?.end();
-  }
-
-  reject(error: OutboundError): void {
-    this.#keep();
-    this.#fail(error);
-  }
-}
-
-function joined({ status, statusText, headers, pieces }: Received): Answer {
-  return { status, statusText, headers, body: pieces.length > 1 ? Buffer.concat(pieces) : (pieces[0] ?? nothing) };
-}
-
-/** Most upstreams follow our request to compress nothing. @throws OutboundError */
-function decoded(answer: Answer, exchange: Exchange, onThread: DecodeOnThread): Answer | Promise<Answer> {
-  if (answer.headers['content-encoding'] === undefined) return answer;
-  return decodeBody(answer, exchange, onThread).then((body) => {
-    if (!holdsDecoded(exchange, answer.body.length, body.length)) throw noMemory();
+  async #decoded(answer: Answer): Promise<Answer> {
+    const body = await decodeBody(answer, this.exchange, this.#parts.decodeOnThread);
+    // What it takes more than before counts too: 12 KB of gzip can hold 10 MB.
+    const more = Math.max(0, body.length - this.#counted);
+    if (body.length > uncounted && this.exchange.held?.add(more) === false) throw noMemory();
     return { ...answer, body };
-  });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    const failure = toOutboundError(error, this.exchange.origin);
+    if (wasLost(failure) && this.#parts.deadlines.wasStoppedSince(this.#deadline)) this.fail(stopped());
+    else this.fail(failure.reason === 'reset' && this.#arrived > 0 ? truncated() : failure);
+  }
+
+  /** Ends the transfer and its connection, which would still carry the rest of an unwanted answer. */
+  fail(error: OutboundError): void {
+    if (!this.#settle()) return;
+    const place = this.waitsIn?.waiting.indexOf(this) ?? -1;
+    if (this.connection) this.#parts.connections.discard(this.connection);
+    else if (place >= 0) this.waitsIn?.waiting.splice(place, 1);
+    this.#reject(error);
+  }
+
+  /** Whether it has not ended before. */
+  #settle(): boolean {
+    if (this.isSettled) return false;
+    this.isSettled = true;
+    this.#parts.deadlines.remove(this.#deadline);
+    // The memory of the exchange is that of the sender, who knows how long it is needed.
+    if (!this.exchange.held) this.#held?.end();
+    return true;
+  }
 }
 
-/** Counts what an answer takes more than it did before it was decoded: 12 KB of gzip can hold 10 MB. */
-function holdsDecoded({ held }: Exchange, arrived: number, bytes: number): boolean {
-  if (!held || bytes <= uncounted) return true;
-  const counted = arrived > uncounted ? arrived : 0;
-  return held.add(Math.max(0, bytes - counted));
+function sizeOf(headers: IncomingHttpHeaders): number {
+  return Object.entries(headers).reduce((sum, [name, value]) => sum + name.length + String(value).length, 0);
+}
+
+function timedOut(timeoutMs: number): OutboundError {
+  return new OutboundError('timeout', `upstream did not answer within ${timeoutMs} ms`);
+}
+
+function wasLost({ reason }: OutboundError): boolean {
+  return reason === 'reset' || reason === 'unreachable' || reason === 'truncated';
+}
+
+/** The upstream or the network gave up on a process that was silent. */
+function stopped(): OutboundError {
+  return new OutboundError(
+    'stopped',
+    'this service was stopped for a while during the call, and the connection to the upstream was lost; try again',
+  );
+}
+
+/** Others needed the memory of the exchange. The request may have been sent and may have had its effect. */
+function noMemory(): OutboundError {
+  return new OutboundError(
+    'no_memory',
+    'the call was ended: this service has no memory left for its answer, and this workspace uses its share of it; the upstream may have done what was asked, so check that before you try again, with fewer large calls at a time',
+  );
+}
+
+function tooMany(what: string): OutboundError {
+  return new OutboundError('malformed', `the upstream answered with too many ${what}`);
+}
+
+/** The answer had begun, so the upstream had served the request. */
+function truncated(): OutboundError {
+  return new OutboundError('truncated', 'the upstream closed the connection in the middle of its answer');
 }
