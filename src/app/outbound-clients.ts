@@ -1,4 +1,4 @@
-import { holdsPlainCredential, isLongToSearch, piecesToSearch } from '../domain/credentials/plain-credentials.ts';
+import { holdsPlainCredential, isLongToSearch, piecesToSearch } from '../domain/credentials/own-credentials.ts';
 import { hopHeader } from '../domain/http/headers.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';

@@ -1,4 +1,4 @@
-import { mediaTypeOf } from '../domain/http/media-type.ts';
+import { mediaTypeOf } from '../domain/http/headers.ts';
 import { type Fields, objectOf } from './check.ts';
 import { connectionReason } from './connection-reason.ts';
 

@@ -1,6 +1,6 @@
 import { Buffer } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { mediaTypeOf } from '../domain/http/media-type.ts';
+import { mediaTypeOf } from '../domain/http/headers.ts';
 import { ownHostPath } from '../domain/http/own-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
 import type { JsonText, LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { Hono, type Context as HonoContext } from 'hono';
-import { mediaTypeOf } from '../domain/http/media-type.ts';
+import { mediaTypeOf } from '../domain/http/headers.ts';
 import { checkBody, configurationLimits, exceedsLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { parseJson } from '../domain/json/json.ts';
 import type { Held } from '../domain/work/memory-budget.ts';

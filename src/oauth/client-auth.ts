@@ -1,4 +1,4 @@
-import { holdsPlainCredential } from '../domain/credentials/plain-credentials.ts';
+import { holdsPlainCredential } from '../domain/credentials/own-credentials.ts';
 import { OutboundError } from '../errors.ts';
 
 /** A client at a token endpoint. `none` is a public client, which has no secret. */

@@ -1,7 +1,6 @@
 import { addedQuery } from '../domain/added-query.ts';
 import { authorizationParams, type OAuth, tokenParams } from '../domain/config/oauth.ts';
-import { holdsOurCredential } from '../domain/credentials/own-credentials.ts';
-import { holdsPlainCredential } from '../domain/credentials/plain-credentials.ts';
+import { holdsOurCredential, holdsPlainCredential } from '../domain/credentials/own-credentials.ts';
 import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
 import { parseDotPath } from '../domain/json/dot-path.ts';
 import { valueAt } from '../domain/json/value-at.ts';

@@ -1,5 +1,4 @@
-import { formFields } from '../domain/http/form.ts';
-import { mostHeaderLength } from '../domain/http/values.ts';
+import { formFields, mostHeaderLength } from '../domain/http/values.ts';
 import { OAuthError } from '../errors.ts';
 import type { Answer } from '../outbound/exchange.ts';
 

@@ -1,6 +1,6 @@
-import { holdsPlainCredential } from '../../domain/credentials/plain-credentials.ts';
-import { percentDecoded } from '../../domain/http/percent-encoding.ts';
+import { holdsPlainCredential } from '../../domain/credentials/own-credentials.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
+import { percentDecoded } from '../../domain/http/values.ts';
 import { type AppError, invalid, OutboundError } from '../../errors.ts';
 import type { Answer, HttpClient } from '../../outbound/http-client.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';

@@ -5,7 +5,6 @@ import {
   fillPlaceholders,
   fillPlaceholdersIn,
   placeholderNames,
-  placeholderNamesIn,
   somePlaceholder,
   someText,
 } from '../http/placeholders.ts';
@@ -231,7 +230,7 @@ function usesIn(
   variables: ServerWide['variables'] = {},
 ): SecretUse[] {
   return values.flatMap(([path, value]) => {
-    const names = placeholderNamesIn(value).filter((name) => !Object.hasOwn(variables, name));
+    const names = placeholderNames(value).filter((name) => !Object.hasOwn(variables, name));
     return names.length > 0 ? [{ path, names }] : [];
   });
 }

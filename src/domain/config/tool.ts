@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isSafeMethod, methods } from '../http/methods.ts';
+import { isSafeMethod, methods } from '../http/headers.ts';
 import { unseenAmong } from '../unseen-characters.ts';
 
 export const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;

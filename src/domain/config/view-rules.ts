@@ -1,14 +1,14 @@
 import type { Problem } from '../../errors.ts';
 import { foldedHeader, isReadAs } from '../http/parameter-names.ts';
-import { crowdedProblem, placeholderNamesIn } from '../http/placeholders.ts';
+import { crowdedProblem, placeholderNames } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { type Guesses, nearestOrAll } from '../problems/did-you-mean.ts';
 import type { ProblemList } from '../problems/problems.ts';
-import type { Fault } from '../schema/check-run.ts';
 import { type CompiledSchema, compileSchema } from '../schema/compile-schema.ts';
-import { faultText } from '../schema/fault-text.ts';
+import type { Fault } from '../schema/faults.ts';
+import { faultText } from '../schema/faults.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
-import { indexSchema } from '../schema/schema-index.ts';
+import { indexSchema } from '../schema/json-schema.ts';
 import { searchToolNames } from '../search/own-tools.ts';
 import { viewNameProblem } from '../view-name.ts';
 import { Steps, TooMuchWork } from '../work/steps.ts';
@@ -239,7 +239,7 @@ function isCredential(
 
 /** A fixed value is sent as it is, with the variables of the server filled in. */
 function faultOfText(value: unknown, { variables = {} }: ViewContext): string | undefined {
-  const unknown = placeholderNamesIn(value).find((name) => !Object.hasOwn(variables, name));
+  const unknown = placeholderNames(value).find((name) => !Object.hasOwn(variables, name));
   if (unknown === undefined) return crowdedProblem(value) ?? fillingProblem(value, variables);
   return `holds {{${unknown}}}, which is no variable of the server; a secret belongs into the tool itself, as the value of a constant`;
 }

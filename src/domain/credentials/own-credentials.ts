@@ -1,4 +1,62 @@
-import { holdsPlainCredential } from './plain-credentials.ts';
+import { isKeyBodyAt, isKeyCharacter } from './api-key.ts';
+
+/**
+ * Finds our credentials as they stand, in what is about to be written to another host. A key is found without its prefix
+ * too, because its checksum tells it from everything else. A token has none, so only its whole form counts.
+ */
+
+const idLength = 12;
+/** Letters and digits behind the last `_` of a key, and of a token (`tha_…`, `thr_…`). */
+const keyLength = 49;
+const tokenLength = 43;
+const keyBody = /^[0-9A-Za-z]{61}$/;
+const underscore = 0x5f;
+/** Longest credential, and the characters around it that decide what it is. */
+const longest = 80;
+/** Characters that are searched at once: a millisecond for the worst text. */
+const pieceLength = 256 * 1024;
+
+/**
+ * Whether a text holds one of our keys or tokens in its plain form. It is asked about every request that is sent, so it
+ * looks at a few characters of each 43 only: a credential ends in at least so many letters and digits.
+ */
+export function holdsPlainCredential(text: string): boolean {
+  const last = text.length - tokenLength;
+  for (let start = 0; start <= last; ) {
+    let at = start + tokenLength - 1;
+    while (at >= start && isKeyCharacter(text.charCodeAt(at))) at--;
+    if (at < start) {
+      if (start > 0 && text.charCodeAt(start - 1) === underscore && endsHere(text, start)) return true;
+      for (at = start + tokenLength; isKeyCharacter(text.charCodeAt(at)); ) at++;
+    }
+    start = at + 1;
+  }
+  return false;
+}
+
+/** Whether the letters and digits that begin here, behind a `_`, are the end of a credential. */
+function endsHere(text: string, start: number): boolean {
+  if (!isKeyCharacter(text.charCodeAt(start + tokenLength))) {
+    // What stands before it may be the end of an escape, as in %20 and \n.
+    return /th[ar]_$/.test(text.slice(Math.max(0, start - 4), start));
+  }
+  if (start <= idLength) return false;
+  const body = text.slice(start - 1 - idLength, start - 1) + text.slice(start, start + keyLength);
+  return keyBody.test(body) && isKeyBodyAt(Buffer.from(body, 'latin1'), 0);
+}
+
+/** Whether a content is so long that it is searched in pieces. */
+export function isLongToSearch({ length }: string | Uint8Array): boolean {
+  return length > pieceLength;
+}
+
+/** The pieces of a content to search one by one. They overlap, so that each credential is whole in one of them. */
+export function* piecesToSearch(content: string | Buffer): Generator<string> {
+  for (let at = 0; at < content.length; at += pieceLength) {
+    const [from, until] = [Math.max(0, at - longest), at + pieceLength];
+    yield typeof content === 'string' ? content.slice(from, until) : content.toString('latin1', from, until);
+  }
+}
 
 /**
  * Finds one of our credentials in a text that comes in to be sent to an upstream later: as it stands, percent-encoded,

@@ -1,4 +1,4 @@
-import { mediaTypePattern } from '../http/media-type.ts';
+import { mediaTypePattern } from '../http/headers.ts';
 import type { FileHead } from './kept-files.ts';
 
 /** Usual extensions of media types, for files without a name. */

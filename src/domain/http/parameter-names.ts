@@ -6,7 +6,7 @@
  */
 
 import { normalised } from '../normalised.ts';
-import { percentDecoded } from './percent-encoding.ts';
+import { percentDecoded } from './values.ts';
 
 const maxDecodings = 5;
 

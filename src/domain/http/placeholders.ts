@@ -37,11 +37,6 @@ export function someText(value: unknown, visit: (text: string) => boolean): bool
   return inner.some((one) => someText(one, visit));
 }
 
-/** The names in a value, in order, each once. */
-export function placeholderNames(value: string): string[] {
-  return placeholderNamesIn(value);
-}
-
 /** Whether a text has something that looks like a placeholder but is not one; it would be sent literally. */
 export function hasMalformedPlaceholder(value: string): boolean {
   const rest = value.replace(placeholder, '');
@@ -96,7 +91,7 @@ function withStrings(value: unknown, change: (text: string) => string): unknown 
 }
 
 /** The names in the strings of a JSON value, such as a constant or the template of a body, each once. */
-export function placeholderNamesIn(value: unknown): string[] {
+export function placeholderNames(value: unknown): string[] {
   const names = new Set<string>();
   const note = (name: string) => {
     names.add(name);

@@ -1,9 +1,8 @@
 import { plainFailure, type ToolFailure } from '../../errors.ts';
 import { decoded } from './parameter-names.ts';
-import { encode } from './percent-encoding.ts';
 import { fillPlaceholders, placeholderNames, placeholderParts } from './placeholders.ts';
 import { canHaveHost, readUrl } from './read-url.ts';
-import { encodeText, lengthOf, mostUrlLength, refuseLonger, type WireText } from './values.ts';
+import { encode, encodeText, lengthOf, mostUrlLength, refuseLonger, type WireText } from './values.ts';
 
 /**
  * A piece of a template: literal text, or the name of an argument or of a secret. An argument of the path may keep its
@@ -165,11 +164,6 @@ function isDotSegment(segment: string): boolean {
   return /^(?:\.|%2e){1,2}$/i.test(segment);
 }
 
-/** False for nearly every segment, which then need not be split. */
-function mayHaveDots(segment: string): boolean {
-  return segment.includes('.') || segment.includes('%');
-}
-
 /** The encoded text of a token or a secret; undefined for an absent argument. */
 type EncodedText = (part: Exclude<Part, { text: string }>) => string | undefined;
 
@@ -244,13 +238,15 @@ function renderSegment(parts: readonly Part[], textOf: EncodedText): string {
       continue;
     }
     const text = textOf(part);
-    const name = nameOf(part);
-    if (text === undefined) throw refusal(name, 'is missing; it is part of the path');
-    if (text === '' || text === '.' || text === '..') throw refusal(name, 'must not be empty, "." or ".."');
+    if (text === undefined) throw refusal(nameOf(part), 'is missing; it is part of the path');
+    if (text === '' || text === '.' || text === '..') throw refusal(nameOf(part), 'must not be empty, "." or ".."');
     const keepsSlashes = 'argument' in part && part.keepsSlashes === true;
-    segment = checked(segment + (keepsSlashes ? withSlashes(name, text) : text));
+    segment += keepsSlashes ? withSlashes(part.argument, text) : text;
+    if (segment.length > mostUrlLength) throw tooLong();
   }
-  if (mayHaveDots(segment) && segment.split('/').some(isDotSegment))
+  // False for nearly every segment, which then need not be split.
+  const mayHaveDots = segment.includes('.') || segment.includes('%');
+  if (mayHaveDots && segment.split('/').some(isDotSegment))
     throw refusal(parts.flatMap(namesOf).join(', '), 'makes a "." or ".." path segment');
   return segment;
 }

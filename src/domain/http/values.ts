@@ -1,6 +1,10 @@
 import { plainFailure, ToolFailure } from '../../errors.ts';
 import { isRawNumber } from '../json/json.ts';
-import { encode } from './percent-encoding.ts';
+
+/** Reads an argument. One may be called `toString`, so inherited properties are left out. */
+export function own(args: { readonly [name: string]: unknown }, name: string): unknown {
+  return Object.hasOwn(args, name) ? args[name] : undefined;
+}
 
 /** Formats of arguments as text. */
 export type ArrayFormat = 'repeat' | 'comma' | 'brackets';
@@ -40,31 +44,21 @@ export function valueText(name: string, value: unknown): string | undefined {
   return typeof text === 'object' ? text.join(',') : text;
 }
 
-/** The same with the entries of an array apart. @throws ToolFailure invalid_arguments */
+/** The same with the entries of an array apart, and those of arrays inside it. @throws ToolFailure invalid_arguments */
 export function wireText(name: string, value: unknown): WireText | undefined {
   if (value === undefined || value === null) return undefined;
-  if (!Array.isArray(value)) return wellFormed(name, typeof value === 'string' ? value : scalarText(value));
-  const texts: string[] = [];
-  addTexts(texts, value);
-  for (const text of texts) wellFormed(name, text);
-  return texts;
-}
-
-function wellFormed(name: string, text: string): string {
-  if (text.isWellFormed()) return text;
+  const text = Array.isArray(value) ? textsOf(value) : scalarText(value);
+  if (typeof text === 'string' ? text.isWellFormed() : text.every((one) => one.isWellFormed())) return text;
   throw plainFailure('invalid_arguments', `${name}: is not well-formed Unicode text`);
 }
 
-/** The texts of the entries of an array, and of arrays inside it. */
-function addTexts(texts: string[], items: readonly unknown[]): void {
-  for (const item of items) {
-    if (item === undefined || item === null) continue;
-    if (Array.isArray(item)) addTexts(texts, item);
-    else texts.push(typeof item === 'string' ? item : scalarText(item));
-  }
+function textsOf(items: readonly unknown[]): string[] {
+  const whole: unknown[] = items.flat(Number.POSITIVE_INFINITY);
+  return whole.filter((item) => item !== undefined && item !== null).map(scalarText);
 }
 
 function scalarText(value: unknown): string {
+  if (typeof value === 'string') return value;
   if (isRawNumber(value)) return value.rawJSON;
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
@@ -77,4 +71,74 @@ export function lengthOf(text: WireText): number {
 /** Percent-encoded for a URL or a form. */
 export function encodeText(text: WireText): string {
   return typeof text === 'string' ? encode(text) : text.map(encode).join(',');
+}
+
+const unreserved = /^[A-Za-z0-9._~-]*$/;
+const left = /[!'()*]/;
+/** From this length on, going over the bytes is quicker than encodeURIComponent. */
+const long = 1000;
+
+/** Percent-encodes everything but the unreserved characters of RFC 3986, 2.3. The text must be well-formed. */
+export function encode(text: string): string {
+  if (unreserved.test(text)) return text;
+  if (text.length >= long || left.test(text)) return encodeBytes(text);
+  return encodeURIComponent(text);
+}
+
+const digits = Buffer.from('0123456789ABCDEF');
+const isUnreserved = Uint8Array.from({ length: 256 }, (_, byte) =>
+  byte < 0x80 && unreserved.test(String.fromCharCode(byte)) ? 1 : 0,
+);
+
+function encodeBytes(text: string): string {
+  const bytes = Buffer.from(text);
+  const encoded = Buffer.allocUnsafe(3 * bytes.length);
+  let to = 0;
+  for (const byte of bytes) {
+    if (isUnreserved[byte]) encoded[to++] = byte;
+    else {
+      encoded[to++] = 0x25;
+      encoded[to++] = digits[byte >> 4] as number;
+      encoded[to++] = digits[byte & 0xf] as number;
+    }
+  }
+  return encoded.toString('latin1', 0, to);
+}
+
+const percent = 0x25;
+/** The value of a byte as a hexadecimal digit, or 16. */
+const digitOf = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const value = Number.parseInt(String.fromCharCode(byte), 16);
+  return Number.isNaN(value) ? 16 : value;
+});
+
+/** The bytes of a text in which `%` before two hexadecimal digits stands for a byte. */
+export function percentDecoded(text: string): Buffer {
+  const bytes = Buffer.from(text);
+  let to = bytes.indexOf(percent);
+  if (to < 0) return bytes;
+  // What is decoded is never longer, so it is written over what was read.
+  for (let at = to; at < bytes.length; at++) {
+    const byte = bytes[at] as number;
+    const high = byte === percent ? (digitOf[bytes[at + 1] ?? 0] as number) : 16;
+    const low = high < 16 ? (digitOf[bytes[at + 2] ?? 0] as number) : 16;
+    bytes[to++] = low < 16 ? (high << 4) | low : byte;
+    if (low < 16) at += 2;
+  }
+  return bytes.subarray(0, to);
+}
+
+/** A name as `multipart/form-data` writes it between quotes (HTML, "multipart/form-data encoding algorithm"). */
+export function quotedName(name: string): string {
+  return name.replaceAll('"', '%22').replaceAll('\r', '%0D').replaceAll('\n', '%0A');
+}
+
+/** Forms of OAuth have some ten fields. A hundred thousand short ones take long to read. */
+const mostFields = 500;
+
+/** The fields of a form (WHATWG URL, application/x-www-form-urlencoded); undefined for one with more than 500 fields. */
+export function formFields(text: string): URLSearchParams | undefined {
+  let fields = 1;
+  for (let at = text.indexOf('&'); at >= 0; at = text.indexOf('&', at + 1)) if (++fields > mostFields) return undefined;
+  return new URLSearchParams(text);
 }

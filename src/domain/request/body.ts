@@ -2,12 +2,11 @@ import type { BodyNode, BodyTemplate } from '../config/sending/body-template.ts'
 import { type BodyKind, encodingOf } from '../config/sending/destinations.ts';
 import type { TextOrArgument } from '../config/sending/wire-fields.ts';
 import { GivenFile } from '../files/kept-files.ts';
-import { mediaTypePattern } from '../http/media-type.ts';
-import { percentDecoded } from '../http/percent-encoding.ts';
+import { mediaTypePattern } from '../http/headers.ts';
 import type { Part } from '../http/url-template.ts';
-import { type ArrayFormat, hasControlCharacter, valueText } from '../http/values.ts';
+import { type ArrayFormat, hasControlCharacter, own, percentDecoded, valueText } from '../http/values.ts';
 import { addPairs, encodedPairs, type Pairs, pairsOf, refusedArgument, styledText } from './pairs.ts';
-import { type Arguments, own, type SentArgument } from './sent-argument.ts';
+import type { Arguments, SentArgument } from './sent-argument.ts';
 import type { FormPart, UpstreamBody } from './upstream-request.ts';
 
 /** How the body of a tool is made. */
@@ -29,10 +28,9 @@ export type BodyPlan = {
 export type Content = { body: UpstreamBody | undefined; contentType?: string };
 const noContent: Content = { body: undefined };
 
-/** The body of a call. @throws ToolFailure invalid_arguments, and what `secret` throws */
+/** The body of a call whose tool has one. @throws ToolFailure invalid_arguments, and what `secret` throws */
 export function contentOf(plan: BodyPlan, args: Arguments, secret: (name: string) => string): Content {
   const { kind } = plan;
-  if (kind === 'none') return noContent;
   if (kind === 'template') {
     const values = { args: withTexts(plan.texts, args), secret };
     return jsonContent(fillBodyTemplate(plan.template as BodyTemplate, values));

@@ -1,10 +1,19 @@
 import { plainFailure, type ToolFailure } from '../../errors.ts';
+import {
+  type Authentication,
+  credentialHeader,
+  credentialQueryKey,
+  credentialValue,
+  signatureHeaders,
+} from '../config/authentication.ts';
 import { isHeaderValue } from '../http/headers.ts';
 import { fillPlaceholders, fillPlaceholdersIn } from '../http/placeholders.ts';
 import { checked, renderUrl } from '../http/url-template.ts';
 import {
+  encode,
   hasControlCharacter,
   mostHeaderLength,
+  own,
   refuseLonger,
   valueText,
   type WireText,
@@ -13,9 +22,14 @@ import {
 import { contentOf } from './body.ts';
 import { addPairs, encodedPairs, isSeparated, joinedText, type Pairs, pairsOf, styledText } from './pairs.ts';
 import type { RequestTemplate } from './request-template.ts';
-import { type Arguments, own, type SentArgument } from './sent-argument.ts';
-import { addCredentials, type Tokens } from './sent-credentials.ts';
+import type { Arguments, SentArgument } from './sent-argument.ts';
 import type { UpstreamRequest } from './upstream-request.ts';
+
+/** The credential of each entry of `authentication`; undefined where a call has none. */
+export type Tokens = readonly (string | undefined)[];
+
+/** What a cookie can hold (RFC 6265, 4.1.1). */
+const cookieValue = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/;
 
 /** The credentials of a call. `secret` throws when a value is missing. */
 export type CallCredentials = { tokens: Tokens; secret: (name: string) => string };
@@ -30,9 +44,19 @@ export function buildRequest(
   given: Arguments,
   credentials: CallCredentials,
 ): UpstreamRequest {
-  const args = withConstants(template, given, credentials);
+  const { constants, hasSecrets } = template;
+  const filled = constants && hasSecrets ? (fillPlaceholdersIn(constants, credentials.secret) as Arguments) : constants;
+  const args = filled === undefined ? given : { ...given, ...filled };
   const { path, query } = renderUrl(template.url, {
-    argument: (name) => templateText(template, name, own(args, name)),
+    argument(name) {
+      const value = own(args, name);
+      const styled = value === undefined ? undefined : template.styledTokens?.get(name);
+      const text = styled ? styledToken(styled, value) : wireText(name, value);
+      if (text === undefined) return undefined;
+      const hasControl = typeof text === 'string' ? hasControlCharacter(text) : text.some(hasControlCharacter);
+      if (hasControl) throw plainFailure('invalid_arguments', `${name}: must not hold control characters`);
+      return text;
+    },
     secret: credentials.secret,
   });
   // The configuration was checked when it was stored; the values of its secrets were not.
@@ -53,34 +77,23 @@ export function buildRequest(
     }
   }
   if (pairs) query.push(...encodedPairs(pairs));
-  const { body, contentType } = contentOf(template.body, args, credentials.secret);
-  if (contentType !== undefined && template.body.contentType === undefined) headers.push('Content-Type', contentType);
+  const content = template.body.kind === 'none' ? undefined : contentOf(template.body, args, credentials.secret);
+  const contentType = template.body.contentType === undefined ? content?.contentType : undefined;
+  if (contentType !== undefined) headers.push('Content-Type', contentType);
   if (template.credentials.length > 0) addCredentials(template.credentials, credentials.tokens, headers, query);
   const search = query.length > 0 ? `?${query.join('&')}` : '';
-  return { method: template.method, origin: template.url.origin, path: checked(path + search), headers, body };
+  return {
+    method: template.method,
+    origin: template.url.origin,
+    path: checked(path + search),
+    headers,
+    body: content?.body,
+  };
 }
 
 function tooLong(name: string): ToolFailure {
   const message = `the value for the header ${name} has more than ${mostHeaderLength} characters; its configuration repeats {{NAME}} too often`;
   return plainFailure('invalid_arguments', message);
-}
-
-function withConstants(
-  { constants, hasSecrets }: RequestTemplate,
-  given: Arguments,
-  { secret }: CallCredentials,
-): Arguments {
-  if (constants === undefined) return given;
-  return { ...given, ...(hasSecrets ? (fillPlaceholdersIn(constants, secret) as Arguments) : constants) };
-}
-
-/** Text of an argument in a template; control characters are refused in a path or a filter. */
-function templateText(template: RequestTemplate, name: string, value: unknown): WireText | undefined {
-  const styled = template.styledTokens?.get(name);
-  const text = value === undefined || !styled ? wireText(name, value) : styledToken(styled, value);
-  const hasControl = typeof text === 'object' ? text.some(hasControlCharacter) : hasControlCharacter(text ?? '');
-  if (hasControl) throw plainFailure('invalid_arguments', `${name}: must not hold control characters`);
-  return text;
 }
 
 function styledToken(argument: SentArgument, value: unknown): WireText | undefined {
@@ -121,4 +134,39 @@ function headerText(name: string, value: string): string {
   if (isHeaderValue(value)) return value;
   const message = `the value for the header ${name} has characters that a header cannot hold`;
   throw plainFailure('invalid_arguments', message);
+}
+
+/** @throws ToolFailure invalid_arguments */
+function cookieText(value: string): string {
+  if (cookieValue.test(value)) return value;
+  throw plainFailure('invalid_arguments', 'the value for the header Cookie has characters that a cookie cannot hold');
+}
+
+/**
+ * Adds the credentials of a call to its headers and its query. A signature is not added: it is made of the whole request.
+ * @throws ToolFailure invalid_arguments when a credential cannot go where it belongs
+ */
+export function addCredentials(
+  all: readonly Authentication[],
+  tokens: Tokens,
+  headers: string[],
+  query: string[],
+): void {
+  let cookies = '';
+  for (let index = 0; index < all.length; index++) {
+    const one = all[index] as Authentication;
+    const token = tokens[index];
+    if (token === undefined || one.type === 'AwsSigV4') continue;
+    const header = credentialHeader(one);
+    if (header !== undefined) headers.push(header, headerText(header, credentialValue(one, token)));
+    else if (one.type === 'Cookie') cookies += `${cookies && '; '}${one.cookie}=${cookieText(token)}`;
+    else query.push(`${encode(credentialQueryKey(one) as string)}=${encode(token)}`);
+  }
+  if (cookies !== '') headers.push('Cookie', cookies);
+}
+
+/** The headers that a signature adds to a request, with a mask for their values. */
+export function maskedSignature(one: Authentication, mask: string): string[] {
+  const isSent = (name: string) => name !== 'X-Amz-Security-Token' || one.session_token !== undefined;
+  return signatureHeaders.filter(isSent).flatMap((name) => [name, mask]);
 }

@@ -1,13 +1,14 @@
 import { plainFailure, type ToolFailure } from '../../errors.ts';
 import { areReadAs } from '../http/parameter-names.ts';
-import { encode, quotedName } from '../http/percent-encoding.ts';
 import {
   type ArrayFormat,
+  encode,
   encodeText,
   hasControlCharacter,
   lengthOf,
   mostPairs,
   mostUrlLength,
+  quotedName,
   valueText,
   type WireText,
   wireText,

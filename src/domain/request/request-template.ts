@@ -18,7 +18,7 @@ import { readAsConstants } from '../config/sending/names-beside.ts';
 import type { Tool } from '../config/tool.ts';
 import { sentHeaderName } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedBesides, ownedInQuery } from '../http/parameter-names.ts';
-import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
+import { placeholderNames } from '../http/placeholders.ts';
 import { keepingSlashes, parseUrlTemplate, type QueryPair, type UrlTemplate } from '../http/url-template.ts';
 import type { ArrayFormat } from '../http/values.ts';
 import type { BodyPlan } from './body.ts';
@@ -75,7 +75,7 @@ export function compileRequest(
     url: keepingSlashes(url, new Set(declared.filter(({ wire }) => wire.allow_slashes).map(({ name }) => name))),
     constants:
       constants.length === 0 ? undefined : Object.fromEntries(constants.map(({ name, value }) => [name, value])),
-    hasSecrets: constants.some(({ value }) => placeholderNamesIn(value).length > 0),
+    hasSecrets: constants.some(({ value }) => placeholderNames(value).length > 0),
     arguments: sent.filter(({ location }) => location !== 'body'),
     styledTokens: styledTokens(declared, template),
     ...headersOf(tool, declared, userAgent, kind === 'multipart'),

@@ -18,8 +18,3 @@ export type SentArgument = {
   fileName: TextOrArgument | undefined;
   mediaType: TextOrArgument | undefined;
 };
-
-/** Reads an argument. One may be called `toString`, so inherited properties are left out. */
-export function own(args: Arguments, name: string): unknown {
-  return Object.hasOwn(args, name) ? args[name] : undefined;
-}

@@ -15,11 +15,6 @@ export type UpstreamBody = string | Buffer | { fields: FormPart[] };
 /** A part of `multipart/form-data`. A part with a media type or a file name says so in its own headers. */
 export type FormPart = [name: string, value: string | Buffer, of?: { fileName?: string; mediaType?: string }];
 
-/** The parts of a form, or undefined for any other body. */
-export function formParts(body: UpstreamBody | undefined): readonly FormPart[] | undefined {
-  return typeof body === 'object' && 'fields' in body ? body.fields : undefined;
-}
-
 /** A request as people read it: bytes are only counted. */
 export type ReadableRequest = Omit<UpstreamRequest, 'body'> & { body: ReadableBody | undefined };
 export type ReadableBody = string | { byteCount: number } | { fields: ReadablePart[] };

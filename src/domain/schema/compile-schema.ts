@@ -1,9 +1,8 @@
 import { isRawNumber, plainNumbers } from '../json/json.ts';
 import { Steps, stepsOfText } from '../work/steps.ts';
-import { CheckRun, type Fault } from './check-run.ts';
-import { isSchemaObject, type JsonSchema } from './json-schema.ts';
+import { CheckRun, type Fault } from './faults.ts';
+import { indexSchema, isSchemaObject, type JsonSchema, resolveReference, type SchemaIndex } from './json-schema.ts';
 import { keywordTests, kindOf, namesOf, type Test } from './keyword-tests.ts';
-import { indexSchema, resolveReference, type SchemaIndex } from './schema-index.ts';
 
 /** A compiled schema that checks values. Both methods throw TooMuchWork when they run out of steps. */
 export type CompiledSchema = {

@@ -21,3 +21,104 @@ export const schemaMaps: readonly string[] = ['properties', '$defs', 'dependentS
 export function isSchemaObject(value: unknown): value is JsonSchema {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
+
+/** A schema inside a document, and its position in the schema that holds it. */
+export type SchemaPart = {
+  schema: JsonSchema;
+  parent: SchemaPart | undefined;
+  /** Keyword of the parent that holds it; empty at the root. */
+  keyword: string;
+  /** Its name or its index where the keyword holds several. */
+  name: string | number | undefined;
+  /** Whether it is reached by `properties` only. */
+  isPlainProperty: boolean;
+};
+
+/** Every schema of a document, each parent before what it holds. */
+export type SchemaIndex = {
+  root: JsonSchema;
+  parts: readonly SchemaPart[];
+  /** The schemas of the document, as opposed to values that look like one. */
+  partOf: ReadonlyMap<JsonSchema, SchemaPart>;
+  anchors: ReadonlyMap<string, JsonSchema>;
+};
+
+/** How many schemas a document may have, those that references repeat included. */
+export const mostSchemas = 2000;
+
+type Holding = 'one' | 'list' | 'map';
+const holdings = new Map<string, Holding>([
+  ...singleSchemas.map((keyword): [string, Holding] => [keyword, 'one']),
+  ...schemaLists.map((keyword): [string, Holding] => [keyword, 'list']),
+  ...schemaMaps.map((keyword): [string, Holding] => [keyword, 'map']),
+]);
+
+/** Walks a document once. Undefined when it has more than `mostSchemas`; the walk ends there. */
+export function indexSchema(root: JsonSchema): SchemaIndex | undefined {
+  const parts: SchemaPart[] = [
+    { schema: root, parent: undefined, keyword: '', name: undefined, isPlainProperty: true },
+  ];
+  const partOf = new Map<JsonSchema, SchemaPart>();
+  const anchors = new Map<string, JsonSchema>();
+  // The array grows while it is walked.
+  for (const part of parts) {
+    const { schema } = part;
+    partOf.set(schema, part);
+    if (typeof schema.$anchor === 'string' && !anchors.has(schema.$anchor)) anchors.set(schema.$anchor, schema);
+    if (!addInner(part, parts)) return undefined;
+  }
+  return { root, parts, partOf, anchors };
+}
+
+/** Adds the schemas directly inside a part. False when there are too many. */
+function addInner(parent: SchemaPart, parts: SchemaPart[]): boolean {
+  const add = (keyword: string, name: string | number | undefined, schema: unknown): boolean => {
+    if (!isSchemaObject(schema)) return true;
+    if (parts.length >= mostSchemas) return false;
+    const isPlainProperty = parent.isPlainProperty && keyword === 'properties';
+    parts.push({ schema, parent, keyword, name, isPlainProperty });
+    return true;
+  };
+  for (const keyword of Object.keys(parent.schema)) {
+    const held = parent.schema[keyword];
+    const holding = holdings.get(keyword);
+    if (holding === 'one' && !add(keyword, undefined, held)) return false;
+    if (holding === 'list' && Array.isArray(held) && !held.every((item, i) => add(keyword, i, item))) return false;
+    if (holding !== 'map' || !isSchemaObject(held)) continue;
+    for (const name of Object.keys(held)) if (!add(keyword, name, held[name])) return false;
+  }
+  return true;
+}
+
+/** The path of a part in its document: `properties.tags.items`, empty at the root. */
+export function pathOf(part: SchemaPart): string {
+  const steps: string[] = [];
+  for (let at: SchemaPart | undefined = part; at?.parent; at = at.parent) {
+    if (typeof at.name === 'number') steps.push(`${at.keyword}[${at.name}]`);
+    else steps.push(at.name === undefined ? at.keyword : `${at.keyword}.${at.name}`);
+  }
+  return steps.reverse().join('.');
+}
+
+/** The target of a `$ref` into the same document, of any type; undefined when there is none. */
+export function resolveReference({ root, anchors }: Pick<SchemaIndex, 'root' | 'anchors'>, ref: string): unknown {
+  if (ref === '#') return root;
+  if (!ref.startsWith('#/')) return anchors.get(ref.slice(1));
+  let value: unknown = root;
+  for (const part of ref.slice(2).split('/')) {
+    const key = part.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return undefined;
+    value = (value as JsonSchema)[key];
+  }
+  return value;
+}
+
+/** Every name of a property that a schema declares. Other names in a value were chosen by its sender. */
+export function declaredNames(root: JsonSchema): ReadonlySet<string> {
+  const names = new Set<string>();
+  for (const { schema, keyword, name } of indexSchema(root)?.parts ?? []) {
+    if (keyword === 'properties' && typeof name === 'string') names.add(name);
+    if (Array.isArray(schema.required)) for (const required of schema.required) names.add(String(required));
+  }
+  return names;
+}

@@ -1,6 +1,13 @@
 import type { Steps } from '../work/steps.ts';
-import { type CharacterSet, costOf, hasCode, isWordCharacter } from './pattern-sets.ts';
-import { type Pattern, type PatternNode, parsePattern } from './pattern-syntax.ts';
+import {
+  type CharacterSet,
+  costOf,
+  hasCode,
+  isWordCharacter,
+  type Pattern,
+  type PatternNode,
+  parsePattern,
+} from './pattern-syntax.ts';
 
 /** What reading a pattern takes for each of its characters, and writing its program for each instruction. */
 const stepsOf = { character: 8, instruction: 4 };

@@ -2,16 +2,21 @@ import type { Problem } from '../../errors.ts';
 import { isDeeperThan } from '../json/json.ts';
 import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
 import { type ProblemList, shown } from '../problems/problems.ts';
-import { dialect, isSchemaObject, type JsonSchema, schemaLists, schemaMaps, singleSchemas } from './json-schema.ts';
-import { parsePattern } from './pattern-syntax.ts';
 import {
+  dialect,
   indexSchema,
+  isSchemaObject,
+  type JsonSchema,
   mostSchemas,
   pathOf,
   resolveReference,
   type SchemaIndex,
   type SchemaPart,
-} from './schema-index.ts';
+  schemaLists,
+  schemaMaps,
+  singleSchemas,
+} from './json-schema.ts';
+import { parsePattern } from './pattern-syntax.ts';
 
 const maxDepth = 32;
 const types = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'null'];

@@ -1,4 +1,4 @@
-import { isSafeMethod } from '../http/methods.ts';
+import { isSafeMethod } from '../http/headers.ts';
 import { stem } from './stem.ts';
 import { wordsOf } from './words.ts';
 

@@ -9,7 +9,7 @@ import { limitsAnswers, listedTools, toolDefinition, toolList } from '../config/
 import { indexTools, isReadOnly, toolsOfView, type View, viewToolOf } from '../config/view.ts';
 import { headerOf } from '../http/headers.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
-import { placeholderNames, placeholderNamesIn } from '../http/placeholders.ts';
+import { placeholderNames } from '../http/placeholders.ts';
 import { parseUrlTemplate } from '../http/url-template.ts';
 import { tokensOfLength } from '../pieces/tokens.ts';
 import { newGuesses } from '../problems/did-you-mean.ts';
@@ -188,7 +188,7 @@ function variableWarnings({ variables = {}, ...rest }: ServerConfig, storedSecre
   const names = Object.keys(variables);
   if (names.length === 0) return [];
   const used = new Set(
-    placeholderNamesIn([rest.base_url, rest.headers, rest.tools.map(({ url, headers }) => [url, headers]), rest.views]),
+    placeholderNames([rest.base_url, rest.headers, rest.tools.map(({ url, headers }) => [url, headers]), rest.views]),
   );
   return names.flatMap((name) => {
     const path = `variables.${name}`;

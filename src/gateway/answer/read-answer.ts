@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { type Redactor, redactor } from '../../domain/credentials/redactor.ts';
-import { mediaTypeOf } from '../../domain/http/media-type.ts';
+import { mediaTypeOf } from '../../domain/http/headers.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
 import { ToolFailure } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';

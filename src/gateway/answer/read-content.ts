@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { redact, redactor } from '../../domain/credentials/redactor.ts';
-import { knownMediaType, mediaTypeOf } from '../../domain/http/media-type.ts';
+import { knownMediaType, mediaTypeOf } from '../../domain/http/headers.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { keepFields } from '../../domain/json/response-fields.ts';

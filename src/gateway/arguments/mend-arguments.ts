@@ -2,9 +2,8 @@ import { bodyLimits, bodyProblem } from '../../domain/json/body-limits.ts';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
+import { indexSchema, isSchemaObject, type JsonSchema, resolveReference } from '../../domain/schema/json-schema.ts';
 import { type Kind, kindOf } from '../../domain/schema/keyword-tests.ts';
-import { indexSchema, resolveReference } from '../../domain/schema/schema-index.ts';
 import { Steps, TooMuchWork } from '../../domain/work/steps.ts';
 
 /** A few milliseconds: larger arguments are refused as they are. */

@@ -2,8 +2,8 @@ import { isRawNumber, plainNumbers } from '../../domain/json/json.ts';
 import { newGuesses } from '../../domain/problems/did-you-mean.ts';
 import { dotted } from '../../domain/problems/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import type { Fault } from '../../domain/schema/check-run.ts';
 import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
+import type { Fault } from '../../domain/schema/faults.ts';
 import {
   allowedText,
   dependentText,
@@ -12,11 +12,10 @@ import {
   namesText,
   unknownText,
   valuesText,
-} from '../../domain/schema/fault-text.ts';
-import { formatTest } from '../../domain/schema/formats.ts';
+} from '../../domain/schema/faults.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
-import { kindOf } from '../../domain/schema/keyword-tests.ts';
-import { declaredNames } from '../../domain/schema/schema-index.ts';
+import { declaredNames } from '../../domain/schema/json-schema.ts';
+import { formatTest, kindOf } from '../../domain/schema/keyword-tests.ts';
 import { Steps, stepsOfText } from '../../domain/work/steps.ts';
 import { type Problem, ToolFailure } from '../../errors.ts';
 

@@ -1,4 +1,4 @@
-import { knownMediaType } from '../../domain/http/media-type.ts';
+import { knownMediaType } from '../../domain/http/headers.ts';
 import {
   AppError,
   isUnavailable,

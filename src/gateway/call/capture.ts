@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { redactor } from '../../domain/credentials/redactor.ts';
-import { mediaTypeOf } from '../../domain/http/media-type.ts';
+import { mediaTypeOf } from '../../domain/http/headers.ts';
 import type { ToolResult } from '../../domain/mcp.ts';
 import {
   type ReadableBody,

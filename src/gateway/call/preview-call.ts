@@ -1,8 +1,7 @@
 import { mask } from '../../domain/config/server-config.ts';
-import { encode } from '../../domain/http/percent-encoding.ts';
-import { buildRequest } from '../../domain/request/build-request.ts';
+import { encode } from '../../domain/http/values.ts';
+import { buildRequest, maskedSignature } from '../../domain/request/build-request.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import { maskedSignature } from '../../domain/request/sent-credentials.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { ToolFailure } from '../../errors.ts';
 import { secretFor } from '../callers/secret-use.ts';

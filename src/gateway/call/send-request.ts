@@ -4,10 +4,10 @@ import { headerValue } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { isHeaderValue } from '../../domain/http/headers.ts';
-import { quotedName } from '../../domain/http/percent-encoding.ts';
+import { quotedName } from '../../domain/http/values.ts';
 import { buildRequest } from '../../domain/request/build-request.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
-import { type FormPart, formParts, type UpstreamRequest } from '../../domain/request/upstream-request.ts';
+import type { FormPart, UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { OutboundError, plainFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
@@ -145,9 +145,8 @@ function signedContent(call: Call, signing: Signing, request: UpstreamRequest, c
 
 /** The body of a request, and its headers including those that depend on the body. */
 function contentOf({ body, headers }: UpstreamRequest): Content {
-  const parts = formParts(body);
-  if (!parts) return { body: body as string | Buffer | undefined, headers };
-  const multipart = multipartBody(parts);
+  if (typeof body !== 'object' || !('fields' in body)) return { body, headers };
+  const multipart = multipartBody(body.fields);
   return { body: multipart.body, headers: [...headers, 'Content-Type', multipart.contentType] };
 }
 

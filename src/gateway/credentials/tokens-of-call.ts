@@ -1,6 +1,6 @@
 import type { Authentication } from '../../domain/config/authentication.ts';
-import { holdsPlainCredential } from '../../domain/credentials/plain-credentials.ts';
-import type { Tokens } from '../../domain/request/sent-credentials.ts';
+import { holdsPlainCredential } from '../../domain/credentials/own-credentials.ts';
+import type { Tokens } from '../../domain/request/build-request.ts';
 import { plainFailure } from '../../errors.ts';
 import type { CredentialUse } from './own-tokens.ts';
 import { signingOf } from './sign-request.ts';

@@ -1,6 +1,7 @@
 import { fileChunkBytes, GivenFile } from '../../domain/files/kept-files.ts';
+import { own } from '../../domain/http/values.ts';
 import { refusedArgument } from '../../domain/request/pairs.ts';
-import { type Arguments, own } from '../../domain/request/sent-argument.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import type { FileRow } from '../../store/calls/files.ts';
 import { callerDigest } from '../callers/caller.ts';

@@ -1,4 +1,4 @@
-import { mediaTypeOf } from '../../domain/http/media-type.ts';
+import { mediaTypeOf } from '../../domain/http/headers.ts';
 import { foldedHeader } from '../../domain/http/parameter-names.ts';
 import { field, type JsonFields } from '../document/lenient.ts';
 import type { ApiDescription, ApiInput, ApiOperation, ApiRequirement, ApiScheme, Finding } from '../model.ts';

@@ -1,4 +1,4 @@
-import { mediaTypeOf } from '../../domain/http/media-type.ts';
+import { mediaTypeOf } from '../../domain/http/headers.ts';
 import { asText, entriesOf, field, isFields, type JsonFields } from '../document/lenient.ts';
 import type { ApiBody } from '../model.ts';
 import { withFixedFields } from './actions.ts';

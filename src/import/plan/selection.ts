@@ -1,4 +1,4 @@
-import { isSafeMethod } from '../../domain/http/methods.ts';
+import { isSafeMethod } from '../../domain/http/headers.ts';
 import { searchTools } from '../../domain/search/search-tools.ts';
 import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
 import { hintsOf } from '../tools/effects.ts';

@@ -1,6 +1,4 @@
-import { isHeaderValue } from '../../domain/http/headers.ts';
-import { mediaTypeOf } from '../../domain/http/media-type.ts';
-import { isSafeMethod } from '../../domain/http/methods.ts';
+import { isHeaderValue, isSafeMethod, mediaTypeOf } from '../../domain/http/headers.ts';
 import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues } from '../document/references.ts';
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';

@@ -1,5 +1,5 @@
 import type { Annotations } from '../../domain/config/tool.ts';
-import { isSafeMethod } from '../../domain/http/methods.ts';
+import { isSafeMethod } from '../../domain/http/headers.ts';
 import type { ApiOperation } from '../model.ts';
 
 /** Verbs of operations that take something away. */

@@ -1,7 +1,7 @@
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import { hasNoUsualBody } from '../../domain/config/sending/destinations.ts';
 import { maxUrlLength, mostTags, mostTagText } from '../../domain/config/tool.ts';
-import { methods } from '../../domain/http/methods.ts';
+import { methods } from '../../domain/http/headers.ts';
 import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { References, type SchemaFinder } from '../document/references.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { mask } from '../../domain/config/server-config.ts';
-import { encode } from '../../domain/http/percent-encoding.ts';
+import { encode } from '../../domain/http/values.ts';
 import {
   type ReadableBody,
   type ReadablePart,

@@ -1,6 +1,5 @@
 import type { Problem } from '../../../errors.ts';
-import { headerNameProblem } from '../../http/headers.ts';
-import { mediaTypePattern } from '../../http/media-type.ts';
+import { headerNameProblem, mediaTypePattern } from '../../http/headers.ts';
 import { foldedHeader } from '../../http/parameter-names.ts';
 import { argumentsIn, type UrlTemplate } from '../../http/url-template.ts';
 import { didYouMean, type Guesses } from '../../problems/did-you-mean.ts';

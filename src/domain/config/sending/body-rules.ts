@@ -1,5 +1,5 @@
 import type { Problem } from '../../../errors.ts';
-import { mediaTypeOf } from '../../http/media-type.ts';
+import { mediaTypeOf } from '../../http/headers.ts';
 import { foldedHeader } from '../../http/parameter-names.ts';
 import { isDeeperThan, isRawNumber } from '../../json/json.ts';
 import { didYouMean, type Guesses } from '../../problems/did-you-mean.ts';

@@ -1,6 +1,4 @@
-import { headerOf } from '../../http/headers.ts';
-import { mediaTypeOf } from '../../http/media-type.ts';
-import { isSafeMethod } from '../../http/methods.ts';
+import { headerOf, isSafeMethod, mediaTypeOf } from '../../http/headers.ts';
 import type { Argument } from './argument.ts';
 
 export const bodyEncodings = ['json', 'form', 'multipart'] as const;
