@@ -13,28 +13,143 @@ export type Metric = {
   samples: Sample[];
 };
 
-/** A number that another module keeps, read at each scrape. With `label`, one number for each of its values. */
-export type Source = { name: string; help: string; type: 'counter' | 'gauge'; merge?: Merge } & (
-  | { read: () => number }
-  | { label: string; readEach: () => { readonly [value: string]: number } }
-);
+/** A number that another module keeps, read at each scrape; with `label`, one for each of its values. */
+export type Source = () => Metric;
 
-export function readSource(source: Source): Metric {
-  const { name, help, type, merge = 'sum' } = source;
-  const samples =
-    'read' in source
-      ? [{ suffix: '', labels: '', value: source.read() }]
-      : Object.entries(source.readEach()).map(([value, count]) => ({
-          suffix: '',
-          labels: label(source.label, value),
-          value: count,
-        }));
-  return { name, help, type, merge, samples };
+type Read = () => number | { readonly [value: string]: number };
+type SourceOptions = { label?: string; merge?: Merge };
+
+export function gauge(name: string, help: string, read: Read, options?: SourceOptions): Source {
+  return source(name, help, 'gauge', read, options);
+}
+
+export function counter(name: string, help: string, read: Read, options?: SourceOptions): Source {
+  return source(name, help, 'counter', read, options);
+}
+
+function source(
+  name: string,
+  help: string,
+  type: 'counter' | 'gauge',
+  read: Read,
+  { label: of = '', merge = 'sum' }: SourceOptions = {},
+): Source {
+  return () => {
+    const found = read();
+    const samples =
+      typeof found === 'number'
+        ? [{ suffix: '', labels: '', value: found }]
+        : Object.entries(found).map(([one, value]) => ({ suffix: '', labels: label(of, one), value }));
+    return { name, help, type, merge, samples };
+  };
 }
 
 /** Formats and escapes `name="value"` for the text format. */
 export function label(name: string, value: string): string {
   return `${name}="${value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"')}"`;
+}
+
+/** Counts by labels, whose values are fixed in advance so that their number stays bounded. */
+export type Counter<Labels extends LabelValues> = {
+  count(of: { readonly [Name in keyof Labels]: Labels[Name][number] }): void;
+  read(): Metric;
+};
+
+/** The values of each label, in the order in which they are printed. */
+type LabelValues = { readonly [name: string]: readonly string[] };
+
+export function createCounter<const Labels extends LabelValues>(
+  name: string,
+  help: string,
+  labels: Labels,
+): Counter<Labels> {
+  const each = Object.entries(labels).map(([label, values]) => ({
+    label,
+    values,
+    places: new Map(values.map((value, place) => [value, place])),
+  }));
+  const printed = each.reduce(
+    (before, { label: of, values }) =>
+      before.flatMap((start) => values.map((value) => `${start}${start && ','}${label(of, value)}`)),
+    [''],
+  );
+  const counts = new Array<number>(printed.length).fill(0);
+  return {
+    count(of) {
+      let at = 0;
+      for (const one of each) at = at * one.values.length + (one.places.get(of[one.label] as string) as number);
+      counts[at] = (counts[at] as number) + 1;
+    },
+    read: () => ({
+      name,
+      help,
+      type: 'counter',
+      merge: 'sum',
+      samples: printed.map((text, at) => ({ suffix: '', labels: text, value: counts[at] as number })),
+    }),
+  };
+}
+
+/** A histogram of durations. */
+type Histogram = { observe(ms: number): void; read(): Metric };
+
+/** `boundsMs` are the ascending upper bounds of the buckets; they are printed in seconds. */
+export function createHistogram(name: string, help: string, boundsMs: readonly number[]): Histogram {
+  const counts = new Array<number>(boundsMs.length + 1).fill(0);
+  let sumMs = 0;
+
+  function samples(): Sample[] {
+    let below = 0;
+    const buckets = counts.map((count, i) => {
+      below += count;
+      const bound = boundsMs[i];
+      return {
+        suffix: '_bucket',
+        labels: label('le', bound === undefined ? '+Inf' : String(bound / 1000)),
+        value: below,
+      };
+    });
+    return [
+      ...buckets,
+      { suffix: '_sum', labels: '', value: sumMs / 1000 },
+      { suffix: '_count', labels: '', value: below },
+    ];
+  }
+
+  return {
+    observe(ms) {
+      let i = 0;
+      while (i < boundsMs.length && ms > (boundsMs[i] as number)) i++;
+      counts[i] = (counts[i] as number) + 1;
+      sumMs += ms;
+    },
+    read: () => ({ name, help, type: 'histogram', merge: 'sum', samples: samples() }),
+  };
+}
+
+/** Delay of the event loop. */
+type LagHistogram = { read: Histogram['read']; stop(): void };
+
+const intervalMs = 20;
+const boundsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 5000];
+
+/**
+ * A histogram of our own, which can be added up over time and processes. The one of `perf_hooks` adds its own interval to
+ * every value, and must be reset by its reader, so that each of two readers would see only a part.
+ */
+export function startLagHistogram(): LagHistogram {
+  const lag = createHistogram(
+    'toolhost_event_loop_lag_seconds',
+    'How late the event loop ran a timer that is due every 20 ms.',
+    boundsMs,
+  );
+  let dueAt = performance.now() + intervalMs;
+  const timer = setInterval(() => {
+    const now = performance.now();
+    lag.observe(Math.max(0, now - dueAt));
+    dueAt = now + intervalMs;
+  }, intervalMs).unref();
+  return { read: lag.read, stop: () => clearInterval(timer) };
 }
 
 const merges: Record<Merge, (a: number, b: number) => number> = { sum: (a, b) => a + b, max: Math.max, min: Math.min };

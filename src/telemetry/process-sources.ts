@@ -1,60 +1,32 @@
 import { readdirSync } from 'node:fs';
-import { label, type Metric, type Source } from './metric.ts';
+import { counter, gauge, label, type Metric, type Source } from './metric.ts';
 
 /** Metrics of the process, under the usual names for Prometheus. */
 export const processSources: readonly Source[] = [
-  {
-    name: 'toolhost_processes',
-    help: 'Processes whose numbers are in this answer.',
-    type: 'gauge',
-    read: () => 1,
-  },
-  {
-    name: 'process_cpu_seconds_total',
-    help: 'CPU time of the process in seconds, user and system.',
-    type: 'counter',
-    read: () => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1e6;
-    },
-  },
-  {
-    name: 'process_start_time_seconds',
-    help: 'When the process started, in seconds since 1970.',
-    type: 'gauge',
-    merge: 'min',
-    read: () => performance.timeOrigin / 1000,
-  },
-  {
-    name: 'process_resident_memory_bytes',
-    help: 'Memory of the process that is in RAM.',
-    type: 'gauge',
-    read: () => process.memoryUsage.rss(),
-  },
-  {
-    name: 'process_open_fds',
-    help: 'Open files and sockets; 0 where the system does not tell.',
-    type: 'gauge',
-    read: openFiles,
-  },
-  {
-    name: 'nodejs_heap_size_used_bytes',
-    help: 'Memory in use on the JavaScript heap.',
-    type: 'gauge',
-    read: () => process.memoryUsage().heapUsed,
-  },
-  {
-    name: 'nodejs_external_memory_bytes',
-    help: 'Memory of buffers outside the JavaScript heap.',
-    type: 'gauge',
-    read: () => process.memoryUsage().external,
-  },
-  {
-    name: 'toolhost_event_loop_busy_seconds_total',
-    help: 'Time that the event loop was busy; its rate is the share of one core.',
-    type: 'counter',
-    read: () => performance.eventLoopUtilization().active / 1000,
-  },
+  gauge('toolhost_processes', 'Processes whose numbers are in this answer.', () => 1),
+  counter('process_cpu_seconds_total', 'CPU time of the process in seconds, user and system.', () => {
+    const { user, system } = process.cpuUsage();
+    return (user + system) / 1e6;
+  }),
+  gauge(
+    'process_start_time_seconds',
+    'When the process started, in seconds since 1970.',
+    () => performance.timeOrigin / 1000,
+    { merge: 'min' },
+  ),
+  gauge('process_resident_memory_bytes', 'Memory of the process that is in RAM.', () => process.memoryUsage.rss()),
+  gauge('process_open_fds', 'Open files and sockets; 0 where the system does not tell.', openFiles),
+  gauge('nodejs_heap_size_used_bytes', 'Memory in use on the JavaScript heap.', () => process.memoryUsage().heapUsed),
+  gauge(
+    'nodejs_external_memory_bytes',
+    'Memory of buffers outside the JavaScript heap.',
+    () => process.memoryUsage().external,
+  ),
+  counter(
+    'toolhost_event_loop_busy_seconds_total',
+    'Time that the event loop was busy; its rate is the share of one core.',
+    () => performance.eventLoopUtilization().active / 1000,
+  ),
 ];
 
 function openFiles(): number {

@@ -6,7 +6,7 @@ import type { ThreadWork } from '../../gateway/call/thread-work.ts';
 import type { CheckConfigOnThread } from '../../operations/servers/checked-config.ts';
 import type { RuleSource } from '../../operations/servers/config-rules.ts';
 import type { DecodeOnThread } from '../../outbound/decode.ts';
-import type { Source } from '../../telemetry/metric.ts';
+import { counter, gauge, type Source } from '../../telemetry/metric.ts';
 import { ThreadPool } from '../../threads/thread-pool.ts';
 
 /** Two, so that neither one workspace nor imports ever have all of them. Each takes 15 to 20 MB. */
@@ -85,29 +85,23 @@ export function decodingWork(threads: ThreadPool): DecodeOnThread {
 
 export function threadSources(threads: ThreadPool): Source[] {
   return [
-    {
-      name: 'toolhost_jobs',
-      help: 'Jobs on threads (long or compressed answers, large arguments, bodies and configurations, imports): under way, and waiting for a thread.',
-      type: 'gauge',
-      label: 'state',
-      readEach() {
+    gauge(
+      'toolhost_jobs',
+      'Jobs on threads (long or compressed answers, large arguments, bodies and configurations, imports): under way, and waiting for a thread.',
+      () => {
         const { running, waiting } = threads.counts();
         return { running, waiting };
       },
-    },
-    {
-      name: 'toolhost_jobs_total',
-      help: 'Jobs on threads by how they ended.',
-      type: 'counter',
+      { label: 'state' },
+    ),
+    counter('toolhost_jobs_total', 'Jobs on threads by how they ended.', () => threads.counts().outcomes, {
       label: 'outcome',
-      readEach: () => threads.counts().outcomes,
-    },
-    {
-      name: 'toolhost_job_threads',
-      help: 'Threads for jobs: idle, busy, and ending; one that stays ending cannot be ended before its native code returns.',
-      type: 'gauge',
-      label: 'state',
-      readEach: () => threads.states(),
-    },
+    }),
+    gauge(
+      'toolhost_job_threads',
+      'Threads for jobs: idle, busy, and ending; one that stays ending cannot be ended before its native code returns.',
+      () => threads.states(),
+      { label: 'state' },
+    ),
   ];
 }

@@ -6,7 +6,7 @@ import type { AnswerRests } from '../../gateway/long-answers/answer-rests.ts';
 import type { Gates } from '../../operations/quotas/gate.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Database } from '../../store/database.ts';
-import type { Source } from '../../telemetry/metric.ts';
+import { counter, gauge, type Source } from '../../telemetry/metric.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { threadSources } from '../adapters/threads.ts';
 import type { Caches } from '../caches.ts';
@@ -49,91 +49,77 @@ export function metricSources(watched: Watched): Source[] {
 
 function answerSources({ rests, files }: Watched): Source[] {
   return [
-    {
-      name: 'toolhost_long_answers_total',
-      help: 'Answers that were cut (rest kept, or lost to a fault) and reads of their rests (read, or missing).',
-      type: 'counter',
-      label: 'event',
-      readEach: rests.counts,
-    },
-    {
-      name: 'toolhost_files_total',
-      help: 'Large files of answers (kept, full: no space in the workspace, or lost to a fault), requests for them (served, cut off, or missing) and their uploads.',
-      type: 'counter',
-      label: 'event',
-      readEach: files.counts,
-    },
+    counter(
+      'toolhost_long_answers_total',
+      'Answers that were cut (rest kept, or lost to a fault) and reads of their rests (read, or missing).',
+      rests.counts,
+      { label: 'event' },
+    ),
+    counter(
+      'toolhost_files_total',
+      'Large files of answers (kept, full: no space in the workspace, or lost to a fault), requests for them (served, cut off, or missing) and their uploads.',
+      files.counts,
+      { label: 'event' },
+    ),
   ];
 }
 
 function outboundSources({ http }: Watched): Source[] {
   return [
-    {
-      name: 'toolhost_outbound_pools',
-      help: 'Pools of connections to upstreams and providers.',
-      type: 'gauge',
-      read: http.poolCount,
-    },
-    {
-      name: 'toolhost_outbound_connections',
-      help: 'Open connections to upstreams and providers.',
-      type: 'gauge',
-      read: () => http.load().connections,
-    },
-    {
-      name: 'toolhost_outbound_requests',
-      help: 'Requests to upstreams and providers: under way, and waiting for a connection.',
-      type: 'gauge',
-      label: 'state',
-      readEach: () => {
+    gauge('toolhost_outbound_pools', 'Pools of connections to upstreams and providers.', http.poolCount),
+    gauge(
+      'toolhost_outbound_connections',
+      'Open connections to upstreams and providers.',
+      () => http.load().connections,
+    ),
+    gauge(
+      'toolhost_outbound_requests',
+      'Requests to upstreams and providers: under way, and waiting for a connection.',
+      () => {
         const { running, waiting } = http.load();
         return { running, waiting };
       },
-    },
-    {
-      name: 'toolhost_outbound_unasked_total',
-      help: 'Connections that were closed because an upstream sent bytes that no request asked for.',
-      type: 'counter',
-      read: () => http.load().unasked,
-    },
+      { label: 'state' },
+    ),
+    counter(
+      'toolhost_outbound_unasked_total',
+      'Connections that were closed because an upstream sent bytes that no request asked for.',
+      () => http.load().unasked,
+    ),
   ];
 }
 
 function limitSources({ limits, circuits, limitedByAddress }: Watched): Source[] {
   return [
-    {
-      name: 'toolhost_address_limit_refusals_total',
-      help: 'Requests that were not let in and answered with 429, because too many of their address were refused before.',
-      type: 'counter',
-      read: limitedByAddress,
-    },
-    {
-      name: 'toolhost_calls_in_progress',
-      help: 'Tool calls that run, and that wait for a slot under the limits.',
-      type: 'gauge',
-      label: 'state',
-      readEach() {
+    counter(
+      'toolhost_address_limit_refusals_total',
+      'Requests that were not let in and answered with 429, because too many of their address were refused before.',
+      limitedByAddress,
+    ),
+    gauge(
+      'toolhost_calls_in_progress',
+      'Tool calls that run, and that wait for a slot under the limits.',
+      () => {
         const { running, waiting } = limits.snapshot();
         return { running, waiting };
       },
-    },
-    {
-      name: 'toolhost_limit_refusals_total',
-      help: 'Tool calls that were refused, by the limit that refused them.',
-      type: 'counter',
-      label: 'limit',
-      readEach: () => limits.snapshot().refused,
-    },
-    {
-      name: 'toolhost_circuit_breakers',
-      help: 'Circuit breakers that are not closed; each stands for one upstream of one workspace.',
-      type: 'gauge',
-      label: 'state',
-      readEach() {
+      { label: 'state' },
+    ),
+    counter(
+      'toolhost_limit_refusals_total',
+      'Tool calls that were refused, by the limit that refused them.',
+      () => limits.snapshot().refused,
+      { label: 'limit' },
+    ),
+    gauge(
+      'toolhost_circuit_breakers',
+      'Circuit breakers that are not closed; each stands for one upstream of one workspace.',
+      () => {
         const { open, halfOpen } = circuits.snapshot();
         return { open, half_open: halfOpen };
       },
-    },
+      { label: 'state' },
+    ),
   ];
 }
 
@@ -142,101 +128,69 @@ function cacheSources({ caches: { servers, keys }, logins: { grants } }: Watched
   const eachCache = (of: 'entries' | 'hits' | 'misses') => () =>
     Object.fromEntries(Object.entries(caches()).map(([cache, counts]) => [cache, counts[of]]));
   return [
-    {
-      name: 'toolhost_cache_entries',
-      help: 'What is remembered of the database.',
-      type: 'gauge',
+    gauge('toolhost_cache_entries', 'What is remembered of the database.', eachCache('entries'), { label: 'cache' }),
+    counter('toolhost_cache_hits_total', 'Look-ups that were answered from memory.', eachCache('hits'), {
       label: 'cache',
-      readEach: eachCache('entries'),
-    },
-    {
-      name: 'toolhost_cache_hits_total',
-      help: 'Look-ups that were answered from memory.',
-      type: 'counter',
+    }),
+    counter('toolhost_cache_misses_total', 'Look-ups that needed the database.', eachCache('misses'), {
       label: 'cache',
-      readEach: eachCache('hits'),
-    },
-    {
-      name: 'toolhost_cache_misses_total',
-      help: 'Look-ups that needed the database.',
-      type: 'counter',
-      label: 'cache',
-      readEach: eachCache('misses'),
-    },
+    }),
   ];
 }
 
 function storeSources({ caches, time, callLog, readiness, presence, faults }: Watched): Source[] {
   const { changes } = caches;
   return [
-    {
-      name: 'toolhost_call_records_waiting',
-      help: 'Call records that are not written yet.',
-      type: 'gauge',
-      read: callLog.waiting,
-    },
-    {
-      name: 'toolhost_database_up',
-      help: '1 while the database answers the look for changes that is made every second.',
-      type: 'gauge',
-      merge: 'min',
-      read: () => Number(changes.state().isUp),
-    },
-    {
-      name: 'toolhost_store_faults_total',
-      help: 'Statements that the database did not carry out, by what was wrong.',
-      type: 'counter',
-      label: 'class',
-      readEach: () => faults,
-    },
-    {
-      name: 'toolhost_changes_age_seconds',
-      help: 'How long ago the last look for changes succeeded; what is remembered serves for 60 s.',
-      type: 'gauge',
-      merge: 'max',
-      read: () => changes.state().ageMs / 1000,
-    },
-    {
-      name: 'toolhost_clock_skew_seconds',
-      help: 'How far the clock of this process is from the time of the database; on PostgreSQL it is not ready above 5 s while most other processes agree with the database.',
-      type: 'gauge',
-      merge: 'max',
-      read: () => Math.abs(time.skewMs()) / 1000,
-    },
-    {
-      name: 'toolhost_serving_processes',
-      help: 'Processes that serve from the same database, as this one sees them.',
-      type: 'gauge',
-      merge: 'max',
-      read: presence.count,
-    },
-    {
-      name: 'toolhost_ready',
-      help: '1 while the process can serve.',
-      type: 'gauge',
-      merge: 'min',
-      read: () => Number(readiness.isServing()),
-    },
+    gauge('toolhost_call_records_waiting', 'Call records that are not written yet.', callLog.waiting),
+    gauge(
+      'toolhost_database_up',
+      '1 while the database answers the look for changes that is made every second.',
+      () => Number(changes.state().isUp),
+      { merge: 'min' },
+    ),
+    counter(
+      'toolhost_store_faults_total',
+      'Statements that the database did not carry out, by what was wrong.',
+      () => faults,
+      { label: 'class' },
+    ),
+    gauge(
+      'toolhost_changes_age_seconds',
+      'How long ago the last look for changes succeeded; what is remembered serves for 60 s.',
+      () => changes.state().ageMs / 1000,
+      { merge: 'max' },
+    ),
+    gauge(
+      'toolhost_clock_skew_seconds',
+      'How far the clock of this process is from the time of the database; on PostgreSQL it is not ready above 5 s while most other processes agree with the database.',
+      () => Math.abs(time.skewMs()) / 1000,
+      { merge: 'max' },
+    ),
+    gauge(
+      'toolhost_serving_processes',
+      'Processes that serve from the same database, as this one sees them.',
+      presence.count,
+      { merge: 'max' },
+    ),
+    gauge('toolhost_ready', '1 while the process can serve.', () => Number(readiness.isServing()), { merge: 'min' }),
   ];
 }
 
 function reportSources({ gates: { report } }: Watched): Source[] {
   return [
-    {
-      name: 'toolhost_reports',
-      help: 'Lists, statistics and exports: under way, and waiting for their turn.',
-      type: 'gauge',
-      label: 'state',
-      readEach() {
+    gauge(
+      'toolhost_reports',
+      'Lists, statistics and exports: under way, and waiting for their turn.',
+      () => {
         const { running, waiting } = report.counts();
         return { running, waiting };
       },
-    },
-    {
-      name: 'toolhost_report_refusals_total',
-      help: 'Lists, statistics and exports that were refused because their workspace asks for too many.',
-      type: 'counter',
-      read: () => report.counts().refused,
-    },
+      { label: 'state' },
+    ),
+    counter(
+      'toolhost_report_refusals_total',
+      'Lists, statistics and exports that were refused because their workspace asks for too many.',
+      () => report.counts().refused,
+    ),
   ];
 }

@@ -5,14 +5,19 @@ import type { Refusal } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { type LoginEvent, loginEvents } from '../../oauth/parts.ts';
 import { type BlockedClass, blockedClasses } from '../../outbound/address.ts';
-import { createCallMetrics } from '../../telemetry/call-metrics.ts';
-import { createCounter } from '../../telemetry/counter.ts';
-import { startLagHistogram } from '../../telemetry/histogram.ts';
-import { type Metric, mergeMetrics, metricsText, readSource, type Source } from '../../telemetry/metric.ts';
+import {
+  counter,
+  createCounter,
+  type Metric,
+  mergeMetrics,
+  metricsText,
+  type Source,
+  startLagHistogram,
+} from '../../telemetry/metric.ts';
 import { createMetricsEndpoint } from '../../telemetry/metrics-endpoint.ts';
 import { buildInfo, processSources } from '../../telemetry/process-sources.ts';
-import { createRequestMetrics } from '../../telemetry/request-metrics.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
+import { createCallMetrics, createRequestMetrics } from '../../telemetry/traffic.ts';
 import { version } from '../../version.ts';
 import type { FullConfig } from '../full-config.ts';
 
@@ -48,12 +53,17 @@ export async function startObservability(
   const lag = startLagHistogram();
   const { refused, blocked, logins, givenUp } = createCounters();
   let dropped = 0;
-  const sources: Source[] = [...processSources, droppedSource(() => dropped)];
+  const lost = counter(
+    'toolhost_call_records_dropped_total',
+    'Call records that were given up because the database did not take them.',
+    () => dropped,
+  );
+  const sources: Source[] = [...processSources, lost];
   const read = () => [
     ...calls.read(),
     ...requests.read(),
     ...[refused, blocked, logins, givenUp, lag].map((part) => part.read()),
-    ...sources.map(readSource),
+    ...sources.map((read) => read()),
     buildInfo({ version, mode: config.mode, database }),
   ];
   const metrics = createMetricsEndpoint({
@@ -64,11 +74,11 @@ export async function startObservability(
   });
   return {
     ofCalls: { observe: calls.observe, trace: traces?.traceCall },
-    ofMcpListener: { onAnswered: requests.countMcp, onRefused: refused.count },
+    ofMcpListener: { onAnswered: requests.countMcp, onRefused: (kind) => refused.count({ kind }) },
     ofWebRouter: { onAnswered: requests.countWeb, metrics },
-    onBlocked: blocked.count,
-    onLoginEvent: logins.count,
-    onGivenUp: givenUp.count,
+    onBlocked: (of) => blocked.count({ class: of }),
+    onLoginEvent: (event) => logins.count({ event }),
+    onGivenUp: (what) => givenUp.count({ what }),
     onDropped(rows) {
       dropped += rows;
     },
@@ -86,36 +96,23 @@ function createCounters() {
     refused: createCounter(
       'toolhost_authentication_refusals_total',
       'Requests without a credential that is good for them, by what was wrong.',
-      'kind',
-      refusals,
+      { kind: refusals },
     ),
     blocked: createCounter(
       'toolhost_blocked_addresses_total',
       'Connections that the address guard refused, by class of address.',
-      'class',
-      blockedClasses,
+      { class: blockedClasses },
     ),
     logins: createCounter(
       'toolhost_logins_total',
       'Logins through the OAuth proxy and refreshes at the providers, by what happened.',
-      'event',
-      loginEvents,
+      { event: loginEvents },
     ),
     givenUp: createCounter(
       'toolhost_given_up_total',
       'What was ended or refused so that others have room, or because its client is too slow: connections, bodies that arrive, answers that are not read, work that needs memory, and operations that wait.',
-      'what',
-      givenUpKinds,
+      { what: givenUpKinds },
     ),
-  };
-}
-
-function droppedSource(read: () => number): Source {
-  return {
-    name: 'toolhost_call_records_dropped_total',
-    help: 'Call records that were given up because the database did not take them.',
-    type: 'counter',
-    read,
   };
 }
 
