@@ -29,7 +29,7 @@ export async function openStore(
   { config, secrets }: Settings,
   exclusive: boolean,
   log: Log,
-  surroundings: Pick<Surroundings, 'now' | 'clock' | 'boot' | 'postgresLimits'>,
+  surroundings: Pick<Surroundings, 'now' | 'clock' | 'postgresLimits'>,
 ): Promise<Store> {
   const database = await openDatabase({
     postgres: secrets.postgres,

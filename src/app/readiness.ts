@@ -12,7 +12,7 @@ export type Readiness = {
   isServing(): boolean;
   /** From now on the process is not ready. */
   drain(): void;
-  /** Logs when the clock of this process becomes too far off or is set back, and when it agrees again. */
+  /** Logs when the clock of this process becomes too far off, and when it agrees again. */
   watchClock(): void;
 };
 
@@ -20,14 +20,13 @@ export type Readiness = {
 const maxSkewMs = 5000;
 
 export function createReadiness(
-  { engine, time }: Store,
+  { time }: Store,
   { changes, presence }: { changes: ChangeFollower; presence: Presence },
   log: Log,
 ): Readiness {
   let draining = false;
   const { skewMs } = time;
-  // The clock of SQLite is that of the machine. After it was set back, the one service there would be down for hours.
-  const isOff = () => engine === 'postgres' && isOffAlone(skewMs(), presence.skewsOfOthers());
+  const isOff = () => isOffAlone(skewMs(), presence.skewsOfOthers());
   const look = () =>
     changes.look().then(
       () => undefined,
@@ -43,7 +42,7 @@ export function createReadiness(
     drain() {
       draining = true;
     },
-    watchClock: engine === 'postgres' ? watchServerClock(time, isOff, log) : watchMachineClock(time, log),
+    watchClock: watchClock(time, isOff, log),
   };
 }
 
@@ -57,7 +56,7 @@ function isOffAlone(skewMs: number, others: readonly number[]): boolean {
   return withDatabase.length > others.length / 2;
 }
 
-function watchServerClock({ skewMs }: DatabaseClock, isOff: () => boolean, log: Log): () => void {
+function watchClock({ skewMs }: DatabaseClock, isOff: () => boolean, log: Log): () => void {
   let was: 'right' | 'off' | 'doubted' = 'right';
   return () => {
     const ms = skewMs();
@@ -72,33 +71,6 @@ function watchServerClock({ skewMs }: DatabaseClock, isOff: () => boolean, log: 
 
 const staysReadyText =
   'it stays ready, because no majority of the other processes says that the clock of the database is right';
-
-function watchMachineClock({ now, skewMs }: DatabaseClock, log: Log): () => void {
-  let wasOff = false;
-  let lastAt = now();
-  return () => {
-    const [ms, at] = [skewMs(), now()];
-    if (at < lastAt - maxSkewMs) log.warn({ stepMs: at - lastAt }, followedText);
-    lastAt = at;
-    if (ms < -maxSkewMs === wasOff) return;
-    wasOff = !wasOff;
-    if (wasOff) log.warn({ skewMs: ms }, setBackText(-ms));
-    else log.info({ skewMs: ms }, 'the clock of this machine agrees with the time of the service again');
-  };
-}
-
-const followedText =
-  'the clock of this machine was set back by more than a day, and the service follows it at once: what expired by the wrong clock may be valid again';
-
-function setBackText(ms: number): string {
-  const [ahead, still] = [ms, 2 * ms].map(spanText);
-  return `the clock of this machine was set back: the time of the service is ${ahead} ahead of it, and passes at half speed until they agree in ${still}, so that nothing that expired is valid again; the service stays ready`;
-}
-
-function spanText(ms: number): string {
-  if (ms < 120_000) return `${Math.round(ms / 1000)} s`;
-  return ms < 2 * 3_600_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;
-}
 
 function skewText(ms: number): string {
   const seconds = (Math.abs(ms) / 1000).toFixed(1);

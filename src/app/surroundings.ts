@@ -1,10 +1,9 @@
-import { readFileSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import { runningNow } from '../domain/work/running-time.ts';
 import type { Resolve } from '../outbound/connector.ts';
 import type { EgressAllow } from '../outbound/egress.ts';
 import type { LookupLimits } from '../outbound/lookups.ts';
-import type { Boot, ProcessClocks } from '../store/changes/machine-clock.ts';
+import type { ProcessClocks } from '../store/changes/database-clock.ts';
 import type { PostgresLimits } from '../store/engine/postgres.ts';
 import type { LoopLag } from './observability/loop-lag.ts';
 import type { ProcessMemory } from './process-memory.ts';
@@ -33,7 +32,6 @@ export type Surroundings = {
   now: () => number;
   /** Monotonic ms. */
   clock: () => number;
-  boot: Boot;
   /** Monotonic ms in which this process ran. Who is slow is told by this clock, because a stopped process cannot see it. */
   runningClock: () => number;
   /** The share of time that the reports of one workspace may take, from 0 to 1. */
@@ -47,19 +45,9 @@ export type Surroundings = {
   createLoopLag: (clock: () => number) => LoopLag;
 };
 
-/** The clocks of a real process. `hrtime` is the clock of `performance`, from a zero that all processes share. */
+/** The clocks of a real process. */
 export const processClocks = {
   now: Date.now,
   clock: () => performance.now(),
-  boot: { id: readBootId(), beforeMs: Number(process.hrtime.bigint()) / 1e6 - performance.now() },
   runningClock: runningNow,
 } satisfies ProcessClocks & Pick<Surroundings, 'runningClock'>;
-
-/** Only Linux has one, and a sandbox may hide it. */
-function readBootId(): string {
-  try {
-    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-  } catch {
-    return '';
-  }
-}

@@ -29,7 +29,6 @@ export type Tables = {
     day_writes_at: number | null;
     day_writes: number | null;
   };
-  machine_clock: { id: 1; boot: string; level: number };
   leases: { name: string; holder: string; held_until: number };
   users: {
     id: string;

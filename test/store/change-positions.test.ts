@@ -4,7 +4,7 @@ import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { type ControlledTransaction, type Kysely, sql } from 'kysely';
 import { recordChange } from '../../src/store/changes/changes.ts';
-import { createReadChanges } from '../../src/store/changes/read-changes.ts';
+import { createReadChanges } from '../../src/store/changes/follow-changes.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/store/postgres.ts';

@@ -3,7 +3,6 @@ import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { changesKeptMs, nextPosition, pruneChanges, recordChange } from '../../src/store/changes/changes.ts';
 import { type ChangeFollower, type FollowOptions, followChanges } from '../../src/store/changes/follow-changes.ts';
-import { machineClock } from '../../src/store/changes/machine-clock.ts';
 import type { Database } from '../../src/store/database.ts';
 import { engines } from '../sets.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
@@ -11,10 +10,9 @@ import { type Stores, startStores } from '../support/store/stores.ts';
 const staleMs = 60_000;
 const minute = 60_000;
 
-/** The time of one process, by its own clocks on both engines. */
-function ownTime(now: () => number, clock: () => number): FollowOptions['time'] {
-  const time = machineClock({ now, clock, boot: { id: '', beforeMs: 0 } });
-  return { now: time.now, take: () => undefined, share: async () => undefined };
+/** The time of one process, by its own clock on both engines. */
+function ownTime(now: () => number): FollowOptions['time'] {
+  return { now, take: () => undefined };
 }
 
 for (const engine of engines) {
@@ -28,10 +26,7 @@ for (const engine of engines) {
     const options = (): FollowOptions => ({
       db: database.db,
       clock: () => now,
-      time: ownTime(
-        () => now,
-        () => now,
-      ),
+      time: ownTime(() => now),
       staleMs,
       onChanges: (changes) => seen.push(...changes.map((change) => change.ref)),
       onGap: () => {
@@ -126,7 +121,7 @@ for (const engine of engines) {
 }
 
 describe('following changes of a database that does not answer', () => {
-  const time = ownTime(Date.now, () => performance.now());
+  const time = ownTime(Date.now);
 
   it('trusts cached values for a limited time, and a failed look undoes no commit', async () => {
     const stores = await startStores('sqlite');

@@ -5,14 +5,12 @@ import { type BackupHeader, BackupLines, migrationRow, type RowCounts } from './
 import type { TableSource } from './table-source.ts';
 
 /**
- * Tables that belong to the processes of one database: what they tell each other, who does which work, what time it is on
- * their machine, and the rests and files of answers, which live for minutes. A restored database begins without.
+ * Tables that belong to the processes of one database: what they tell each other, who does which work, and the rests and files of answers, which live for minutes. A restored database begins without.
  */
 export const tablesOfProcesses: readonly string[] = [
   'changes',
   'processes',
   'leases',
-  'machine_clock',
   'answer_pieces',
   'files',
   'file_chunks',

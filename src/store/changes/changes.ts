@@ -30,7 +30,7 @@ export async function recordChanges(
 type Source = { random: Random; now: () => number };
 
 /**
- * The position of a change that is written now; `read-changes.ts` explains why none is missed.
+ * The position of a change that is written now; `follow-changes.ts` explains why none is missed.
  * PostgreSQL: the id of the transaction. SQLite has one writer at a time, which sees every earlier position.
  */
 export function nextPosition(db: Db): RawBuilder<number> {
