@@ -45,7 +45,7 @@ const service = sourcesOf(src);
 const dashboard = sourcesOf(web);
 
 /** Files that every folder but `domain` and `outbound` may import. They import nothing of ours but one another. */
-const leaves = ['errors.ts', 'routes.ts', 'log.ts', 'version.ts', 'thread-priority.ts', 'give-back-memory.ts'];
+const leaves = ['errors.ts', 'routes.ts', 'log.ts', 'version.ts', 'thread-priority.ts'];
 const settings = ['config.ts', 'variables.ts', 'master-keys.ts', 'setting-addresses.ts'];
 
 /** Which folders each folder may import besides itself. Those that are last know most. */

@@ -1,6 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { type Config, readConfig, type Settings } from '../config.ts';
-import { giveBackMemory } from '../give-back-memory.ts';
 import { greeting } from '../local/greeting.ts';
 import { createLog, type Log } from '../log.ts';
 import { endWith, exitDespiteThreads, stopOnSignals, stopWhenLost } from './signals.ts';
@@ -70,4 +69,9 @@ async function stopGently(running: Running, { drainNoticeMs }: Config): Promise<
   running.drain();
   await delay(drainNoticeMs);
   return running.stop(drainMs - drainNoticeMs);
+}
+
+/** Collects all garbage of this thread, which V8 would otherwise keep until there is load. `bin/toolhost` exposes `gc`. */
+function giveBackMemory(): void {
+  globalThis.gc?.({ type: 'major', flavor: 'last-resort' });
 }
