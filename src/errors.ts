@@ -219,14 +219,6 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
-/** A call has waited and has sent nothing, and its server was changed meanwhile. It is made again at the server as it is now. */
-export class ServerChanged extends Error {
-  constructor() {
-    super('the server was changed while a call waited');
-    this.name = 'ServerChanged';
-  }
-}
-
 /** A failed tool call whose message the model should read and may recover from. */
 export class ToolFailure extends Error {
   readonly outcome: Outcome;

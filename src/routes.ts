@@ -70,7 +70,7 @@ const endsInSlash = /^(\/(?:mcp|\.well-known)(?:\/.*[^/])?)\/$/;
 
 /** The path that is asked for. A slash at its end means nothing below `/mcp` and `/.well-known`: some clients add one. */
 export function withoutEndSlash(path: string): string {
-  return path.endsWith('/') ? path.replace(endsInSlash, '$1') : path;
+  return path.replace(endsInSlash, '$1');
 }
 
 /** The slug and the view of an address; the view is undefined for a server itself. */

@@ -6,7 +6,7 @@ import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { loadedOnce } from '../domain/work/loaded-once.ts';
 import { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { createFront } from '../edge/front.ts';
-import { DecidedAdmission } from '../gateway/admission.ts';
+import { decidedAdmission } from '../gateway/admission.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
 import { createFileAddresses } from '../gateway/files/file-addresses.ts';
 import { createFileListener } from '../gateway/files/file-listener.ts';
@@ -200,7 +200,7 @@ function managingOf(
     gates: createGates({ reportsAtOnce, reportShare: share, waitingBytes, onGivenUp }),
     memory,
     readLong: longBodies(threads, waitingBytes),
-    createAdmission: (decide) => new DecidedAdmission(decide, clock),
+    createAdmission: (decide) => decidedAdmission(decide, clock),
   };
 }
 

@@ -114,7 +114,7 @@ export type McpServer = {
   readLong?: (message: Buffer) => Promise<unknown>;
   /** The mirrored arguments of a tool, or undefined when there is no such tool. */
   mirrored(tool: string): readonly MirroredArgument[] | undefined;
-  /** @throws AppError for failures that are not tool results: limits, a missing database; ServerChanged */
+  /** @throws AppError for failures that are not tool results: limits, a missing database */
   call(call: ToolCall): Promise<ToolResult>;
 };
 
@@ -123,7 +123,7 @@ export type LoginHints = { resourceMetadata: string; scopes: readonly string[] }
 
 /** The MCP server at one slug. */
 export type McpEndpoint = {
-  /** `look` asks the store about a credential that is not cached. @throws Unauthenticated */
+  /** `look` counts queries for a credential that is not cached. @throws Unauthenticated */
   admit(visit: Visit, look: Lookup): McpServer | Promise<McpServer>;
   /** How to log in, when the server has a login. */
   hints: LoginHints | undefined;

@@ -7,16 +7,15 @@ export type Visit = {
 };
 
 /**
- * Runs a query of the store about something that a stranger may have made up, such as a key or a slug: at once, in a
- * queue, or not at all, and then it throws.
+ * Counts a query of the store about something that a stranger may have made up, such as a key or a slug, before it is made.
+ * Undefined for whom no such queries are counted.
+ * @throws AppError tooMany
  */
-export type Lookup = <Found>(find: () => Promise<Found>) => Promise<Found>;
-
-export const lookUpDirectly: Lookup = (find) => find();
+export type Lookup = (() => void) | undefined;
 
 /** Limits for addresses whose requests are refused again and again. */
 export type Strangers = {
-  /** The permission to query the store for the content of a request. Cached values need none. */
+  /** What queries of the store for the content of a request are counted with. Cached values need none. */
   lookFor(visit: Visit): Lookup;
   /**
    * Records the status with which an unauthenticated request was refused. Returns the error to answer with instead once

@@ -10,17 +10,9 @@ import type { Visit } from '../domain/visit.ts';
  */
 export function clientNetwork({ headers, socket }: Visit, trustedProxies: number): string {
   const direct = socket.remoteAddress ?? '';
-  const forwarded = trustedProxies === 0 ? '' : entryOf(headers['x-forwarded-for'], trustedProxies);
+  const entries = trustedProxies === 0 ? [] : String(headers['x-forwarded-for'] ?? '').split(',');
+  const forwarded = entries.at(-trustedProxies)?.trim();
   return (forwarded && networkOf(forwarded)) || networkOf(direct) || direct;
-}
-
-function entryOf(header: string | string[] | undefined, fromRight: number): string {
-  return (
-    String(header ?? '')
-      .split(',')
-      .at(-fromRight)
-      ?.trim() ?? ''
-  );
 }
 
 const mostRemembered = 1000;

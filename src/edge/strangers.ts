@@ -1,5 +1,5 @@
 import { widestNetwork } from '../domain/networks.ts';
-import { type Lookup, lookUpDirectly, type Strangers, type Visit } from '../domain/visit.ts';
+import type { Strangers, Visit } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { createAddressLimit } from './address-limit.ts';
 
@@ -13,10 +13,9 @@ export type StrangersOptions = {
   processCount?: () => number;
 };
 
-/** Most lookups at once for addresses above their limit, all together. */
-const questionsAtOnce = 2;
-const waitingInAll = 200;
-const waitingPerAddress = 20;
+/** Queries in a second for addresses above their limit: of one address, and of all together. */
+const lookupsOfAddress = 20;
+const lookupsOfAll = 100;
 /** Characters of a bearer that cost as much as a refused request. */
 const chargedLength = 4096;
 /** Bytes of an answer that cost as much as a refused request. */
@@ -30,7 +29,7 @@ const calmMs = 60_000;
 
 /**
  * A limit of refused requests for each address. Above it, requests are refused with a time to wait unless their
- * credential is valid: a remembered credential is served as usual, any other is looked up through a short queue.
+ * credential is valid: a remembered credential is served as usual, others are looked up a few times in a second.
  */
 export function createStrangers(options: StrangersOptions): Strangers & {
   /** Requests refused by this limit since the start, for metrics. */
@@ -42,7 +41,8 @@ export function createStrangers(options: StrangersOptions): Strangers & {
     clock,
     ...(options.processCount && { processCount: options.processCount }),
   });
-  const lookInQueue = createQueue();
+  const lookups = createAddressLimit({ perMinute: lookupsOfAddress, minuteMs: 1000, clock });
+  const allLookups = createAddressLimit({ perMinute: lookupsOfAll, minuteMs: 1000, clock });
   /** Undefined as long as no address was above its limit. */
   let calmAt: number | undefined;
   let limited = 0;
@@ -60,9 +60,12 @@ export function createStrangers(options: StrangersOptions): Strangers & {
   };
   return {
     lookFor(visit) {
-      if (calmAt === undefined || clock() >= calmAt) return lookUpDirectly;
+      if (calmAt === undefined || clock() >= calmAt) return undefined;
       const network = networkOf(visit);
-      return limit.waitMs(network) === 0 ? lookUpDirectly : lookInQueue(widestNetwork(network), () => tooMany(network));
+      if (limit.waitMs(network) === 0) return undefined;
+      return () => {
+        if (!lookups.take(widestNetwork(network)) || !allLookups.take('')) throw tooManyLookups();
+      };
     },
     onRefused(visit, status) {
       if (refusalsPerMinute === 0 || status < 400 || status > 499 || status === 429) return undefined;
@@ -92,37 +95,6 @@ export function createStrangers(options: StrangersOptions): Strangers & {
   };
 }
 
-/** A queue of lookups: few at once, a bounded number in all, and fewer of one address. */
-function createQueue(): (network: string, refusal: () => AppError) => Lookup {
-  const waiting: { network: string; start: () => void }[] = [];
-  const waitingOf = new Map<string, number>();
-  let running = 0;
-
-  function wait(network: string): Promise<void> {
-    waitingOf.set(network, (waitingOf.get(network) ?? 0) + 1);
-    return new Promise((start) => waiting.push({ network, start }));
-  }
-
-  function startNext(): void {
-    const next = waiting.shift();
-    if (!next) {
-      running--;
-      return;
-    }
-    const left = (waitingOf.get(next.network) ?? 1) - 1;
-    if (left === 0) waitingOf.delete(next.network);
-    else waitingOf.set(next.network, left);
-    next.start();
-  }
-
-  return (network, refusal) => async (find) => {
-    if (running < questionsAtOnce) running++;
-    else if (waiting.length >= waitingInAll || (waitingOf.get(network) ?? 0) >= waitingPerAddress) throw refusal();
-    else await wait(network);
-    try {
-      return await find();
-    } finally {
-      startNext();
-    }
-  };
+function tooManyLookups(): AppError {
+  return new AppError('tooMany', manyRefused, { retryAfterS: 1 });
 }

@@ -3,7 +3,7 @@ import type { Party, Visit } from '../domain/visit.ts';
 import type { OnGivenUp } from '../domain/work/given-up.ts';
 import { type MemoryBudget, uncountedBytes } from '../domain/work/memory-budget.ts';
 import { afterRunning } from '../domain/work/running-time.ts';
-import type { UnreadAnswers } from '../http/unread-answers.ts';
+import type { UnreadAnswers } from '../http/incoming.ts';
 
 export type UnreadAnswersOptions = {
   networkOf: (visit: Visit) => string;

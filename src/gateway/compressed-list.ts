@@ -1,7 +1,7 @@
 import { Buffer } from 'node:buffer';
 import { promisify } from 'node:util';
 import { constants, crc32, deflateRaw } from 'node:zlib';
-import type { Pieces } from './protocol/results.ts';
+import type { Pieces } from './protocol/json-rpc.ts';
 
 const deflate = promisify(deflateRaw);
 

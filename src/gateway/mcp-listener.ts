@@ -3,13 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { mediaTypeOf } from '../domain/http/headers.ts';
 import { ownHostPath } from '../domain/http/own-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
-import type { JsonText, LoginHints, McpEndpoint, McpServer } from '../domain/mcp.ts';
+import type { JsonText, LoginHints, McpEndpoint } from '../domain/mcp.ts';
 import type { Lookup, Party, Strangers } from '../domain/visit.ts';
-import { type MaybePromise, whenKnown } from '../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../domain/work/maybe-promise.ts';
 import type { Held, MemoryBudget } from '../domain/work/memory-budget.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, errorDescription, type Refusal, Unauthenticated } from '../errors.ts';
-import type { Incoming } from '../http/incoming.ts';
+import type { Incoming, UnreadAnswers } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
 import {
   checkBodyHeaders,
@@ -20,13 +20,21 @@ import {
   readBody,
   readStart,
 } from '../http/read-body.ts';
-import type { UnreadAnswers } from '../http/unread-answers.ts';
 import { ownResourceMetadata, partsOfAddress } from '../routes.ts';
-import { DecidedAdmission } from './admission.ts';
+import { decidedAdmission } from './admission.ts';
 import { createListCompression, takesGzip } from './compressed-list.ts';
-import { answer, type Reply } from './protocol/core.ts';
-import { codes, errorText, parseBody, type RequestId, RpcError, readableId } from './protocol/json-rpc.ts';
-import { type MessageStart, readMessageStart } from './protocol/message-start.ts';
+import { answer } from './protocol/answer.ts';
+import {
+  codes,
+  errorText,
+  type MessageStart,
+  parseBody,
+  type Reply,
+  type RequestId,
+  RpcError,
+  readableId,
+  readMessageStart,
+} from './protocol/json-rpc.ts';
 import { serverPage } from './server-page.ts';
 
 export type McpListenerParts = {
@@ -60,7 +68,7 @@ const pageHeaders = [
 export function createMcpListener(parts: McpListenerParts) {
   const compressed = createListCompression();
   return async function serveMcp(incoming: Incoming, address: string): Promise<void> {
-    const { request, response, requestId } = incoming;
+    const { request, response, requestId, ownOrigin } = incoming;
     let body: Buffer | undefined;
     let posted: unknown;
     let hints: LoginHints | undefined;
@@ -69,17 +77,18 @@ export function createMcpListener(parts: McpListenerParts) {
     let held: Held | undefined;
     try {
       const isPost = request.method === 'POST';
-      if (isPost) checkContentType(request);
+      if (isPost && request.headers['content-type'] !== 'application/json') checkContentType(request);
       const look = parts.strangers.lookFor(request);
-      const found = endpointAt(address, look, parts);
-      const endpoint = found instanceof Promise ? await found : found;
-      if (isForPerson(request)) {
-        write(response, browserPage(endpoint, urlFor(incoming, address, parts), incoming), parts.unread);
+      const found = parts.find(address, look);
+      const endpoint = existing(found instanceof Promise ? await found : found);
+      if (!isPost && isForPerson(request)) {
+        const page = serverPage(endpoint.about, urlFor(incoming, address, parts));
+        write(incoming, { status: 200, ofBody: pageHeaders, body: page }, parts.unread);
         return;
       }
-      hints = hintsFor(endpoint.hints, incoming.ownOrigin, address);
-      const decide = () => whenKnown(endpointAt(address, look, parts), (again) => again.admit(request, look));
-      const admission = new DecidedAdmission(decide, parts.clock);
+      hints = ownOrigin === undefined ? endpoint.hints : ownHints(endpoint.hints, ownOrigin, address);
+      const decideAgain = async () => existing(await parts.find(address, look)).admit(request, look);
+      const admission = decidedAdmission(decideAgain, parts.clock);
       const admitted = endpoint.admit(request, look);
       let server = admitted instanceof Promise ? await admitted : admitted;
       if (!isPost) throw new AppError('methodNotAllowed', 'send MCP messages with POST');
@@ -88,33 +97,27 @@ export function createMcpListener(parts: McpListenerParts) {
       checkBodyHeaders(request, limits.bytes);
       isReading = true;
       held = parts.memory.hold(server.party.workspaceId, server.party.network);
-      const read = await readBody(request, limits.bytes, { held });
-      body = read;
-      const answerMessage = (message: unknown, now: McpServer) => {
-        server = now;
-        return answer(now, message, {
-          headers: request.headers,
-          requestId,
-          bytesIn: read.length,
-          ownOrigin: incoming.ownOrigin,
-          onGone: (cancel) => whenGone(response, cancel),
-          admission,
-        });
-      };
-      // Not an async function: nearly every message is parsed at once, and its call has promises enough.
-      const answerBody = () =>
-        whenKnown(parseBody(read, limits, server.readLong), (message) => {
-          posted = message;
-          return whenKnown(admission.isOld() ? admission.again() : server, (now) => answerMessage(message, now));
-        });
-      const reply = await answerBody();
-      const gzip = reply.isList && takesGzip(request.headers['accept-encoding']) && (await compressed(reply.body));
-      const answered = outgoing(reply, incoming, gzip || undefined);
-      // A short request brings a long list, and anybody may ask an open server for it.
-      const refusal =
-        reply.isList && server.party.network !== undefined && parts.strangers.onSent(request, bytesOf(answered.body));
-      if (refusal) throw refusal;
-      write(response, answered, parts.unread, server.party, reply.isList);
+      body = await readBody(request, limits.bytes, { held });
+      const parsed = parseBody(body, limits, server.readLong);
+      posted = parsed instanceof Promise ? await parsed : parsed;
+      if (admission.isOld()) server = await admission.again();
+      const reply = await answer(server, posted, {
+        headers: request.headers,
+        requestId,
+        bytesIn: body.length,
+        ownOrigin,
+        onGone: (cancel) => whenGone(response, cancel),
+        admission,
+      });
+      if (reply.isList) {
+        const gzip = takesGzip(request.headers['accept-encoding']) ? await compressed(reply.body) : undefined;
+        const list = gzip ? { status: reply.status, ofBody: ofGzip, body: gzip } : outgoing(reply);
+        // A short request brings a long list, and anybody may ask an open server for it.
+        const isCounted = server.party.network !== undefined;
+        const refusal = isCounted && parts.strangers.onSent(request, bytesOf(list.body));
+        if (refusal) throw refusal;
+        write(incoming, list, parts.unread, server.party, true);
+      } else write(incoming, outgoing(reply), parts.unread, server.party);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
       if (isReading) posted ??= body && (await startOfBody(body, error));
@@ -128,32 +131,20 @@ export function createMcpListener(parts: McpListenerParts) {
 }
 
 /** @throws AppError notFound */
-function endpointAt(address: string, look: Lookup, { find }: McpListenerParts): MaybePromise<McpEndpoint> {
-  return whenKnown(find(address, look), (endpoint) => {
-    if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
-    return endpoint;
-  });
+function existing(endpoint: McpEndpoint | undefined): McpEndpoint {
+  if (!endpoint) throw new AppError('notFound', 'there is no server at this address');
+  return endpoint;
 }
 
 /** On its own host, a server names metadata that describe it under that address. */
-function hintsFor(
-  hints: LoginHints | undefined,
-  ownOrigin: string | undefined,
-  address: string,
-): LoginHints | undefined {
-  if (!hints || ownOrigin === undefined) return hints;
-  return { ...hints, resourceMetadata: ownResourceMetadata(ownOrigin, partsOfAddress(address).view) };
+function ownHints(hints: LoginHints | undefined, ownOrigin: string, address: string): LoginHints | undefined {
+  return hints && { ...hints, resourceMetadata: ownResourceMetadata(ownOrigin, partsOfAddress(address).view) };
 }
 
 function urlFor({ ownOrigin }: Incoming, address: string, { serverUrl }: McpListenerParts): string {
   if (ownOrigin === undefined) return serverUrl(address);
   const { view } = partsOfAddress(address);
   return ownOrigin + ownHostPath + (view === undefined ? '' : `/${view}`);
-}
-
-/** The page for a person who opens the address in a browser. */
-function browserPage({ about }: McpEndpoint, url: string, { headers }: Incoming): Outgoing {
-  return { status: 200, headers, ofBody: pageHeaders, body: serverPage(about, url) };
 }
 
 /** The error for a refused request: its own, or that there were too many of them. */
@@ -205,9 +196,11 @@ const ofJson = ['Content-Type', 'application/json'];
 const ofGzip = [...ofJson, 'Content-Encoding', 'gzip', 'Vary', 'Accept-Encoding'];
 const ofStream = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'];
 
-function outgoing({ status, body, stream }: Reply, { headers }: Incoming, gzip?: Buffer[]): Outgoing {
-  if (gzip) return { status, headers, ofBody: ofGzip, body: gzip };
-  return { status, headers, ofBody: stream ? ofStream : ofJson, body };
+/** An answer to be written. `ofBody`, the headers without its length, alternates names and values. */
+type Outgoing = { status: number; ofBody: readonly string[]; body: string | readonly JsonText[] | undefined };
+
+function outgoing({ status, body, stream }: Reply): Outgoing {
+  return { status, ofBody: stream ? ofStream : ofJson, body };
 }
 
 /** Facts about a request that failed. */
@@ -224,7 +217,7 @@ function writeError(incoming: Incoming, failed: Failed, parts: McpListenerParts)
   const isPage = isForPerson(request);
   const body = isPage ? plainErrorPage(message, incoming.home) : errorText(failed.id, code, message, data);
   const ofBody = [...(isPage ? pageHeaders : ofJson), ...headers];
-  write(response, { status, headers: incoming.headers, ofBody, body }, parts.unread);
+  write(incoming, { status, ofBody, body }, parts.unread);
 }
 
 function errorAnswer({ error, hints }: Failed, requestId: string, parts: McpListenerParts): ErrorAnswer {
@@ -247,31 +240,24 @@ function errorAnswer({ error, hints }: Failed, requestId: string, parts: McpList
   return { status: 500, code: codes.internal, message: `internal error; request ${requestId}` };
 }
 
-/** An answer to be written. `headers`, and `ofBody` without its length, alternate names and values. */
-type Outgoing = {
-  status: number;
-  headers: readonly string[];
-  ofBody: readonly string[];
-  body: string | readonly JsonText[] | undefined;
-};
-
 /**
  * Ends a response on which nothing has been set. What the client does not read is counted for its party: the address of
  * the request when `party` is absent. A list is in memory once, whoever reads it, and counts for nobody.
  */
 function write(
-  response: ServerResponse,
-  { status, headers, ofBody, body }: Outgoing,
+  { response, headers }: Incoming,
+  { status, ofBody, body }: Outgoing,
   unread: UnreadAnswers,
   party?: Party,
   isShared = false,
 ): void {
   if (response.destroyed) return;
   let bytes = 0;
-  if (body === undefined) response.writeHead(status, [...headers]).end();
+  if (body === undefined) response.writeHead(status, headers).end();
   else {
     bytes = bytesOf(body);
-    response.writeHead(status, [...headers, ...ofBody, 'Content-Length', String(bytes)]);
+    headers.push(...ofBody, 'Content-Length', String(bytes));
+    response.writeHead(status, headers);
     const text = typeof body === 'string' ? body : joinedText(body);
     // A text goes out in one write with the head. ASCII text is also Latin-1, which is the cheapest to write.
     if (text !== undefined) response.end(text, bytes === text.length ? 'latin1' : 'utf8');

@@ -25,7 +25,7 @@ export type OAuthRouterParts = OAuthParts &
   FaultReport & {
     /** Rate limit of the open endpoints: whether the sender may make one more request in this minute. */
     mayAsk: (request: HttpBindings['incoming']) => boolean;
-    /** The permission to query the store for a slug, which the sender may have made up. */
+    /** What a query of the store for a slug, which the sender may have made up, is counted with. */
     lookFor: (request: HttpBindings['incoming']) => Lookup;
     /** Limits how often the sender has the provider of a server asked; `failed` is called when it refused a code. */
     returns: <Result>(
@@ -57,7 +57,7 @@ function requestIdOf(c: Context<Env>): string {
 async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<LoginServer> {
   // A check of this service itself has no sender.
   const sender = (c.env as HttpBindings | undefined)?.incoming;
-  const look = sender ? parts.lookFor(sender) : lookUpDirectly;
+  const look = sender && parts.lookFor(sender);
   const server = await parts.findServer(c.req.param('slug') ?? '', look);
   if (!server) throw new AppError('notFound', 'there is no login at this address');
   return server;

@@ -7,15 +7,18 @@ import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { processMemory } from '../app/process-memory.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
-import { closeSilentConnections, limitConnections, prolongTimeByStops } from '../edge/client-connections.ts';
-import { requestsInOrder } from '../edge/requests-in-order.ts';
+import {
+  closeSilentConnections,
+  limitConnections,
+  prolongTimeByStops,
+  requestsInOrder,
+} from '../edge/client-connections.ts';
 import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
 import { type LocalParts, startLocalParts } from '../local/parts.ts';
 import { createLog } from '../log.ts';
 import { systemResolve } from '../outbound/connector.ts';
 import { lookupLimits } from '../outbound/lookups.ts';
-import { mostClientConnections } from './descriptors.ts';
 import { findPort, listen } from './listen.ts';
 import type { PrimaryProcess } from './worker.ts';
 
@@ -33,6 +36,32 @@ export type Running = {
 export const drainMs = 25_000;
 /** How often idle connections are closed during the shutdown. */
 const sweepMs = 100;
+
+/** Connections to APIs (`outbound/connections.ts`), and what the database, files and threads need. */
+const mostForUpstreams = 4096;
+const forOthers = 256;
+/** Where the system does not tell. */
+const usualDescriptors = 4096;
+/** What 16,384 descriptors leave. An idle connection takes memory, too. */
+const mostForClients = 12_000;
+
+/** How many connections of clients a process may have, so that others find a descriptor: half of them at least are left. */
+function mostClientConnections(): number {
+  const all = openFilesLimit() ?? usualDescriptors;
+  const left = Math.max(all - mostForUpstreams - forOthers, Math.floor(all / 2));
+  return Math.min(left, mostForClients);
+}
+
+/** The most files and sockets that this process may open; undefined where the system does not tell, and without a limit. */
+function openFilesLimit(): number | undefined {
+  try {
+    const [, soft] = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
+    return soft === undefined ? undefined : Number(soft);
+  } catch {
+    // The file exists only on Linux.
+    return undefined;
+  }
+}
 
 export const usualSurroundings: Surroundings = {
   resolve: systemResolve,

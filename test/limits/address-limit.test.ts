@@ -221,8 +221,10 @@ describe('the limit of refused requests of an address', () => {
 
 for (const engine of engines) {
   describe(`addresses above their limit, on ${engine}`, () => {
-    it('[find A3] ask the database one or two questions at a time, and a valid key is answered', async () => {
-      const { toolhost, stop } = await startOn(engine, { env: { REFUSALS_PER_MINUTE: '5', TRUSTED_PROXIES: '1' } });
+    it('[find A3] ask the database a few questions in a second, and a valid key is answered', async () => {
+      const { toolhost, stop, wait } = await startOn(engine, {
+        env: { REFUSALS_PER_MINUTE: '5', TRUSTED_PROXIES: '1' },
+      });
       try {
         const key = await toolhost.key({ scopes: ['manage'] });
         const send = (bearer: string) =>
@@ -237,6 +239,7 @@ for (const engine of engines) {
         for (let n = 1; n <= 6; n++) await send(madeUpKey(n));
         const flood = Array.from({ length: 100 }, (_, n) => send(madeUpKey(n + 10)));
         assert.deepEqual([...new Set((await Promise.all(flood)).map(({ status }) => status))], [429]);
+        await wait(1000);
         assert.equal((await send(key)).status, 200);
         const again = Array.from({ length: 100 }, (_, n) => send(madeUpKey(n + 120)));
         assert.equal((await send(key)).status, 200);

@@ -2,7 +2,7 @@ import type { Scope } from '../../domain/credentials/scopes.ts';
 import { widestNetwork } from '../../domain/networks.ts';
 import type { Lookup, Strangers } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
-import { createKnownCallers } from '../../gateway/callers/known-callers.ts';
+import { createKnownCallers } from '../../gateway/callers/caller.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { Log } from '../../log.ts';
 import type { ManagerCredentials } from '../../manage/authenticate.ts';
@@ -36,15 +36,17 @@ export function callersOf(
       };
     },
     isOutdated: (server, bearer, look) =>
-      oauthParts.handedOut.isOutdated(loginServerOf(server) ?? withoutLogin(server), bearer, look),
+      oauthParts.handedOut.isOutdated(agreedServer(server, loginServerOf), bearer, look),
     onUnknown: strangers.onUnknown,
     onMisdirectedKey: ({ slug }) =>
       log.warn({ slug }, 'an API key was sent to a server that forwards its bearer; it was stopped here'),
   };
 }
 
-function withoutLogin({ id, workspaceId }: HostedServer): AgreedServer {
-  return { id, workspaceId };
+/** A server that has no login now may have had one. */
+function agreedServer(server: HostedServer, loginServerOf: Logins['loginServerOf']): AgreedServer {
+  const { id, workspaceId, config } = server;
+  return (config.oauth && loginServerOf(server)) ?? { id, workspaceId };
 }
 
 /** The credentials that the management server and the REST API take. */

@@ -4,14 +4,14 @@ import { registeringClients } from '../../domain/clients/clients.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import { parseStored } from '../../domain/json/json.ts';
 import { type McpEndpoint, type McpServer, modernRevision, newestLegacyRevision } from '../../domain/mcp.ts';
-import { lookUpDirectly, type RequestHeaders } from '../../domain/visit.ts';
+import type { RequestHeaders } from '../../domain/visit.ts';
 import { AppError, OAuthError, Unauthenticated } from '../../errors.ts';
 import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';
 import type { HostedServers } from '../../gateway/hosted/hosted-servers.ts';
 import { mcpServer } from '../../gateway/hosted-endpoint.ts';
 import { challenge } from '../../gateway/mcp-listener.ts';
-import { answer } from '../../gateway/protocol/core.ts';
-import { textOf } from '../../gateway/protocol/results.ts';
+import { answer } from '../../gateway/protocol/answer.ts';
+import { textOf } from '../../gateway/protocol/json-rpc.ts';
 import { registerClient } from '../../oauth/clients/client.ts';
 import type { OAuthParts } from '../../oauth/parts.ts';
 import type { ConnectionProbe, ProbeJson } from '../../operations/connection/connection-probe.ts';
@@ -47,7 +47,7 @@ export function createConnectionProbe(parts: ConnectionProbeParts) {
 
 async function refusalOf(endpoint: McpEndpoint): Promise<ConnectionProbe['refusal']> {
   try {
-    await endpoint.admit({ headers: {}, socket: {} }, lookUpDirectly);
+    await endpoint.admit({ headers: {}, socket: {} }, undefined);
     return undefined;
   } catch (error) {
     if (!(error instanceof Unauthenticated)) throw error;

@@ -1,7 +1,7 @@
 import type { McpEndpoint } from '../../domain/mcp.ts';
 import type { Lookup } from '../../domain/visit.ts';
 import { loadedOnce } from '../../domain/work/loaded-once.ts';
-import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import type { CallToolParts } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';
@@ -42,12 +42,14 @@ export function endpoints(
     const { createManagementServer } = await import('../../manage/management-server.ts');
     return createManagementServer(runner, version, credentials, hints);
   });
+  const served = (server: HostedServer | undefined, view: string | undefined) => {
+    const found = serverOrView(server, view);
+    return found && endpointOf(found);
+  };
   return (address: string, look: Lookup): MaybePromise<McpEndpoint | undefined> => {
     if (address === config.managementSlug) return management();
     const { slug, view } = partsOfAddress(address);
-    return whenKnown(caches.servers.find(slug, look), (server) => {
-      const served = serverOrView(server, view);
-      return served && endpointOf(served);
-    });
+    const server = caches.servers.find(slug, look);
+    return server instanceof Promise ? server.then((found) => served(found, view)) : served(server, view);
   };
 }

@@ -6,7 +6,6 @@ import {
   type OutboundReason,
   type Outcome,
   plainFailure,
-  ServerChanged,
   ToolFailure,
   Unauthenticated,
 } from '../../errors.ts';
@@ -21,7 +20,7 @@ export function outcomeOfError(error: unknown, isSent: boolean): Outcome {
   if (error instanceof StoreFault) return 'unavailable';
   if (error instanceof AppError) return error.kind === 'notFound' ? 'cancelled' : 'limited';
   if (error instanceof Unauthenticated) return isSent ? 'upstream_status' : 'cancelled';
-  return error instanceof ServerChanged ? 'cancelled' : 'internal';
+  return 'internal';
 }
 
 /** The error to report for a call that failed after its request was built; its message is for the model or client. */
@@ -33,7 +32,7 @@ export function failureOf(
   if (error instanceof OutboundError) return toToolFailure(error, host);
   const isKnown = error instanceof ToolFailure || error instanceof Unauthenticated || isUnavailable(error);
   // Before a request is sent once more, the call is admitted again.
-  if (isKnown || error instanceof AppError || error instanceof ServerChanged) return error;
+  if (isKnown || error instanceof AppError) return error;
   onUnexpected(error, requestId);
   return plainFailure('internal', `the call failed inside the service; request ${requestId}`);
 }

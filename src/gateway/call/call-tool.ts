@@ -9,7 +9,7 @@ import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
 import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
-import { ServerChanged, ToolFailure, Unauthenticated } from '../../errors.ts';
+import { ToolFailure, Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { admitAgain } from '../admission.ts';
@@ -23,8 +23,7 @@ import { attachFiles } from '../files/attach-files.ts';
 import type { FileAddresses } from '../files/file-addresses.ts';
 import { takeGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
-import { refuseUnfillable } from '../hosted/filled-tools.ts';
-import type { HostedServer } from '../hosted/hosted-server.ts';
+import { type HostedServer, refuseUnfillable } from '../hosted/hosted-server.ts';
 import { holdArguments } from '../limits/call-memory.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { type AnswerRests, fitCall } from '../long-answers/answer-rests.ts';
@@ -56,10 +55,10 @@ export type CallToolParts = FollowParts & {
 
 /**
  * One `tools/call`: validate, build, send, read. Failures that the model should read are returned as results.
- * @throws AppError tooMany, or unavailable when the service is overloaded or has no memory left
+ * @throws AppError tooMany, or unavailable when the service is overloaded or has no memory left, or when the server was
+ * changed while the call waited
  * @throws Unauthenticated when the upstream no longer takes a token that the caller must renew, or when the credential
  * ended while the call waited
- * @throws ServerChanged when the server was changed while the call waited
  */
 export async function callTool(
   server: HostedServer,
@@ -74,7 +73,6 @@ export async function callTool(
   const call = beginCall({ server, tool, caller, asked, startedAt: parts.now(), span, held });
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
-  let isMadeAgain = false;
   try {
     holdArguments(call);
     const entered = parts.limits.enter(server, caller, call.onGone);
@@ -86,7 +84,6 @@ export async function callTool(
     result = fitted.files ? await attachFiles(call, fitted, parts) : fitted;
     return result;
   } catch (error) {
-    isMadeAgain = error instanceof ServerChanged;
     call.outcome = outcomeOfError(error, call.request !== undefined);
     call.reason = recordedReason(error, call);
     if (!(error instanceof ToolFailure)) throw error;
@@ -94,15 +91,11 @@ export async function callTool(
     if (tool.reading.mostCharacters !== undefined) result = await fitCall(call, result, parts.rests);
     return result;
   } finally {
-    if (slots) leave(call, slots, parts.limits, isMadeAgain);
-    const captured = isMadeAgain ? call.span?.end('cancelled') : finish(call, result, parts);
+    if (slots) parts.limits.leave(slots, caller);
+    const captured = finish(call, result, parts);
     if (captured) await captured;
     held.end();
   }
-}
-
-function leave(call: Call, slots: Slots, limits: Limits, isMadeAgain: boolean): void {
-  limits.leave(slots, call.caller, isMadeAgain ? performance.now() - call.startedClock : undefined);
 }
 
 /** Reports the outcome of a call to metrics, traces and records. */

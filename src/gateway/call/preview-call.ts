@@ -4,11 +4,11 @@ import { buildRequest, maskedSignature } from '../../domain/request/build-reques
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { ToolFailure } from '../../errors.ts';
-import { secretFor } from '../callers/secret-use.ts';
 import { type CredentialUse, requestFor } from '../credentials/own-tokens.ts';
+import { secretFor } from '../credentials/stored-text.ts';
 import { tokensOf } from '../credentials/tokens-of-call.ts';
-import { refuseUnfillable } from '../hosted/filled-tools.ts';
-import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+
+import { type HostedServer, type HostedTool, refuseUnfillable } from '../hosted/hosted-server.ts';
 
 /**
  * The exact request of a call with every credential masked; nothing is sent. `onSecret` gets the name of each secret that

@@ -12,9 +12,9 @@ import { OutboundError, plainFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import { admitAgain } from '../admission.ts';
-import { countFilled, secretFor } from '../callers/secret-use.ts';
 import { renewOwnTokens } from '../credentials/own-tokens.ts';
 import { type Signing, signablePath, signatureOf } from '../credentials/sign-request.ts';
+import { countFilled, secretFor } from '../credentials/stored-text.ts';
 import { tokensOf } from '../credentials/tokens-of-call.ts';
 import type { Call, CallRequest } from './call.ts';
 
@@ -76,7 +76,7 @@ export type SendParts = { http: HttpClient; clientTokens: ClientTokens };
  * Sends the request of a call. An upstream that refuses the token of a login, or one that the service got for itself, has
  * done nothing, so the request is sent once more with a fresh token.
  * @throws OutboundError
- * @throws Unauthenticated, AppError, ServerChanged when the call may not be sent any more after the wait for that token
+ * @throws Unauthenticated, AppError when the call may not be sent any more after the wait for that token
  */
 export function send(call: Call, request: CallRequest, args: Arguments, parts: SendParts): Promise<Answer> {
   const sent = sendOnce(call, request, parts.http);

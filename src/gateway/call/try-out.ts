@@ -5,10 +5,10 @@ import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError, JobError, ServerChanged, ToolFailure } from '../../errors.ts';
+import { AppError, JobError, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
-import { DecidedAdmission } from '../admission.ts';
+import { decidedAdmission } from '../admission.ts';
 import { tokensOfContent } from '../answer/result-tokens.ts';
 import { mostShownText } from '../answer/shown-content.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
@@ -84,13 +84,13 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
           revision: newestLegacyRevision,
           ownOrigin: undefined,
           onGone: () => undefined,
-          admission: new DecidedAdmission(async () => {
+          admission: decidedAdmission(async () => {
             await call.checkActor();
             return { source: (await findTool(servers, call)).server };
           }, parts.clock),
         },
         recordingInto(written, server, parts),
-      ).catch(changedMeanwhile);
+      );
       const answered = await shown(result, parts.threads, server.workspaceId);
       // What follows walks through all arguments again, twice.
       await nextTurn();
@@ -148,12 +148,6 @@ function recordingInto(written: Written, server: HostedServer, parts: CallToolPa
 /** The answer of the upstream in a capture. */
 function responseIn(capture: string | undefined): CapturedResponse | undefined {
   return capture === undefined ? undefined : (parseJson(capture) as Capture).response;
-}
-
-/** The person sees the server as it was, and tries it again. @throws AppError conflict */
-function changedMeanwhile(thrown: unknown): never {
-  if (!(thrown instanceof ServerChanged)) throw thrown;
-  throw new AppError('conflict', 'the server was changed while the call waited, and nothing was sent; try it again');
 }
 
 type WantedTool = Pick<TryOutCall, 'slug' | 'view' | 'tool'>;

@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { apiKeyId } from '../../domain/credentials/api-key.ts';
-import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import type { Lookup } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { type ApiKey, findApiKey } from '../../store/api-keys.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
@@ -9,8 +9,8 @@ import type { Db } from '../../store/db.ts';
 /** Identifies presented API keys, both for calls and for management. */
 export type ApiKeyCheck = {
   /**
-   * The key, or undefined for anything that is not currently valid; the reasons are not distinguished. `look` queries
-   * the store for a key that was not seen before.
+   * The key, or undefined for anything that is not currently valid; the reasons are not distinguished. `look` counts the
+   * query for a key that was not seen before.
    */
   verify(presented: string, look?: Lookup): MaybePromise<ApiKey | undefined>;
   /** Drops a key by its id, because it changed. */
@@ -50,21 +50,21 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
     onUse(key.id);
     return key;
   };
-  async function read(id: string, secretHash: string): Promise<{ value: ApiKey } | undefined> {
+  async function read(id: string, secretHash: string, look: Lookup): Promise<{ value: ApiKey } | undefined> {
+    look?.();
     const key = await findApiKey(db, id);
     if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
     return { value: key };
   }
 
   return {
-    verify(presented, look = lookUpDirectly) {
+    verify(presented, look) {
       const secretHash = keyHash(presented);
       const known = remembered.get(secretHash);
       if (known) return ifValid(known);
       const id = apiKeyId(presented);
       if (id === undefined) return undefined;
-      const ask = () => read(id, secretHash);
-      return remembered.load(secretHash, (before) => (before ? ask() : look(ask))).then(ifValid);
+      return remembered.load(secretHash, (before) => read(id, secretHash, before ? undefined : look)).then(ifValid);
     },
     invalidate: remembered.invalidate,
     clear: remembered.clear,

@@ -3,11 +3,11 @@ import { presentedCredential } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential, looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
-import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
-import type { Admitted, CallerOptions } from './caller.ts';
+import type { Caller, CallerOptions } from './caller.ts';
 
 /**
  * Identifies the caller. The four kinds of credential have disjoint shapes and never fall back to one another.
@@ -18,12 +18,12 @@ export function resolveCaller(
   visit: Visit,
   options: CallerOptions,
   look: Lookup,
-): MaybePromise<Admitted> {
+): MaybePromise<Caller> {
   const bearer = presentedCredential(visit.headers, server.credentialHeaders);
   if (bearer === undefined) throw new Unauthenticated('missing', 'no credential: send "Authorization: Bearer …"');
   switch (server.access) {
     case 'oauth':
-      return loginCaller(server, bearer, visit, options, look);
+      return loginCaller(server, bearer, options.networkOf(visit), options, look);
     case 'passthrough':
       return tokenCaller(server, bearer, visit, options, look);
     case 'api_key':
@@ -32,27 +32,21 @@ export function resolveCaller(
       if (server.config.authentication) return tokenCaller(server, bearer, visit, options, look);
       // Nothing is forwarded, so any credential is accepted; only a key identifies its caller.
       if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look));
-      return anonymousCaller(visit, options);
+      return anonymousCaller(options.networkOf(visit));
   }
 }
 
-function keyCaller(server: HostedServer, found: MaybePromise<ApiKey | undefined>): MaybePromise<Admitted> {
-  return whenKnown(found, (key) => {
-    if (key?.workspaceId !== server.workspaceId)
-      throw new Unauthenticated('invalid', 'the API key is not valid for this server');
-    if (!covers(key.scopes, 'call') || !mayReach(key, server)) {
-      throw new Unauthenticated('forbidden', 'the API key may not call this server');
-    }
-    return () => ({
-      kind: 'api_key',
-      keyId: key.id,
-      id: key.id,
-      network: undefined,
-      isKnown: true,
-      limits: key.limits,
-      token: undefined,
-    });
-  });
+function keyCaller(server: HostedServer, found: MaybePromise<ApiKey | undefined>): MaybePromise<Caller> {
+  return found instanceof Promise ? found.then((key) => callerOfKey(server, key)) : callerOfKey(server, found);
+}
+
+function callerOfKey(server: HostedServer, key: ApiKey | undefined): Caller {
+  if (key?.workspaceId !== server.workspaceId)
+    throw new Unauthenticated('invalid', 'the API key is not valid for this server');
+  if (!covers(key.scopes, 'call') || !mayReach(key, server))
+    throw new Unauthenticated('forbidden', 'the API key may not call this server');
+  const { id, limits } = key;
+  return { kind: 'api_key', keyId: id, id, network: undefined, isKnown: true, limits, token: undefined };
 }
 
 /** A key for a server is good for its views too, because they are a part of it. */
@@ -64,21 +58,19 @@ function mayReach({ servers, views }: ApiKey, server: HostedServer): boolean {
 async function loginCaller(
   server: HostedServer,
   bearer: string,
-  visit: Visit,
+  network: string,
   options: CallerOptions,
   look: Lookup,
-): Promise<Admitted> {
-  // A connection that has been closed by the time of the call has no address.
-  const network = options.networkOf(visit);
+): Promise<Caller> {
   const login = await options.findLogin(server, bearer, look);
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
   const { grantId: keyId, token, renew, giveUp } = login;
-  return () => ({ kind: 'oauth', keyId, id: keyId, network, isKnown: true, token, renew, giveUp });
+  return { kind: 'oauth', keyId, id: keyId, network, isKnown: true, token, renew, giveUp };
 }
 
 /**
- * Admits a caller that brings a token of the upstream. Only the upstream knows whether the token is good;
- * `known-callers.ts` learns that from its answers.
+ * Admits a caller that brings a token of the upstream. Only the upstream knows whether the token is good, which
+ * `createKnownCallers` learns from its answers. The token of a login is sent only to destinations that the person agreed to.
  * @throws Unauthenticated when the bearer holds a credential of ours, or may no longer be sent
  * @throws AppError tooMany above the limit of the address
  */
@@ -88,7 +80,9 @@ function tokenCaller(
   visit: Visit,
   options: CallerOptions,
   look: Lookup,
-): MaybePromise<Admitted> {
+): MaybePromise<Caller> {
+  // A connection that has been closed by the time of the call has no address.
+  const network = options.networkOf(visit);
   const id = `${server.id} ${hash('sha256', bearer, 'base64url')}`;
   const isKnown = options.known.has(id);
   if (!isKnown) {
@@ -97,9 +91,7 @@ function tokenCaller(
     if (refusal) throw refusal;
     if (holdsOurCredential(bearer)) throw ownCredential(server, options);
   }
-  // A connection that has been closed by the time of the call has no address.
-  const network = options.networkOf(visit);
-  return unlessOutdated(server, bearer, options, look, () => ({
+  const caller: Caller = {
     kind: server.access === 'passthrough' ? 'oauth' : 'caller_token',
     keyId: undefined,
     id,
@@ -108,7 +100,22 @@ function tokenCaller(
     known: server.config.authentication && options.known,
     tokenDigest: id,
     token: bearer,
-  }));
+  };
+  const isOutdated = options.isOutdated(server, bearer, look);
+  return isOutdated === false ? caller : unlessOutdated(caller, isOutdated);
+}
+
+async function unlessOutdated(caller: Caller, isOutdated: MaybePromise<boolean>): Promise<Caller> {
+  if (!(await isOutdated)) return caller;
+  throw new Unauthenticated(
+    'invalid',
+    'this server has changed where it sends the token since you logged in, so it is not sent; log in again',
+  );
+}
+
+/** Admits a caller of a server that forwards nothing; its credential does not identify it. */
+function anonymousCaller(network: string): Caller {
+  return { kind: 'caller_token', keyId: undefined, id: undefined, network, isKnown: false, token: undefined };
 }
 
 function ownCredential(server: HostedServer, options: CallerOptions): Unauthenticated {
@@ -119,29 +126,4 @@ function ownCredential(server: HostedServer, options: CallerOptions): Unauthenti
     'invalid',
     'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
   );
-}
-
-/** Sends the token of a login only to destinations that the person agreed to. */
-function unlessOutdated(
-  server: HostedServer,
-  bearer: string,
-  options: CallerOptions,
-  look: Lookup,
-  admitted: Admitted,
-): MaybePromise<Admitted> {
-  const answer = options.isOutdated(server, bearer, look);
-  if (answer === false) return admitted;
-  return whenKnown(answer, (isOutdated) => {
-    if (!isOutdated) return admitted;
-    throw new Unauthenticated(
-      'invalid',
-      'this server has changed where it sends the token since you logged in, so it is not sent; log in again',
-    );
-  });
-}
-
-/** Admits a caller of a server that forwards nothing; its credential does not identify it. */
-function anonymousCaller(visit: Visit, options: CallerOptions): Admitted {
-  const network = options.networkOf(visit);
-  return () => ({ kind: 'caller_token', keyId: undefined, id: undefined, network, isKnown: false, token: undefined });
 }

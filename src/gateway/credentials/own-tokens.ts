@@ -1,10 +1,9 @@
 import { type Authentication, storedNameOf } from '../../domain/config/authentication.ts';
 import { fillVariables } from '../../domain/config/server-wide.ts';
 import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
-import { countFilled, secretFor } from '../callers/secret-use.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
 import type { Signing } from './sign-request.ts';
-import { storedText } from './stored-text.ts';
+import { countFilled, secretFor, storedText } from './stored-text.ts';
 
 /** Access tokens that the service got for itself, by the credential that they are for. */
 export type OwnTokens = ReadonlyMap<Authentication, string>;

@@ -13,10 +13,9 @@ import { wantsPage } from '../../http/page.ts';
 import { problemAnswer } from '../../http/problem.ts';
 import { partsOfAddress } from '../../routes.ts';
 import type { FileRow } from '../../store/calls/files.ts';
-import { type CallerOptions, callerDigest } from '../callers/caller.ts';
+import { type Caller, type CallerOptions, callerDigest } from '../callers/caller.ts';
 import { resolveCaller } from '../callers/resolve-caller.ts';
 import { type HostedServer, serverOrView } from '../hosted/hosted-server.ts';
-import { partyOfNetwork, workPartyOf } from '../work-party.ts';
 import type { FileAddresses } from './file-addresses.ts';
 import type { KeptFiles } from './kept-files.ts';
 
@@ -94,14 +93,23 @@ async function readerOf(
   { look, callers }: Reader,
 ): Promise<WorkParty | undefined> {
   try {
-    const admitted = await resolveCaller(server, visit, callers, look);
-    const caller = admitted();
+    const caller = await resolveCaller(server, visit, callers, look);
     return callerDigest(caller) === file.caller ? workPartyOf(caller) : undefined;
   } catch (error) {
     if (!(error instanceof Unauthenticated)) throw error;
     const isWithout = error.refusal === 'missing' && visit.headers.authorization === undefined;
     return isWithout ? partyOfNetwork(callers.networkOf(visit)) : undefined;
   }
+}
+
+/** The party whose work and memory a caller's is: its own, or all of its address, who may be one person. */
+function workPartyOf({ network, id = '' }: Caller): WorkParty {
+  return network === undefined ? { name: id, isStranger: false } : partyOfNetwork(network);
+}
+
+/** The party of somebody without a credential. */
+function partyOfNetwork(network: string): WorkParty {
+  return { name: network, isStranger: true };
 }
 
 const fixedHeaders = [

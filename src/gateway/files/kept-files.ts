@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { type FileHead, fileChunkBytes } from '../../domain/files/kept-files.ts';
 import { newId } from '../../domain/ids.ts';
-import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import type { Lookup } from '../../domain/visit.ts';
 import {
   type FileRow,
   findFile,
@@ -66,7 +66,10 @@ export function createKeptFiles({ db, records, keyring, random, now, onUnexpecte
       counts[kept.outcome]++;
       return kept;
     },
-    find: (id, look = lookUpDirectly) => look(() => findFile(db, keyring, digestOf(id), now())),
+    async find(id, look) {
+      look?.();
+      return findFile(db, keyring, digestOf(id), now());
+    },
     chunk: ({ id, workspaceId }, number) => findFileChunk(db, keyring, { id, workspaceId, number }),
     count(event) {
       counts[event]++;

@@ -16,7 +16,7 @@ import {
 } from '../../domain/config/server-wide.ts';
 import type { Tool } from '../../domain/config/tool.ts';
 import { patternAmountProblemOf } from '../../domain/schema/schema-rules.ts';
-import { type Problem, plainFailure } from '../../errors.ts';
+import type { Problem } from '../../errors.ts';
 
 /**
  * A tool with everything in it that its server says for all tools. A configuration that was stored before there were
@@ -89,10 +89,4 @@ function patternProblem({ input_schema, output_schema }: Tool): Problem | undefi
 
 function textOf(problem: Problem | undefined): string | undefined {
   return problem && `${problem.path} ${problem.message}`;
-}
-
-/** @throws ToolFailure invalid_arguments for a tool that could not be filled */
-export function refuseUnfillable({ refusal }: { refusal: string | undefined }): void {
-  if (refusal === undefined) return;
-  throw plainFailure('invalid_arguments', `this tool cannot be called until its configuration is changed: ${refusal}`);
 }

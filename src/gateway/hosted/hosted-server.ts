@@ -23,6 +23,7 @@ import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { plainFailure } from '../../errors.ts';
 import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
 import { type ArgumentRules, compileArguments, withoutFixed } from '../arguments/prepare-arguments.ts';
 import { createFilledTools, type FilledTool, type FilledTools } from './filled-tools.ts';
@@ -162,6 +163,12 @@ export function addressOf({ slug, view }: HostedServer): string {
 /** The server itself, or its view of this name; undefined where there is none. */
 export function serverOrView(server: HostedServer | undefined, view: string | undefined): HostedServer | undefined {
   return view === undefined ? server : server?.findView(view);
+}
+
+/** @throws ToolFailure invalid_arguments for a tool that could not be filled */
+export function refuseUnfillable({ refusal }: HostedTool): void {
+  if (refusal === undefined) return;
+  throw plainFailure('invalid_arguments', `this tool cannot be called until its configuration is changed: ${refusal}`);
 }
 
 type CompiledViews = ViewMemory<HostedServer, HostedTool>;

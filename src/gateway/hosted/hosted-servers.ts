@@ -5,7 +5,7 @@ import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts'
 import { parseJson, parseStored } from '../../domain/json/json.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import { isSlug } from '../../domain/slug.ts';
-import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import type { Lookup } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
@@ -23,7 +23,7 @@ import { compileServer, type HostedServer, type OpenSecret } from './hosted-serv
 /** The hosted servers in use, compiled and remembered by slug. */
 export type HostedServers = {
   /**
-   * `look` queries the store for a slug that was not seen before.
+   * `look` counts the query for a slug that was not seen before.
    * @throws errors of the database, when the server is not remembered
    * @throws AppError unavailable when a newer version has stored something that this one does not know; tooMany when too
    * many large servers of the workspace are read
@@ -79,7 +79,8 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
   let invalidated = 0;
 
-  async function read(slug: string, before: Found | undefined): Promise<{ value: Found } | undefined> {
+  async function read(slug: string, before: Found | undefined, look: Lookup): Promise<{ value: Found } | undefined> {
+    look?.();
     const invalidatedBefore = invalidated;
     const value = await readServer(slug, before);
     // A server created while the store was read must not be remembered as absent.
@@ -88,14 +89,11 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
   }
 
   return {
-    find(slug, look = lookUpDirectly) {
+    find(slug, look) {
       const known = remembered.get(slug);
-      if (known) return served(known);
+      if (known) return known.unknownField === undefined ? known.server : served(known);
       if (absent.has(slug) || !isSlug(slug)) return undefined;
-      const found = remembered.load(slug, (before) => {
-        const ask = () => read(slug, before);
-        return before ? ask() : look(ask);
-      });
+      const found = remembered.load(slug, (before) => read(slug, before, before ? undefined : look));
       return found.then((value) => value && served(value));
     },
     invalidate(id) {
@@ -140,18 +138,10 @@ function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {
   return JSON.stringify([each, shared]);
 }
 
-type ServerReaderOptions = {
-  db: Db;
-  keyring: Keyring;
-  userAgent: string;
-  /** Limits of a server for which none were set. */
-  defaultLimits: CallLimits;
-};
-
 /** Reads and compiles the server of a slug; one that has not changed since `before` is not compiled again. */
 type ReadServer = (slug: string, before: Found | undefined) => Promise<Found | undefined>;
 
-function createServerReader(options: ServerReaderOptions): ReadServer {
+function createServerReader(options: HostedServersOptions): ReadServer {
   const { db, keyring, userAgent } = options;
   // A long turn of this very work looks like a stop, and must not be free.
   const workClock = () => performance.now();

@@ -3,7 +3,6 @@ import { enabledTools, type Tool } from '../../domain/config/tool.ts';
 import { countTags, listedTools, type ToolListSource, toolDefinition } from '../../domain/config/tool-list.ts';
 import type { ToolDefinition } from '../../domain/search/own-tools.ts';
 import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 
 /** The tools of a server in search mode. */
@@ -18,23 +17,14 @@ export type ToolCatalogue = {
   /** Whether `tools/list` has this tool. */
   isListed(name: string): boolean;
   /** Made at the first search, in short turns of the event loop. */
-  index(): MaybePromise<ToolIndex>;
+  index(): Promise<ToolIndex>;
 };
 
 export function createCatalogue(config: ToolListSource): ToolCatalogue {
   const tools = enabledTools(config);
   const byName = new Map(tools.map((tool) => [tool.name, tool]));
   const listed = new Set(listedTools(config).map(({ name }) => name));
-  let made: ToolIndex | undefined;
-  let making: Promise<ToolIndex> | undefined;
-  async function make(): Promise<ToolIndex> {
-    try {
-      made = await inTurns(indexing(tools.length, (position) => searchedTool(tools[position] as Tool)));
-      return made;
-    } finally {
-      making = undefined;
-    }
-  }
+  let index: Promise<ToolIndex> | undefined;
   return {
     tools,
     find: (name) => byName.get(name),
@@ -42,9 +32,8 @@ export function createCatalogue(config: ToolListSource): ToolCatalogue {
     tags: countTags(tools),
     isListed: (name) => listed.has(name),
     index() {
-      if (made) return made;
-      making ??= make();
-      return making;
+      index ??= inTurns(indexing(tools.length, (position) => searchedTool(tools[position] as Tool)));
+      return index;
     },
   };
 }

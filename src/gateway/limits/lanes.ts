@@ -1,7 +1,7 @@
 import { type CallLimits, type KeyLimits, shareOf } from '../../domain/limits.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
 import type { Caller } from '../callers/caller.ts';
-import { knownMs } from '../callers/known-callers.ts';
+import { knownMs } from '../callers/caller.ts';
 import type { Reserve } from './quota-reserves.ts';
 import { type RecentCount, recentTotal } from './recent-count.ts';
 

@@ -51,7 +51,7 @@ export type Limits = {
    */
   enter(server: Limited, caller: LimitedCaller, onGone?: OnGone): Slots | Promise<Slots>;
   /** A call that was not made counts in no quota; its slots were asked for `unusedMs` ago. */
-  leave(slots: Slots, caller: LimitedCaller, unusedMs?: number): void;
+  leave(slots: Slots, caller: LimitedCaller): void;
   serverUse(serverId: string): LimitUse;
   workspaceUse(workspaceId: string): LimitUse;
   /** Counters of the whole process, for metrics. */
@@ -109,9 +109,8 @@ export function createLimits(options: LimitOptions): Limits {
       if (usedUp instanceof Promise) return usedUp.then((found) => takeSlots(counts, lanes, found, onGone));
       return takeSlots(counts, lanes, usedUp, onGone);
     },
-    leave(slots, caller, unusedMs) {
+    leave(slots, caller) {
       if (caller.isKnown) noteKnown(slots, caller, clock());
-      if (unusedMs !== undefined) quotas?.giveBack(slots, unusedMs);
       counts.running--;
       goOut(counts, slots);
       for (let at = slots.length - 1; at >= 0; at--) giveBack(slots[at] as Lane);

@@ -1,5 +1,5 @@
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
-import { type Outcome, ServerChanged, ToolFailure } from '../../errors.ts';
+import { type Outcome, ToolFailure } from '../../errors.ts';
 import { admitAgain } from '../admission.ts';
 import { outcomeOfError, recordedReason } from '../call/call-failure.ts';
 import { callRecord } from '../call/call-record.ts';
@@ -13,7 +13,7 @@ export type OwnCall = { server: HostedServer; caller: Caller; asked: ToolCall };
 /**
  * A call of a tool that the service itself answers. It counts against the limits and is recorded like any other.
  * @throws AppError tooMany, or unavailable when the service is overloaded
- * @throws Unauthenticated, AppError, ServerChanged as `callTool`, after a wait
+ * @throws Unauthenticated, AppError as `callTool`, after a wait
  */
 export async function callOwnTool(
   { server, caller, asked }: OwnCall,
@@ -28,7 +28,6 @@ export async function callOwnTool(
   let waitMs: number | undefined;
   let slots: Slots | undefined;
   let result: ToolResult | undefined;
-  let isMadeAgain = false;
   try {
     const onGone = asked.era === 'modern' ? asked.onGone : undefined;
     const entered = parts.limits.enter(server, caller, onGone);
@@ -38,7 +37,6 @@ export async function callOwnTool(
     result = await answer();
     return result;
   } catch (error) {
-    isMadeAgain = error instanceof ServerChanged;
     outcome = outcomeOfError(error, false);
     reason = recordedReason(error, {});
     if (!(error instanceof ToolFailure)) throw error;
@@ -46,11 +44,9 @@ export async function callOwnTool(
     return result;
   } finally {
     const totalMs = performance.now() - startedClock;
-    if (slots) parts.limits.leave(slots, caller, isMadeAgain ? totalMs : undefined);
+    if (slots) parts.limits.leave(slots, caller);
     span?.end(outcome);
-    if (!isMadeAgain) {
-      parts.observe(server.access, asked.era, { outcome, waitMs, upstreamMs: undefined }, totalMs);
-      parts.record(callRecord({ server, caller, asked, startedAt, outcome, reason }, result, totalMs));
-    }
+    parts.observe(server.access, asked.era, { outcome, waitMs, upstreamMs: undefined }, totalMs);
+    parts.record(callRecord({ server, caller, asked, startedAt, outcome, reason }, result, totalMs));
   }
 }

@@ -12,7 +12,7 @@ import {
 } from '../../domain/search/own-tools.ts';
 import { searchTools } from '../../domain/search/search-tools.ts';
 import type { ToolIndex } from '../../domain/search/tool-index.ts';
-import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { ToolFailure } from '../../errors.ts';
 import { structuredOfTexts } from '../answer/earlier-clients.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
@@ -93,14 +93,12 @@ function checked(args: ArgumentRules, given: Arguments): MaybePromise<Arguments>
 type SearchArguments = { query?: string; tag?: string; offset?: number };
 
 /** The result of `search_tools`. @throws ToolFailure invalid_arguments for a tag that no tool has */
-function searchResult(catalogue: ToolCatalogue, args: Arguments): MaybePromise<ToolResult> {
+async function searchResult(catalogue: ToolCatalogue, args: Arguments): Promise<ToolResult> {
   const { query = '', tag, offset = 0 } = args as SearchArguments;
   const wanted = tag === undefined ? undefined : knownTag(catalogue, tag);
   if (query.trim() === '')
     return textResult(wanted === undefined ? overview(catalogue) : ofTag(catalogue, wanted, offset), false);
-  return whenKnown(catalogue.index(), (index) =>
-    textResult(found(catalogue, index, { query, tag: wanted, offset }), false),
-  );
+  return textResult(found(catalogue, await catalogue.index(), { query, tag: wanted, offset }), false);
 }
 
 /** A tag as tools have it, whatever its case. */

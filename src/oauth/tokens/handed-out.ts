@@ -1,6 +1,6 @@
 import { isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
 import type { Random } from '../../domain/ids.ts';
-import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import type { Lookup } from '../../domain/visit.ts';
 import { type MaybePromise, whenKnown } from '../../domain/work/maybe-promise.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import { recordChange } from '../../store/changes/changes.ts';
@@ -26,8 +26,8 @@ export type HandedOutTokens = {
   /** `expiresAt` in epoch ms. */
   add(server: AgreedServer, token: string, expiresAt: number): Promise<void>;
   /**
-   * Whether a token was handed out under another agreement than the server's present one. `look` queries the agreement of
-   * a token that may be made up.
+   * Whether a token was handed out under another agreement than the server's present one. `look` counts the query
+   * for a token that may be made up.
    */
   isOutdated(server: AgreedServer, token: string, look: Lookup): MaybePromise<boolean>;
   /** Removes the cache entries of a changed server, or of one token by its key. */
@@ -94,8 +94,8 @@ export function createHandedOutTokens(
     if (cached && (cached.agreement === undefined || isGood(cached))) return cached.agreement;
     // Read from the database before refusing: the person may have agreed again at another replica.
     const found = tokens.load(key, async (before) => {
-      const ask = isGood(before) ? lookUpDirectly : look;
-      const agreement = await ask(() => findHandedOutAgreement(db, server.id, hash));
+      if (!isGood(before)) look?.();
+      const agreement = await findHandedOutAgreement(db, server.id, hash);
       return { value: { serverId: server.id, workspaceId: server.workspaceId, agreement } };
     });
     return found.then((value) => value?.agreement);

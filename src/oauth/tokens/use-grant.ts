@@ -1,5 +1,5 @@
 import { isAgreed } from '../../domain/credentials/agreement.ts';
-import { type Lookup, lookUpDirectly } from '../../domain/visit.ts';
+import type { Lookup } from '../../domain/visit.ts';
 import { isUnavailable } from '../../errors.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import { findGrant } from '../../store/logins/grants.ts';
@@ -40,11 +40,14 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness): GrantUs
   });
   const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
 
-  async function find(server: LoginServer, bearer: string, look = lookUpDirectly): Promise<OpenGrant | undefined> {
+  async function find(server: LoginServer, bearer: string, look?: Lookup): Promise<OpenGrant | undefined> {
     if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
     const hash = hashOf(bearer);
-    const ask = () => load(bearer, hash, parts);
-    const open = remembered.get(hash) ?? (await remembered.load(hash, (before) => (before ? ask() : look(ask))));
+    const read = async (before: OpenGrant | undefined) => {
+      if (!before) look?.();
+      return load(bearer, hash, parts);
+    };
+    const open = remembered.get(hash) ?? (await remembered.load(hash, read));
     if (!open || open.accessExpiresAt <= parts.now()) return undefined;
     if (open.grant.server_id !== server.id || !isAgreed(open.grant.agreement, server)) return undefined;
     const unsaved = parts.unsaved.find(open.grant);

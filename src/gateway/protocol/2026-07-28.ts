@@ -1,0 +1,194 @@
+import { isUtf8 } from 'node:buffer';
+import { headerValue } from '../../domain/credentials/credential.ts';
+import { isRawNumber } from '../../domain/json/json.ts';
+import { valueAt } from '../../domain/json/value-at.ts';
+import { type McpServer, type MirroredArgument, modernRevision, revisions } from '../../domain/mcp.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
+import type { RequestHeaders } from '../../domain/visit.ts';
+import {
+  callResult,
+  checkCall,
+  checkCursor,
+  codes,
+  instructionsField,
+  isObject,
+  type JsonObject,
+  type Message,
+  type MessageContext,
+  noMethod,
+  type Reply,
+  type RequestId,
+  RpcError,
+  resultPieces,
+  textOf,
+  toolCall,
+  versionKey,
+} from './json-rpc.ts';
+
+// MCP 2026-07-28, the modern era: no handshake, and each request carries its revision and is mirrored in its headers.
+
+const capabilitiesKey = 'io.modelcontextprotocol/clientCapabilities';
+const clientKey = 'io.modelcontextprotocol/clientInfo';
+
+/**
+ * Answers a request, after checks in the order that the conformance suite accepts. `hasEnvelope` is false where only the
+ * headers say that it is of this era.
+ */
+export async function modernReply(
+  server: McpServer,
+  message: Message,
+  context: MessageContext,
+  hasEnvelope: boolean,
+): Promise<Reply> {
+  const { method, params } = message;
+  if (!hasEnvelope) throw withoutEnvelope(method);
+  const version = checkEnvelope(params._meta as JsonObject);
+  checkPresentMirrors(context.headers, version, method);
+  if (version !== modernRevision) {
+    throw new RpcError(400, codes.unsupportedVersion, `protocol version ${version.slice(0, 40)} is not served`, {
+      supported: revisions,
+      requested: version,
+    });
+  }
+  checkRequiredMirrors(context.headers, method, params.name);
+  const id = message.id as RequestId;
+  switch (method) {
+    case 'server/discover':
+      return { status: 200, body: resultPieces(id, discovered(server)) };
+    case 'tools/list': {
+      checkCursor(params);
+      const body = resultPieces(id, ['{"tools":', server.tools(), `,${caching},${stamp(server)}}`]);
+      return { status: 200, body, isList: true };
+    }
+    case 'tools/call': {
+      const called = checkCall(server, params);
+      checkMirroredArguments(context.headers, called.args, server.mirrored(called.name) ?? []);
+      const result = await server.call(toolCall(context, params, called, 'modern'));
+      return { status: 200, body: resultPieces(id, callResult(result, true, `,${stamp(server)}`)) };
+    }
+    case 'subscriptions/listen':
+      return listen(id, params);
+    default:
+      throw noMethod(404, method);
+  }
+}
+
+function withoutEnvelope(method: string): RpcError {
+  if (method === 'initialize')
+    return new RpcError(400, codes.headerMismatch, 'initialize does not exist in this revision');
+  return new RpcError(400, codes.invalidParams, `params._meta needs "${versionKey}" and "${capabilitiesKey}"`);
+}
+
+/** `_meta` of a modern request (basic/index, `_meta`). Returns its version. @throws RpcError −32602 */
+function checkEnvelope(meta: JsonObject): string {
+  const bad = (why: string) => new RpcError(400, codes.invalidParams, `params._meta: ${why}`);
+  const version = meta[versionKey];
+  if (typeof version !== 'string') throw bad(`"${versionKey}" must be a string`);
+  if (!isObject(meta[capabilitiesKey])) throw bad(`"${capabilitiesKey}" must be an object`);
+  const client = meta[clientKey];
+  if (
+    client !== undefined &&
+    !(isObject(client) && typeof client.name === 'string' && typeof client.version === 'string')
+  ) {
+    throw bad(`"${clientKey}" must have a name and a version`);
+  }
+  return version;
+}
+
+/** Nothing we serve changes while a client listens, so the subscription is acknowledged as empty, and ends. */
+function listen(id: RequestId, params: JsonObject): Reply {
+  if (!isObject(params.notifications))
+    throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
+  const meta = { 'io.modelcontextprotocol/subscriptionId': id };
+  const acknowledged = {
+    jsonrpc: '2.0',
+    method: 'notifications/subscriptions/acknowledged',
+    params: { notifications: {}, _meta: meta },
+  };
+  const end = textOf(resultPieces(id, JSON.stringify({ resultType: 'complete', _meta: meta })));
+  return { status: 200, stream: true, body: `data: ${JSON.stringify(acknowledged)}\n\ndata: ${end}\n\n` };
+}
+
+/** How long a client may reuse a list. Lists depend on the caller, so callers never share them. */
+const listTtlMs = 30_000;
+const caching = `"ttlMs":${listTtlMs},"cacheScope":"private"`;
+
+/** Every result carries its type and the server's identity. */
+function stamp(server: McpServer): string {
+  return `"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":${server.info}}`;
+}
+
+function discovered(server: McpServer): string {
+  const versions = `"supportedVersions":${JSON.stringify(revisions)}`;
+  return `{${versions},"capabilities":{"tools":{}}${instructionsField(server)},${caching},${stamp(server)}}`;
+}
+
+function mismatch(message: string): RpcError {
+  return new RpcError(400, codes.headerMismatch, message);
+}
+
+const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/**
+ * A mirrored value: literal, or `=?base64?…?=` around the base64 of its UTF-8 (MCP 2026-07-28, transports).
+ * @throws RpcError −32020 when the base64 is not canonical, or its bytes are not UTF-8
+ */
+function decodeMirrored(value: string): string {
+  if (!value.startsWith('=?base64?') || !value.endsWith('?=')) return value;
+  const encoded = value.slice('=?base64?'.length, -2);
+  const bytes = Buffer.from(encoded, 'base64');
+  if (!base64.test(encoded) || bytes.toString('base64') !== encoded)
+    throw mismatch('a header value is not valid base64');
+  if (!isUtf8(bytes)) throw mismatch('a header value is not the base64 of UTF-8');
+  return bytes.toString('utf8');
+}
+
+/** `Mcp-Method` and `MCP-Protocol-Version` must equal the body where they are present. @throws RpcError −32020 */
+function checkPresentMirrors(headers: RequestHeaders, version: string, method: string): void {
+  const headerVersion = headerValue(headers, 'mcp-protocol-version');
+  if (headerVersion !== undefined && headerVersion !== version) {
+    throw mismatch('the MCP-Protocol-Version header differs from _meta');
+  }
+  const headerMethod = headerValue(headers, 'mcp-method');
+  if (headerMethod !== undefined && headerMethod !== method)
+    throw mismatch('the Mcp-Method header differs from "method"');
+}
+
+/** The headers that a modern request must carry. @throws RpcError −32020 */
+function checkRequiredMirrors(headers: RequestHeaders, method: string, name: unknown): void {
+  if (headerValue(headers, 'mcp-protocol-version') === undefined)
+    throw mismatch('the MCP-Protocol-Version header is missing');
+  if (headerValue(headers, 'mcp-method') === undefined) throw mismatch('the Mcp-Method header is missing');
+  if (method !== 'tools/call' || typeof name !== 'string') return;
+  const headerName = headerValue(headers, 'mcp-name');
+  if (headerName === undefined) throw mismatch('the Mcp-Name header is missing');
+  if (decodeMirrored(headerName) !== name) throw mismatch('the Mcp-Name header differs from "params.name"');
+}
+
+/**
+ * An argument that is present must be mirrored and equal; one that is absent or null is not compared.
+ * @throws RpcError −32020
+ */
+function checkMirroredArguments(headers: RequestHeaders, args: Arguments, mirrored: readonly MirroredArgument[]): void {
+  for (const { header, path, type } of mirrored) {
+    const value = valueAt(args, path);
+    if (value === undefined || value === null) continue;
+    const given = headerValue(headers, `mcp-param-${header.toLowerCase()}`);
+    if (given === undefined) throw mismatch(`the Mcp-Param-${header} header is missing`);
+    if (!isEqual(decodeMirrored(given), value, type))
+      throw mismatch(`the Mcp-Param-${header} header differs from the argument`);
+  }
+}
+
+function isEqual(given: string, value: unknown, type: MirroredArgument['type']): boolean {
+  const text = isRawNumber(value) ? value.rawJSON : String(value);
+  if (given === text || type !== 'integer') return given === text;
+  const [a, b] = [integerOf(given), integerOf(text)];
+  return a !== undefined && a === b;
+}
+
+/** `42` and `42.0` are one integer. Large ones must not be compared as doubles, where different ones can be equal. */
+function integerOf(text: string): bigint | undefined {
+  const digits = /^(-?\d{1,100})(?:\.0{1,100})?$/.exec(text)?.[1];
+  return digits === undefined ? undefined : BigInt(digits);
+}
