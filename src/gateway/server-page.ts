@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { claudeCodeCommand, mcpRemoteCommand } from '../domain/clients/terminal-clients.ts';
+import { claudeCodeCommand, mcpRemoteCommand } from '../domain/clients/client.ts';
 import type { McpEndpoint } from '../domain/mcp.ts';
 import { credentialVariables } from '../domain/snippets/call-snippets.ts';
 import { page, visible } from '../http/page.ts';

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { Config } from '../config.ts';
-import { claudeCodeCommand } from '../domain/clients/terminal-clients.ts';
+import { claudeCodeCommand } from '../domain/clients/client.ts';
+import { shellWord } from '../domain/snippets/literals.ts';
 import { routes, urlOf } from '../routes.ts';
 import { variables } from '../variables.ts';
 import { programName } from '../version.ts';
@@ -58,5 +59,5 @@ function settingsFor(config: Config, baseUrl: string): string {
 
 /** Quotes a text for a POSIX shell where needed. */
 function quoted(text: string): string {
-  return /^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+  return /^[\w./:-]+$/.test(text) ? text : shellWord(text);
 }

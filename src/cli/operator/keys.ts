@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { claudeCodeCommand } from '../../domain/clients/terminal-clients.ts';
+import { claudeCodeCommand } from '../../domain/clients/client.ts';
 import { covers, type KeyScope, keyScopes } from '../../domain/credentials/scopes.ts';
 import { type KeyLimits, mostCallQuota, mostLimit } from '../../domain/limits.ts';
 import { messageOf } from '../../errors.ts';

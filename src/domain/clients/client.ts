@@ -1,4 +1,4 @@
-import { shellWord } from '../snippets/shell-word.ts';
+import { shellWord } from '../snippets/literals.ts';
 
 /** A server that a client is connected to. */
 export type ClientConnection = {
@@ -64,22 +64,52 @@ export type DeclaredClient = {
   rules?: ClientRules;
 };
 
-/** The names of tools as they are. */
-export const plainName = (_server: string, tool: string) => tool;
+/** A snippet; whatever is undefined is left out. */
+export function snippetOf(where: string, format: SnippetFormat, code: string, rest: Partial<Snippet> = {}): Snippet {
+  const { install, after } = rest;
+  return { where, format, code, ...(install && { install }), ...(after !== undefined && { after }) };
+}
+
+/** What is left to do where the client logs in, and where it was given a credential. */
+export function left(to: ClientConnection, ofLogin: string | undefined, ofToken?: string): { after?: string } {
+  const after = to.token === undefined ? ofLogin : ofToken;
+  return after === undefined ? {} : { after };
+}
+
+/** A snippet of a configuration file in JSON. */
+export function inJson(where: string, config: unknown, rest?: Partial<Snippet>): Snippet {
+  return snippetOf(where, 'json', prettyJson(config), rest);
+}
 
 export function prettyJson(value: unknown): string {
   return JSON.stringify(value, null, 2);
 }
 
 /** The fields of a configuration file that carry the credential. */
-export function headersOf({ token }: ClientConnection): { headers?: { Authorization: string } } {
+export function headersOf({ token }: Pick<ClientConnection, 'token'>): { headers?: { Authorization: string } } {
   return token === undefined ? {} : { headers: { Authorization: `Bearer ${token}` } };
+}
+
+/** Those fields as lines of YAML. */
+export function yamlHeaders({ token }: ClientConnection, indent: string): string[] {
+  if (token === undefined) return [];
+  return [`${indent}headers:`, `${indent}  Authorization: ${JSON.stringify(`Bearer ${token}`)}`];
+}
+
+/** Whether a credential, or a variable of the shell that holds it, stands in a command without quotes. */
+function isPlain(token: string): boolean {
+  return /^[\w.~+/=…-]+$|^\$\w+$/.test(token);
 }
 
 /** The credential as an argument of a command; a variable of the shell is filled in by the shell. */
 export function bearerWord(token: string): string {
   const header = `Authorization: Bearer ${token}`;
-  return /^[\w.~+/=…-]+$|^\$\w+$/.test(token) ? `"${header}"` : shellWord(header);
+  return isPlain(token) ? `"${header}"` : shellWord(header);
+}
+
+/** The option of a command that carries the credential, with a space before it. */
+export function headerOption({ token }: Pick<ClientConnection, 'token'>): string {
+  return token === undefined ? '' : ` --header ${bearerWord(token)}`;
 }
 
 /** A variable of the environment for the credential of a server. */
@@ -89,6 +119,15 @@ export function tokenVariable({ name }: ClientConnection): string {
 
 /** The command that sets that variable. */
 export function exportToken(connection: ClientConnection, token: string): string {
-  const isPlain = /^[\w.~+/=…-]+$|^\$\w+$/.test(token);
-  return `export ${tokenVariable(connection)}=${isPlain ? token : shellWord(token)}`;
+  return `export ${tokenVariable(connection)}=${isPlain(token) ? token : shellWord(token)}`;
+}
+
+/** The command that connects Claude Code. */
+export function claudeCodeCommand({ name, url, token }: ClientConnection): string {
+  return `claude mcp add --transport http ${name} ${url}${headerOption({ token })}`;
+}
+
+/** The command of `mcp-remote`, for clients that only speak stdio. */
+export function mcpRemoteCommand({ url, token }: ClientConnection): string {
+  return `npx mcp-remote ${url}${headerOption({ token })}`;
 }

@@ -1,49 +1,399 @@
-import { agentLibraries } from './agent-libraries.ts';
-import type { ClientConnection, ClientRules, DeclaredClient, Snippet } from './client.ts';
-import { cline, continueDev, cursor, vsCode, windsurf, zed } from './editor-clients.ts';
-import { anthropicApi, chatGpt, claude, curl, libreChat, openAiApi } from './hosted-clients.ts';
-import { aiSdk, pythonSdk, typescriptSdk } from './libraries.ts';
+import { shellWord } from '../snippets/literals.ts';
 import {
-  claudeCode,
-  claudeDesktop,
-  codex,
-  copilotCli,
-  geminiCli,
-  goose,
-  openCode,
-  qwenCode,
-} from './terminal-clients.ts';
+  bearerWord,
+  type ClientConnection,
+  type ClientRules,
+  claudeCodeCommand,
+  type DeclaredClient,
+  exportToken,
+  headerOption,
+  headersOf,
+  inJson,
+  left,
+  prettyJson,
+  type Snippet,
+  snippetOf,
+  tokenVariable,
+  yamlHeaders,
+} from './client.ts';
+import { libraries } from './libraries.ts';
+
+/** The page that a snippet was compared with, and the day of that. */
+const page = (url: string, checked = '2026-11-22') => ({ url, checked });
+
+/** The name of a tool as it is, of which models take 64 characters. */
+const plainName: ClientRules['toolName'] = { shown: (_server, tool) => tool, max: 64 };
+
+const noCredential = 'It connects from the internet and logs in; a credential cannot be typed in.';
+
+const programs: readonly DeclaredClient[] = [
+  {
+    id: 'claude-code',
+    name: 'Claude Code',
+    documentation: page('https://code.claude.com/docs/en/mcp', '2026-11-27'),
+    snippet: (to) =>
+      snippetOf('In a terminal:', 'sh', claudeCodeCommand(to), left(to, `Then run: claude mcp login ${to.name}`)),
+    rules: {
+      redirectUris: ['http://localhost:38100/callback'],
+      // It replaces a dot by _.
+      toolName: { shown: (server, tool) => `mcp__${server}__${tool}`, max: 64 },
+    },
+  },
+  {
+    id: 'claude',
+    name: 'Claude',
+    documentation: page(
+      'https://support.claude.com/en/articles/11175166-getting-started-with-custom-connectors-using-remote-mcp',
+    ),
+    // Clients in a browser can only log in, so there is no snippet for a server that takes a key.
+    snippet(to) {
+      if (to.token !== undefined) return undefined;
+      const url = to.hostUrl ?? to.url;
+      const query = new URLSearchParams({ modal: 'add-custom-connector', connectorName: to.name, connectorUrl: url });
+      const install = { label: 'Add to Claude', href: `https://claude.ai/customize/connectors?${query}` };
+      const where = 'On claude.ai under Customize, Connectors, add a custom connector with this address:';
+      return snippetOf(where, 'address', url, { install, after: noCredential });
+    },
+    rules: {
+      redirectUris: ['https://claude.ai/api/mcp/auth_callback', 'https://claude.com/api/mcp/auth_callback'],
+      isHosted: true,
+      onlyLogsIn: true,
+      // https://github.com/anthropics/claude-ai-mcp/issues/878
+      onlyPath: '/mcp',
+      toolName: plainName,
+      hasStrictNames: true,
+    },
+  },
+  {
+    id: 'chatgpt',
+    name: 'ChatGPT',
+    documentation: page('https://developers.openai.com/apps-sdk/deploy/connect-chatgpt'),
+    snippet(to) {
+      if (to.token !== undefined) return undefined;
+      const where =
+        'In the settings of ChatGPT under Connectors, turn on the developer mode (Advanced), then create a connector with this address:';
+      return snippetOf(where, 'address', to.hostUrl ?? to.url, { after: noCredential });
+    },
+    rules: {
+      redirectUris: ['https://chatgpt.com/connector_platform_oauth_redirect'],
+      isHosted: true,
+      onlyLogsIn: true,
+      wantsHints: true,
+      toolName: plainName,
+      hasStrictNames: true,
+    },
+  },
+  {
+    id: 'claude-desktop',
+    name: 'Claude Desktop',
+    documentation: page('https://modelcontextprotocol.io/docs/develop/connect-local-servers'),
+    snippet({ name, url, token }) {
+      const header = token === undefined ? [] : ['--header', `Authorization: Bearer ${token}`];
+      const insecure = url.startsWith('http:') ? ['--allow-http'] : [];
+      const args = ['-y', 'mcp-remote', url, ...header, ...insecure];
+      return inJson(
+        'In claude_desktop_config.json, for this and other clients that only speak stdio:',
+        { mcpServers: { [name]: { command: 'npx', args } } },
+        { after: 'Needs Node.js. Restart Claude Desktop afterwards.' },
+      );
+    },
+  },
+  {
+    id: 'cursor',
+    name: 'Cursor',
+    documentation: page('https://cursor.com/docs/mcp/install-links'),
+    snippet(to) {
+      // The link has the credential from a variable, so that no history of a browser keeps it.
+      const linked = { url: to.url, ...headersOf(withToken(to, `\${env:${tokenVariable(to)}}`)) };
+      const query = new URLSearchParams({ name: to.name, config: base64(JSON.stringify(linked)) });
+      const install = { label: 'Install in Cursor', href: `cursor://anysphere.cursor-deeplink/mcp/install?${query}` };
+      const ofToken = `The link reads the credential from a variable: ${exportToken(to, to.token ?? '')}`;
+      const config = { mcpServers: { [to.name]: { url: to.url, ...headersOf(to) } } };
+      return inJson('In .cursor/mcp.json:', config, { install, ...left(to, undefined, ofToken) });
+    },
+    rules: {
+      redirectUris: [
+        'cursor://anysphere.cursor-mcp/oauth/callback',
+        'https://www.cursor.com/agents/mcp/oauth/callback',
+      ],
+      maxTools: 40,
+      toolName: { shown: (server, tool) => `${server}:${tool}`, max: 60 },
+    },
+  },
+  {
+    id: 'vscode',
+    name: 'VS Code',
+    documentation: page('https://code.visualstudio.com/api/extension-guides/ai/mcp'),
+    snippet(to) {
+      const server = (connection: ClientConnection) => ({ type: 'http', url: to.url, ...headersOf(connection) });
+      // VS Code asks for the credential once and keeps it in the store of the system.
+      const input = { type: 'promptString', id: 'token', description: `Credential for ${to.name}`, password: true };
+      const asked = server(withToken(to, `\${input:token}`));
+      const link = { name: to.name, ...asked, ...(to.token !== undefined && { inputs: [input] }) };
+      const href = `vscode:mcp/install?${encodeURIComponent(JSON.stringify(link))}`;
+      const after = left(to, undefined, 'After the link, VS Code asks for the credential.');
+      const install = { label: 'Install in VS Code', href };
+      return inJson('In .vscode/mcp.json:', { servers: { [to.name]: server(to) } }, { install, ...after });
+    },
+    rules: {
+      redirectUris: ['http://127.0.0.1:33418/', 'https://vscode.dev/redirect', 'https://insiders.vscode.dev/redirect'],
+      maxTools: 128,
+      toolName: plainName,
+    },
+  },
+  {
+    id: 'codex',
+    name: 'Codex',
+    documentation: page('https://developers.openai.com/codex/mcp'),
+    snippet(to) {
+      const bearer = to.token === undefined ? [] : [`bearer_token_env_var = "${tokenVariable(to)}"`];
+      const code = [`[mcp_servers.${to.name}]`, `url = ${JSON.stringify(to.url)}`, ...bearer].join('\n');
+      const ofToken = `And in the shell: ${exportToken(to, to.token ?? '')}`;
+      return snippetOf(
+        'In ~/.codex/config.toml:',
+        'toml',
+        code,
+        left(to, `Then run: codex mcp login ${to.name}`, ofToken),
+      );
+    },
+    rules: {
+      redirectUris: ['http://127.0.0.1:38101/callback'],
+      // It puts the server before the name too, but shortens what gets too long, and replaces a dot by _ (openai/codex#8694).
+      toolName: plainName,
+      // openai/codex#1975
+      addsTypes: true,
+    },
+  },
+  {
+    id: 'gemini-cli',
+    name: 'Gemini CLI',
+    documentation: page('https://geminicli.com/docs/tools/mcp-server'),
+    snippet(to) {
+      const code = `gemini mcp add --scope user --transport http${headerOption(to)} ${to.name} ${to.url}`;
+      const ofToken = 'Servers are off in folders that Gemini CLI does not trust.';
+      const after = left(to, `Then type /mcp auth ${to.name} in Gemini CLI to log in.`, ofToken);
+      return snippetOf('In a terminal:', 'sh', code, after);
+    },
+    rules: {
+      redirectUris: ['http://localhost:38103/oauth/callback'],
+      // It puts mcp_ and the server before the name, and shortens what gets longer than 63 characters.
+      toolName: plainName,
+      wantsObjects: true,
+    },
+  },
+  {
+    id: 'windsurf',
+    name: 'Windsurf',
+    documentation: page('https://docs.windsurf.com/windsurf/cascade/mcp'),
+    snippet: (to) =>
+      inJson(
+        'In ~/.codeium/windsurf/mcp_config.json:',
+        { mcpServers: { [to.name]: { serverUrl: to.url, ...headersOf(to) } } },
+        { after: 'Then press the button that refreshes the MCP servers.' },
+      ),
+    // Its redirect URI is not documented.
+    rules: { redirectUris: [], maxTools: 100, toolName: plainName },
+  },
+  {
+    id: 'zed',
+    name: 'Zed',
+    documentation: page('https://zed.dev/docs/ai/mcp'),
+    snippet: (to) =>
+      inJson('In the settings file of Zed (zed: open settings file):', {
+        context_servers: { [to.name]: { url: to.url, ...headersOf(to) } },
+      }),
+    rules: { redirectUris: ['http://127.0.0.1:38102/callback'], toolName: plainName },
+  },
+  {
+    id: 'opencode',
+    name: 'OpenCode',
+    documentation: page('https://opencode.ai/v1/docs/mcp-servers/', '2026-11-27'),
+    snippet: (to) =>
+      inJson(
+        'In opencode.json of the project or ~/.config/opencode/opencode.json:',
+        { mcp: { [to.name]: { type: 'remote', url: to.url, ...headersOf(to) } } },
+        left(to, `Then run: opencode mcp auth ${to.name}`, 'OpenCode 2 has "servers" inside "mcp".'),
+      ),
+  },
+  {
+    id: 'copilot-cli',
+    name: 'Copilot CLI',
+    documentation: page(
+      'https://docs.github.com/en/copilot/how-tos/copilot-cli/customize-copilot/add-mcp-servers',
+      '2026-11-27',
+    ),
+    snippet: (to) =>
+      inJson('In ~/.copilot/mcp-config.json:', {
+        mcpServers: { [to.name]: { type: 'http', url: to.url, ...headersOf(to), tools: ['*'] } },
+      }),
+  },
+  {
+    id: 'qwen-code',
+    name: 'Qwen Code',
+    documentation: page('https://qwenlm.github.io/qwen-code-docs/en/users/features/mcp/', '2026-11-27'),
+    snippet(to) {
+      const code = `qwen mcp add --scope user --transport http${headerOption(to)} ${to.name} ${to.url}`;
+      const after = left(to, `Then type /mcp auth ${to.name} in Qwen Code to log in.`);
+      return snippetOf('In a terminal:', 'sh', code, after);
+    },
+  },
+  {
+    id: 'cline',
+    name: 'Cline',
+    documentation: page('https://docs.cline.bot/mcp/connecting-to-a-remote-server', '2026-11-27'),
+    snippet: (to) =>
+      inJson('In cline_mcp_settings.json (MCP Servers, Configure):', {
+        mcpServers: { [to.name]: { type: 'streamableHttp', url: to.url, ...headersOf(to) } },
+      }),
+  },
+  {
+    id: 'continue',
+    name: 'Continue',
+    documentation: page('https://docs.continue.dev/customize/deep-dives/mcp', '2026-11-27'),
+    snippet(to) {
+      const server = [`  - name: ${to.name}`, '    type: streamable-http', `    url: ${JSON.stringify(to.url)}`];
+      const headers = to.token === undefined ? [] : ['    requestOptions:', ...yamlHeaders(to, '      ')];
+      return snippetOf('In ~/.continue/config.yaml:', 'yaml', ['mcpServers:', ...server, ...headers].join('\n'));
+    },
+  },
+  {
+    id: 'goose',
+    name: 'Goose',
+    documentation: page('https://goose-docs.ai/docs/getting-started/using-extensions'),
+    snippet(to) {
+      const code = [
+        ...['extensions:', `  ${to.name}:`, '    enabled: true', '    type: streamable_http'],
+        ...[
+          `    name: ${to.name}`,
+          `    uri: ${JSON.stringify(to.url)}`,
+          ...yamlHeaders(to, '    '),
+          '    timeout: 300',
+        ],
+      ].join('\n');
+      // The link could carry a header, but not without the credential in it.
+      const install = to.token === undefined && { install: { label: 'Install in Goose', href: gooseLink(to) } };
+      return snippetOf('In ~/.config/goose/config.yaml:', 'yaml', code, { ...install });
+    },
+    rules: {
+      redirectUris: ['http://localhost:38104/oauth_callback'],
+      toolName: { shown: (server, tool) => `${server}__${tool}`, max: 64 },
+    },
+  },
+  {
+    id: 'librechat',
+    name: 'LibreChat',
+    documentation: page('https://www.librechat.ai/docs/configuration/librechat_yaml/object_structure/mcp_servers'),
+    snippet(to) {
+      const access = to.token === undefined ? ['    requiresOAuth: true'] : yamlHeaders(to, '    ');
+      const server = [`  ${to.name}:`, '    type: streamable-http', `    url: ${JSON.stringify(to.url)}`];
+      const after =
+        'Restart LibreChat afterwards. It does not call private addresses unless mcpSettings.allowedDomains has them.';
+      return snippetOf('In librechat.yaml:', 'yaml', ['mcpServers:', ...server, ...access].join('\n'), { after });
+    },
+    // Logins return to the host of each installation.
+    rules: { redirectUris: [], toolName: { shown: (server, tool) => `${tool}_mcp_${server}`, max: 64 } },
+  },
+  {
+    id: 'curl',
+    name: 'curl',
+    documentation: page('https://modelcontextprotocol.io/specification/2025-11-25/basic/transports'),
+    // The request that lists the tools, without any client.
+    snippet(to) {
+      const code = [
+        `curl -sS ${to.url}`,
+        `-H ${bearerWord(to.token ?? '$ACCESS_TOKEN')}`,
+        "-H 'Content-Type: application/json'",
+        `-d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'`,
+      ].join(' \\\n  ');
+      const after = left(to, 'ACCESS_TOKEN is an access token that a client got by the login.');
+      return snippetOf('In a terminal:', 'sh', code, after);
+    },
+  },
+];
+
+/** Programs that get a token from their environment. */
+const rulesOfApi: ClientRules = {
+  redirectUris: [],
+  isHosted: true,
+  neverLogsIn: true,
+  toolName: plainName,
+  hasStrictNames: true,
+};
+const tokenOfLogin =
+  'It does not log in itself: ACCESS_TOKEN is an access token that your program got by the login of this server.';
+
+const apis: readonly DeclaredClient[] = [
+  {
+    id: 'openai-api',
+    name: 'OpenAI API',
+    documentation: page('https://developers.openai.com/api/docs/guides/tools-remote-mcp'),
+    snippet(to) {
+      const server = {
+        type: 'mcp',
+        server_label: to.name.replaceAll('-', '_'),
+        server_url: to.url,
+        authorization: to.token ?? '$ACCESS_TOKEN',
+        require_approval: 'always',
+      };
+      const body = { model: 'MODEL', tools: [server], input: 'What can you do with these tools?' };
+      const code = postOf('https://api.openai.com/v1/responses', ['"Authorization: Bearer $OPENAI_API_KEY"'], body);
+      const after = left(to, tokenOfLogin, 'The server must be reachable from the internet.');
+      return snippetOf('A request to the Responses API, with the model of your choice:', 'sh', code, after);
+    },
+    rules: rulesOfApi,
+  },
+  {
+    id: 'anthropic-api',
+    name: 'Anthropic API',
+    documentation: page('https://platform.claude.com/docs/en/agents-and-tools/mcp-connector'),
+    snippet(to) {
+      const { name, url, token = '$ACCESS_TOKEN' } = to;
+      const body = {
+        model: 'MODEL',
+        max_tokens: 1000,
+        messages: [{ role: 'user', content: 'What can you do with these tools?' }],
+        mcp_servers: [{ type: 'url', url, name, authorization_token: token }],
+        tools: [{ type: 'mcp_toolset', mcp_server_name: name }],
+      };
+      const versions = ["'anthropic-version: 2023-06-01'", "'anthropic-beta: mcp-client-2025-11-20'"];
+      const code = postOf(
+        'https://api.anthropic.com/v1/messages',
+        ['"X-Api-Key: $ANTHROPIC_API_KEY"', ...versions],
+        body,
+      );
+      const after = left(to, tokenOfLogin, 'The server must be reachable from the internet, over https.');
+      return snippetOf('A request to the Messages API, with the model of your choice:', 'sh', code, after);
+    },
+    rules: rulesOfApi,
+  },
+];
+
+function withToken(to: ClientConnection, token: string): ClientConnection {
+  return { ...to, token: to.token === undefined ? undefined : token };
+}
+
+function base64(text: string): string {
+  return btoa(String.fromCharCode(...new TextEncoder().encode(text)));
+}
+
+function gooseLink({ name, url }: ClientConnection): string {
+  const fields = { url, type: 'streamable_http', id: name, name, description: `MCP server ${name}`, timeout: '300' };
+  const query = Object.entries(fields).map(([field, value]) => `${field}=${encodeURIComponent(value)}`);
+  return `goose://extension?${query.join('&')}`;
+}
+
+/** A request with curl. A variable in the body is filled in by the shell: the quotes end before it and begin after it. */
+function postOf(url: string, headers: readonly string[], body: unknown): string {
+  const data = shellWord(prettyJson(body)).replaceAll(/"\$([A-Z_]+)"/g, `"'"$$$1"'"`);
+  const lines = [...headers, "'Content-Type: application/json'"].map((header) => `-H ${header}`);
+  return [`curl -sS ${url}`, ...lines, `-d ${data}`].join(' \\\n  ');
+}
 
 /**
  * Every client that is known by name. The snippets of the pages and of the dashboard, the checks of a connection, the
  * warnings about tools and `toolhost doctor` derive from this list.
  */
-export const clients: readonly DeclaredClient[] = [
-  claudeCode,
-  claude,
-  chatGpt,
-  claudeDesktop,
-  cursor,
-  vsCode,
-  codex,
-  geminiCli,
-  windsurf,
-  zed,
-  openCode,
-  copilotCli,
-  qwenCode,
-  cline,
-  continueDev,
-  goose,
-  libreChat,
-  curl,
-  typescriptSdk,
-  pythonSdk,
-  aiSdk,
-  ...agentLibraries,
-  openAiApi,
-  anthropicApi,
-];
+export const clients: readonly DeclaredClient[] = [...programs, ...libraries, ...apis];
 
 /** A client whose rules are known. */
 export type KnownClient = { name: string } & ClientRules;

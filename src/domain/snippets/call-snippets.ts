@@ -1,5 +1,4 @@
-import { pythonLiteral, scriptLiteral } from './literals.ts';
-import { fitsCommandLine, shellWord } from './shell-word.ts';
+import { fitsCommandLine, pythonLiteral, scriptLiteral, shellWord } from './literals.ts';
 
 /** The variable that holds a credential in what is copied, and what it is. */
 export const credentialVariables = {
@@ -91,39 +90,23 @@ await client.close();`;
 function python(target: CallTarget): string {
   const variable = variables[target.credential]?.name;
   const url = pythonLiteral(target.url);
-  const indent = variable === undefined ? 8 : 12;
-  const call = `result = await client.call_tool(
-${' '.repeat(indent + 4)}${pythonLiteral(target.tool)},
-${' '.repeat(indent + 4)}${pythonLiteral(target.arguments, ' '.repeat(indent + 4))},
-${' '.repeat(indent)})
-${' '.repeat(indent)}print(result)`;
-  if (variable === undefined) {
-    return `import asyncio
-
-from mcp import Client
-
-
-async def main():
-    async with Client(${url}) as client:
-        ${call}
-
-
-asyncio.run(main())`;
-  }
-  return `import asyncio
-import os
-
-import httpx2
-from mcp import Client
-from mcp.client.streamable_http import streamable_http_client
-
-
-async def main():
-    headers = {"Authorization": "Bearer " + os.environ["${variable}"]}
-    async with httpx2.AsyncClient(headers=headers) as http:
-        async with Client(streamable_http_client(${url}, http_client=http)) as client:
-            ${call}
-
-
-asyncio.run(main())`;
+  const indent = ' '.repeat(variable === undefined ? 8 : 12);
+  const inner = `${indent}    `;
+  const plain = [`    async with Client(${url}) as client:`];
+  const withHeaders = [
+    `    headers = {"Authorization": "Bearer " + os.environ["${variable}"]}`,
+    '    async with httpx2.AsyncClient(headers=headers) as http:',
+    `        async with Client(streamable_http_client(${url}, http_client=http)) as client:`,
+  ];
+  return [
+    'import asyncio',
+    ...(variable === undefined ? [''] : ['import os', '', 'import httpx2']),
+    'from mcp import Client',
+    ...(variable === undefined ? [] : ['from mcp.client.streamable_http import streamable_http_client']),
+    ...['', '', 'async def main():', ...(variable === undefined ? plain : withHeaders)],
+    `${indent}result = await client.call_tool(`,
+    `${inner}${pythonLiteral(target.tool)},`,
+    `${inner}${pythonLiteral(target.arguments, inner)},`,
+    ...[`${indent})`, `${indent}print(result)`, '', '', 'asyncio.run(main())'],
+  ].join('\n');
 }

@@ -1,5 +1,5 @@
 import type { ReadablePart, ReadableRequest } from '../request/upstream-request.ts';
-import { fitsCommandLine, shellWord } from './shell-word.ts';
+import { fitsCommandLine, shellWord } from './literals.ts';
 
 /**
  * A request as a curl command for a POSIX shell. `hasBody` false: the body is too long and is read from a file, as are

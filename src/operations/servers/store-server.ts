@@ -1,4 +1,4 @@
-import { claudeCodeCommand } from '../../domain/clients/terminal-clients.ts';
+import { claudeCodeCommand } from '../../domain/clients/client.ts';
 import { accessOf, isOpen } from '../../domain/config/access.ts';
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';

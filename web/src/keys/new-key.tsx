@@ -1,6 +1,6 @@
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
 import { IconEyeOff } from '@tabler/icons-react';
-import { claudeCodeCommand } from '../../../src/domain/clients/terminal-clients.ts';
+import { claudeCodeCommand } from '../../../src/domain/clients/client.ts';
 import type { NewApiKey } from '../answers.ts';
 import { useSession } from '../frame/session.ts';
 import { ProblemAlert } from '../ui/states/problem-alert.tsx';

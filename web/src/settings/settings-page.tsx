@@ -1,7 +1,7 @@
 import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import { useQuery } from '@tanstack/react-query';
-import { claudeCodeCommand } from '../../../src/domain/clients/terminal-clients.ts';
+import { claudeCodeCommand } from '../../../src/domain/clients/client.ts';
 import type { Quotas } from '../answers.ts';
 import { api } from '../api.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
