@@ -1,6 +1,15 @@
 import { mediaTypeOf } from '../domain/http/headers.ts';
-import { type Fields, objectOf } from './check.ts';
-import { connectionReason } from './connection-reason.ts';
+
+export type Fields = { [key: string]: unknown };
+
+/** Returns an empty object for everything else. */
+export function objectOf(value: unknown): Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+}
+
+export function textsOf(value: unknown): string[] {
+  return Array.isArray(value) ? value.filter((entry) => typeof entry === 'string') : [];
+}
 
 /** An answer of the examined server; `text` is cut at `mostAnswerBytes`. */
 export type Answered = {
@@ -133,4 +142,26 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   if (error instanceof Error && error.name === 'TimeoutError') return `it did not answer within ${timeoutMs / 1000} s`;
   const { code } = objectOf(error instanceof Error ? error.cause : undefined);
   return connectionReason(error) ?? `the connection failed${typeof code === 'string' ? ` (${code})` : ''}`;
+}
+
+const reasons: { readonly [code: string]: string } = {
+  ENOTFOUND: 'its host name is not known',
+  EAI_AGAIN: 'its host name could not be looked up',
+  ECONNREFUSED: 'nothing listens at its address',
+  ECONNRESET: 'it closed the connection before the end of its answer',
+  UND_ERR_SOCKET: 'it closed the connection before the end of its answer',
+  UND_ERR_CONNECT_TIMEOUT: 'its address does not answer',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'it does not speak TLS at this port',
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is signed by an unknown authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate chain is incomplete',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is signed by an unknown authority',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host name',
+};
+
+/** Why `fetch` got no answer from a server, or not the end of one, for people; undefined for a cause without a sentence here. */
+export function connectionReason(error: unknown): string | undefined {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return reasons[String((cause as NodeJS.ErrnoException | undefined)?.code)];
 }

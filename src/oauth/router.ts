@@ -2,7 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { mediaTypeOf } from '../domain/http/headers.ts';
 import { formFields } from '../domain/http/values.ts';
-import { type Lookup, lookUpDirectly } from '../domain/visit.ts';
+import type { Lookup } from '../domain/visit.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { AppError, errorDescription, OAuthError, oauthCodeOf, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';

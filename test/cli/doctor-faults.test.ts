@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Check } from '../../src/doctor/check.ts';
+import type { Check } from '../../src/doctor/checks.ts';
 import { examine } from '../support/toolhost/doctor-command.ts';
 import { type Fault, json, startForeignMcpServer } from '../support/upstreams/foreign-mcp-server.ts';
 import { at, fields, method, result } from '../support/upstreams/mcp-faults.ts';

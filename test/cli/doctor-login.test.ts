@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { Check } from '../../src/doctor/check.ts';
+import type { Check } from '../../src/doctor/checks.ts';
 import { examine, examineWithLogin } from '../support/toolhost/doctor-command.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 import { type Answered, type Fault, json, startForeignMcpServer } from '../support/upstreams/foreign-mcp-server.ts';

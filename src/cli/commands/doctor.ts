@@ -1,8 +1,7 @@
 import { hostname } from 'node:os';
 import type { Command } from 'commander';
-import type { Check } from '../../doctor/check.ts';
-import type { ClientVerdict } from '../../doctor/client-verdicts.ts';
-import type { CallToTry, FinishedLogin } from '../../doctor/examination.ts';
+import type { Check, ClientVerdict } from '../../doctor/checks.ts';
+import type { CallToTry, FinishedLogin } from '../../doctor/examine.ts';
 import type { WebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
 import { jsonOption } from '../connection/connection.ts';
@@ -58,7 +57,7 @@ async function doctor(url: string, options: Options): Promise<void> {
     throw new AppError('invalid', '--args are the arguments of a call; name the tool with --call');
   const [{ examine }, { clientVerdicts }, { createWebClient }] = await Promise.all([
     import('../../doctor/examine.ts'),
-    import('../../doctor/client-verdicts.ts'),
+    import('../../doctor/checks.ts'),
     import('../../doctor/web.ts'),
   ]);
   const web = createWebClient(fetch, options.timeout * 1000);

@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import { isSafeUrl } from '../../doctor/check-metadata.ts';
+import { isSafeUrl } from '../../doctor/checks.ts';
 import { createWebClient, type WebClient } from '../../doctor/web.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import { apiPath } from '../../routes.ts';

@@ -1,4 +1,4 @@
-import { connectionReason } from '../../doctor/connection-reason.ts';
+import { connectionReason } from '../../doctor/web.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { AppError, messageOf } from '../../errors.ts';

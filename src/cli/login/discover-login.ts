@@ -1,5 +1,5 @@
-import { isSafeUrl } from '../../doctor/check-metadata.ts';
-import { findIssuer, findResource } from '../../doctor/discovery.ts';
+import { isSafeUrl } from '../../doctor/checks.ts';
+import { findIssuer, findResource } from '../../doctor/login.ts';
 import { type Answered, Unreachable, type WebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
 

@@ -3,7 +3,7 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { checkRegistration, register } from '../../doctor/registration.ts';
+import { checkRegistration, register } from '../../doctor/login.ts';
 import { Unreachable, type WebClient } from '../../doctor/web.ts';
 import { addedQuery } from '../../domain/added-query.ts';
 import { AppError, messageOf } from '../../errors.ts';

@@ -1,4 +1,4 @@
-import { errorOf } from '../../doctor/registration.ts';
+import { errorOf } from '../../doctor/login.ts';
 import type { Answered, WebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
 import { askOrFail } from './discover-login.ts';

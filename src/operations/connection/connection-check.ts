@@ -1,21 +1,25 @@
 import { z } from 'zod';
 import {
   type Check,
+  checkHints,
+  checkRegistrationMetadata,
+  checkResourceMetadata,
+  checkServerMetadata,
+  checkTokens,
+  checkToolCount,
+  checkToolList,
+  checkToolNames,
   everyClient,
-  type Fields,
   loginClients,
-  objectOf,
   ok,
+  pathReasons,
   problem,
-  textsOf,
   type Verdict,
   warning,
   warningOf,
-} from '../../doctor/check.ts';
-import { pathReasons } from '../../doctor/check-address.ts';
-import { checkRegistrationMetadata, checkResourceMetadata, checkServerMetadata } from '../../doctor/check-metadata.ts';
-import { checkHints, checkTokens, checkToolCount, checkToolList, checkToolNames } from '../../doctor/check-tools.ts';
+} from '../../doctor/checks.ts';
 import { checkInitialize, resultOf } from '../../doctor/session.ts';
+import { type Fields, objectOf, textsOf } from '../../doctor/web.ts';
 import { clientsThat, inWords } from '../../domain/clients/clients.ts';
 import { accessOf } from '../../domain/config/access.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';

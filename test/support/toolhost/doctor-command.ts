@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
-import type { Check } from '../../../src/doctor/check.ts';
-import type { ClientVerdict } from '../../../src/doctor/client-verdicts.ts';
+import type { Check, ClientVerdict } from '../../../src/doctor/checks.ts';
 import { beginToolhost, toolhost } from './toolhost-command.ts';
 
 type Report = { healthy: boolean; checks: Check[]; clients: ClientVerdict[] };

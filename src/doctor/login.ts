@@ -1,14 +1,21 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { addedQuery } from '../domain/added-query.ts';
 import { knownDocuments } from '../domain/clients/client-documents.ts';
-import { clientsThat, inWords } from '../domain/clients/clients.ts';
-import { type Fields, ok, problem, type Reason, type Verdict, warning, warningOf } from './check.ts';
-import { checkRegistrationMetadata } from './check-metadata.ts';
-import { checkChallenge, checkCors, documentUrls, findIssuer, findResource, readChallenge } from './discovery.ts';
-import type { Examination } from './examination.ts';
-import { checkKnownClients, checkRegistration, errorOf, ownRedirectUri, register } from './registration.ts';
+import { clientsThat, inWords, registeringClients } from '../domain/clients/clients.ts';
+import {
+  checkRegistrationMetadata,
+  checkResourceMetadata,
+  checkServerMetadata,
+  ok,
+  problem,
+  type Reason,
+  type Verdict,
+  warning,
+  warningOf,
+} from './checks.ts';
+import type { Examination } from './examine.ts';
 import { initialize, post } from './session.ts';
-import { type Answered, typeOfAnswer, type WebClient } from './web.ts';
+import { type Answered, type Fields, textsOf, typeOfAnswer, Unreachable, type WebClient } from './web.ts';
 
 /** Examines all of a login but its end: the challenge, the metadata, registration, the begin, the token endpoint. */
 export async function examineLogin(examination: Examination, refusal: Answered): Promise<void> {
@@ -193,4 +200,217 @@ async function checkTokenEndpoint({ web, metadata, clientId, address }: Trial): 
       `The token endpoint answers a made-up code with${errorOf(json) || ' another error'} instead of invalid_grant.`,
     );
   return ok('A made-up code is refused with invalid_grant.');
+}
+
+export function readChallenge(page: Answered): { scheme: string | undefined; metadataUrl: string | undefined } {
+  const challenge = page.headers.get('www-authenticate') ?? '';
+  return {
+    scheme: /^\s*([A-Za-z]+)/.exec(challenge)?.[1],
+    metadataUrl: /resource_metadata\s*=\s*(?:"([^"]*)"|([^\s,]+))/i.exec(challenge)?.slice(1).find(Boolean),
+  };
+}
+
+/** Checks a refusal without a credential (RFC 6750, 3; RFC 9728, 5.1). */
+export function checkChallenge(page: Answered): Verdict {
+  const { scheme, metadataUrl } = readChallenge(page);
+  if (scheme?.toLowerCase() !== 'bearer')
+    return problem('401 without "WWW-Authenticate: Bearer …", so clients do not know that they can log in.');
+  if (metadataUrl === undefined)
+    return warning(
+      '401 without resource_metadata in its challenge; clients have to guess where the login is announced.',
+    );
+  if (!URL.canParse(metadataUrl))
+    return problem(`resource_metadata is ${JSON.stringify(metadataUrl)}, which is no URL.`);
+  return ok('401, with a link to the login.');
+}
+
+/** Where clients look for the metadata of a resource, in their order (RFC 9728, 3.1). */
+function resourceUrls(address: string, named: string | undefined): string[] {
+  const { origin, pathname } = new URL(address);
+  const path = pathname === '/' ? '' : pathname;
+  const usual = `${origin}/.well-known/oauth-protected-resource`;
+  return [...new Set([...(named !== undefined && URL.canParse(named) ? [named] : []), `${usual}${path}`, usual])];
+}
+
+export async function findResource(
+  web: WebClient,
+  address: string,
+  refusal: Answered,
+): Promise<{ verdict: Verdict; resource?: Fields }> {
+  const named = readChallenge(refusal).metadataUrl;
+  const urls = resourceUrls(address, named);
+  for (const url of urls) {
+    const page = await quietly(web, url);
+    if (page?.status !== 200 || !page.json) {
+      if (url === named)
+        return { verdict: problem(`The metadata that the challenge names is answered with ${faultOf(page)}.`) };
+      continue;
+    }
+    const verdict = checkDocument(page, checkResourceMetadata(page.json, address));
+    const isAtRoot = url === urls.at(-1) && urls.length > 1 && url !== named;
+    if (verdict.status === 'ok' && isAtRoot)
+      return {
+        verdict: warning(`The metadata is only at ${url}; some clients look only below the path of the server.`, [
+          'Zed',
+        ]),
+        resource: page.json,
+      };
+    return { verdict, resource: page.json };
+  }
+  return { verdict: problem('No metadata of the resource is found, so clients do not know where to log in.') };
+}
+
+/** Where clients look for the metadata of an issuer, in their order (RFC 8414, 3.1; OpenID Connect Discovery 1.0, 4). */
+function issuerUrls(issuer: string): string[] {
+  const { origin, pathname } = new URL(issuer);
+  const path = pathname === '/' ? '' : pathname.replace(/\/$/, '');
+  return [
+    ...new Set([
+      `${origin}/.well-known/oauth-authorization-server${path}`,
+      `${origin}/.well-known/openid-configuration${path}`,
+      `${origin}${path}/.well-known/openid-configuration`,
+    ]),
+  ];
+}
+
+export async function findIssuer(
+  web: WebClient,
+  resource: Fields,
+): Promise<{ verdict: Verdict; issuer?: string; metadata?: Fields }> {
+  const issuer = textsOf(resource.authorization_servers)[0];
+  if (issuer === undefined || !URL.canParse(issuer))
+    return { verdict: problem('The resource names no authorization server that could be asked.') };
+  let last: Answered | undefined;
+  for (const url of issuerUrls(issuer)) {
+    const page = await quietly(web, url);
+    last = page ?? last;
+    if (page?.status !== 200 || !page.json) continue;
+    return { verdict: checkDocument(page, checkServerMetadata(page.json, issuer)), issuer, metadata: page.json };
+  }
+  return {
+    verdict: problem(`The authorization server ${issuer} has no metadata where clients look: ${faultOf(last)}.`),
+  };
+}
+
+/** A document that pages read needs CORS; the wrong media type stops some parsers. */
+function checkDocument(page: Answered, verdict: Verdict): Verdict {
+  if (verdict.status !== 'ok') return verdict;
+  if (!typeOfAnswer(page.headers).endsWith('json'))
+    return warning(
+      `${verdict.detail} But its Content-Type is ${typeOfAnswer(page.headers) || 'missing'}, not application/json.`,
+    );
+  return verdict;
+}
+
+/** Whether pages of other origins may read the documents; clients that run in a browser need that. */
+export async function checkCors(web: WebClient, urls: readonly string[]): Promise<Verdict> {
+  const refused: string[] = [];
+  for (const url of urls) {
+    const page = await quietly(web, url, { origin: 'https://client.example' });
+    const allowed = page?.headers.get('access-control-allow-origin');
+    if (allowed !== '*' && allowed !== 'https://client.example') refused.push(new URL(url).pathname);
+  }
+  if (refused.length === 0) return ok('Pages may read the metadata, as clients in a browser do.');
+  return warning(
+    `Clients that run in a browser may not read ${refused.join(' and ')}: no Access-Control-Allow-Origin.`,
+    [],
+  );
+}
+
+/** A look at a place where there may be nothing. */
+async function quietly(
+  web: WebClient,
+  url: string,
+  headers: Record<string, string> = {},
+): Promise<Answered | undefined> {
+  try {
+    return await web.ask(url, { headers: { accept: 'application/json', ...headers } });
+  } catch (error) {
+    if (error instanceof Unreachable) return undefined;
+    throw error;
+  }
+}
+
+function faultOf(page: Answered | undefined): string {
+  if (!page) return 'no answer';
+  return page.status === 200 ? 'something that is no JSON object' : String(page.status);
+}
+
+/** Locations of the documents, for `checkCors`. */
+export function documentUrls(address: string, refusal: Answered, issuer: string | undefined): string[] {
+  const [resource] = resourceUrls(address, readChallenge(refusal).metadataUrl);
+  const [server] = issuer === undefined ? [] : issuerUrls(issuer);
+  return [resource, server].filter((url) => url !== undefined);
+}
+
+/** The redirect URI of this examination. Nothing listens there: no login is finished. */
+export const ownRedirectUri = 'http://127.0.0.1:38199/callback';
+
+export async function register(
+  web: WebClient,
+  endpoint: string,
+  name: string,
+  redirectUris: readonly string[],
+): Promise<Answered> {
+  return web.ask(endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({
+      client_name: name,
+      redirect_uris: redirectUris,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+    }),
+  });
+}
+
+/** Checks the answer to a registration (RFC 7591, 3.2.1). */
+export function checkRegistration(page: Answered, redirectUris: readonly string[]): Verdict {
+  const { status, json } = page;
+  if (status === 429) return warning('There were too many registrations; try again later.');
+  if (!isCreated(page)) return problem(`Registration is answered with ${status}${errorOf(json)}.`);
+  if (typeof json?.client_id !== 'string' || json.client_id === '') return problem('Registration gives no client_id.');
+  const echoed = textsOf(json.redirect_uris);
+  const lost = redirectUris.filter((uri) => !echoed.includes(uri));
+  if (json.redirect_uris !== undefined && lost.length > 0)
+    return problem(`Registration keeps other redirect URIs than it was given: ${lost[0]} is missing.`);
+  const expires = json.client_secret_expires_at;
+  if (typeof expires === 'number' && expires !== 0 && expires <= dateOf(page))
+    return problem('Registration gives a client that has expired already (client_secret_expires_at).');
+  const method = json.token_endpoint_auth_method;
+  if (method !== undefined && method !== 'none' && typeof json.client_secret !== 'string')
+    return problem(`Registration wants the client to authenticate (${JSON.stringify(method)}) and gives it no secret.`);
+  if (status !== 201) return warning(`Registration is answered with ${status} instead of 201.`);
+  return ok('A client can register.');
+}
+
+/** The server's own time, in seconds since 1970, if it states it. */
+const dateOf = ({ headers }: Answered) => Date.parse(headers.get('date') ?? '') / 1000;
+
+const isCreated = ({ status }: Answered) => status === 201 || status === 200;
+
+/** Registers each known client with its own redirect URIs. */
+export async function checkKnownClients(web: WebClient, endpoint: string): Promise<Verdict> {
+  const refused: { name: string; why: string }[] = [];
+  for (const { name, redirectUris } of registeringClients) {
+    const page = await register(web, endpoint, name, redirectUris);
+    if (page.status === 429) return warning('There were too many registrations; try again later.');
+    if (!isCreated(page)) refused.push({ name, why: `${page.status}${errorOf(page.json)}` });
+  }
+  if (refused.length === 0)
+    return ok(
+      'The redirect URIs of all these clients are taken.',
+      registeringClients.map(({ name }) => name),
+    );
+  return problem(
+    `Refused: ${refused.map(({ name, why }) => `${name} (${why})`).join('; ')}.`,
+    refused.map(({ name }) => name),
+  );
+}
+
+/** The error code of OAuth in an answer. It is a short word; free text of the server is not repeated. */
+export function errorOf(json: Fields | undefined): string {
+  const error = json?.error;
+  return typeof error === 'string' && /^[\w.-]{1,50}$/.test(error) ? ` ${error}` : '';
 }

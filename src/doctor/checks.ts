@@ -1,0 +1,264 @@
+import {
+  clientsThat,
+  clientsWithStrictNames,
+  inWords,
+  knownClients,
+  toolNameOfModels,
+} from '../domain/clients/clients.ts';
+import { firstNames } from '../domain/problems/first-names.ts';
+import { schemaFaults } from '../domain/warnings/client-schemas.ts';
+import { type Fields, objectOf, textsOf } from './web.ts';
+
+/** One thing that clients need of a server, and whether the server has it. */
+export type Check = {
+  id: string;
+  title: string;
+  status: 'ok' | 'warning' | 'problem';
+  detail: string;
+  /** Names of the affected clients. */
+  clients: string[];
+  /** What it means for some of them, where that differs from `detail`. */
+  reasons?: readonly Reason[];
+};
+
+/** What something means for some clients. With `stops` they cannot use the server at all. */
+export type Reason = { clients: readonly string[]; text: string; stops?: true };
+
+/** The outcome of a check. It concerns all clients unless it names some. */
+export type Verdict = Pick<Check, 'status' | 'detail' | 'reasons'> & { clients?: string[] };
+
+export const ok = (detail: string, clients?: string[]): Verdict => ({
+  status: 'ok',
+  detail,
+  ...(clients && { clients }),
+});
+export const warning = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'warning' });
+
+/** A warning that is made of what it means for some clients. */
+export function warningOf(reasons: readonly Reason[]): Verdict {
+  const concerned = new Set(reasons.flatMap(({ clients }) => clients));
+  const clients = everyClient.filter((name) => concerned.has(name));
+  return { status: 'warning', detail: reasons.map(({ text }) => text).join(' '), clients, reasons };
+}
+export const problem = (detail: string, clients?: string[]): Verdict => ({ ...ok(detail, clients), status: 'problem' });
+
+export const everyClient: readonly string[] = knownClients.map((client) => client.name);
+
+/** Clients that can log in; the others use a token that they are given. */
+export const loginClients: readonly string[] = clientsThat(({ neverLogsIn }) => !neverLogsIn);
+
+/** Whether a client can use the server, and why not or what is missing. */
+export type ClientVerdict = { client: string; works: 'yes' | 'partly' | 'no'; because: string[] };
+
+/** What the checks mean for each client. */
+export function clientVerdicts(checks: readonly Check[]): ClientVerdict[] {
+  return knownClients.map(({ name }) => {
+    const found = checks.filter(({ status, clients }) => status !== 'ok' && clients.includes(name));
+    const remarks = found.flatMap((check) => remarksFor(name, check));
+    const isStopped = remarks.some(({ stops }) => stops);
+    const because = remarks.filter(({ stops }) => stops || !isStopped).map(({ text }) => text);
+    return { client: name, works: isStopped ? 'no' : remarks.length > 0 ? 'partly' : 'yes', because };
+  });
+}
+
+function remarksFor(client: string, { status, detail, reasons }: Check): { text: string; stops: boolean }[] {
+  const own = reasons?.filter(({ clients }) => clients.includes(client));
+  if (own) return own.map(({ text, stops }) => ({ text, stops: stops === true || status === 'problem' }));
+  return [{ text: detail, stops: status === 'problem' }];
+}
+
+/** The clients that are known to call servers only at another path than this address has. */
+export function pathReasons(address: string): Reason[] {
+  const { pathname } = new URL(address);
+  return knownClients
+    .filter(({ onlyPath }) => onlyPath !== undefined && onlyPath !== pathname)
+    .map(({ name, onlyPath }) => ({
+      clients: [name],
+      text: `${name} was reported to call only servers whose path is ${onlyPath}; this one has ${pathname}.`,
+    }));
+}
+
+/** Checks the address itself, before anything is sent there. */
+export function checkAddress(address: string): Verdict {
+  if (!URL.canParse(address)) return problem(`${JSON.stringify(address)} is no URL; expected: https://host/path.`);
+  const { protocol, hostname, hash, username, password, search } = new URL(address);
+  if (protocol !== 'https:' && protocol !== 'http:')
+    return problem(`The scheme is ${protocol} clients take https and http.`);
+  if (username !== '' || password !== '')
+    return problem('The address holds a user name or a password; clients refuse that.');
+  if (hash !== '') return problem('The address has a part after #, which is never sent.');
+  const hosted = clientsThat(({ isHosted }) => isHosted);
+  if (isLoopbackHost(hostname)) {
+    const detail = `Only programs on this machine reach it. ${inWords(hosted)} connect from the internet.`;
+    const text = 'It connects from the internet, and only programs on this machine reach the address.';
+    return { ...warning(detail, hosted), reasons: [{ clients: hosted, text, stops: true }] };
+  }
+  if (protocol === 'http:') {
+    const detail = `It is not https, so credentials can be read on their way. ${inWords(hosted)} refuse it.`;
+    const reasons = [{ clients: hosted, text: 'It takes only https.', stops: true as const }];
+    return { ...warning(detail), reasons: [...reasons, { clients: everyClient, text: 'It is not https.' }] };
+  }
+  if (search !== '')
+    return warning('The address has a query, which some clients leave out when they look for the login.');
+  const picky = pathReasons(address);
+  if (picky.length > 0) return warningOf(picky);
+  return ok('https, and reachable from anywhere that can reach its host.');
+}
+
+/** Checks the metadata of a protected resource (RFC 9728, 2). Clients compare `resource` with the address as text. */
+export function checkResourceMetadata(resource: Fields, address: string): Verdict {
+  if (typeof resource.resource !== 'string') return problem('"resource" is missing.');
+  if (resource.resource !== address) {
+    const isSlash = resource.resource.replace(/\/$/, '') === address.replace(/\/$/, '');
+    const detail = `"resource" is ${shown(resource.resource)}, not ${address}; clients compare it as it stands.`;
+    return isSlash
+      ? warning(`${detail} Only the slash at the end differs, which some of them forgive.`)
+      : problem(detail);
+  }
+  const servers = textsOf(resource.authorization_servers);
+  if (servers.length === 0) return problem('It names no authorization server.');
+  const unusable = servers.filter((server) => !URL.canParse(server));
+  if (unusable.length > 0) return problem(`The authorization server ${shown(unusable[0] as string)} is not a URL.`);
+  return ok('The resource is exactly the address that people configure.');
+}
+
+const endpoints = ['authorization_endpoint', 'token_endpoint'] as const;
+
+/** Checks the metadata of an authorization server (RFC 8414, 2). `issuer` is the text that led to it. */
+export function checkServerMetadata(metadata: Fields, issuer: string): Verdict {
+  if (metadata.issuer !== issuer)
+    return problem(`"issuer" is ${shown(metadata.issuer)}, not ${issuer}; clients compare it as it stands.`);
+  const missing = endpoints.filter((name) => typeof metadata[name] !== 'string');
+  if (missing.length > 0) return problem(`${missing.join(' and ')} is missing.`);
+  const unsafe = endpoints.filter((name) => !isSafeUrl(metadata[name] as string));
+  if (unsafe.length > 0) return problem(`${unsafe.join(' and ')} is neither https nor on a loopback address.`);
+  if (!textsOf(metadata.code_challenge_methods_supported).includes('S256'))
+    return problem('PKCE with S256 is not announced, and clients must not go on without it.');
+  const types = metadata.response_types_supported;
+  if (types !== undefined && !textsOf(types).includes('code'))
+    return problem('The response type "code" is not announced.');
+  const grants = metadata.grant_types_supported;
+  if (grants !== undefined && !textsOf(grants).includes('authorization_code'))
+    return problem('The grant type "authorization_code" is not announced.');
+  return ok('The issuer is as announced, and every endpoint is there.');
+}
+
+/** Checks how clients get a client id: by dynamic registration (RFC 7591) or by a client metadata document. */
+export function checkRegistrationMetadata(metadata: Fields): Verdict {
+  if (typeof metadata.registration_endpoint === 'string') return ok('Clients can register themselves.');
+  if (metadata.client_id_metadata_document_supported === true)
+    return warning(
+      'Only client metadata documents are taken; clients that know only dynamic registration cannot log in.',
+    );
+  return problem('There is no registration_endpoint, so each person must get a client id and type it into the client.');
+}
+
+/** Whether a URL is https, or on a loopback address. */
+export function isSafeUrl(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || (protocol === 'http:' && isLoopbackHost(hostname));
+}
+
+export function isLoopbackHost(hostname: string): boolean {
+  return /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname);
+}
+
+function shown(value: unknown): string {
+  return (JSON.stringify(value) ?? 'missing').slice(0, 200);
+}
+
+const maxTokens = 10_000;
+
+/** Checks the entries of `tools/list` (MCP 2025-11-25, server/tools). */
+export function checkToolList(tools: readonly Fields[]): Verdict {
+  const nameless = tools.filter(({ name }) => typeof name !== 'string' || name === '').length;
+  if (nameless > 0) return problem(`Tools without a name: ${nameless}.`);
+  const byName = Map.groupBy(tools, ({ name }) => String(name));
+  const twice = [...byName].filter(([, { length }]) => length > 1).map(([name]) => name);
+  if (twice.length > 0) return problem(`Several tools have the same name: ${firstNames(twice)}.`);
+  const broken = tools.filter(({ inputSchema }) => objectOf(inputSchema).type !== 'object');
+  if (broken.length > 0) {
+    const strict = clientsThat(({ addsTypes }) => !addsTypes);
+    return problem(`These tools have no input schema of type object: ${firstNames(namesOf(broken))}.`, strict);
+  }
+  const listing = tools.filter(
+    ({ outputSchema }) => outputSchema !== undefined && objectOf(outputSchema).type !== 'object',
+  );
+  if (listing.length > 0)
+    return problem(
+      `These tools have an output schema that is not of type object, for which SDKs refuse the whole list: ${firstNames(namesOf(listing))}.`,
+    );
+  const silent = tools.filter(({ description }) => typeof description !== 'string' || description.trim() === '');
+  if (silent.length > 0)
+    return warning(`Models choose tools by their description; without one: ${firstNames(namesOf(silent))}.`);
+  return ok('Every tool has a name, a description and an input schema of type object.');
+}
+
+export function checkToolCount(count: number, none = 'The server has no tools'): Verdict {
+  const tools = count === 1 ? '1 tool' : `${count} tools`;
+  if (count === 0) return warning(`${none}.`);
+  const limited = knownClients.filter((client) => client.maxTools !== undefined);
+  const exceeded = limited.filter((client) => count > (client.maxTools ?? 0));
+  const limits = limited.map(({ name, maxTools }) => `${name} ${maxTools}`).join(', ');
+  if (exceeded.length === 0)
+    return ok(`${tools}; limits, over all servers of a client: ${limits}.`, clientNames(limited));
+  return warning(`${tools}; limits, over all servers of a client: ${limits}. Split the server.`, clientNames(exceeded));
+}
+
+/** `slug` is the name under which people add the server to their client. */
+export function checkToolNames(names: readonly string[], slug: string): Verdict {
+  const strange = names.filter((name) => !toolNameOfModels.test(name));
+  const tooLong = knownClients.flatMap(({ name: client, toolName }) =>
+    names
+      .filter((name) => toolName.shown(slug, name).length > toolName.max)
+      .map((name) => ({ client, name, max: toolName.max })),
+  );
+  const reasons: Reason[] = [...Map.groupBy(tooLong, ({ client }) => client)].map(([client, found]) => ({
+    clients: [client],
+    text: `${client} takes ${found[0]?.max} characters together with the name of the server: ${firstNames(found.map(({ name }) => name))}.`,
+  }));
+  if (strange.length > 0) {
+    const text = `Models take only letters, digits, _ and -: ${firstNames(strange)}.`;
+    reasons.unshift({ clients: clientsWithStrictNames, text, stops: true });
+  }
+  if (reasons.length === 0) return ok('Short enough for every client, also with the name of the server before them.');
+  return warningOf(reasons);
+}
+
+export function checkTokens(tokens: number): Verdict {
+  const cost = `About ${tokens} tokens in every conversation`;
+  return tokens <= maxTokens ? ok(`${cost}.`) : warning(`${cost}; shorten descriptions or split the server.`);
+}
+
+/** Checks input schemas by what clients refuse, and by what they leave out. */
+export function checkSchemas(tools: readonly Fields[]): Verdict {
+  const reasons = schemaFaults.flatMap(({ what, refusedBy, spoiltBy, find }): Reason[] => {
+    const found = tools.filter(({ inputSchema }) => find(objectOf(inputSchema)).length > 0);
+    if (found.length === 0) return [];
+    const text = `${what}: ${firstNames(namesOf(found))}`;
+    const refused: Reason[] = refusedBy.length === 0 ? [] : [{ text: `${text}.`, clients: refusedBy, stops: true }];
+    if (!spoiltBy) return refused;
+    const { clients, how } = spoiltBy;
+    return [...refused, { text: `${text}; ${inWords(clients)} ${how}.`, clients }];
+  });
+  return reasons.length === 0 ? ok('No schema has anything that a known client refuses.') : warningOf(reasons);
+}
+
+const hints = ['readOnlyHint', 'destructiveHint', 'openWorldHint'];
+
+/** Checks the annotations that some clients decide by whether a tool only reads. */
+export function checkHints(tools: readonly Fields[]): Verdict {
+  const concerned = clientsThat(({ wantsHints }) => wantsHints);
+  const silent = tools.filter(({ annotations }) =>
+    hints.some((hint) => typeof objectOf(annotations)[hint] !== 'boolean'),
+  );
+  if (silent.length === 0) return ok('Every tool says whether it only reads.', concerned);
+  return warning(
+    `${inWords(concerned)} takes tools without ${inWords(hints)} for ones that change things: ${firstNames(namesOf(silent))}.`,
+    concerned,
+  );
+}
+
+const namesOf = (tools: readonly Fields[]) => tools.map(({ name }) => String(name));
+const clientNames = (clients: readonly { name: string }[]) => clients.map((client) => client.name);
