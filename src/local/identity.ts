@@ -1,8 +1,7 @@
-import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { html } from 'hono/html';
 import type { AdapterFactory, AdapterPayload, Provider } from 'oidc-provider';
-import { olderCookies, uniqueCookie } from '../http/cookies.ts';
 import { createServer } from '../http/node-http.ts';
 import { page, pagePolicy } from '../http/page.ts';
 import type { IdentityOptions } from '../manage/identity.ts';
@@ -74,13 +73,16 @@ async function startProvider(
     },
   });
   const serve = provider.callback();
-  const forms = createFormTokens(issuer, spanS);
   server.on('request', (request: IncomingMessage, response: ServerResponse) => {
     if (!isLoopbackHost(request.headers.host, port)) refuse(response, 421, 'Open this page at 127.0.0.1.');
     else if (!request.url?.startsWith('/interaction/')) serve(request, response);
     else
-      interact(provider, forms, request, response).catch(() =>
-        refuse(response, 400, 'This sign-in has expired; start again.'),
+      interact(provider, request, response).catch(() =>
+        refuse(
+          response,
+          400,
+          'This sign-in has expired or was begun in another browser, or cookies are off; start again.',
+        ),
       );
   });
   return { options: { issuer, clientId, clientSecret }, server };
@@ -125,19 +127,16 @@ async function signingKey(): Promise<{ kty: string; alg: string; use: string }> 
   return { ...key, kty: 'EC', alg: 'ES256', use: 'sig' };
 }
 
-/** The sign-in page, without a password: the person at this machine is the only user. */
-async function interact(
-  provider: Provider,
-  forms: FormTokens,
-  request: IncomingMessage,
-  response: ServerResponse,
-): Promise<void> {
+/**
+ * The sign-in page, without a password: the person at this machine is the only user. A sign-in goes on only in the browser
+ * that began it, by the cookie of the provider.
+ */
+async function interact(provider: Provider, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const isForm = request.method === 'POST';
-  if (isForm && !(forms.isOwnAddress(request) && isFromOwnPage(request))) {
-    refuse(response, 403, 'This form was not shown in this browser, or cookies are off; start the sign-in again.');
-    return;
-  }
+  if (isForm && !isFromOwnPage(request)) return refuse(response, 403, 'This form was sent from another site.');
   const details = await provider.interactionDetails(request, response);
+  const path = `/interaction/${details.uid}`;
+  if (request.url !== path) return refuse(response, 403, 'This browser has begun another sign-in; start again.');
   if (isForm || details.prompt.name === 'consent') {
     const { grantId } = details;
     const grant =
@@ -145,14 +144,6 @@ async function interact(
     grant.addOIDCScope('openid email profile');
     const result = { login: { accountId: account.sub }, consent: { grantId: await grant.save() } };
     await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: true });
-    return;
-  }
-  const { location, cookies } = forms.addressFor(request);
-  if (!forms.isOwnAddress(request)) {
-    // Without cookies a second redirect would loop forever.
-    if (request.url?.includes('?form='))
-      refuse(response, 403, 'Cookies are off for this page; allow them and start again.');
-    else response.writeHead(303, { Location: location, 'Set-Cookie': cookies, 'Cache-Control': 'no-store' }).end();
     return;
   }
   response.writeHead(200, {
@@ -168,7 +159,7 @@ async function interact(
       'Sign in',
       html`<h1>Sign in to Toolhost on this machine</h1>
 <p class="soft">Local mode has one user: whoever can reach this machine's loopback address. A real deployment asks your own identity provider here.</p>
-<form method="post" action="${location}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
+<form method="post" action="${path}"><div class="actions"><button class="primary" type="submit">Continue</button></div></form>`,
     ),
   );
 }
@@ -185,56 +176,6 @@ function listen(server: Server, preferredPort: number): Promise<number> {
     });
     server.listen(preferredPort, '127.0.0.1');
   });
-}
-
-const prefix = 'toolhost-identity-form-';
-/** Most forms of a browser at once. */
-const mostForms = 20;
-
-/** One cookie per form, so that two tabs do not replace each other's. */
-function cookieName(path: string): string {
-  return prefix + createHash('sha256').update(path).digest('hex').slice(0, 16);
-}
-
-/** URL at which a form is shown and submitted, and the cookies that are set for it: its own, and the ends of the oldest. */
-type FormAddress = { location: string; cookies: string[] };
-
-/** Binds forms to the browser that was shown them: their URL holds a token that belongs to its cookie. */
-type FormTokens = {
-  addressFor(request: IncomingMessage): FormAddress;
-  /** Whether the URL of a request is the one issued to this browser. */
-  isOwnAddress(request: IncomingMessage): boolean;
-};
-
-/** `origin` is that of the pages. The key lasts as long as the process, like all state of local mode. */
-function createFormTokens(origin: string, lifeS: number): FormTokens {
-  const key = randomBytes(32);
-  const tokenOf = (path: string, browser: string) =>
-    createHmac('sha256', key).update(`${path} ${browser}`).digest('base64url');
-  // Lax, because a browser that follows a link from another site must be recognised at the next step.
-  const cookie = (name: string, value: string, ageS: number) =>
-    `${name}=${value}; Path=/interaction; HttpOnly; SameSite=Lax; Max-Age=${ageS}`;
-  return {
-    addressFor(request) {
-      const { pathname } = new URL(request.url ?? '', origin);
-      const browser = browserOf(request, pathname) ?? randomBytes(32).toString('base64url');
-      const older = olderCookies(request.headers.cookie, prefix, mostForms - 1);
-      const cookies = [cookie(cookieName(pathname), browser, lifeS), ...older.map((id) => cookie(prefix + id, '', 0))];
-      return { location: `${pathname}?form=${tokenOf(pathname, browser)}`, cookies };
-    },
-    isOwnAddress(request) {
-      const { pathname, searchParams } = new URL(request.url ?? '', origin);
-      const browser = browserOf(request, pathname);
-      if (browser === undefined) return false;
-      const given = Buffer.from(searchParams.get('form') ?? '');
-      const wanted = Buffer.from(tokenOf(pathname, browser));
-      return given.length === wanted.length && timingSafeEqual(given, wanted);
-    },
-  };
-}
-
-function browserOf({ headers }: IncomingMessage, path: string): string | undefined {
-  return uniqueCookie(headers.cookie, cookieName(path));
 }
 
 /** Whether a request comes from a page of its own host, or has no header that names the origin. */
