@@ -3,9 +3,7 @@ import { newId } from '../../src/domain/ids.ts';
 import { hashOf, newSecret, sealTokens, wrapKey } from '../../src/oauth/credentials.ts';
 import { spans } from '../../src/oauth/parts.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
-import { insertGrant } from '../../src/store/logins/grants.ts';
-import { insertTokens } from '../../src/store/logins/tokens.ts';
-import { contexts } from '../../src/store/sealing/sealed-columns.ts';
+import { insertGrant, insertTokens } from '../../src/store/logins/grants.ts';
 import type { StoredServer } from '../../src/store/servers/servers.ts';
 
 const dayMs = 24 * 60 * 60_000;
@@ -30,7 +28,7 @@ export async function insertLogins({ db, parts }: Runner, server: StoredServer, 
     const until = isBroken ? at + 6 * dayMs : now;
     const tokens = { accessToken: 'of-the-seed', refreshToken: undefined, expiresAt: undefined, scope: undefined };
     const grantKey = randomBytes(32);
-    const sealed = sealTokens(tokens, grantKey, id);
+    const sealed = sealTokens(parts.keyring, { id, workspace_id: server.workspaceId }, grantKey, tokens);
     await insertGrant(db, {
       id,
       workspace_id: server.workspaceId,
@@ -40,7 +38,7 @@ export async function insertLogins({ db, parts }: Runner, server: StoredServer, 
       client_name: client,
       scope: 'tickets:read tickets:write',
       agreement: 'of the seed',
-      sealed_tokens: parts.keyring.seal(sealed, contexts.grantTokens(server.workspaceId, id)),
+      sealed_tokens: sealed,
       tokens_version: 1,
       generation: 0,
       rotated_at: at,

@@ -1,23 +1,37 @@
-import { randomBytes } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { localWorkspace } from '../config.ts';
+import { configSecrets } from '../domain/config/server-config.ts';
+import { originsOf } from '../domain/config/server-wide.ts';
+import { isReadOnly } from '../domain/config/view.ts';
 import { createOwnHosts } from '../domain/http/own-hosts.ts';
 import { newId } from '../domain/ids.ts';
+import { AppError, OAuthError } from '../errors.ts';
+import type { HostedServer, ViewOf } from '../gateway/hosted/hosted-server.ts';
 import { createIdentityProvider, type Identity } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
-import { createClientTokens } from '../oauth/client-credentials/client-tokens.ts';
-import { createClientDocuments } from '../oauth/clients/client-document.ts';
-import type { LoginEvent, LoginRecord, OAuthParts } from '../oauth/parts.ts';
-import { createHandedOutTokens } from '../oauth/tokens/handed-out.ts';
-import { createUnsavedTokens } from '../oauth/tokens/unsaved-tokens.ts';
-import { createGrantUse } from '../oauth/tokens/use-grant.ts';
+import { createClientTokens } from '../oauth/client-tokens.ts';
+import { createClientDocuments } from '../oauth/clients.ts';
+import { createGrantUse, createUnsavedTokens, type GrantUse } from '../oauth/grants.ts';
+import type {
+  LoginEvent,
+  LoginRecord,
+  LoginServer,
+  LoginView,
+  OAuthParts,
+  RequestParts,
+  TokenAnswer,
+} from '../oauth/parts.ts';
+import { createHandedOutTokens } from '../oauth/passthrough.ts';
+import { hostedProvider } from '../oauth/provider.ts';
+import { redeem, revoke } from '../oauth/token.ts';
+import type { GivenLogin, LoginAttempt } from '../operations/connection/login-attempt.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import { apiPath, routes, urlOf } from '../routes.ts';
+import { insertLoginEvent, type LoginEventRow } from '../store/audit-events.ts';
 import type { Database } from '../store/database.ts';
-import { insertLoginEvent, type LoginEventRow } from '../store/logins/login-events.ts';
 import { findWorkspace } from '../store/people/workspaces.ts';
 import { transact } from '../store/transact.ts';
 import { userAgentOf } from '../version.ts';
-import { createLoginServers } from './adapters/login-servers.ts';
 import { createManagementLogin } from './adapters/management-login.ts';
 import type { Caches, CachesOptions } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
@@ -41,14 +55,14 @@ export function createLogins(options: LoginsOptions) {
   const people = signInOf(config, db, now);
   const handedOut = createHandedOutTokens(db, freshness, { random: randomBytes, now });
   follow(handedOut, 'server', 'grant');
-  const unsaved = createUnsavedTokens({ log: (message, fields) => log.warn(fields, message) });
+  const unsaved = createUnsavedTokens((message, fields) => log.warn(fields, message));
   const ownHosts = createOwnHosts(config);
   const oauthParts: OAuthParts = {
     db,
     keyring,
     http,
     takesDocuments: config.clientDocuments !== 'off',
-    documentsOf: createClientDocuments(documents, ownHosts, config.clientDocuments),
+    findDocument: createClientDocuments(documents, ownHosts, config.clientDocuments),
     handedOut,
     unsaved,
     refreshing: new Map(),
@@ -110,3 +124,113 @@ function eventRow({ server, workspaceId, name, detail, requestId }: LoginRecord,
 }
 
 export type Logins = ReturnType<typeof createLogins>;
+
+export type LoginServersOptions = {
+  baseUrl: string;
+  ownAddressOf: (slug: string) => string | undefined;
+  http: HttpClient;
+  now: () => number;
+};
+
+/** The login of a hosted server, or undefined for a server without one. Created once per compiled server. */
+export function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
+  const made = new WeakMap<HostedServer, LoginServer>();
+  return find;
+  function find(server: HostedServer): LoginServer | undefined {
+    const known = made.get(server);
+    if (known) return known;
+    const login = server.view ? ofView(server.view) : toLoginServer(server, options);
+    if (login) made.set(server, login);
+    return login;
+  }
+  /** A view has the login of its server. */
+  function ofView({ name, server }: ViewOf): LoginServer | undefined {
+    const whole = find(server);
+    return whole && { ...whole, view: name };
+  }
+}
+
+function toLoginServer(server: HostedServer, options: LoginServersOptions): LoginServer | undefined {
+  const { oauth } = server.config;
+  if (!oauth) return undefined;
+  const upstreams = originsOf(server.config);
+  const mode = oauth.token_mode ?? 'issued';
+  const secret = server.secrets.get(configSecrets.clientSecret);
+  const mayGo = secret?.origins.includes(new URL(oauth.token_url).origin) ?? false;
+  return {
+    id: server.id,
+    workspaceId: server.workspaceId,
+    slug: server.slug,
+    name: server.config.name,
+    operator: '',
+    issuer: urlOf(options.baseUrl, routes.mcp, server.slug),
+    ownAddress: options.ownAddressOf(server.slug),
+    scopes: oauth.scopes,
+    mode,
+    agreement: agreementOf([oauth.authorization_url, oauth.token_url, oauth.client_id, mode, ...upstreams.sort()]),
+    views: Object.keys(server.config.views ?? {}),
+    findView: (name) => loginView(server, name),
+    provider: hostedProvider({
+      oauth,
+      clientSecret: mayGo ? (secret?.value ?? '') : '',
+      workspaceId: server.workspaceId,
+      redirectUri: urlOf(options.baseUrl, routes.callback, server.slug),
+      audience: upstreams.map((origin) => new URL(origin).host),
+      userAgent: userAgentOf(options.baseUrl),
+      http: options.http,
+      now: options.now,
+    }),
+  };
+}
+
+function loginView(server: HostedServer, name: string): LoginView | undefined {
+  const view = server.findView(name);
+  if (!view) return undefined;
+  const tools = view.config.tools.map((tool) => ({ name: tool.title ?? tool.name, reads: isReadOnly(tool) }));
+  return { name, title: view.config.name, tools };
+}
+
+/** Hash of what a person agrees to: where they log in, for which client id and token mode, and where tokens are sent. */
+function agreementOf(parts: readonly string[]): string {
+  // JSON, so that no client id can pass for a list of hosts.
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
+}
+
+type LoginCheckParts = { oauth: OAuthParts; grants: GrantUse };
+
+/**
+ * Finishes a trial login as its client would, and ends it. The provider's answer is described and dropped here, so that
+ * people who try out a login never hold a token.
+ */
+export function createLoginCheck({ oauth: parts, grants }: LoginCheckParts) {
+  const oauth: RequestParts = { ...parts, network: 'login check' };
+  /** @throws AppError notFound without a login, invalid for a code that is not good here */
+  return async ({ slug, clientId, code, verifier, redirectUri, requestId }: LoginAttempt): Promise<GivenLogin> => {
+    const server = await oauth.findServer(slug);
+    if (!server) throw new AppError('notFound', 'this server has no login');
+    const attempt = { client_id: clientId, code, code_verifier: verifier, redirect_uri: redirectUri };
+    const form = new URLSearchParams({ grant_type: 'authorization_code', ...attempt });
+    const answer = await redeem(server, form, oauth).catch(toAppError);
+    if (server.mode === 'passthrough') return ofPassthrough(answer);
+    try {
+      const open = await grants.open(server, answer.access_token);
+      if (!open) throw new AppError('conflict', 'the server was changed during the login; start again');
+      const { scope, expiresAt, refreshToken } = open.tokens;
+      const expiresInS =
+        expiresAt === undefined ? undefined : Math.max(0, Math.round((expiresAt - oauth.now()) / 1000));
+      return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+    } finally {
+      await revoke(server, new URLSearchParams({ client_id: clientId, token: answer.access_token }), requestId, oauth);
+    }
+  };
+}
+
+/** The answer of a passthrough login, whose grant has already ended: only the answer holds the provider's tokens. */
+function ofPassthrough({ scope, expires_in: expiresInS, refresh_token: refreshToken }: TokenAnswer): GivenLogin {
+  return { scope, expiresInS, isRenewable: refreshToken !== undefined };
+}
+
+function toAppError(error: unknown): never {
+  if (!(error instanceof OAuthError)) throw error;
+  throw new AppError('invalid', `the login could not be finished: ${error.message}`, { cause: error });
+}

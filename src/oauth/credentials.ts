@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { base62 } from '../domain/credentials/api-key.ts';
 import type { Random } from '../domain/ids.ts';
-import { createKeyring } from '../store/sealing/sealing.ts';
-import type { ProviderTokens } from './login-server.ts';
+import type { Grant } from '../store/logins/grants.ts';
+import { contexts } from '../store/sealing/sealed-columns.ts';
+import { createKeyring, type Keyring } from '../store/sealing/sealing.ts';
+import type { ProviderTokens } from './parts.ts';
 
 /** 256 random bits as text. */
 export function newSecret(random: Random): string {
@@ -36,13 +38,17 @@ export function charactersOf({ accessToken, refreshToken = '', scope = '' }: Pro
   return accessToken.length + refreshToken.length + scope.length;
 }
 
-/** Encrypts the provider's tokens with the key of their grant. */
-export function sealTokens(tokens: ProviderTokens, grantKey: Buffer, grantId: string): string {
-  return createKeyring([grantKey]).seal(JSON.stringify(tokens), `provider tokens|${grantId}`);
+type GrantIds = { id: string; workspace_id: string };
+
+/** Encrypts the provider's tokens with the key of their grant, and the result with the master key. */
+export function sealTokens(keyring: Keyring, grant: GrantIds, grantKey: Buffer, tokens: ProviderTokens): string {
+  const inner = createKeyring([grantKey]).seal(JSON.stringify(tokens), `provider tokens|${grant.id}`);
+  return keyring.seal(inner, contexts.grantTokens(grant.workspace_id, grant.id));
 }
 
-export function openTokens(sealed: string, grantKey: Buffer, grantId: string): ProviderTokens {
-  const text = createKeyring([grantKey]).open(sealed, `provider tokens|${grantId}`);
+export function openTokens(keyring: Keyring, grant: Grant, grantKey: Buffer): ProviderTokens {
+  const inner = keyring.open(grant.sealed_tokens, contexts.grantTokens(grant.workspace_id, grant.id));
+  const text = createKeyring([grantKey]).open(inner, `provider tokens|${grant.id}`);
   const tokens = JSON.parse(text) as Partial<ProviderTokens>;
   return { accessToken: '', refreshToken: undefined, scope: undefined, expiresAt: undefined, ...tokens };
 }

@@ -1,16 +1,14 @@
 import { addedQuery } from '../domain/added-query.ts';
 import { authorizationParams, type OAuth, tokenParams } from '../domain/config/oauth.ts';
 import { holdsOurCredential, holdsPlainCredential } from '../domain/credentials/own-credentials.ts';
-import { isReadAs, withoutOwned } from '../domain/http/parameter-names.ts';
+import { redact } from '../domain/credentials/redactor.ts';
+import { formFields, mostHeaderLength } from '../domain/http/values.ts';
 import { parseDotPath } from '../domain/json/dot-path.ts';
 import { valueAt } from '../domain/json/value-at.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer, HttpClient } from '../outbound/http-client.ts';
-import { authenticateClient } from './client-auth.ts';
 import { challengeOf } from './credentials.ts';
-import { shownCode } from './login/error-codes.ts';
-import type { Provider, ProviderTokens } from './login-server.ts';
-import { checkTokenType, incomplete, isToken, readFields, spanOf, textBesideToken } from './token-answer.ts';
+import { type Provider, type ProviderTokens, spans } from './parts.ts';
 
 export type ProviderOptions = {
   oauth: OAuth;
@@ -24,15 +22,11 @@ export type ProviderOptions = {
   now: () => number;
 };
 
-const timeoutMs = 10_000;
-const limitBytes = 256 * 1024;
-const formHeaders = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
-
 /** The OAuth provider of a hosted server (spec 2.3, 4.4). */
 export function hostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
   const request = async (form: Record<string, string>): Promise<ProviderTokens> => {
-    const answer = await post(options, new URLSearchParams({ ...oauth.token_params, ...form }));
+    const answer = await ask(options, new URLSearchParams({ ...oauth.token_params, ...form }));
     const secrets = [options.clientSecret, form.code, form.code_verifier, form.refresh_token];
     return readTokens(answer, {
       oauth,
@@ -67,9 +61,6 @@ function authorizationUrl(
   { state, verifier, scope }: { state: string; verifier: string; scope: string },
 ): URL {
   const url = new URL(oauth.authorization_url);
-  // Configurations stored by older versions may still hold parameters that only we may set.
-  const query = withoutOwned(url.search.slice(1), authorizationParams);
-  const extra = Object.entries(oauth.extra_params ?? {}).filter(([name]) => !isReadAs(name, authorizationParams));
   const pkce = { code_challenge: challengeOf(verifier), code_challenge_method: 'S256' };
   const own = {
     response_type: 'code',
@@ -79,30 +70,18 @@ function authorizationUrl(
     state,
     ...(oauth.pkce !== false && pkce),
   };
-  url.search = addedQuery(query, [...extra, ...Object.entries(own)]);
+  url.search = addedQuery(url.search.slice(1), Object.entries({ ...oauth.extra_params, ...own }));
   return url;
 }
 
-/** One POST without a retry: a code can be used only once. */
-async function post(options: ProviderOptions, form: URLSearchParams): Promise<Answer> {
-  const url = new URL(options.oauth.token_url);
-  url.search = withoutOwned(url.search.slice(1), tokenParams);
-  const { oauth, clientSecret } = options;
+/** @throws OAuthError where there is no answer */
+async function ask({ oauth, clientSecret, workspaceId, ...by }: ProviderOptions, form: URLSearchParams) {
   const client = { clientId: oauth.client_id, clientSecret, clientAuth: oauth.client_auth ?? 'body' };
   try {
-    const credentials = authenticateClient(client, form);
-    return await options.http.send({
-      workspaceId: options.workspaceId,
-      origin: url.origin,
-      // A connection of its own: an answer with tokens must not arrive on a connection that another caller used.
-      credentialHash: undefined,
-      path: url.pathname + url.search,
-      method: 'POST',
-      headers: [...formHeaders, ...credentials, 'User-Agent', options.userAgent],
-      body: form.toString(),
-      timeoutMs,
-      limitBytes,
-    });
+    return await askTokenEndpoint(
+      { workspaceId, tokenUrl: oauth.token_url, client, form, timeoutMs: spans.askProvider },
+      by,
+    );
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     // A refresh token in the form of ours can never be sent, so the login is over and not to be tried again.
@@ -208,4 +187,153 @@ function refusal({ status }: Answer, error: unknown, { oauth, secrets }: Asked):
     code === 'invalid_client' && oauth.client_auth === undefined ? '; it may want "client_auth": "basic" in oauth' : '';
   const message = `the token endpoint refused ${what} with status ${status}${suffix}${advice}`;
   return new OAuthError('server_error', message, detail);
+}
+
+/** A client at a token endpoint. `none` is a public client, which has no secret. */
+type TokenClient = { clientId: string; clientSecret: string; clientAuth: 'basic' | 'body' | 'none' };
+
+type Question = {
+  workspaceId: string;
+  tokenUrl: string;
+  client: TokenClient;
+  form: URLSearchParams;
+  timeoutMs: number;
+};
+
+const limitBytes = 256 * 1024;
+const formHeaders = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
+
+/** One POST without a retry: a code can be used only once. @throws OutboundError */
+export async function askTokenEndpoint(
+  { workspaceId, tokenUrl, client, form, timeoutMs }: Question,
+  { http, userAgent }: { http: HttpClient; userAgent: string },
+): Promise<Answer> {
+  const url = new URL(tokenUrl);
+  const credentials = authenticateClient(client, form);
+  return http.send({
+    workspaceId,
+    origin: url.origin,
+    // A connection of its own: an answer with tokens must not arrive on a connection that another caller used.
+    credentialHash: undefined,
+    path: url.pathname + url.search,
+    method: 'POST',
+    headers: [...formHeaders, ...credentials, 'User-Agent', userAgent],
+    body: form.toString(),
+    timeoutMs,
+    limitBytes,
+  });
+}
+
+/**
+ * How a client authenticates at a token endpoint (RFC 6749, 2.3): with the headers that are returned, or with fields that
+ * are added to the form.
+ * @throws OutboundError own_credential
+ */
+function authenticateClient({ clientId, clientSecret, clientAuth }: TokenClient, form: URLSearchParams): string[] {
+  if (clientAuth === 'basic') return ['Authorization', basic(clientId, clientSecret)];
+  form.set('client_id', clientId);
+  if (clientAuth === 'body') form.set('client_secret', clientSecret);
+  return [];
+}
+
+/** RFC 6749, 2.3.1: id and secret are form-encoded before they are joined. */
+function basic(clientId: string, clientSecret: string): string {
+  // The search of the finished request does not read Base64.
+  if (holdsPlainCredential(`${clientId}:${clientSecret}`)) throw new OutboundError('own_credential', ownInBasic);
+  return `Basic ${Buffer.from(`${formEncoded(clientId)}:${formEncoded(clientSecret)}`).toString('base64')}`;
+}
+
+const ownInBasic =
+  'the client id or the client secret holds an API key or a token of this service, which is never sent to an upstream; store the one that the token endpoint gave';
+
+function formEncoded(text: string): string {
+  return new URLSearchParams({ x: text }).toString().slice('x='.length);
+}
+
+/** Types of tokens that need a proof of possession, which we cannot make (RFC 9449; the drafts of mac and pop). */
+const proofTypes = new Set(['mac', 'dpop', 'pop']);
+
+/** Providers have many names for a token that is sent as bearer, so only the types above are refused (RFC 6749, 7.1). */
+export function checkTokenType(tokenType: unknown): void {
+  if (tokenType === undefined || tokenType === null || tokenType === '') return;
+  if (typeof tokenType !== 'string') throw incomplete('token_type');
+  const type = tokenType.trim();
+  if (!proofTypes.has(type.toLowerCase())) return;
+  throw new OAuthError(
+    'server_error',
+    `the token endpoint gave a token of the type ${type} and only bearer tokens can be sent on`,
+  );
+}
+
+/**
+ * Whether a header can carry the value: with its characters, and with as many of them. A longer token would be good for no
+ * request, but searched and kept all the same.
+ */
+export function isToken(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= mostHeaderLength && /^[\x21-\x7e]+$/.test(value);
+}
+
+/**
+ * A text that is kept beside a token, and is no longer than one, also as JSON, in which it is kept: a control character takes
+ * six there. Undefined for no text.
+ * @throws OAuthError server_error
+ */
+export function textBesideToken(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
+  const value = fields[name];
+  if (typeof value !== 'string') return undefined;
+  const isTooLong = value.length > mostHeaderLength || Buffer.byteLength(JSON.stringify(value)) > mostHeaderLength + 2;
+  if (isTooLong) throw incomplete(name);
+  return value;
+}
+
+const maxSpanS = 10 * 365 * 24 * 60 * 60;
+
+/**
+ * `expires_in` in whole ms, as times are stored, given as a number or as digits in a string. Undefined for 0 and anything
+ * else.
+ */
+export function spanOf(seconds: unknown): number | undefined {
+  const isDigits = typeof seconds === 'string' && /^\d{1,12}$/.test(seconds);
+  const number = typeof seconds === 'number' || isDigits ? Number(seconds) : 0;
+  return number > 0 ? Math.max(1, Math.floor(Math.min(number, maxSpanS) * 1000)) : undefined;
+}
+
+export function incomplete(field: string): OAuthError {
+  return new OAuthError('server_error', `the token endpoint answered without a usable ${field}`);
+}
+
+/** The fields of an answer of a token endpoint. @throws OAuthError server_error */
+export function readFields(answer: Answer): { [name: string]: unknown } {
+  const text = answer.body.toString('utf8');
+  if (/^application\/x-www-form-urlencoded\b|^text\/plain\b/i.test(String(answer.headers['content-type']))) {
+    const form = Object.fromEntries(formFields(text) ?? []);
+    if ('access_token' in form || 'error' in form) return form;
+  }
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === 'object' && value !== null) return value as { [name: string]: unknown };
+  } catch {
+    // Not JSON: reported below.
+  }
+  // The status of an error page suffices.
+  if (answer.status >= 400) return {};
+  throw new OAuthError(
+    'server_error',
+    'the token endpoint answered with something that is neither JSON nor a form',
+    `status ${answer.status}`,
+  );
+}
+
+/** Narrower than RFC 6749, 5.2, so that a code can hold neither markup nor a sentence. */
+const codePattern = /^[A-Za-z0-9_.-]{1,64}$/;
+
+/**
+ * The error code of a provider, such as redirect_uri_mismatch, or undefined when clients and people may not see it. It
+ * must be one word, and hold none of `secrets`, which a careless or hostile provider could repeat there.
+ */
+export function shownCode(error: string, secrets: readonly string[]): string | undefined {
+  // The length first: two long texts that the provider has chosen are not searched in each other.
+  if (!codePattern.test(error)) return undefined;
+  const holdsSecret = secrets.some((secret) => secret !== '' && (error.includes(secret) || secret.includes(error)));
+  return !holdsSecret && redact(error, secrets) === error ? error : undefined;
 }

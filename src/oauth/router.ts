@@ -7,17 +7,20 @@ import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { AppError, errorDescription, OAuthError, oauthCodeOf, oauthErrorStatus } from '../errors.ts';
 import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
-import { routes } from '../routes.ts';
-import { registerClient } from './clients/client.ts';
-import { authorize } from './login/authorize.ts';
-import { callback } from './login/callback.ts';
-import { decide } from './login/consent.ts';
-import { errorPage } from './login/pages.ts';
-import type { LoginServer } from './login-server.ts';
-import { resourceMetadata, serverMetadata } from './metadata.ts';
-import type { FaultReport, OAuthAnswer, OAuthParts, RequestParts } from './parts.ts';
-import { revoke } from './tokens/revoke.ts';
-import { redeem } from './tokens/token.ts';
+import { routes, urlOf } from '../routes.ts';
+import { callback } from './callback.ts';
+import { registerClient } from './clients.ts';
+import { authorize, decide } from './consent.ts';
+import { errorPage } from './pages.ts';
+import {
+  type FaultReport,
+  type LoginServer,
+  type OAuthAnswer,
+  type OAuthParts,
+  offlineScope,
+  type RequestParts,
+} from './parts.ts';
+import { redeem, revoke } from './token.ts';
 
 type Env = { Bindings: HttpBindings };
 
@@ -59,37 +62,36 @@ async function serverOf(c: Context<Env>, parts: OAuthRouterParts): Promise<Login
   const sender = (c.env as HttpBindings | undefined)?.incoming;
   const look = sender && parts.lookFor(sender);
   const server = await parts.findServer(c.req.param('slug') ?? '', look);
-  if (!server) throw new AppError('notFound', 'there is no login at this address');
+  if (!server) throw notFound();
   return server;
 }
 
+const notFound = () => new AppError('notFound', 'there is no login at this address');
+
 function addDiscovery(http: Hono<Env>, parts: OAuthRouterParts): void {
-  const document = (describe: (server: LoginServer, host: string) => object) => async (c: Context<Env>) => {
+  const document = (describe: (server: LoginServer, c: Context<Env>) => object) => async (c: Context<Env>) => {
     c.header('Access-Control-Allow-Origin', '*');
-    return c.json(describe(await serverOf(c, parts), c.req.header('host')?.toLowerCase() ?? ''));
+    return c.json(describe(await serverOf(c, parts), c));
   };
+  const ofServer = document((server) => serverMetadata(server, parts));
   http.get(
     routes.resourceMetadata,
-    document((server, host) => resourceMetadata(server, addressAt(server, host))),
+    document((server, c) => resourceMetadata(server, addressAt(server, c))),
   );
-  http.get(routes.viewMetadata, async (c) => {
-    c.header('Access-Control-Allow-Origin', '*');
-    const server = await serverOf(c, parts);
-    const view = server.findView(c.req.param('view'));
-    if (!view) throw new AppError('notFound', 'there is no login at this address');
-    const address = addressAt(server, c.req.header('host')?.toLowerCase() ?? '');
-    return c.json(resourceMetadata(server, `${address}/${view.name}`, view.title));
-  });
-  for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) {
-    http.get(
-      route,
-      document((server) => serverMetadata(server, parts)),
-    );
-  }
+  http.get(
+    routes.viewMetadata,
+    document((server, c) => {
+      const view = server.findView(c.req.param('view') ?? '');
+      if (!view) throw notFound();
+      return resourceMetadata(server, `${addressAt(server, c)}/${view.name}`, view.title);
+    }),
+  );
+  for (const route of [routes.serverMetadata, routes.serverMetadataBelow]) http.get(route, ofServer);
 }
 
 /** The address of a server on the host that was asked. */
-function addressAt({ issuer, ownAddress }: LoginServer, host: string): string {
+function addressAt({ issuer, ownAddress }: LoginServer, c: Context<Env>): string {
+  const host = c.req.header('host')?.toLowerCase();
   return ownAddress !== undefined && new URL(ownAddress).host === host ? ownAddress : issuer;
 }
 
@@ -116,7 +118,9 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
     routes.callback,
     shown((c, server) => {
       const returned = { query: query(c), cookieHeader: c.req.header('cookie'), requestId: requestIdOf(c) };
-      return parts.returns(c.env.incoming, server.id, (failed) => callback(telling(server, failed), returned, parts));
+      return parts.returns(c.env.incoming, server.id, (failed) =>
+        callback(server, returned, { ...parts, onCodeRefused: failed }),
+      );
     }),
   );
   http.post(
@@ -130,17 +134,6 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
       ),
     ),
   );
-}
-
-/** The same server, which tells when its provider refused a code. One that is down refuses none. */
-function telling(server: LoginServer, failed: () => void): LoginServer {
-  const { provider } = server;
-  const exchange: typeof provider.exchange = (answer) =>
-    provider.exchange(answer).catch((error: unknown) => {
-      if (error instanceof OAuthError && error.code !== 'temporarily_unavailable') failed();
-      throw error;
-    });
-  return { ...server, provider: { ...provider, exchange } };
 }
 
 /** Endpoints that client software calls. */
@@ -173,7 +166,7 @@ function addClientEndpoints(http: Hono<Env>, parts: OAuthRouterParts): void {
 }
 
 function partsFor(c: Context<Env>, parts: OAuthRouterParts): RequestParts {
-  return { ...parts, documents: parts.documentsOf(parts.networkOf(c.env.incoming)) };
+  return { ...parts, network: parts.networkOf(c.env.incoming) };
 }
 
 function checkRate(c: Context<Env>, parts: OAuthRouterParts): void {
@@ -223,42 +216,79 @@ function send(c: Context<Env>, answer: OAuthAnswer): Response {
   return c.html(answer.html, 302);
 }
 
-function toOAuthError(c: Context<Env>, error: unknown, parts: OAuthRouterParts): OAuthError | AppError {
-  if (error instanceof OAuthError || error instanceof AppError) return error;
-  parts.onUnexpected(error, requestIdOf(c));
-  return new OAuthError('server_error', 'something went wrong inside the service');
-}
-
-function statusOf(error: OAuthError | AppError): number {
-  if (error instanceof AppError) return error.status;
-  return oauthErrorStatus[error.code];
+/** What is answered to something that was thrown. The headers of an error of ours are set, and `refused` is logged. */
+function answered(c: Context<Env>, thrown: unknown, refused: string, parts: OAuthRouterParts) {
+  if (thrown instanceof AppError) {
+    for (const [name, value] of Object.entries(thrown.headers)) c.header(name, value);
+    return { error: new OAuthError(oauthCodeOf(thrown), thrown.message), status: thrown.status };
+  }
+  if (!(thrown instanceof OAuthError)) parts.onUnexpected(thrown, requestIdOf(c));
+  const error =
+    thrown instanceof OAuthError ? thrown : new OAuthError('server_error', 'something went wrong inside the service');
+  const { code, message, detail } = error;
+  if (detail !== undefined) parts.log(refused, { error: code, message, detail });
+  return { error, status: oauthErrorStatus[code] };
 }
 
 function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
-  const error = toOAuthError(c, thrown, parts);
-  if (error instanceof OAuthError && error.detail !== undefined) {
-    parts.log('a login was refused', { error: error.code, message: error.message, detail: error.detail });
-  }
-  const shown = error instanceof OAuthError ? error : new OAuthError(oauthCodeOf(error), error.message);
+  const { error, status } = answered(c, thrown, 'a login was refused', parts);
   // 400 for an unknown client, 403 for a form or login of another browser: 401 would make browsers ask for a password.
-  const status = shown.code === 'access_denied' ? 403 : statusOf(error) === 401 ? 400 : statusOf(error);
-  addHeaders(c, error);
-  return c.html(errorPage(shown, requestIdOf(c)), status as 400);
-}
-
-function addHeaders(c: Context<Env>, error: OAuthError | AppError): void {
-  if (error instanceof OAuthError) return;
-  for (const [name, value] of Object.entries(error.headers)) c.header(name, value);
+  const shown = error.code === 'access_denied' ? 403 : status === 401 ? 400 : status;
+  return c.html(errorPage(error, requestIdOf(c)), shown as 400);
 }
 
 function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
-  const error = toOAuthError(c, thrown, parts);
-  if (error instanceof OAuthError && error.detail !== undefined) {
-    parts.log('a client was refused', { error: error.code, message: error.message, detail: error.detail });
-  }
-  const code = error instanceof OAuthError ? error.code : oauthCodeOf(error);
-  addHeaders(c, error);
-  if (code === 'slow_down') c.header('Retry-After', '60');
-  if (code === 'invalid_client') c.header('WWW-Authenticate', 'Bearer');
-  return c.json({ error: code, error_description: errorDescription(error.message) }, statusOf(error) as 400);
+  const { error, status } = answered(c, thrown, 'a client was refused', parts);
+  if (error.code === 'slow_down') c.header('Retry-After', '60');
+  if (error.code === 'invalid_client') c.header('WWW-Authenticate', 'Bearer');
+  return c.json({ error: error.code, error_description: errorDescription(error.message) }, status as 400);
+}
+
+type Described = Pick<LoginServer, 'issuer' | 'slug' | 'name' | 'scopes'>;
+
+/**
+ * Protected resource metadata (RFC 9728, 2) of a server or of a view, whose title is `name`. `resource` is exactly the
+ * URL that people configure. The authorization server is that of the server in both cases.
+ */
+export function resourceMetadata(server: Described, resource: string, name = server.name): object {
+  return {
+    resource,
+    authorization_servers: [server.issuer],
+    ...advertisedScopes(server.scopes),
+    bearer_methods_supported: ['header'],
+    resource_name: name,
+  };
+}
+
+/** Authorization server metadata (RFC 8414, 2; RFC 9207, 3; CIMD draft). */
+function serverMetadata(
+  server: Described & Pick<LoginServer, 'mode'>,
+  { baseUrl, takesDocuments }: Pick<OAuthParts, 'baseUrl' | 'takesDocuments'>,
+): object {
+  const at = (route: Parameters<typeof urlOf>[1]) => urlOf(baseUrl, route, server.slug);
+  return {
+    issuer: server.issuer,
+    authorization_endpoint: at(routes.authorize),
+    token_endpoint: at(routes.token),
+    registration_endpoint: at(routes.register),
+    response_types_supported: ['code'],
+    response_modes_supported: ['query'],
+    grant_types_supported: ['authorization_code', 'refresh_token'],
+    code_challenge_methods_supported: ['S256'],
+    token_endpoint_auth_methods_supported: ['none'],
+    ...(server.mode === 'issued' && {
+      // With passthrough, agents hold tokens that only the provider can revoke.
+      revocation_endpoint: at(routes.revoke),
+      revocation_endpoint_auth_methods_supported: ['none'],
+    }),
+    ...advertisedScopes(server.scopes),
+    authorization_response_iss_parameter_supported: true,
+    ...(takesDocuments && { client_id_metadata_document_supported: true }),
+  };
+}
+
+/** Omits an empty list (RFC 8414, 3.2; RFC 9728, 3.2). */
+function advertisedScopes(scopes: readonly string[]): { scopes_supported?: string[] } {
+  const advertised = scopes.filter((scope) => scope !== offlineScope);
+  return advertised.length > 0 ? { scopes_supported: advertised } : {};
 }

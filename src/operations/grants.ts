@@ -1,8 +1,13 @@
 import { z } from 'zod';
-import { viewOfAgreement } from '../domain/credentials/agreement.ts';
 import { AppError } from '../errors.ts';
 import { recordChange } from '../store/changes/changes.ts';
-import { revokeGrant as endGrant, findGrant, findGrants, type ListedGrant } from '../store/logins/grants.ts';
+import {
+  revokeGrant as endGrant,
+  findGrant,
+  findGrants,
+  type ListedGrant,
+  viewOfAgreement,
+} from '../store/logins/grants.ts';
 import { operation } from './operation.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { mostInMinute, takeLoginBytes } from '../../src/store/logins/login-bytes.ts';
+import { mostInMinute, takeLoginBytes } from '../../src/store/logins/grants.ts';
 import { engines } from '../sets.ts';
 import { next } from '../support/browser/browser.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';

@@ -1,26 +1,36 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import { findAuditEvents } from '../../src/store/audit-events.ts';
+import {
+  type EndedLogins,
+  findAuditEvents,
+  insertLoginEvent,
+  type LoginEventRow,
+} from '../../src/store/audit-events.ts';
 import type { Database } from '../../src/store/database.ts';
 import {
   type Authorization,
-  insertAuthorization,
-  isAuthorizationWaiting,
-  takeAuthorization,
-} from '../../src/store/logins/authorizations.ts';
-import {
   breakGrant,
+  type Code,
   claimRefresh,
   endServerGrants,
+  findCode,
   findGrant,
   findGrants,
+  findToken,
   hasGrantOfClient,
+  insertAuthorization,
+  insertCode,
   insertGrant,
+  insertTokens,
+  isAuthorizationWaiting,
   releaseRefresh,
   revokeGrant,
   rotateGrant,
+  type StoredToken,
   saveRefreshedTokens,
+  spendCode,
+  takeAuthorization,
 } from '../../src/store/logins/grants.ts';
 import {
   findHandedOutAgreement,
@@ -28,16 +38,6 @@ import {
   pruneHandedOutTokens,
   saveHandedOutToken,
 } from '../../src/store/logins/handed-out-tokens.ts';
-import { type EndedLogins, insertLoginEvent, type LoginEventRow } from '../../src/store/logins/login-events.ts';
-import {
-  type Code,
-  findCode,
-  findToken,
-  insertCode,
-  insertTokens,
-  type StoredToken,
-  spendCode,
-} from '../../src/store/logins/tokens.ts';
 import {
   endCrowdedGrants,
   endLargeGrants,

@@ -7,7 +7,7 @@ import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { Log } from '../../log.ts';
 import type { ManagerCredentials } from '../../manage/authenticate.ts';
 import { actorOfPerson } from '../../manage/people.ts';
-import type { AgreedServer } from '../../oauth/tokens/handed-out.ts';
+import type { AgreedServer } from '../../oauth/passthrough.ts';
 import type { Actor } from '../../operations/operation.ts';
 import type { Caches } from '../caches.ts';
 import type { Logins } from '../logins.ts';

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { AppError, OAuthError } from '../../errors.ts';
 import { causeOf, type Identity, type IdentityProvider } from '../../manage/identity.ts';
-import { shownCode } from '../../oauth/login/error-codes.ts';
-import type { LoginServer } from '../../oauth/login-server.ts';
+import type { LoginServer } from '../../oauth/parts.ts';
+import { shownCode } from '../../oauth/provider.ts';
 
 export type ManagementLoginOptions = {
   slug: string;

@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
 import type { Log } from '../../log.ts';
+import type { EndedLogins } from '../../store/audit-events.ts';
 import type { Database } from '../../store/database.ts';
-import type { EndedLogins } from '../../store/logins/login-events.ts';
 import { prunings, roundMs } from '../../store/pruning/prunings.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
 

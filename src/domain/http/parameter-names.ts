@@ -259,12 +259,6 @@ export function ownedInQuery(query: string, owned: OwnedNames): string[] {
   return names.filter((name) => name !== '' && read.get(name));
 }
 
-/** A query string without its `?` and without the pairs that could be read as one of `owned`. */
-export function withoutOwned(query: string, owned: OwnedNames): string {
-  const kept = query.split('&').filter((pair) => ownedInQuery(pair, owned).length === 0);
-  return kept.join('&');
-}
-
 /** CGI and its descendants write every character of a header name except letters and digits as `_`. */
 export function foldedHeader(name: string): string {
   return name.toLowerCase().replaceAll(/[^a-z0-9]/g, '-');

@@ -9,9 +9,9 @@ import {
   findInvitation,
   invitationsKeptMs,
   isMemberAddress,
+  pageOfPeople,
   saveInvitation,
 } from '../../store/people/members.ts';
-import { pageOfPeople } from '../../store/people/people-page.ts';
 import { moveSession } from '../../store/people/sessions.ts';
 import {
   chooseWorkspace,

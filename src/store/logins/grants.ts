@@ -1,8 +1,71 @@
-import { type Insertable, type Selectable, type SqlBool, sql } from 'kysely';
+import { type Insertable, type Selectable, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
+import { minuteMs, startOf } from '../calls/call-counts.ts';
+import { takeOfQuotas } from '../calls/call-quota-use.ts';
 import type { Db } from '../db.ts';
 import { rowsAtOnce } from '../delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
+
+/** One login in flight. `id` is the hash of the state that the provider sends back. */
+export type Authorization = Selectable<Tables['authorizations']>;
+
+/** Expired logins that each new one removes, so that those which strangers begin do not wait for upkeep. */
+const removedAtOnce = 2;
+
+/** False, and nothing stored, when the consent was used before. */
+export async function insertAuthorization(db: Db, row: Insertable<Tables['authorizations']>): Promise<boolean> {
+  const expired = db
+    .selectFrom('authorizations')
+    .select('id')
+    .where('expires_at', '<', row.created_at)
+    .orderBy('expires_at')
+    .limit(removedAtOnce);
+  await db.deleteFrom('authorizations').where('id', 'in', expired).execute();
+  const result = await db
+    .insertInto('authorizations')
+    .values(row)
+    .onConflict((c) => c.column('consent_id').doNothing())
+    .executeTakeFirst();
+  return (result.numInsertedOrUpdatedRows ?? 0n) > 0n;
+}
+
+/** A login without a hash was taken. Its row stays until it expires, because a consent form may be used only once. */
+const taken = '';
+
+/**
+ * Takes a login: only one callback gets it, only in the browser that consented, only at the server where it began.
+ * No workspace: the provider sends back only the state.
+ */
+export async function takeAuthorization(
+  db: Db,
+  match: { id: string; serverId: string; bindingHash: string; now: number },
+): Promise<Authorization | undefined> {
+  return db
+    .updateTable('authorizations')
+    .set({ binding_hash: taken })
+    .where('id', '=', match.id)
+    .where('server_id', '=', match.serverId)
+    .where('binding_hash', '=', match.bindingHash)
+    .where('expires_at', '>', match.now)
+    .returningAll()
+    .executeTakeFirst();
+}
+
+/** Whether a login with this state is pending, in any browser. No workspace, as above. */
+export async function isAuthorizationWaiting(
+  db: Db,
+  match: { id: string; serverId: string; now: number },
+): Promise<boolean> {
+  const row = await db
+    .selectFrom('authorizations')
+    .select('id')
+    .where('id', '=', match.id)
+    .where('server_id', '=', match.serverId)
+    .where('binding_hash', '!=', taken)
+    .where('expires_at', '>', match.now)
+    .executeTakeFirst();
+  return row !== undefined;
+}
 
 /** The stored result of a finished login. */
 export type Grant = Selectable<Tables['grants']>;
@@ -131,17 +194,6 @@ export async function claimRefresh(
   return result.numUpdatedRows > 0n;
 }
 
-/** Extends a claim; false when it ended, or another process has it. */
-export async function prolongRefresh(db: Db, id: string, until: number, next: number): Promise<boolean> {
-  const result = await db
-    .updateTable('grants')
-    .set({ refreshing_until: next })
-    .where('id', '=', id)
-    .where('refreshing_until', '=', until)
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
-}
-
 /** Stores the provider's new tokens and ends the claim; false when the grant ended or was refreshed by another meanwhile. */
 export async function saveRefreshedTokens(
   db: Db,
@@ -186,15 +238,7 @@ export async function breakGrant(db: Db, id: string, tokensVersion: number, at: 
 
 /** Ends a grant with its tokens and codes. False when there was none, or it had ended before. */
 export async function revokeGrant(db: Db, id: string, at: number): Promise<boolean> {
-  await db.deleteFrom('tokens').where('grant_id', '=', id).execute();
-  await db.deleteFrom('codes').where('grant_id', '=', id).execute();
-  const result = await db
-    .updateTable('grants')
-    .set({ revoked_at: at, sealed_tokens: '' })
-    .where('id', '=', id)
-    .where('revoked_at', 'is', null)
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+  return revokeAll(db, db.selectFrom('grants').select('id').where('id', '=', id), at);
 }
 
 /** Ends grants, as many as one short statement can; returns how many rows it took, less than `most` when all have ended. */
@@ -276,21 +320,141 @@ export async function revokeGrantsOfPerson(
   { workspaceId, userId }: { workspaceId: string; userId: string },
   at: number,
 ): Promise<boolean> {
-  // The same statements for one grant and for many: a few for each would hold up all other writes.
   const grants = db
     .selectFrom('grants')
     .select('id')
     .where('user_id', '=', userId)
     .where(isOf(workspaceId))
     .where('revoked_at', 'is', null);
+  return revokeAll(db, grants, at);
+}
+
+/** The same few statements for one grant and for many: a few for each would hold up all other writes. */
+async function revokeAll(
+  db: Db,
+  grants: SelectQueryBuilder<Tables, 'grants', { id: string }>,
+  at: number,
+): Promise<boolean> {
   await db.deleteFrom('tokens').where('grant_id', 'in', grants).execute();
   await db.deleteFrom('codes').where('grant_id', 'in', grants).execute();
   const result = await db
     .updateTable('grants')
     .set({ revoked_at: at, sealed_tokens: '' })
-    .where('user_id', '=', userId)
-    .where(isOf(workspaceId))
+    .where('id', 'in', grants)
     .where('revoked_at', 'is', null)
     .executeTakeFirst();
   return result.numUpdatedRows > 0n;
+}
+
+/** One of our access or refresh tokens: its hash, and the grant's key as only the token itself can unwrap it. */
+export type StoredToken = Selectable<Tables['tokens']>;
+export type Code = Selectable<Tables['codes']>;
+
+// No query here names a workspace: a token or code arrives without one, and its grant names it.
+
+export async function insertTokens(db: Db, rows: readonly Insertable<Tables['tokens']>[]): Promise<void> {
+  await db
+    .insertInto('tokens')
+    .values([...rows])
+    .execute();
+}
+
+export async function findToken(db: Db, hash: string): Promise<StoredToken | undefined> {
+  return db.selectFrom('tokens').selectAll().where('hash', '=', hash).executeTakeFirst();
+}
+
+export async function insertCode(db: Db, code: Insertable<Tables['codes']>): Promise<void> {
+  await db.insertInto('codes').values(code).execute();
+}
+
+export async function findCode(db: Db, hash: string): Promise<Code | undefined> {
+  return db.selectFrom('codes').selectAll().where('hash', '=', hash).executeTakeFirst();
+}
+
+/** Marks a code as used; exactly one of several concurrent redemptions gets true. */
+export async function spendCode(db: Db, hash: string, at: number): Promise<boolean> {
+  const result = await db
+    .updateTable('codes')
+    .set({ used_at: at })
+    .where('hash', '=', hash)
+    .where('used_at', 'is', null)
+    .where('expires_at', '>', at)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
+/** Deletes the tokens of a grant that are older than its rotation number `generation`. */
+export async function deleteOldTokens(db: Db, grantId: string, generation: number): Promise<void> {
+  await db.deleteFrom('tokens').where('grant_id', '=', grantId).where('generation', '<', generation).execute();
+}
+
+/**
+ * Deletes the tokens of a grant beyond the `most` newest of each kind: one refresh token may be used again and again for a
+ * moment, and each time gives new tokens.
+ */
+export async function deleteCrowdedTokens(db: Db, grantId: string, most: number): Promise<void> {
+  for (const kind of ['access', 'refresh'] as const) {
+    const crowded = db
+      .selectFrom('tokens')
+      .select('hash')
+      .where('grant_id', '=', grantId)
+      .where('kind', '=', kind)
+      .orderBy('generation', 'desc')
+      .orderBy('expires_at', 'desc')
+      .limit(rowsAtOnce)
+      .offset(most);
+    await db.deleteFrom('tokens').where('hash', 'in', crowded).execute();
+  }
+}
+
+/**
+ * What a person agreed to at a login: the hash of the server's agreement, followed by the view that the login is limited
+ * to. A hash has no slash.
+ */
+export function agreementFor(hash: string, view: string | undefined): string {
+  return view === undefined ? hash : `${hash}/${view}`;
+}
+
+/** The view that an agreement is limited to; undefined where it is for the whole server. */
+export function viewOfAgreement(agreement: string): string | undefined {
+  const slash = agreement.indexOf('/');
+  return slash < 0 ? undefined : agreement.slice(slash + 1);
+}
+
+/** Whether an agreement is good at a server, or at a view of it: a view is a part of what the whole server offers. */
+export function isAgreed(
+  agreement: string,
+  { agreement: hash, view }: { agreement: string; view?: string | undefined },
+) {
+  return agreement === hash || (view !== undefined && agreement === agreementFor(hash, view));
+}
+
+/**
+ * Most bytes that new logins add in a minute, in all processes together, because upkeep bounds the sum only once an hour.
+ * It suffices for 5,000 logins with tokens of 2,000 characters. A server has half of its workspace's, so that a crowd at
+ * one leaves room for the others. Refreshed tokens do not count: a provider may have ended those before, and so they must
+ * be stored.
+ */
+export const mostInMinute = { ofWorkspace: 20_000_000, ofServer: 10_000_000 };
+
+/** Counts a new login in this minute. False, and it must not be stored, where it is more than is left. */
+export async function takeLoginBytes(
+  db: Db,
+  { workspaceId, serverId, bytes }: { workspaceId: string; serverId: string; bytes: number },
+  now: number,
+): Promise<boolean> {
+  const period = { kind: 'loginBytes', span: 'minute', startsAt: startOf(now, minuteMs), calls: bytes } as const;
+  const uses = await takeOfQuotas(db, [
+    { ...period, ref: workspaceId, quota: mostInMinute.ofWorkspace },
+    { ...period, ref: serverId, quota: mostInMinute.ofServer },
+  ]);
+  return uses.every(({ granted }) => granted === bytes);
+}
+
+/** The bytes of a login, as `grantBytes` counts those that are stored. */
+export function bytesOfLogin(grant: { sealed_tokens: string; client_id: string; scope: string }): number {
+  const [tokens, client, scope] = [grant.sealed_tokens, grant.client_id, grant.scope].map((text) =>
+    Buffer.byteLength(text),
+  );
+  return Number(tokens) + 2 * Number(client) + Number(scope) + 500;
 }

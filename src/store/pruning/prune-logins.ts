@@ -1,10 +1,9 @@
 import { type RawBuilder, sql } from 'kysely';
+import { type EndedLogins, insertEndedLogins } from '../audit-events.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { endGrants, endServerGrants, isOfDeletedServer } from '../logins/grants.ts';
 import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
-import { grantBytes, isOfLiveLogin, workspacesAbove } from '../logins/login-bytes.ts';
-import { type EndedLogins, insertEndedLogins } from '../logins/login-events.ts';
 
 // No query here names a workspace: expiry is the same in all of them.
 
@@ -18,6 +17,28 @@ export const mostTokens = { ofServer: mostOfServer, ofWorkspace: 1_000_000 };
 export const mostBytesOfWorkspace = 500_000_000;
 /** Most bytes of logins that one statement ends. */
 const bytesAtOnce = 10_000_000;
+
+/**
+ * About how many bytes a login takes: its tokens, the id of its client, which its code repeats, its scopes, and the rest.
+ * The providers of tenants choose the length of the tokens. An index has the same expression.
+ */
+const grantBytes: RawBuilder<number> = sql`
+  (octet_length(sealed_tokens) + 2 * octet_length(client_id) + octet_length(scope) + 500)`;
+
+/**
+ * Grants that have not ended, but for those for managing. An expression, so that SQLite does not look for grants without a
+ * person in the index of people: nearly all have none.
+ */
+const isOfLiveLogin: RawBuilder<unknown> = sql`revoked_at is null and coalesce(user_id, '') = ''`;
+
+/**
+ * Finds the workspaces whose grants with a condition have more than `most` bytes. With neither a condition for rows nor an
+ * order that another index has, SQLite reads the index of the bytes and no row.
+ */
+function workspacesAbove(condition: RawBuilder<unknown>, most: number): RawBuilder<{ id: string }> {
+  return sql`select workspace_id || '' as id from grants group by workspace_id || ''
+    having sum(case when ${condition} then ${grantBytes} else 0 end) > ${most}`;
+}
 
 /** How logins beyond a limit are ended. Their workspace finds in its audit that they were; `onEnded` is for the operator. */
 export type LoginEnding = { now: number; pause?: Pause | undefined; onEnded(ended: EndedLogins): void };

@@ -1,26 +1,35 @@
-import type { Kysely } from 'kysely';
-import { agreementFor, isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
-import { isUnavailable, OAuthError } from '../../errors.ts';
-import { recordChange } from '../../store/changes/changes.ts';
-import { findGrant, type Grant, revokeGrant, rotateGrant } from '../../store/logins/grants.ts';
+import { OAuthError } from '../errors.ts';
+import { recordChange } from '../store/changes/changes.ts';
+import type { Db } from '../store/db.ts';
 import {
   type Code,
   deleteCrowdedTokens,
   deleteOldTokens,
   findCode,
+  findGrant,
   findToken,
+  type Grant,
+  insertTokens,
+  isAgreed,
+  revokeGrant,
+  rotateGrant,
   spendCode,
-} from '../../store/logins/tokens.ts';
-import type { Tables } from '../../store/schema.ts';
-import { transact } from '../../store/transact.ts';
-import { checkResource, findClientId, rejectDuplicates, resourceOf, shownWord } from '../clients/request-checks.ts';
-import { challengeOf, hashOf, unwrapKey } from '../credentials.ts';
-import type { LoginServer, ProviderTokens } from '../login-server.ts';
-import { type OAuthParts, type RequestParts, spans, type TokenAnswer } from '../parts.ts';
-import { issue } from './issue.ts';
-import { type HeldToken, openRefreshToken, wrapRefreshToken } from './passthrough.ts';
-import { openGrantTokens, refreshAtProvider } from './refresh-grant.ts';
-import { lifeOfAnswer } from './unsaved-tokens.ts';
+  viewOfAgreement,
+} from '../store/logins/grants.ts';
+import { transact } from '../store/transact.ts';
+import { checkResource, findClientId, refused, rejectDuplicates, resourceOf, shownWord } from './clients.ts';
+import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from './credentials.ts';
+import { refreshAtProvider } from './grants.ts';
+import {
+  type LoginServer,
+  type OAuthParts,
+  offlineScope,
+  type ProviderTokens,
+  type RequestParts,
+  spans,
+  type TokenAnswer,
+} from './parts.ts';
+import { openRefreshToken, passOn, refreshHeld } from './passthrough.ts';
 
 /** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
 export async function redeem(server: LoginServer, form: URLSearchParams, parts: RequestParts): Promise<TokenAnswer> {
@@ -40,8 +49,6 @@ export async function redeem(server: LoginServer, form: URLSearchParams, parts: 
       );
   }
 }
-
-const refused = (detail: string) => new OAuthError('invalid_grant', 'the code or token is not valid here', detail);
 
 /** A request to the token endpoint. `target` is what `resource` names; undefined when it is absent. */
 type TokenRequest = { clientId: string; form: URLSearchParams; target: Target | undefined };
@@ -78,7 +85,7 @@ async function redeemCode(
   if (code.used_at !== null || code.expires_at <= parts.now()) throw await refusedCode(code, parts);
   checkAlive(server, grant);
   const grantKey = unwrapKey(code.wrapped_key, secret, grant.id);
-  const tokens = openGrantTokens(grant, grantKey, parts);
+  const tokens = openTokens(parts.keyring, grant, grantKey);
   // The code is spent together with what it gives, so after a fault of the database the client can send it again.
   if (server.mode === 'passthrough') {
     const answer = await passOn(server, { clientId, tokens, view: viewOfAgreement(grant.agreement) }, parts);
@@ -124,18 +131,14 @@ function checkAlive(server: LoginServer, grant: Grant): void {
 }
 
 /** Ends a grant in every replica. `note` writes that down, in the same transaction, where the grant had not ended before. */
-export async function endGrant(
-  id: string,
-  parts: OAuthParts,
-  note?: (db: Kysely<Tables>) => Promise<void>,
-): Promise<void> {
+async function endGrant(id: string, parts: OAuthParts, note?: (db: Db) => Promise<void>): Promise<void> {
   await transact(parts.db, async (db) => {
     if (await endGrantWithin(db, id, parts)) await note?.(db);
   });
   await parts.onCommitted();
 }
 
-async function endGrantWithin(db: Kysely<Tables>, id: string, parts: OAuthParts): Promise<boolean> {
+async function endGrantWithin(db: Db, id: string, parts: OAuthParts): Promise<boolean> {
   const found = await revokeGrant(db, id, parts.now());
   await recordChange(db, parts, 'grant', id);
   return found;
@@ -150,10 +153,18 @@ const rememberedTokens = 200;
  * Rotation (OAuth 2.1, 4.3.1): each refresh token can be used once. Because answers get lost, the previous token is
  * accepted for `spans.grace` as long as its successor was not used. Use of an older token is theft and ends the grant.
  */
-async function redeemRefreshToken(server: LoginServer, request: TokenRequest, parts: OAuthParts): Promise<TokenAnswer> {
-  const { clientId, form, target } = request;
+async function redeemRefreshToken(
+  server: LoginServer,
+  { clientId, form, target }: TokenRequest,
+  parts: OAuthParts,
+): Promise<TokenAnswer> {
   const secret = form.get('refresh_token') ?? '';
-  if (server.mode === 'passthrough') return refreshPassthrough(server, request, secret, parts);
+  if (server.mode === 'passthrough') {
+    const held = openRefreshToken(parts.keyring, server, clientId, secret);
+    if (!held) throw refused('not a refresh token of this server and client');
+    checkTarget(server, target, held.view);
+    return refreshHeld(server, { clientId, held, key: hashOf(secret) }, parts);
+  }
   const token = await findToken(parts.db, hashOf(secret));
   const grant = token && (await findGrant(parts.db, token.grant_id));
   if (token?.kind !== 'refresh' || !grant) throw refused('unknown refresh token');
@@ -166,7 +177,7 @@ async function redeemRefreshToken(server: LoginServer, request: TokenRequest, pa
   const isNewEnough = token.generation >= grant.generation - 1;
   const tokens = isNewEnough
     ? await liveTokens(server, grant, grantKey, parts)
-    : openGrantTokens(grant, grantKey, parts);
+    : openTokens(parts.keyring, grant, grantKey);
   const answer = await transact(parts.db, async (db) => {
     const rotated = await rotateGrant(db, grant.id, token.generation, parts.now());
     if (rotated) {
@@ -194,7 +205,7 @@ async function liveTokens(
   grantKey: Buffer,
   parts: OAuthParts,
 ): Promise<ProviderTokens> {
-  const tokens = openGrantTokens(grant, grantKey, parts);
+  const tokens = openTokens(parts.keyring, grant, grantKey);
   if (tokens.expiresAt === undefined || tokens.expiresAt > parts.now()) return tokens;
   const renewed = await refreshAtProvider(server, { grant, grantKey, tokens, accessExpiresAt: 0 }, parts);
   if (!renewed) throw refused('the provider no longer honours the login');
@@ -207,82 +218,84 @@ function isDirectPredecessor(grant: Grant, generation: number, parts: OAuthParts
   );
 }
 
-type PassedOn = { clientId: string; tokens: ProviderTokens; view: string | undefined };
+/** Input for issuing new tokens of ours. */
+type Issued = { grant: Grant; generation: number; grantKey: Buffer; tokens: ProviderTokens };
 
-/**
- * Passthrough: the agent gets the provider's own token, and its refresh token sealed by us. The token's agreement is
- * stored first and the server is read again afterwards, so that a concurrent change of the server is noticed on one side.
- */
-async function passOn(
-  server: LoginServer,
-  { clientId, tokens, view }: PassedOn,
-  parts: OAuthParts,
-): Promise<TokenAnswer> {
-  const { accessToken, expiresAt = parts.now() + spans.access, refreshToken, scope } = tokens;
-  const agreement = agreementFor(server.agreement, view);
-  await parts.handedOut.add({ id: server.id, workspaceId: server.workspaceId, agreement }, accessToken, expiresAt);
-  await parts.onCommitted();
-  const current = await parts.findServer(server.slug);
-  if (current?.agreement !== server.agreement) throw refused('the server changed what was agreed to');
+/** Issues new tokens. Without a refresh token of the provider they expire with its access token. */
+async function issue({ grant, generation, grantKey, tokens }: Issued, parts: OAuthParts, db: Db): Promise<TokenAnswer> {
+  const now = parts.now();
+  const endsWithProvider = tokens.expiresAt !== undefined && tokens.refreshToken === undefined;
+  const expiresAt = endsWithProvider ? Math.min(now + spans.access, tokens.expiresAt as number) : now + spans.access;
+  const access = `tha_${newSecret(parts.random)}`;
+  const refresh = endsWithProvider ? undefined : `thr_${newSecret(parts.random)}`;
+  const row = (secret: string, kind: 'access' | 'refresh', expires_at: number) => ({
+    hash: hashOf(secret),
+    grant_id: grant.id,
+    kind,
+    generation,
+    wrapped_key: wrapKey(grantKey, secret, grant.id),
+    expires_at,
+  });
+  await insertTokens(db, [
+    row(access, 'access', expiresAt),
+    ...(refresh === undefined ? [] : [row(refresh, 'refresh', now + spans.refresh)]),
+  ]);
   return {
-    access_token: accessToken,
+    access_token: access,
     token_type: 'Bearer',
-    expires_in: Math.max(1, Math.floor((expiresAt - parts.now()) / 1000)),
-    ...(refreshToken !== undefined && {
-      refresh_token: wrapRefreshToken(parts.keyring, server, clientId, { refreshToken, view }),
-    }),
-    ...(scope !== undefined && { scope }),
+    expires_in: Math.max(1, Math.floor((expiresAt - now) / 1000)),
+    ...(refresh !== undefined && { refresh_token: refresh }),
+    ...scopeOf(grant, tokens),
   };
 }
 
 /**
- * Each request is checked by itself. Those that come together with one refresh token share what the provider and the
- * database say: a provider that sees a refresh token twice may take it for stolen, and end the login.
+ * Fewer scopes than were asked for, where the provider names those (RFC 6749, 5.1); otherwise what was asked for. Providers
+ * may call a scope by another name in their answer, and clients end a login with scopes that they do not know. Offline
+ * access is left out: it is not advertised, so no client asks for it.
  */
-async function refreshPassthrough(
-  server: LoginServer,
-  { clientId, target }: TokenRequest,
-  secret: string,
-  parts: OAuthParts,
-): Promise<TokenAnswer> {
-  const held = openRefreshToken(parts.keyring, server, clientId, secret);
-  if (!held) throw refused('not a refresh token of this server and client');
-  checkTarget(server, target, held.view);
-  const { refreshing } = parts;
-  const key = hashOf(secret);
-  const underWay = refreshing.get(key);
-  if (underWay) return underWay;
-  const answer = refreshHeld(server, { clientId, held, key }, parts).finally(() => refreshing.delete(key));
-  refreshing.set(key, answer);
-  return answer;
+function scopeOf(grant: Grant, tokens: ProviderTokens): { scope?: string } {
+  const asked = shown(grant.scope.split(' '));
+  const text = tokens.scope?.trim() ?? '';
+  // Some providers separate scopes by commas, which a scope itself may contain.
+  const granted = shown(text.split(/\s/.test(text) ? /\s+/ : ','));
+  const isNarrower = granted.length > 0 && granted.every((scope) => asked.includes(scope));
+  const scope = (isNarrower ? granted : asked).join(' ');
+  return scope === '' ? {} : { scope };
 }
 
-/** `key` is the hash of the refresh token that the agent holds. */
-async function refreshHeld(
-  server: LoginServer,
-  { clientId, held, key }: { clientId: string; held: HeldToken; key: string },
-  parts: OAuthParts,
-): Promise<TokenAnswer> {
-  const { answers } = parts.unsaved;
-  const tokens = answers.get(key)?.tokens ?? (await refreshed(server, held.refreshToken, parts));
-  answers.delete(key);
-  try {
-    return await passOn(server, { clientId, tokens, view: held.view }, parts);
-  } catch (error) {
-    // The agent will retry with a refresh token that the provider may have ended.
-    if (isUnavailable(error))
-      answers.set(key, { workspaceId: server.workspaceId, tokens }, lifeOfAnswer(tokens, parts.now()));
-    throw error;
-  }
+function shown(scopes: readonly string[]): string[] {
+  return scopes.filter((scope) => scope !== '' && scope !== offlineScope);
 }
 
-async function refreshed(server: LoginServer, refreshToken: string, parts: OAuthParts): Promise<ProviderTokens> {
-  try {
-    const tokens = await server.provider.refresh(refreshToken);
-    parts.onEvent('refreshed');
-    return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
-  } catch (error) {
-    parts.onEvent('refresh_failed');
-    throw error;
+/**
+ * `POST /mcp/{slug}/revoke` (RFC 7009): either token ends the whole grant. Unknown tokens are no error (2.2).
+ * A token of the provider cannot be ended here, and the answer says so instead of claiming it (2.2.1).
+ * @throws OAuthError invalid_client, invalid_request, unsupported_token_type
+ */
+export async function revoke(
+  server: LoginServer,
+  form: URLSearchParams,
+  requestId: string,
+  parts: RequestParts,
+): Promise<void> {
+  rejectDuplicates(form);
+  const clientId = await findClientId(server, form.get('client_id'), parts);
+  const secret = form.get('token');
+  if (!secret) throw new OAuthError('invalid_request', 'token is missing');
+  if (isOfProvider(secret, server)) {
+    const message = 'this is a token of the provider, which only the provider can revoke; nothing was revoked';
+    throw new OAuthError('unsupported_token_type', message);
   }
+  const token = await findToken(parts.db, hashOf(secret));
+  const grant = token && (await findGrant(parts.db, token.grant_id));
+  if (!grant || grant.server_id !== server.id || grant.client_id !== clientId) return;
+  const detail = { grant: grant.id, client: grant.client_name };
+  const event = { server, workspaceId: grant.workspace_id, name: 'loginRevoked', detail, requestId } as const;
+  await endGrant(grant.id, parts, (db) => parts.audit(db, event));
+}
+
+/** Whether a token may be one that passthrough hands out: the provider's access token, or its sealed refresh token. */
+function isOfProvider(token: string, { mode }: LoginServer): boolean {
+  return token.startsWith('thp_') || (mode === 'passthrough' && !/^th[ar]_/.test(token));
 }

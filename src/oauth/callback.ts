@@ -1,22 +1,34 @@
-import { isAgreed, viewOfAgreement } from '../../domain/credentials/agreement.ts';
-import { newId } from '../../domain/ids.ts';
-import { AppError, messageOf, OAuthError, type OAuthErrorCode, oauthCodeOf } from '../../errors.ts';
-import { routes, urlOf } from '../../routes.ts';
-import { recordChanges } from '../../store/changes/changes.ts';
-import type { Db } from '../../store/db.ts';
-import { type Authorization, isAuthorizationWaiting, takeAuthorization } from '../../store/logins/authorizations.ts';
-import { endGrantsAbove, insertGrant } from '../../store/logins/grants.ts';
-import { bytesOfGrant, takeLoginBytes } from '../../store/logins/login-bytes.ts';
-import { insertCode } from '../../store/logins/tokens.ts';
-import { contexts } from '../../store/sealing/sealed-columns.ts';
-import { transact } from '../../store/transact.ts';
-import { rejectDuplicates } from '../clients/request-checks.ts';
-import { hashOf, newSecret, sealTokens, wrapKey } from '../credentials.ts';
-import type { LoginResult, LoginServer } from '../login-server.ts';
-import { type FaultReport, type LoginRecord, type OAuthAnswer, type OAuthParts, spans } from '../parts.ts';
-import { clientRedirect } from './client-redirect.ts';
-import { cookieJar, loginCookie } from './cookies.ts';
-import { type LoginSecrets, openLoginSecrets } from './login-secrets.ts';
+import { newId } from '../domain/ids.ts';
+import { AppError, messageOf, OAuthError, type OAuthErrorCode, oauthCodeOf } from '../errors.ts';
+import { routes, urlOf } from '../routes.ts';
+import { recordChanges } from '../store/changes/changes.ts';
+import {
+  type Authorization,
+  bytesOfLogin,
+  endGrantsAbove,
+  insertCode,
+  insertGrant,
+  isAgreed,
+  isAuthorizationWaiting,
+  takeAuthorization,
+  takeLoginBytes,
+  viewOfAgreement,
+} from '../store/logins/grants.ts';
+import { contexts } from '../store/sealing/sealed-columns.ts';
+import { transact } from '../store/transact.ts';
+import { rejectDuplicates } from './clients.ts';
+import { cookieJar, type LoginSecrets, loginCookie } from './consent.ts';
+import { hashOf, newSecret, sealTokens, wrapKey } from './credentials.ts';
+import { clientRedirect } from './pages.ts';
+import {
+  type FaultReport,
+  type LoginRecord,
+  type LoginResult,
+  type LoginServer,
+  type OAuthAnswer,
+  type OAuthParts,
+  spans,
+} from './parts.ts';
 
 /** The request of a browser that returns from the provider. */
 export type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
@@ -24,13 +36,14 @@ export type Returned = { query: URLSearchParams; cookieHeader: string | undefine
 /**
  * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
  * that consented must all match. Then the provider's code is exchanged and the client gets one of ours. From then on nobody
- * can load the page again, so the client is told of every fault.
+ * can load the page again, so the client is told of every fault. `onCodeRefused` is called where the provider refused the
+ * code.
  * @throws OAuthError, shown as a page, until the browser is known to be the one that began the login
  */
 export async function callback(
   server: LoginServer,
   { query, cookieHeader, requestId }: Returned,
-  parts: OAuthParts & FaultReport,
+  parts: OAuthParts & FaultReport & { onCodeRefused: () => void },
 ): Promise<OAuthAnswer> {
   rejectDuplicates(query);
   checkIssuer(query.get('iss'), parts.baseUrl);
@@ -51,6 +64,9 @@ export async function callback(
     return clientRedirect(server, login.redirect_uri, { code: ours, state }, cookies);
   } catch (thrown) {
     parts.onEvent('failed');
+    // A provider that is down refuses no code, and neither does one that was not asked.
+    const isOfProvider = thrown instanceof OAuthError && thrown !== refusal;
+    if (isOfProvider && thrown.code !== 'temporarily_unavailable') parts.onCodeRefused();
     const error = toldOf(thrown, requestId, parts);
     parts.log('a login failed', { slug: server.slug, error: error.code, message: error.message, detail: error.detail });
     if (error !== refusal) await noteFailure(failureOf(server, { login, error, requestId }), parts);
@@ -104,7 +120,7 @@ function takeLogin(
 ): Promise<TakenLogin> {
   return transact(parts.db, async (db) => {
     const login = await takeOwnLogin(server, query.get('state'), cookieHeader, { ...parts, db });
-    const secrets = openLoginSecrets(parts.keyring, login.id, login.sealed_verifier);
+    const secrets = JSON.parse(parts.keyring.open(login.sealed_verifier, contexts.login(login.id))) as LoginSecrets;
     const refusal = agreementRefusal(server, secrets.agreement) ?? answerRefusal(server, query);
     if (refusal) await parts.audit(db, failureOf(server, { login, error: refusal, requestId }));
     return { login, secrets, refusal };
@@ -186,7 +202,7 @@ async function storeGrant(
   const grantKey = Buffer.from(parts.random(32));
   const code = newSecret(parts.random);
   const now = parts.now();
-  const sealed = sealTokens(result.tokens, grantKey, id);
+  const sealed = sealTokens(parts.keyring, { id, workspace_id: result.workspaceId }, grantKey, result.tokens);
   await transact(parts.db, async (db) => {
     await insertGrant(db, {
       id,
@@ -198,7 +214,7 @@ async function storeGrant(
       user_id: result.userId ?? null,
       scope: login.scope,
       agreement,
-      sealed_tokens: parts.keyring.seal(sealed, contexts.grantTokens(result.workspaceId, id)),
+      sealed_tokens: sealed,
       tokens_version: 1,
       generation: 0,
       rotated_at: now,
@@ -215,7 +231,12 @@ async function storeGrant(
     });
     // Logins for managing are bounded by their people.
     if (result.userId === undefined) {
-      await checkLoginBytes(db, { id, workspaceId: result.workspaceId, serverId: server.id }, now);
+      const bytes = bytesOfLogin({ sealed_tokens: sealed, client_id: login.client_id, scope: login.scope });
+      if (!(await takeLoginBytes(db, { workspaceId: result.workspaceId, serverId: server.id, bytes }, now)))
+        throw new OAuthError(
+          'temporarily_unavailable',
+          'new logins have stored all the bytes that they may in this minute; try again in a minute',
+        );
     } else {
       const person = { workspaceId: result.workspaceId, userId: result.userId, kept: id };
       await recordChanges(db, parts, 'grant', await endGrantsAbove(db, person, now));
@@ -224,20 +245,4 @@ async function storeGrant(
     await parts.audit(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId });
   });
   return code;
-}
-
-/**
- * Counts the bytes of a new login, within the transaction that has stored it.
- * @throws OAuthError temporarily_unavailable for more than is left in this minute
- */
-async function checkLoginBytes(
-  db: Db,
-  { id, ...at }: { id: string; workspaceId: string; serverId: string },
-  now: number,
-): Promise<void> {
-  if (await takeLoginBytes(db, { ...at, bytes: await bytesOfGrant(db, id) }, now)) return;
-  throw new OAuthError(
-    'temporarily_unavailable',
-    'new logins have stored all the bytes that they may in this minute; try again in a minute',
-  );
 }

@@ -1,14 +1,11 @@
-import type { Kysely } from 'kysely';
-import { clientTokenParams } from '../../domain/config/oauth.ts';
-import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
-import type { ClientTokens, TokenRequest } from '../../domain/credentials/token-request.ts';
-import { withoutOwned } from '../../domain/http/parameter-names.ts';
-import { runningNow } from '../../domain/work/running-time.ts';
-import { isUnavailable, OAuthError, OutboundError, plainFailure, ToolFailure } from '../../errors.ts';
-import type { Answer } from '../../outbound/exchange.ts';
-import type { HttpClient } from '../../outbound/http-client.ts';
-import type { Tables } from '../../store/schema.ts';
-import type { Keyring } from '../../store/sealing/sealing.ts';
+import { holdsOurCredential } from '../domain/credentials/own-credentials.ts';
+import type { ClientTokens, TokenRequest } from '../domain/credentials/token-request.ts';
+import { runningNow } from '../domain/work/running-time.ts';
+import { isUnavailable, OAuthError, OutboundError, plainFailure, ToolFailure } from '../errors.ts';
+import type { Answer } from '../outbound/exchange.ts';
+import type { HttpClient } from '../outbound/http-client.ts';
+import type { Db } from '../store/db.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
 import {
   type ClientToken,
   type ClientTokenKey,
@@ -17,13 +14,11 @@ import {
   findClientToken,
   prepareClientToken,
   saveClientToken,
-} from '../../store/servers/client-tokens.ts';
-import { authenticateClient } from '../client-auth.ts';
-import { shownCode } from '../login/error-codes.ts';
-import { checkTokenType, isToken, readFields, spanOf } from '../token-answer.ts';
+} from '../store/servers/client-tokens.ts';
+import { askTokenEndpoint, checkTokenType, isToken, readFields, shownCode, spanOf } from './provider.ts';
 
 export type ClientTokenParts = AskParts & {
-  db: Kysely<Tables>;
+  db: Db;
   keyring: Keyring;
   /** The database's time, epoch ms. */
   now: () => number;
@@ -205,30 +200,14 @@ type AskParts = { http: HttpClient; userAgent: string };
 /** A token as the endpoint gave it; `lifetimeMs` is undefined where it did not say. */
 type GivenToken = { value: string; lifetimeMs: number | undefined };
 
-const limitBytes = 256 * 1024;
-
 /** Asks a token endpoint once (RFC 6749, 4.4.2). @throws ToolFailure no_token */
-async function askToken(request: TokenRequest, { http, userAgent }: AskParts): Promise<GivenToken> {
-  const url = new URL(request.tokenUrl);
-  url.search = withoutOwned(url.search.slice(1), clientTokenParams);
-  const { host } = url;
-  const form = new URLSearchParams({ ...request.params, grant_type: 'client_credentials' });
-  const headers = ['Content-Type', 'application/x-www-form-urlencoded', 'Accept', 'application/json'];
+async function askToken(request: TokenRequest, by: AskParts): Promise<GivenToken> {
+  const { workspaceId, tokenUrl, params } = request;
+  const { host } = new URL(tokenUrl);
+  const form = new URLSearchParams({ ...params, grant_type: 'client_credentials' });
   try {
-    headers.push(...authenticateClient(request, form));
-    const answer = await http.send({
-      workspaceId: request.workspaceId,
-      origin: url.origin,
-      // A connection of its own: an answer with a token must not arrive on a connection that another caller used.
-      credentialHash: undefined,
-      path: url.pathname + url.search,
-      method: 'POST',
-      headers: [...headers, 'User-Agent', userAgent],
-      body: form.toString(),
-      timeoutMs: askTimeoutMs,
-      limitBytes,
-    });
-    return readToken(answer, request, host);
+    const question = { workspaceId, tokenUrl, client: request, form, timeoutMs: askTimeoutMs };
+    return readToken(await askTokenEndpoint(question, by), request, host);
   } catch (error) {
     if (error instanceof OutboundError) throw noToken(host, `could not be asked: ${error.message}`, error.reason);
     if (error instanceof OAuthError) throw noToken(host, `gave no token: ${error.message}`, error.code);

@@ -1,10 +1,11 @@
 import { html } from 'hono/html';
-import type { OAuthError } from '../../errors.ts';
-import { type Markup, page, visible } from '../../http/page.ts';
-import type { OAuthClient } from '../clients/client.ts';
-import { isLocalRedirect, redirectTarget } from '../clients/redirect-uri.ts';
-import type { LoginServer, LoginView } from '../login-server.ts';
+import { addedQuery } from '../domain/added-query.ts';
+import { errorDescription, type OAuthError, oauthErrorStatus } from '../errors.ts';
+import { type Markup, page, visible } from '../http/page.ts';
+import type { OAuthClient } from './clients.ts';
+import { isLocalRedirect, redirectTarget } from './clients.ts';
 import type { ConsentRequest } from './consent.ts';
+import type { LoginServer, LoginView, OAuthAnswer } from './parts.ts';
 
 /** Shows which client asks, for what, on whose server, and where the answer and the tokens will go. */
 export function consentPage(server: LoginServer, client: OAuthClient, request: ConsentRequest, sealed: string): string {
@@ -157,4 +158,75 @@ function goOn(url: string, label: string): Markup {
 
 function refreshTo(url: string): Markup {
   return html`<meta http-equiv="refresh" content="0; url=${url}">`;
+}
+
+type Outcome = { state: string | undefined } & ({ code: string } | { error: OAuthError });
+
+/**
+ * Sends the browser back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC
+ * 9207). For a private-use scheme the answer is a page: a browser that starts a program stays on the page before it,
+ * which after a redirect would be the provider's form.
+ */
+export function clientRedirect(
+  server: LoginServer,
+  redirectUri: string,
+  outcome: Outcome,
+  cookies: string[] = [],
+): OAuthAnswer {
+  const failure = 'error' in outcome ? outcome.error : undefined;
+  const location = addressOf(server, redirectUri, outcome);
+  if (!/^https?:/.test(location)) {
+    return { kind: 'page', status: 200, html: returnPage(server, redirectUri, failure, location), cookies };
+  }
+  return { kind: 'redirect', location, html: returnPage(server, redirectUri, failure), cookies };
+}
+
+/** The same, always as a page: the answer to a form must not be a redirect. */
+export function clientAnswerPage(
+  server: LoginServer,
+  redirectUri: string,
+  outcome: Outcome & { error: OAuthError },
+  cookies: string[],
+): OAuthAnswer {
+  const location = addressOf(server, redirectUri, outcome);
+  return { kind: 'page', status: 200, html: returnPage(server, redirectUri, outcome.error, location), cookies };
+}
+
+/** An error page for a client that nobody has verified. The person decides whether to follow the link to it. */
+export function errorWithLink(
+  server: LoginServer,
+  client: OAuthClient,
+  redirectUri: string,
+  outcome: Outcome & { error: OAuthError },
+): OAuthAnswer {
+  const onward = addressOf(server, redirectUri, outcome);
+  const html = unansweredPage(server, client, outcome.error, onward);
+  return { kind: 'page', status: oauthErrorStatus[outcome.error.code], html };
+}
+
+/**
+ * Parameters that say how a login ended. A redirect URI loses its own, which would say something else. All else that the
+ * answer does not set itself belongs to the client, also a `state` when its request had none.
+ */
+const resultParams = ['code', 'error', 'error_description'];
+
+function addressOf(server: LoginServer, redirectUri: string, outcome: Outcome): string {
+  const url = new URL(redirectUri);
+  const [, query = ''] = /^[^?]*\?(.*)$/s.exec(redirectUri) ?? [];
+  const result: [string, string][] =
+    'code' in outcome
+      ? [['code', outcome.code]]
+      : [
+          ['error', registeredCode(outcome.error)],
+          ['error_description', errorDescription(outcome.error.message).slice(0, 300)],
+        ];
+  const state: [string, string][] = outcome.state === undefined ? [] : [['state', outcome.state]];
+  const added = addedQuery(query, [...result, ...state, ['iss', server.issuer]], resultParams);
+  url.search = '';
+  return `${url.href}?${added}`;
+}
+
+/** Maps errors of the token endpoint to a code that is registered here (RFC 6749, 4.1.2.1; RFC 8707, 2). */
+function registeredCode(error: OAuthError): string {
+  return error.code === 'invalid_grant' || error.code === 'invalid_client' ? 'server_error' : error.code;
 }

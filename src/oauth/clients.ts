@@ -1,0 +1,453 @@
+import { z } from 'zod';
+import { type DocumentUse, type KnownDocument, knownDocuments } from '../domain/clients/client-documents.ts';
+import { knownClients } from '../domain/clients/clients.ts';
+import { clientSchemes, wellKnownMakers } from '../domain/clients/redirect-schemes.ts';
+import { base62 } from '../domain/credentials/api-key.ts';
+import type { OwnHosts } from '../domain/http/own-hosts.ts';
+import { readUrl } from '../domain/http/read-url.ts';
+import type { Random } from '../domain/ids.ts';
+import { widestNetwork } from '../domain/networks.ts';
+import { onOneLine } from '../domain/unseen-characters.ts';
+import { createOwnedMemory } from '../domain/work/owned-memory.ts';
+import { OAuthError, OutboundError, type OutboundReason } from '../errors.ts';
+import { urlProblem } from '../outbound/egress.ts';
+import type { Answer, HttpClient } from '../outbound/http-client.ts';
+import { routes } from '../routes.ts';
+import { hasGrantOfClient } from '../store/logins/grants.ts';
+import type { Keyring } from '../store/sealing/sealing.ts';
+import { userAgentOf } from '../version.ts';
+import type { LoginServer, RequestParts } from './parts.ts';
+
+/** An OAuth client, registered or described by a document. `host` is set where its id is a web address. */
+export type OAuthClient = { id: string; name: string; redirectUris: readonly string[]; host: string | undefined };
+
+const text = (most: number) => z.string().max(most).optional();
+
+/** Client metadata as some clients write them: with null for what they leave out. */
+export function withoutNulls(raw: unknown): unknown {
+  if (typeof raw !== 'object' || raw === null || Array.isArray(raw)) return raw;
+  return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null));
+}
+
+/** The fields of client metadata (RFC 7591, 2) that we use; all others are ignored. */
+const metadataSchema = z.object({
+  redirect_uris: z.array(z.string()).min(1).max(20),
+  client_name: text(20_000),
+  client_uri: text(2000),
+  scope: text(4000),
+  application_type: text(20),
+  token_endpoint_auth_method: text(100),
+  grant_types: z.array(z.string().max(100)).max(10).optional(),
+  response_types: z.array(z.string().max(100)).max(10).optional(),
+});
+
+type RegistrationParts = { keyring: Keyring; random: Random; now: () => number; ownHosts: OwnHosts };
+
+const maxNameLength = 80;
+/** A longer client id would not fit into an authorization URL. */
+const maxIdLength = 6000;
+const prefix = 'thc_';
+
+/** A client name, cut to fit on one line of a page. */
+export function shortName(name: string | undefined): string {
+  const clean = onOneLine(name ?? '');
+  return clean === '' ? 'An unnamed client' : [...clean].slice(0, maxNameLength).join('');
+}
+
+/**
+ * Dynamic client registration (RFC 7591) without storage. The client id holds the registration and its MAC, so a flood
+ * of registrations fills no table and every replica knows every client.
+ * @throws OAuthError invalid_client_metadata, invalid_redirect_uri
+ */
+export function registerClient(serverId: string, raw: unknown, parts: RegistrationParts): object {
+  const parsed = metadataSchema.safeParse(withoutNulls(raw));
+  if (!parsed.success) {
+    const field = parsed.error.issues[0]?.path[0];
+    const code = field === 'redirect_uris' ? 'invalid_redirect_uri' : 'invalid_client_metadata';
+    throw new OAuthError(code, `${String(field ?? 'the body')}: ${parsed.error.issues[0]?.message ?? 'not valid'}`);
+  }
+  const metadata = parsed.data;
+  for (const [index, uri] of metadata.redirect_uris.entries()) {
+    const problem = redirectUriProblem(uri, parts.ownHosts);
+    if (problem) throw new OAuthError('invalid_redirect_uri', `redirect_uris[${index}] ${problem}`);
+  }
+  const issuedAt = Math.floor(parts.now() / 1000);
+  const name = shortName(metadata.client_name);
+  // Two programs that register the same metadata in the same second get different ids.
+  const unique = base62(parts.random(9), 12);
+  const registration = { s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt, u: unique };
+  const clientId = clientIdOf(parts.keyring, registration);
+  if (clientId.length > maxIdLength) {
+    throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long together');
+  }
+  return {
+    client_id: clientId,
+    client_id_issued_at: issuedAt,
+    client_name: name,
+    redirect_uris: metadata.redirect_uris,
+    grant_types: ['authorization_code', 'refresh_token'],
+    response_types: ['code'],
+    token_endpoint_auth_method: 'none',
+    ...(metadata.application_type !== undefined && { application_type: metadata.application_type }),
+    ...(metadata.scope !== undefined && { scope: metadata.scope }),
+  };
+}
+
+type Registration = { s: string; n: string; r: string[]; t: number; u: string };
+
+function clientIdOf(keyring: Keyring, registration: Registration): string {
+  const payload = Buffer.from(JSON.stringify(registration)).toString('base64url');
+  return `${prefix}${payload}.${keyring.mac(payload, 'client id')}`;
+}
+
+/** The client in a client id, or undefined for an id that we did not issue for this server. */
+export function readClientId(keyring: Keyring, serverId: string, clientId: string): OAuthClient | undefined {
+  const match = /^thc_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(clientId);
+  if (!match) return undefined;
+  const [, payload = '', mac = ''] = match;
+  if (!keyring.isMac(mac, payload, 'client id')) return undefined;
+  const { s, n, r } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Registration;
+  return s === serverId ? { id: clientId, name: n, redirectUris: r, host: undefined } : undefined;
+}
+
+/** Reversed domain of the program's maker, such as com.example.agent (RFC 8252, 7.1). */
+const reverseDomain = /^(?:[a-z]{2,}|xn--[a-z0-9-]+)(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)+$/;
+
+function isPrivateUse(scheme: string): boolean {
+  return clientSchemes.includes(scheme) || (reverseDomain.test(scheme) && !isOfWellKnownMaker(scheme));
+}
+
+/** The maker's name is one of the first three labels: after the top-level domain, or first where it uses no domain. */
+function isOfWellKnownMaker(scheme: string): boolean {
+  return scheme.split('.', 3).some((label) => wellKnownMakers.includes(label));
+}
+
+const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
+
+export function isLoopbackRedirect(uri: string): boolean {
+  const url = readUrl(uri);
+  return url?.protocol === 'http:' && loopback.test(url.hostname);
+}
+
+/**
+ * The reason why a client may not register a redirect URI, or undefined. Without a port, a loopback address stands for
+ * any; whether the answer would lead here is known when a port is requested.
+ */
+export function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | undefined {
+  const problem = formProblem(uri);
+  if (problem !== undefined || (isLoopbackRedirect(uri) && new URL(uri).port === '')) return problem;
+  return leadsHere(uri, ownHosts) ? 'leads to this service itself, where no client waits for the answer' : undefined;
+}
+
+/**
+ * Whether a redirect URI leads to this service, other than to the dashboard's check of a login. The callbacks of all
+ * servers are here: they pass a code on to the token endpoint of a tenant, and the person who is asked to consent would
+ * only see the name of this service.
+ */
+export function leadsHere(uri: string, { names, path, include }: OwnHosts): boolean {
+  const url = new URL(uri);
+  if (!/^https?:$/.test(url.protocol) || !include(url)) return false;
+  return !names.has(url.host) || uri !== url.origin + path + routes.loginCheck;
+}
+
+/**
+ * The reason why a URI is no redirect URI, or undefined. Allowed are https anywhere, http on
+ * loopback only, and private-use schemes that are a reversed domain (RFC 8252, 7.1) or belong to a known client. Any
+ * other scheme could start a program that has nothing to do with logins. The same holds for makers whose programs are
+ * on nearly every device: none of their programs is an agent that logs in with such a scheme.
+ */
+function formProblem(uri: string): string | undefined {
+  if (uri.length > 2000) return 'is longer than 2000 characters';
+  const url = /[^\x21-\x7e]|[\\<>"^`{|}]/.test(uri) ? undefined : readUrl(uri);
+  if (!url) return 'is not a URI';
+  if (url.hash || uri.includes('#')) return 'must not have a #fragment';
+  if (url.username || url.password) return 'must not have a user name or password';
+  if (url.protocol === 'https:') return undefined;
+  if (url.protocol === 'http:')
+    return loopback.test(url.hostname) ? undefined : 'must be https, or http on a loopback address';
+  const scheme = url.protocol.slice(0, -1);
+  if (isPrivateUse(scheme)) return undefined;
+  return `has the scheme ${scheme.slice(0, 40)}; allowed: https, http on loopback, a reversed domain of the agent’s maker such as com.example.agent, ${clientSchemes.join(', ')}`;
+}
+
+/**
+ * Whether an answer may be redirected there before anyone has consented. Loopback leads to a program on the person's
+ * own device. The URIs of known clients belong to them, no matter who registers them.
+ */
+export function isKnownRedirect(uri: string): boolean {
+  return isLoopbackRedirect(uri) || knownClients.some(({ redirectUris }) => redirectUris.includes(uri));
+}
+
+/** Whether a requested URI equals a registered one; the port of a loopback address may differ (RFC 8252, 7.3). */
+export function isRegisteredRedirect(registered: readonly string[], requested: string): boolean {
+  if (formProblem(requested) !== undefined) return false;
+  if (registered.includes(requested)) return true;
+  if (!isLoopbackRedirect(requested)) return false;
+  const bare = withoutPort(requested);
+  return registered.some((uri) => isLoopbackRedirect(uri) && withoutPort(uri) === bare);
+}
+
+/** The URI without its port. Nothing else is normalised, so that dot segments and the like stay different. */
+function withoutPort(uri: string): string {
+  return uri.replace(/^(http:\/\/(?:\[::1\]|[^/:?#]+))(?::\d{1,5})?(?=[/?#]|$)/i, '$1');
+}
+
+/** Whether the answer stays on the person's device, where any program could be waiting for it (RFC 8252, 8.6). */
+export function isLocalRedirect(uri: string): boolean {
+  return new URL(uri).protocol !== 'https:';
+}
+
+/** Text for people: the host of a web address, anything else with its scheme so that it cannot pass for a web address. */
+export function redirectTarget(uri: string): string {
+  const { protocol, host } = new URL(uri);
+  if (/^https?:$/.test(protocol)) return host;
+  return host === '' ? protocol : `${protocol}//${host}`;
+}
+
+/** Refuses a parameter that is given twice (RFC 6749, 3.1). */
+export function rejectDuplicates(params: URLSearchParams): void {
+  const seen = new Set<string>();
+  const isSeen = (name: string) => seen.size === seen.add(name).size;
+  const twice = [...params.keys()].find((name) => name !== 'resource' && isSeen(name));
+  if (twice === undefined) return;
+  const which = isWord(twice) ? `the parameter "${twice}"` : 'a parameter';
+  throw new OAuthError('invalid_request', `${which} is given twice; each may be given once`);
+}
+
+/** @throws OAuthError invalid_client */
+export async function findClient(
+  server: LoginServer,
+  clientId: string | null,
+  parts: RequestParts,
+): Promise<OAuthClient> {
+  if (!clientId) throw new OAuthError('invalid_client', 'client_id is missing');
+  const client = isDocumentUrl(clientId)
+    ? await parts.findDocument(clientId, parts.network)
+    : readClientId(parts.keyring, server.id, clientId);
+  if (!client) throw new OAuthError('invalid_client', 'the client is not known here; it should register again');
+  return client;
+}
+
+/**
+ * The client id at the endpoints that need no redirect URI. A client with a metadata document that has a login here is
+ * known: its document was checked at the login, and need not be reachable for every refresh.
+ * @throws OAuthError invalid_client
+ */
+export async function findClientId(server: LoginServer, clientId: string | null, parts: RequestParts): Promise<string> {
+  if (clientId && isDocumentUrl(clientId) && (await hasGrantOfClient(parts.db, server.id, clientId))) return clientId;
+  return (await findClient(server, clientId, parts)).id;
+}
+
+/**
+ * Checks `resource` (RFC 8707): absent means this server; the case of scheme and host and one trailing slash are ignored.
+ * Returns the view whose address it is, if it is one.
+ * @throws OAuthError invalid_target
+ */
+export function checkResource(server: LoginServer, resources: readonly string[]): string | undefined {
+  const plain = (text: string) => readUrl(text)?.href.replace(/\/$/, '') ?? text;
+  const { issuer, ownAddress, apiAddress } = server;
+  const own = [issuer, ownAddress, apiAddress].filter((address) => address !== undefined).map(plain);
+  const addresses = new Map<string, string | undefined>([
+    ...own.map((address): [string, undefined] => [address, undefined]),
+    ...own.flatMap((address) => server.views.map((view): [string, string] => [`${address}/${view}`, view])),
+  ]);
+  const asked = resources.filter((resource) => resource !== '').map(plain);
+  const targets = new Set(asked.map((resource) => addresses.get(resource)));
+  const unknown = asked.find((resource) => !addresses.has(resource));
+  if (unknown !== undefined) {
+    throw new OAuthError(
+      'invalid_target',
+      `resource names ${shownAddress(server, unknown)}; it must be ${issuer}, the address of this server, or that of a view of it`,
+    );
+  }
+  if (targets.size > 1)
+    throw new OAuthError('invalid_target', 'resource names several addresses; a login is for one of them');
+  return [...targets][0];
+}
+
+/**
+ * A parameter of a request as a message shows it: a word of a standard, such as `plain`. Anything else could be a secret, or
+ * a text of a stranger for the person who reads it.
+ */
+export function shownWord(value: string | null): string {
+  if (value === null || value === '') return 'missing';
+  return isWord(value) ? `"${value}"` : 'something else';
+}
+
+function isWord(value: string): boolean {
+  return /^(?:[A-Za-z_:-]{1,60}|[A-Za-z0-9_]{1,8})$/.test(value);
+}
+
+/**
+ * An address that a request names. Only that of a server here is shown: any other could hold a secret, such as the link of
+ * a file.
+ */
+function shownAddress({ issuer }: LoginServer, text: string): string {
+  const url = readUrl(text);
+  if (!url || !/^https?:$/.test(url.protocol)) return 'something that is no web address';
+  const [servers = ''] = /^.*\//.exec(issuer) ?? [];
+  const address = url.origin + url.pathname;
+  if (!address.startsWith(servers) || !isServerName(address.slice(servers.length))) return 'another address';
+  return `${address}${url.search + url.hash === '' ? '' : ' with more behind it'}`;
+}
+
+/** Whether a text has the form of a slug, or of `slug/view`. */
+function isServerName(text: string): boolean {
+  return /^[a-z0-9-]{1,63}(?:\/[a-z0-9-]{1,63})?$/.test(text);
+}
+
+/** The refusal of a code or token; the client learns nothing of why. `detail` is for the log. */
+export function refused(detail: string): OAuthError {
+  return new OAuthError('invalid_grant', 'the code or token is not valid here', detail);
+}
+
+/** The address of a server or of a view of it. */
+export function resourceOf({ issuer }: LoginServer, view: string | undefined): string {
+  return view === undefined ? issuer : `${issuer}/${view}`;
+}
+
+const limitBytes = 5 * 1024;
+const timeoutMs = 10_000;
+/** For a document of which there is a copy: a network that drops packets should not hold its login up for long. */
+const timeoutWithCopyMs = 3000;
+const maxRemembered = 1000;
+const defaultTtlMs = 5 * 60_000;
+const maxTtlMs = 24 * 60 * 60_000;
+
+const documentSchema = z.object({
+  client_id: z.string(),
+  client_name: z.string().max(limitBytes),
+  redirect_uris: z.array(z.string()).min(1).max(20),
+  token_endpoint_auth_method: z.string().optional(),
+  token_endpoint_auth_methods_supported: z.array(z.string()).optional(),
+});
+
+/** A client, and the address of the stranger who was the first to name it. */
+type Asked = { client: OAuthClient; network: string };
+
+/** Whether a client id is the URL of a metadata document. */
+function isDocumentUrl(clientId: string): boolean {
+  if (!clientId.startsWith('https://') || clientId.length > 1000) return false;
+  const url = readUrl(clientId);
+  return url?.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
+}
+
+/**
+ * Finds clients by their Client ID Metadata Documents: the id of such a client is the https URL of its description.
+ * `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. A document
+ * is fetched for the address of the stranger who asks, so that slow hosts delay nobody else; its memory is that address's.
+ * The copy of a known client's document stands in for one that cannot be had.
+ */
+export function createClientDocuments(http: HttpClient, ownHosts: OwnHosts, use: DocumentUse) {
+  const remembered = createOwnedMemory<Asked>({ max: maxRemembered, ownerOf: ({ network }) => widestNetwork(network) });
+  const fetched = async (clientId: string, network: string, waitMs: number) => {
+    const answer = await fetchDocument(http, network, { url: new URL(clientId), timeoutMs: waitMs });
+    return { client: readDocument(clientId, answer, ownHosts), ttl: ttlOf(answer) };
+  };
+  return async (clientId: string, network: string): Promise<OAuthClient> => {
+    const copy = knownDocuments.get(clientId);
+    if (use === 'off' || (use === 'known' && !copy)) throw notTaken(use);
+    if (copy && use === 'known') return clientOf(clientId, copy);
+    const known = remembered.get(clientId);
+    if (known) return known.client;
+    const { client, ttl } = await fetched(clientId, network, copy ? timeoutWithCopyMs : timeoutMs).catch((error) => {
+      if (!copy || !(error instanceof OAuthError)) throw error;
+      return { client: clientOf(clientId, copy), ttl: defaultTtlMs };
+    });
+    if (ttl > 0) remembered.set(clientId, { client, network }, ttl);
+    return client;
+  };
+}
+
+function notTaken(use: DocumentUse): OAuthError {
+  const taken = use === 'off' ? 'no client' : 'only clients that it knows';
+  return new OAuthError(
+    'invalid_client',
+    `this service lets ${taken} describe itself by a metadata document; the client has to register, or the operator can change CLIENT_METADATA_DOCUMENTS`,
+  );
+}
+
+function clientOf(id: string, { name, redirectUris }: Omit<KnownDocument, 'insists'>): OAuthClient {
+  return { id, name: shortName(name), redirectUris, host: new URL(id).host };
+}
+
+/** The host answered, so what it said is no secret of this network. */
+function unusable(host: string, why: string): OAuthError {
+  return new OAuthError(
+    'invalid_client',
+    `the metadata document of this client, at ${host}, cannot be used: ${why}`,
+    why,
+  );
+}
+
+/**
+ * A name that does not exist, one that stands for a private address and a port that is closed look the same to a stranger,
+ * who could learn names of the operator's network otherwise. The log has the reason.
+ */
+function unreachable(host: string, reason: OutboundReason | undefined, detail: string): OAuthError {
+  const why = reason === 'timeout' ? 'it did not answer in time' : 'there is no connection to that host';
+  return new OAuthError(
+    'invalid_client',
+    `this service could not fetch the metadata document of this client from ${host}: ${why}. The operator can allow connections to it, or set CLIENT_METADATA_DOCUMENTS=off, so that clients register instead`,
+    detail,
+  );
+}
+
+type Fetch = { url: URL; timeoutMs: number };
+
+async function fetchDocument(http: HttpClient, network: string, { url, timeoutMs: waitMs }: Fetch): Promise<Answer> {
+  const problem = urlProblem(url, undefined, undefined);
+  if (problem) throw unreachable(url.host, undefined, problem);
+  const answer = await http
+    .send({
+      workspaceId: network,
+      origin: url.origin,
+      credentialHash: undefined,
+      path: url.pathname + url.search,
+      method: 'GET',
+      headers: ['Accept', 'application/json', 'User-Agent', userAgentOf()],
+      body: undefined,
+      timeoutMs: waitMs,
+      limitBytes,
+    })
+    .catch((error: Error) => {
+      const reason = error instanceof OutboundError ? error.reason : undefined;
+      if (reason === 'oversize') throw unusable(url.host, `it is larger than ${limitBytes} bytes`);
+      throw unreachable(url.host, reason, error.message);
+    });
+  if (answer.status !== 200) throw unusable(url.host, `it is answered with status ${answer.status}`);
+  if (!/^application\/([a-z0-9.+-]+\+)?json\b/i.test(String(answer.headers['content-type'])))
+    throw unusable(url.host, 'it is not JSON');
+  return answer;
+}
+
+function readDocument(clientId: string, answer: Answer, ownHosts: OwnHosts): OAuthClient {
+  const { host } = new URL(clientId);
+  let raw: unknown;
+  try {
+    raw = JSON.parse(answer.body.toString('utf8'));
+  } catch {
+    throw unusable(host, 'it is not valid JSON');
+  }
+  const parsed = documentSchema.safeParse(withoutNulls(raw));
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw unusable(host, `${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'not valid'}`);
+  }
+  const document = parsed.data;
+  if (document.client_id !== clientId) throw unusable(host, 'its client_id is another address');
+  const { token_endpoint_auth_method: method = 'none', token_endpoint_auth_methods_supported: methods = [] } = document;
+  if (![method, ...methods].includes('none')) throw unusable(host, 'it asks for client authentication');
+  const problems = document.redirect_uris.map((uri) => redirectUriProblem(uri, ownHosts));
+  const problem = problems.find((found) => found !== undefined);
+  if (problem) throw unusable(host, `a redirect URI ${problem}`);
+  return clientOf(clientId, { name: document.client_name, redirectUris: document.redirect_uris });
+}
+
+/** How long the document may be cached, in ms: as HTTP says (RFC 9111, 4.2.1), within our own bounds. */
+function ttlOf(answer: Answer): number {
+  const control = String(answer.headers['cache-control'] ?? '');
+  if (/\bno-(store|cache)\b/i.test(control)) return 0;
+  const seconds = /\bmax-age=(\d{1,9})\b/i.exec(control)?.[1];
+  return seconds === undefined ? defaultTtlMs : Math.min(Number(seconds) * 1000, maxTtlMs);
+}

@@ -1,0 +1,262 @@
+import { OAuthError } from '../errors.ts';
+import { cookieScope, olderCookies, uniqueCookie } from '../http/cookies.ts';
+import { agreementFor, insertAuthorization } from '../store/logins/grants.ts';
+import { contexts } from '../store/sealing/sealed-columns.ts';
+import {
+  checkResource,
+  findClient,
+  isKnownRedirect,
+  isRegisteredRedirect,
+  leadsHere,
+  type OAuthClient,
+  rejectDuplicates,
+  shownWord,
+} from './clients.ts';
+import { hashOf, newSecret } from './credentials.ts';
+import { clientAnswerPage, clientRedirect, consentPage, departurePage, errorWithLink } from './pages.ts';
+import {
+  type LoginServer,
+  type OAuthAnswer,
+  type OAuthParts,
+  offlineScope,
+  type RequestParts,
+  spans,
+} from './parts.ts';
+
+/** Request of a client that a person is asked to allow. It travels sealed in the consent form. */
+export type ConsentRequest = {
+  consentId: string;
+  clientId: string;
+  clientName: string;
+  redirectUri: string;
+  state: string | undefined;
+  codeChallenge: string;
+  scope: string;
+  /** The view that the login is limited to; undefined for the whole server. */
+  view: string | undefined;
+  /** Hash of the cookie of the browser that was shown the form. */
+  browser: string;
+  expiresAt: number;
+};
+
+/** Context of the seal: a form of another server, another view, or an earlier agreement of this one, does not open. */
+function consentContext(server: LoginServer, view: string | undefined): string {
+  return `consent|${server.id}|${agreementFor(server.agreement, view)}`;
+}
+
+/**
+ * `GET /mcp/{slug}/authorize`: checks the request and shows our own consent page. Nothing is stored and nobody is
+ * redirected before a person has agreed. Anyone can register a client and send such a link, so an error redirects
+ * without a click only to a known redirect URI (RFC 9700, 4.11.2).
+ * @throws OAuthError before the redirect URI is verified; the router shows it as a page
+ */
+export async function authorize(
+  server: LoginServer,
+  query: URLSearchParams,
+  cookieHeader: string | undefined,
+  parts: RequestParts,
+): Promise<OAuthAnswer> {
+  rejectDuplicates(query);
+  const client = await findClient(server, query.get('client_id'), parts);
+  const redirectUri = checkRedirectUri(client, query.get('redirect_uri'), parts);
+  try {
+    checkResponseType(query);
+    checkResponseMode(query);
+    checkNoRequestObject(query);
+    const codeChallenge = checkPkce(query);
+    const view = checkResource(server, query.getAll('resource'));
+    const jar = cookieJar(parts.baseUrl);
+    const browser = newSecret(parts.random);
+    const consentId = newSecret(parts.random);
+    const request: ConsentRequest = {
+      consentId,
+      clientId: client.id,
+      clientName: client.name,
+      redirectUri,
+      state: query.get('state') ?? undefined,
+      codeChallenge,
+      scope: grantedScope(server, query.get('scope')),
+      view,
+      browser: hashOf(browser),
+      expiresAt: parts.now() + spans.consent,
+    };
+    const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server, view));
+    const html = consentPage(server, client, request, sealed);
+    const cookies = [
+      jar.set(consentCookie(consentId), browser, spans.consent),
+      ...jar.clearOlder(cookieHeader, consentPrefix),
+    ];
+    return { kind: 'page', status: 200, html, cookies };
+  } catch (error) {
+    if (!(error instanceof OAuthError)) throw error;
+    const outcome = { error, state: query.get('state') ?? undefined };
+    if (isKnownRedirect(redirectUri)) return clientRedirect(server, redirectUri, outcome);
+    return errorWithLink(server, client, redirectUri, outcome);
+  }
+}
+
+function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHosts }: RequestParts): string {
+  if (!requested) throw new OAuthError('invalid_request', 'redirect_uri is missing');
+  if (!isRegisteredRedirect(client.redirectUris, requested)) {
+    throw new OAuthError('invalid_request', 'redirect_uri is not one that the client has registered');
+  }
+  // Checked again: the client may have registered before this service had its hosts, or with another port.
+  if (leadsHere(requested, ownHosts)) {
+    throw new OAuthError('invalid_request', 'redirect_uri leads to this service itself, where no client waits for it');
+  }
+  return requested;
+}
+
+function checkResponseType(query: URLSearchParams): void {
+  const type = query.get('response_type');
+  if (type === 'code') return;
+  throw new OAuthError('unsupported_response_type', `response_type is ${shownWord(type)}; it must be "code"`);
+}
+
+function checkResponseMode(query: URLSearchParams): void {
+  const mode = query.get('response_mode') ?? 'query';
+  if (mode === 'query') return;
+  throw new OAuthError('invalid_request', `response_mode is ${shownWord(mode)}; it must be "query", or left out`);
+}
+
+function checkNoRequestObject(query: URLSearchParams): void {
+  const name = ['request', 'request_uri'].find((each) => query.has(each));
+  if (name === undefined) return;
+  throw new OAuthError('invalid_request', `${name} is not supported; give the parameters themselves`);
+}
+
+/** PKCE is required, with S256 only (RFC 7636; RFC 9700, 2.1.1). */
+function checkPkce(query: URLSearchParams): string {
+  const method = query.get('code_challenge_method');
+  if (method !== 'S256')
+    throw new OAuthError('invalid_request', `code_challenge_method is ${shownWord(method)}; it must be "S256" (PKCE)`);
+  const challenge = query.get('code_challenge') ?? '';
+  if (/^[A-Za-z0-9_-]{43}$/.test(challenge)) return challenge;
+  const found = challenge === '' ? 'missing' : `${challenge.length} characters`;
+  throw new OAuthError('invalid_request', `code_challenge is ${found}; it must be 43 characters of base64url (PKCE)`);
+}
+
+/**
+ * The requested scopes that the server has, or all of its scopes when it has none of those. Offline access is always
+ * included where the server has it: it is not advertised, so no client requests it.
+ */
+function grantedScope(server: LoginServer, requested: string | null): string {
+  const wanted = (requested ?? '').split(' ');
+  const hasRequested = server.scopes.some((scope) => wanted.includes(scope));
+  return server.scopes.filter((scope) => !hasRequested || wanted.includes(scope) || scope === offlineScope).join(' ');
+}
+
+/** Sealed part of a login in progress. Without it a reader of the database cannot finish the login or forge its answer. */
+export type LoginSecrets = {
+  /** Our PKCE verifier towards the provider. */
+  verifier: string;
+  /** The client's own `state`. */
+  clientState?: string | undefined;
+  /** The server's agreement when the person consented; a server that has changed since does not get the login. */
+  agreement: string;
+};
+
+/**
+ * `POST /mcp/{slug}/consent`: the person has decided. Only now is a login stored, and bound to this browser by a cookie.
+ * Both answers are pages instead of redirects: browsers apply `form-action` to redirects that follow a form.
+ * @throws OAuthError access_denied when the form does not belong to this browser, or was used before
+ */
+export async function decide(
+  server: LoginServer,
+  form: URLSearchParams,
+  headers: FormHeaders,
+  parts: OAuthParts,
+): Promise<OAuthAnswer> {
+  const request = openForm(server, form, headers, parts);
+  const jar = cookieJar(parts.baseUrl);
+  const used = jar.clear(consentCookie(request.consentId));
+  if (form.get('decision') !== 'allow') {
+    const error = new OAuthError('access_denied', 'the person did not allow it');
+    return clientAnswerPage(server, request.redirectUri, { error, state: request.state }, [used]);
+  }
+  const state = newSecret(parts.random);
+  const verifier = newSecret(parts.random);
+  const binding = newSecret(parts.random);
+  const now = parts.now();
+  const id = hashOf(state);
+  const agreement = agreementFor(server.agreement, request.view);
+  const secrets: LoginSecrets = { verifier, clientState: request.state, agreement };
+  // Before the form counts as sent: where the provider does not answer, the person can send it again.
+  const url = await server.provider.authorizationUrl({ state, verifier, scope: request.scope });
+  const isFirst = await insertAuthorization(parts.db, {
+    id,
+    workspace_id: server.workspaceId,
+    server_id: server.id,
+    consent_id: hashOf(request.consentId),
+    client_id: request.clientId,
+    client_name: request.clientName,
+    redirect_uri: request.redirectUri,
+    code_challenge: request.codeChallenge,
+    scope: request.scope,
+    binding_hash: hashOf(binding),
+    sealed_verifier: parts.keyring.seal(JSON.stringify(secrets), contexts.login(id)),
+    created_at: now,
+    expires_at: now + spans.login,
+  });
+  if (!isFirst) throw refused('this form was sent before; start again in the client');
+  parts.onEvent('started');
+  const cookie = jar.set(loginCookie(id), binding, spans.login);
+  const cookies = [cookie, used, ...jar.clearOlder(headers.cookie, loginPrefix)];
+  return { kind: 'page', status: 200, html: departurePage(server, url), cookies };
+}
+
+function refused(message: string): OAuthError {
+  return new OAuthError('access_denied', message);
+}
+
+type FormHeaders = { cookie: string | undefined; fetchSite: string | undefined };
+
+/** The request in a form that this server has shown to this browser, from its own page and not long ago. */
+function openForm(server: LoginServer, form: URLSearchParams, headers: FormHeaders, parts: OAuthParts): ConsentRequest {
+  const { cookie, fetchSite } = headers;
+  if (fetchSite !== undefined && fetchSite !== 'same-origin') throw refused('the form was sent from another site');
+  const sealed = form.get('request') ?? '';
+  const text = parts.keyring.openReturned(sealed, consentContext(server, form.get('view') ?? undefined));
+  if (text === undefined) throw refused('the form is not one that this server has shown');
+  const request = JSON.parse(text) as ConsentRequest;
+  const browser = cookieJar(parts.baseUrl).read(cookie, consentCookie(request.consentId));
+  if (browser === undefined || hashOf(browser) !== request.browser)
+    throw refused(
+      'the form was sent before or shown in another browser, or cookies are off; start again in the client',
+    );
+  if (request.expiresAt < parts.now()) throw refused('the form has expired; start again in the client');
+  return request;
+}
+
+const consentPrefix = 'toolhost-consent-';
+const loginPrefix = 'toolhost-login-';
+
+/** Most forms, and most logins, of a browser at once. */
+const mostInProgress = 20;
+
+/** Binds a consent form to the browser that was shown it. One cookie per form, so that tabs can open several at once. */
+function consentCookie(consentId: string): string {
+  return consentPrefix + hashOf(consentId).slice(0, 16);
+}
+
+/** Binds a login to the browser that consented. One cookie per login, so that several can be in progress. */
+export function loginCookie(stateHash: string): string {
+  return loginPrefix + stateHash.slice(0, 16);
+}
+
+/** Cookies of the OAuth proxy. */
+export function cookieJar(baseUrl: string) {
+  const { prefix: scope, path, isSecure } = cookieScope(baseUrl);
+  const attributes = `Path=${path}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  const set = (name: string, value: string, maxAgeMs: number) =>
+    `${scope}${name}=${value}; ${attributes}; Max-Age=${Math.floor(maxAgeMs / 1000)}`;
+  const clear = (name: string) => set(name, '', 0);
+  return {
+    set,
+    clear,
+    /** Clears the oldest of the cookies with this prefix, so that one more makes `mostInProgress`. */
+    clearOlder: (header: string | undefined, prefix: string) =>
+      olderCookies(header, scope + prefix, mostInProgress - 1).map((id) => clear(prefix + id)),
+    read: (header: string | undefined, name: string) => uniqueCookie(header, scope + name),
+  };
+}
