@@ -4,32 +4,21 @@ import { configSecrets } from '../domain/config/server-config.ts';
 import { originsOf } from '../domain/config/server-wide.ts';
 import { isReadOnly } from '../domain/config/view.ts';
 import { createOwnHosts } from '../domain/http/own-hosts.ts';
-import { newId } from '../domain/ids.ts';
 import { AppError, OAuthError } from '../errors.ts';
-import type { HostedServer, ViewOf } from '../gateway/hosted/hosted-server.ts';
+import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
 import { createIdentityProvider, type Identity } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
 import { createClientTokens } from '../oauth/client-tokens.ts';
 import { createClientDocuments } from '../oauth/clients.ts';
 import { createGrantUse, createUnsavedTokens, type GrantUse } from '../oauth/grants.ts';
-import type {
-  LoginEvent,
-  LoginRecord,
-  LoginServer,
-  LoginView,
-  OAuthParts,
-  RequestParts,
-  TokenAnswer,
-} from '../oauth/parts.ts';
+import type { LoginEvent, LoginServer, LoginView, OAuthParts, RequestParts, TokenAnswer } from '../oauth/parts.ts';
 import { createHandedOutTokens } from '../oauth/passthrough.ts';
 import { hostedProvider } from '../oauth/provider.ts';
 import { redeem, revoke } from '../oauth/token.ts';
 import type { GivenLogin, LoginAttempt } from '../operations/connection/login-attempt.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import { apiPath, routes, urlOf } from '../routes.ts';
-import { insertLoginEvent, type LoginEventRow } from '../store/audit-events.ts';
 import type { Database } from '../store/database.ts';
-import { findWorkspace } from '../store/people/workspaces.ts';
 import { transact } from '../store/transact.ts';
 import { userAgentOf } from '../version.ts';
 import { createManagementLogin } from './adapters/management-login.ts';
@@ -75,12 +64,7 @@ export function createLogins(options: LoginsOptions) {
       const server = await caches.servers.find(slug, look);
       return server && loginServerOf(server);
     },
-    async withOperator(server) {
-      if (server.operator !== '') return server;
-      return { ...server, operator: (await findWorkspace(db, server.workspaceId))?.name ?? server.workspaceId };
-    },
     onCommitted: changes.lookAfterCommit,
-    audit: (transaction, event) => insertLoginEvent(transaction, event.server.id, eventRow(event, now())),
     log: (message, fields) => log.info(fields, message),
     onUse: caches.uses.loginUsed,
     onEvent: onLoginEvent,
@@ -109,23 +93,9 @@ function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   return { identity, welcome: welcomed, managementLogin };
 }
 
-function eventRow({ server, workspaceId, name, detail, requestId }: LoginRecord, at: number): LoginEventRow {
-  return {
-    id: newId(randomBytes, 'aud'),
-    workspace_id: workspaceId,
-    at,
-    actor_kind: 'client',
-    actor_id: 'oauth',
-    operation: name,
-    target: server.slug,
-    detail: JSON.stringify(detail),
-    request_id: requestId,
-  };
-}
-
 export type Logins = ReturnType<typeof createLogins>;
 
-export type LoginServersOptions = {
+type LoginServersOptions = {
   baseUrl: string;
   ownAddressOf: (slug: string) => string | undefined;
   http: HttpClient;
@@ -133,21 +103,18 @@ export type LoginServersOptions = {
 };
 
 /** The login of a hosted server, or undefined for a server without one. Created once per compiled server. */
-export function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
+function createLoginServers(options: LoginServersOptions): (server: HostedServer) => LoginServer | undefined {
   const made = new WeakMap<HostedServer, LoginServer>();
-  return find;
-  function find(server: HostedServer): LoginServer | undefined {
+  return function find(server: HostedServer): LoginServer | undefined {
     const known = made.get(server);
     if (known) return known;
-    const login = server.view ? ofView(server.view) : toLoginServer(server, options);
+    const { view } = server;
+    const whole = view ? find(view.server) : toLoginServer(server, options);
+    // A view has the login of its server.
+    const login = whole && view ? { ...whole, view: view.name } : whole;
     if (login) made.set(server, login);
     return login;
-  }
-  /** A view has the login of its server. */
-  function ofView({ name, server }: ViewOf): LoginServer | undefined {
-    const whole = find(server);
-    return whole && { ...whole, view: name };
-  }
+  };
 }
 
 function toLoginServer(server: HostedServer, options: LoginServersOptions): LoginServer | undefined {

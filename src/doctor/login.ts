@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { addedQuery } from '../domain/added-query.ts';
 import { knownDocuments } from '../domain/clients/client-documents.ts';
 import { clientsThat, inWords, registeringClients } from '../domain/clients/clients.ts';
+import { addedQuery } from '../domain/http/read-url.ts';
 import {
   checkRegistrationMetadata,
   checkResourceMetadata,
@@ -202,7 +202,7 @@ async function checkTokenEndpoint({ web, metadata, clientId, address }: Trial): 
   return ok('A made-up code is refused with invalid_grant.');
 }
 
-export function readChallenge(page: Answered): { scheme: string | undefined; metadataUrl: string | undefined } {
+function readChallenge(page: Answered): { scheme: string | undefined; metadataUrl: string | undefined } {
   const challenge = page.headers.get('www-authenticate') ?? '';
   return {
     scheme: /^\s*([A-Za-z]+)/.exec(challenge)?.[1],
@@ -303,7 +303,7 @@ function checkDocument(page: Answered, verdict: Verdict): Verdict {
 }
 
 /** Whether pages of other origins may read the documents; clients that run in a browser need that. */
-export async function checkCors(web: WebClient, urls: readonly string[]): Promise<Verdict> {
+async function checkCors(web: WebClient, urls: readonly string[]): Promise<Verdict> {
   const refused: string[] = [];
   for (const url of urls) {
     const page = await quietly(web, url, { origin: 'https://client.example' });
@@ -337,14 +337,14 @@ function faultOf(page: Answered | undefined): string {
 }
 
 /** Locations of the documents, for `checkCors`. */
-export function documentUrls(address: string, refusal: Answered, issuer: string | undefined): string[] {
+function documentUrls(address: string, refusal: Answered, issuer: string | undefined): string[] {
   const [resource] = resourceUrls(address, readChallenge(refusal).metadataUrl);
   const [server] = issuer === undefined ? [] : issuerUrls(issuer);
   return [resource, server].filter((url) => url !== undefined);
 }
 
 /** The redirect URI of this examination. Nothing listens there: no login is finished. */
-export const ownRedirectUri = 'http://127.0.0.1:38199/callback';
+const ownRedirectUri = 'http://127.0.0.1:38199/callback';
 
 export async function register(
   web: WebClient,
@@ -391,7 +391,7 @@ const dateOf = ({ headers }: Answered) => Date.parse(headers.get('date') ?? '') 
 const isCreated = ({ status }: Answered) => status === 201 || status === 200;
 
 /** Registers each known client with its own redirect URIs. */
-export async function checkKnownClients(web: WebClient, endpoint: string): Promise<Verdict> {
+async function checkKnownClients(web: WebClient, endpoint: string): Promise<Verdict> {
   const refused: { name: string; why: string }[] = [];
   for (const { name, redirectUris } of registeringClients) {
     const page = await register(web, endpoint, name, redirectUris);

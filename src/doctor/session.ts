@@ -51,39 +51,38 @@ export const initialize: Fields = {
 };
 
 /** The JSON-RPC message of an answer, which is JSON or an event stream. */
-export function rpcOf(page: Answered): Fields | undefined {
+function rpcOf(page: Answered): Fields | undefined {
   return typeOfAnswer(page.headers) === 'text/event-stream' ? streamedMessage(page.text) : page.json;
 }
 
 export const resultOf = (rpc: Fields | undefined): Fields => objectOf(rpc?.result);
 
+const firstAnswers: { readonly [status: number]: Verdict } = {
+  401: ok('A request without a credential is refused with 401.'),
+  403: problem('A request without a credential is answered with 403; clients log in only after 401.'),
+  404: problem('There is nothing at this address (404); check the path.'),
+  405: problem('The address does not take POST (405). It may be the address of a page, or of the older SSE transport.'),
+  406: problem('It refuses clients that accept both JSON and event streams (406), as all of them do.'),
+};
+
 /** Checks the answer to `initialize` without a credential. */
 export function checkFirstAnswer(page: Answered): Verdict {
   const { status, headers } = page;
-  if (status === 401) return ok('A request without a credential is refused with 401.');
+  const known = firstAnswers[status];
+  if (known) return known;
   if (status >= 300 && status < 400) {
     const target = URL.parse(headers.get('location') ?? '', page.url);
     return problem(
       `It answers with a redirect (${status})${target ? ` to ${target.origin}${target.pathname}` : ''}. Clients lose the message or the credential on the way; give them the address behind it.`,
     );
   }
-  if (status === 403)
-    return problem('A request without a credential is answered with 403; clients log in only after 401.');
-  if (status === 404) return problem('There is nothing at this address (404); check the path.');
-  if (status === 405)
-    return problem(
-      'The address does not take POST (405). It may be the address of a page, or of the older SSE transport.',
-    );
-  if (status === 406)
-    return problem('It refuses clients that accept both JSON and event streams (406), as all of them do.');
   if (status !== 200) return problem(`initialize is answered with ${status}.`);
   const type = typeOfAnswer(headers);
   if (type !== 'application/json' && type !== 'text/event-stream')
     return problem(
       `The answer is ${type || 'without a Content-Type'}; an MCP server answers with application/json or text/event-stream.`,
     );
-  if (!rpcOf(page)) return problem('The answer is no JSON-RPC message.');
-  return ok('It answers without a credential.');
+  return rpcOf(page) ? ok('It answers without a credential.') : problem('The answer is no JSON-RPC message.');
 }
 
 /** Checks the result of `initialize` (MCP 2025-11-25, lifecycle). */
@@ -100,9 +99,9 @@ export function checkInitialize(result: Fields): Verdict {
 }
 
 /** A legacy session: everything after `initialize` repeats its revision and its session id, where it has one. */
-export type McpSession = { at: McpAddress; headers: Record<string, string>; hasId: boolean };
+type McpSession = { at: McpAddress; headers: Record<string, string>; hasId: boolean };
 
-export function sessionOf(at: McpAddress, opened: Answered): McpSession {
+function sessionOf(at: McpAddress, opened: Answered): McpSession {
   const { protocolVersion } = resultOf(rpcOf(opened));
   const id = opened.headers.get('mcp-session-id');
   const headers = {
@@ -112,14 +111,14 @@ export function sessionOf(at: McpAddress, opened: Answered): McpSession {
   return { at, headers, hasId: id !== null };
 }
 
-export async function checkNotification({ at, headers }: McpSession): Promise<Verdict> {
+async function checkNotification({ at, headers }: McpSession): Promise<Verdict> {
   const { status } = await post(at, { method: 'notifications/initialized' }, headers);
   if (status === 202) return ok('202, as the protocol wants it.');
   if (status < 300) return warning(`notifications/initialized is answered with ${status} instead of 202.`);
   return problem(`notifications/initialized is answered with ${status}; clients give up there.`);
 }
 
-export async function checkUnknownMethod({ at, headers }: McpSession): Promise<Verdict> {
+async function checkUnknownMethod({ at, headers }: McpSession): Promise<Verdict> {
   const page = await post(at, { id: 7, method: 'toolhost/doctor' }, headers);
   const error = objectOf(rpcOf(page)?.error);
   if (typeof error.code === 'number') return ok('An unknown method is answered with a JSON-RPC error.');
@@ -129,7 +128,7 @@ export async function checkUnknownMethod({ at, headers }: McpSession): Promise<V
 }
 
 /** Clients open a GET for messages of the server; 405 says that there are none (MCP 2025-11-25, transports). */
-export async function checkGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
+async function checkGet({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
   const page = await web.ask(address, {
     headers: { ...headers, ...authorizationOf(token), accept: 'text/event-stream' },
     headOnly: true,
@@ -141,7 +140,7 @@ export async function checkGet({ at: { web, address, token }, headers }: McpSess
 }
 
 /** Clients that no longer need a session end it; 405 says that a server does not let them (MCP 2025-11-25, transports). */
-export async function endSession({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
+async function endSession({ at: { web, address, token }, headers }: McpSession): Promise<Verdict> {
   const { status } = await web.ask(address, {
     method: 'DELETE',
     headers: { ...headers, ...authorizationOf(token) },
@@ -155,7 +154,7 @@ export async function endSession({ at: { web, address, token }, headers }: McpSe
 const mostPages = 50;
 
 /** All tools, page by page; or the reason why they cannot be read. */
-export async function listTools({ at, headers }: McpSession): Promise<Fields[] | string> {
+async function listTools({ at, headers }: McpSession): Promise<Fields[] | string> {
   const tools: Fields[] = [];
   const cursors = new Set<unknown>();
   let cursor: unknown;
@@ -181,7 +180,7 @@ function summaryOf(rpc: Fields | undefined): string {
 }
 
 /** Which eras of the protocol are answered. Missing the modern one is no fault: clients fall back. */
-export async function checkModern(at: McpAddress): Promise<Verdict> {
+async function checkModern(at: McpAddress): Promise<Verdict> {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': modernRevision,
     'io.modelcontextprotocol/clientCapabilities': {},

@@ -29,9 +29,10 @@ import {
   type OAuthParts,
   spans,
 } from './parts.ts';
+import { noteEvent } from './token.ts';
 
 /** The request of a browser that returns from the provider. */
-export type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
+type Returned = { query: URLSearchParams; cookieHeader: string | undefined; requestId: string };
 
 /**
  * `GET /mcp/{slug}/callback`: the provider sent the person back. The state, the server and the cookie of the browser
@@ -86,7 +87,7 @@ function toldOf(thrown: unknown, requestId: string, parts: FaultReport): OAuthEr
 /** Writes a failed login down. The client is told of it also where the database does not take that. */
 async function noteFailure(failure: LoginRecord, parts: OAuthParts & FaultReport): Promise<void> {
   try {
-    await transact(parts.db, (db) => parts.audit(db, failure));
+    await transact(parts.db, (db) => noteEvent(db, failure, parts));
   } catch (error) {
     if (!(error instanceof AppError)) parts.onUnexpected(error, failure.requestId);
     parts.log('a failed login could not be written down', { slug: failure.server.slug, reason: messageOf(error) });
@@ -122,7 +123,7 @@ function takeLogin(
     const login = await takeOwnLogin(server, query.get('state'), cookieHeader, { ...parts, db });
     const secrets = JSON.parse(parts.keyring.open(login.sealed_verifier, contexts.login(login.id))) as LoginSecrets;
     const refusal = agreementRefusal(server, secrets.agreement) ?? answerRefusal(server, query);
-    if (refusal) await parts.audit(db, failureOf(server, { login, error: refusal, requestId }));
+    if (refusal) await noteEvent(db, failureOf(server, { login, error: refusal, requestId }), parts);
     return { login, secrets, refusal };
   });
 }
@@ -242,7 +243,7 @@ async function storeGrant(
       await recordChanges(db, parts, 'grant', await endGrantsAbove(db, person, now));
     }
     const detail = { grant: id, client: login.client_name, ...(view !== undefined && { view }) };
-    await parts.audit(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId });
+    await noteEvent(db, { server, workspaceId: result.workspaceId, name: 'login', detail, requestId }, parts);
   });
   return code;
 }

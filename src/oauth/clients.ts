@@ -101,7 +101,7 @@ function clientIdOf(keyring: Keyring, registration: Registration): string {
 }
 
 /** The client in a client id, or undefined for an id that we did not issue for this server. */
-export function readClientId(keyring: Keyring, serverId: string, clientId: string): OAuthClient | undefined {
+function readClientId(keyring: Keyring, serverId: string, clientId: string): OAuthClient | undefined {
   const match = /^thc_([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)$/.exec(clientId);
   if (!match) return undefined;
   const [, payload = '', mac = ''] = match;
@@ -124,7 +124,7 @@ function isOfWellKnownMaker(scheme: string): boolean {
 
 const loopback = /^(127\.0\.0\.1|localhost|\[::1\])$/;
 
-export function isLoopbackRedirect(uri: string): boolean {
+function isLoopbackRedirect(uri: string): boolean {
   const url = readUrl(uri);
   return url?.protocol === 'http:' && loopback.test(url.hostname);
 }
@@ -133,7 +133,7 @@ export function isLoopbackRedirect(uri: string): boolean {
  * The reason why a client may not register a redirect URI, or undefined. Without a port, a loopback address stands for
  * any; whether the answer would lead here is known when a port is requested.
  */
-export function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | undefined {
+function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | undefined {
   const problem = formProblem(uri);
   if (problem !== undefined || (isLoopbackRedirect(uri) && new URL(uri).port === '')) return problem;
   return leadsHere(uri, ownHosts) ? 'leads to this service itself, where no client waits for the answer' : undefined;

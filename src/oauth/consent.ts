@@ -1,6 +1,7 @@
 import { OAuthError } from '../errors.ts';
 import { cookieScope, olderCookies, uniqueCookie } from '../http/cookies.ts';
 import { agreementFor, insertAuthorization } from '../store/logins/grants.ts';
+import { findWorkspace } from '../store/people/workspaces.ts';
 import { contexts } from '../store/sealing/sealed-columns.ts';
 import {
   checkResource,
@@ -81,7 +82,9 @@ export async function authorize(
       expiresAt: parts.now() + spans.consent,
     };
     const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server, view));
-    const html = consentPage(server, client, request, sealed);
+    const operator =
+      server.operator || ((await findWorkspace(parts.db, server.workspaceId))?.name ?? server.workspaceId);
+    const html = consentPage({ ...server, operator }, client, request, sealed);
     const cookies = [
       jar.set(consentCookie(consentId), browser, spans.consent),
       ...jar.clearOlder(cookieHeader, consentPrefix),

@@ -122,7 +122,7 @@ async function load(bearer: string, hash: string, parts: OAuthParts): Promise<{ 
 }
 
 /** The grant behind one of our access tokens, decrypted. */
-export type OpenGrant = {
+type OpenGrant = {
   grant: Omit<Grant, 'sealed_tokens'>;
   grantKey: Buffer;
   tokens: ProviderTokens;

@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { addedQuery } from '../domain/added-query.ts';
+import { addedQuery } from '../domain/http/read-url.ts';
 import { errorDescription, type OAuthError, oauthErrorStatus } from '../errors.ts';
 import { type Markup, page, visible } from '../http/page.ts';
 import type { OAuthClient } from './clients.ts';
@@ -82,7 +82,7 @@ ${goOn(url.href, `Continue to ${host}`)}`,
  * Page after the login. The browser stays on it when the client is a program, and shows it until a redirect to a web
  * client has loaded. With `onward` the page itself leads there.
  */
-export function returnPage(
+function returnPage(
   server: LoginServer,
   redirectUri: string,
   failure: OAuthError | undefined,
@@ -111,7 +111,7 @@ export function returnPage(
 }
 
 /** An error that only the client can act on. Its redirect URI is not verified, so the page shows it and waits for a click. */
-export function unansweredPage(server: LoginServer, client: OAuthClient, error: OAuthError, onward: string): string {
+function unansweredPage(server: LoginServer, client: OAuthClient, error: OAuthError, onward: string): string {
   const { protocol, host } = new URL(onward);
   const target = host === '' ? protocol : `${protocol}//${host}`;
   return page(

@@ -92,12 +92,8 @@ export type OAuthParts = {
   ownHosts: OwnHosts;
   /** A server with a login; the name of its operator is left out. `look` queries the store for a slug not seen before. */
   findServer: (slug: string, look?: Lookup) => Promise<LoginServer | undefined>;
-  /** The same server with the name of its operator, for people. */
-  withOperator: (server: LoginServer) => Promise<LoginServer>;
   /** Applies recorded changes in this process at once, instead of at the next poll. */
   onCommitted: () => Promise<void>;
-  /** Writes an event down, in the transaction of what it is about. */
-  audit: (db: Db, event: LoginRecord) => Promise<void>;
   log: (message: string, fields: { [key: string]: unknown }) => void;
   /** Called with the id of the grant of each valid access token that was presented. */
   onUse: (grantId: string) => void;

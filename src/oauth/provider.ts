@@ -278,7 +278,7 @@ export function isToken(value: unknown): value is string {
  * six there. Undefined for no text.
  * @throws OAuthError server_error
  */
-export function textBesideToken(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
+function textBesideToken(fields: { [name: string]: unknown }, name: 'refresh_token' | 'scope') {
   const value = fields[name];
   if (typeof value !== 'string') return undefined;
   const isTooLong = value.length > mostHeaderLength || Buffer.byteLength(JSON.stringify(value)) > mostHeaderLength + 2;

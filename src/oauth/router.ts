@@ -110,9 +110,7 @@ function addPages(http: Hono<Env>, parts: OAuthRouterParts): void {
   const query = (c: Context<Env>) => new URL(c.req.url).searchParams;
   http.get(
     routes.authorize,
-    shown(async (c, server) =>
-      authorize(await parts.withOperator(server), query(c), c.req.header('cookie'), partsFor(c, parts)),
-    ),
+    shown((c, server) => authorize(server, query(c), c.req.header('cookie'), partsFor(c, parts))),
   );
   http.get(
     routes.callback,

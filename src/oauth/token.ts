@@ -1,4 +1,6 @@
+import { newId } from '../domain/ids.ts';
 import { OAuthError } from '../errors.ts';
+import { insertLoginEvent } from '../store/audit-events.ts';
 import { recordChange } from '../store/changes/changes.ts';
 import type { Db } from '../store/db.ts';
 import {
@@ -21,6 +23,7 @@ import { checkResource, findClientId, refused, rejectDuplicates, resourceOf, sho
 import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from './credentials.ts';
 import { refreshAtProvider } from './grants.ts';
 import {
+  type LoginRecord,
   type LoginServer,
   type OAuthParts,
   offlineScope,
@@ -142,6 +145,22 @@ async function endGrantWithin(db: Db, id: string, parts: OAuthParts): Promise<bo
   const found = await revokeGrant(db, id, parts.now());
   await recordChange(db, parts, 'grant', id);
   return found;
+}
+
+/** Writes an event of a login down, in the transaction of what it is about. */
+export function noteEvent(db: Db, event: LoginRecord, { random, now }: OAuthParts): Promise<void> {
+  const { server, workspaceId, name, detail, requestId } = event;
+  return insertLoginEvent(db, server.id, {
+    id: newId(random, 'aud'),
+    workspace_id: workspaceId,
+    at: now(),
+    actor_kind: 'client',
+    actor_id: 'oauth',
+    operation: name,
+    target: server.slug,
+    detail: JSON.stringify(detail),
+    request_id: requestId,
+  });
 }
 
 /** Number of rotations after which an old refresh token is deleted, and then refused like any unknown token. */
@@ -292,7 +311,7 @@ export async function revoke(
   if (!grant || grant.server_id !== server.id || grant.client_id !== clientId) return;
   const detail = { grant: grant.id, client: grant.client_name };
   const event = { server, workspaceId: grant.workspace_id, name: 'loginRevoked', detail, requestId } as const;
-  await endGrant(grant.id, parts, (db) => parts.audit(db, event));
+  await endGrant(grant.id, parts, (db) => noteEvent(db, event, parts));
 }
 
 /** Whether a token may be one that passthrough hands out: the provider's access token, or its sealed refresh token. */

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { checkRegistration, register } from '../../doctor/login.ts';
 import { Unreachable, type WebClient } from '../../doctor/web.ts';
-import { addedQuery } from '../../domain/added-query.ts';
+import { addedQuery } from '../../domain/http/read-url.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import type { LoginTarget } from './discover-login.ts';
 import { askTokens, type LoginTokens } from './token-endpoint.ts';

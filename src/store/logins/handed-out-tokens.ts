@@ -4,7 +4,7 @@ import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
 
 /** A provider's token that an agent holds; `agreement` is what the person had agreed to when it was issued. */
-export type HandedOutToken = Tables['handed_out_tokens'];
+type HandedOutToken = Tables['handed_out_tokens'];
 
 // No query here names a workspace: the server's id implies it, and an agent that presents a token knows nothing else.
 
@@ -41,7 +41,7 @@ export async function findHandedOutAgreement(db: Db, serverId: string, hash: str
 }
 
 /** Most tokens of a server, and of all servers of a workspace. */
-export type MostTokens = { ofServer: number; ofWorkspace: number };
+type MostTokens = { ofServer: number; ofWorkspace: number };
 
 /**
  * Deletes expired tokens. A server with more tokens than it may have also loses those that expire first. In a workspace with

@@ -181,7 +181,7 @@ export async function takeInvitations(
   return rows.map((row) => ({ workspaceId: row.workspace_id, role: row.role as Role }));
 }
 
-export type PeoplePage = { members: Member[]; invitations: Invitation[]; next: Cursor | undefined };
+type PeoplePage = { members: Member[]; invitations: Invitation[]; next: Cursor | undefined };
 
 /** Prefix of a cursor's id: the list that continues after it. */
 const [inMembers, inInvitations] = ['m', 'i'];
