@@ -7,16 +7,13 @@ import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
 
 // No query here names a workspace: expiry is the same in all of them.
 
-/** Most stored tokens of the provider, most live grants, and most ended ones, of one server. */
-export const mostOfServer = 100_000;
-
 /** Most stored tokens of the provider. A row with its indexes takes about 500 bytes. */
-export const mostTokens = { ofServer: mostOfServer, ofWorkspace: 1_000_000 };
+const mostTokens = { ofServer: 100_000, ofWorkspace: 1_000_000 };
 
 /** Most bytes of the live logins at the servers of one workspace, and of all its ended ones. */
 export const mostBytesOfWorkspace = 500_000_000;
-/** Most bytes of logins that one statement ends. */
-const bytesAtOnce = 10_000_000;
+/** Most logins that one statement ends: with tokens as long as they may be they take 9 MB. */
+const loginsAtOnce = 100;
 
 /**
  * About how many bytes a login takes: its tokens, the id of its client, which its code repeats, its scopes, and the rest.
@@ -59,7 +56,6 @@ export async function pruneOAuth(db: Db, keptMs: number, ending: LoginEnding): P
     and not exists (select 1 from codes where grant_id = grants.id)`;
   await endInSteps(db, isLeft, { now, pause });
   await endGrantsOfDeleted(db, now, pause);
-  await endCrowdedGrants(db, mostOfServer, ending);
   await endLargeGrants(db, mostBytesOfWorkspace, ending);
 }
 
@@ -70,23 +66,13 @@ async function endInSteps(
   { now, pause, onStep }: Pick<LoginEnding, 'now' | 'pause'> & { onStep?(ended: number): void },
 ): Promise<void> {
   await inSteps(async (most) => {
-    const { rows } = await sql<{ id: string; bytes: number }>`
-      select id, ${grantBytes} as bytes from grants where ${where} limit ${most}`.execute(db);
-    const ids = firstOfBytes(rows, bytesAtOnce);
+    const { rows } = await sql<{ id: string }>`select id from grants where ${where} limit ${loginsAtOnce}`.execute(db);
+    const ids = rows.map(({ id }) => id);
     const ended = await endGrants(db, ids, now, most);
-    onStep?.(ended);
-    return ids.length < rows.length ? most : ended;
+    // With very many tokens a step ends only some of those, and no login yet.
+    if (ended < most) onStep?.(ended);
+    return rows.length < loginsAtOnce ? ended : most;
   }, pause);
-}
-
-/** The first rows that have no more than `most` bytes together, and at least one. */
-function firstOfBytes(rows: readonly { id: string; bytes: number }[], most: number): string[] {
-  let sum = 0;
-  const beyond = rows.findIndex(({ bytes }, index) => {
-    sum += bytes;
-    return index > 0 && sum > most;
-  });
-  return rows.slice(0, beyond < 0 ? rows.length : beyond).map(({ id }) => id);
 }
 
 /** Ends what deleting a server has left: its grants may be very many. */
@@ -99,21 +85,6 @@ async function endGrantsOfDeleted(db: Db, now: number, pause?: Pause): Promise<v
 }
 
 const lastUse = sql`coalesce(last_used_at, created_at)`;
-
-/** Ends the grants of a server beyond the `most` that were used last. */
-export async function endCrowdedGrants(db: Db, most: number, ending: LoginEnding): Promise<void> {
-  const reason = `there were more than ${most} at the server; those used longest ago ended`;
-  for (const server of await crowdedServers(db, 'is', most)) {
-    const isLive = sql`${isOfServer(server)} and revoked_at is null`;
-    const { rows } = await sql<{ at: number; id: string }>`
-      select ${lastUse} as at, id from grants where ${isLive} order by at desc, id desc limit 1 offset ${most}`.execute(
-      db,
-    );
-    // Compared with the first one that is too many: PostgreSQL would search a list of those to keep for each row anew.
-    const [first] = rows;
-    if (first) await endUpTo(db, { server, isLive, first, reason }, ending);
-  }
-}
 
 /**
  * Ends grants of workspaces that have more than `most` bytes together: at the servers with most of them, those that were
@@ -198,46 +169,18 @@ type ServerOfGrants = { workspace_id: string; server_id: string };
 const isOfServer = ({ workspace_id, server_id }: ServerOfGrants) =>
   sql`workspace_id = ${workspace_id} and server_id = ${server_id}`;
 
-/** The servers with more than `most` grants that are live, or that have ended. */
-function crowdedServers(db: Db, revokedAt: 'is' | 'is not', most: number): Promise<ServerOfGrants[]> {
-  return db
-    .selectFrom('grants')
-    .select(['workspace_id', 'server_id'])
-    .where('revoked_at', revokedAt, null)
-    .groupBy(['workspace_id', 'server_id'])
-    .having(sql`count(*)`, '>', most)
-    .execute();
-}
-
-/**
- * Deletes grants that ended before `before`, and beyond those that ended last: `most` of a server, and `mostBytes` of a
- * workspace.
- */
-export async function pruneEndedGrants(
-  db: Db,
-  before: number,
-  { most, mostBytes }: { most: number; mostBytes: number },
-  pause?: Pause,
-): Promise<void> {
+/** Deletes grants that ended before `before`, and of a workspace those beyond the `most` bytes that ended last. */
+export async function pruneEndedGrants(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
   const deleteEnded = (isOld: RawBuilder<unknown>) => {
     const where = sql`${isOld} and not exists (select 1 from tokens where grant_id = grants.id)
       and not exists (select 1 from codes where grant_id = grants.id)`;
     return deleteInSteps(db, { table: 'grants', key: ['id'], where }, pause);
   };
   await deleteEnded(sql`revoked_at < ${before}`);
-  for (const server of await crowdedServers(db, 'is not', most)) {
-    const isEnded = sql`${isOfServer(server)} and revoked_at is not null`;
-    const { rows } = await sql<{ at: number; id: string }>`
-      select revoked_at as at, id from grants where ${isEnded} order by at desc, id desc limit 1 offset ${most}`.execute(
-      db,
-    );
-    // Read once: within each deletion it would sort all rows again, and other writes would wait for that.
-    const [first] = rows;
-    if (first) await deleteEnded(sql`${isEnded} and (revoked_at, id) <= (${first.at}, ${first.id})`);
-  }
-  for (const { id } of (await workspacesAbove(sql`revoked_at is not null`, mostBytes).execute(db)).rows) {
+  for (const { id } of (await workspacesAbove(sql`revoked_at is not null`, most).execute(db)).rows) {
     const isEnded = sql`workspace_id = ${id} and revoked_at is not null`;
-    const first = await firstBeyond(db, isEnded, sql`revoked_at`, mostBytes);
+    const first = await firstBeyond(db, isEnded, sql`revoked_at`, most);
+    // Read once: within each deletion it would sort all rows again, and other writes would wait for that.
     if (first) await deleteEnded(sql`${isEnded} and (revoked_at, id) <= (${first.at}, ${first.id})`);
   }
 }

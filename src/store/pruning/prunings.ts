@@ -16,7 +16,7 @@ import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
 import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
 import { pruneCalls, pruneCounts } from './prune-calls.ts';
-import { type LoginEnding, mostBytesOfWorkspace, mostOfServer, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
+import { type LoginEnding, mostBytesOfWorkspace, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
 
 const dayMs = 24 * hourMs;
@@ -63,8 +63,7 @@ export const prunings: readonly Pruning[] = [
   },
   {
     tables: ['grants'],
-    prune: ({ records, auditFrom, pause }) =>
-      pruneEndedGrants(records, auditFrom, { most: mostOfServer, mostBytes: mostBytesOfWorkspace }, pause),
+    prune: ({ records, auditFrom, pause }) => pruneEndedGrants(records, auditFrom, mostBytesOfWorkspace, pause),
   },
   {
     tables: ['client_tokens'],
