@@ -1,5 +1,5 @@
 import { addedQuery } from '../domain/added-query.ts';
-import { authorizationParams, type OAuth, tokenParams } from '../domain/config/oauth.ts';
+import type { OAuth } from '../domain/config/oauth.ts';
 import { holdsOurCredential, holdsPlainCredential } from '../domain/credentials/own-credentials.ts';
 import { redact } from '../domain/credentials/redactor.ts';
 import { formFields, mostHeaderLength } from '../domain/http/values.ts';

@@ -3,9 +3,8 @@ import { cpSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
-import { type ReadBackup, readBackupFile } from '../../src/app/backups/backups.ts';
-import { importTables } from '../../src/store/backup/import-tables.ts';
-import { openEmptyPostgres, openEmptySqlite } from '../../src/store/backup/table-target.ts';
+import { type ReadBackup, readBackupFile } from '../../src/app/backups.ts';
+import { importTables, openEmptyPostgres, openEmptySqlite } from '../../src/store/backup.ts';
 import { readMigrations } from '../../src/store/engine/migration-files.ts';
 import { root } from '../files.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
@@ -62,7 +61,7 @@ describe('backups that move a service', () => {
           : await openEmptyPostgres({ url, connections: 2, authorities: undefined });
       try {
         const options = { engine, files: readMigrations(newer), version: '9.9.9', now: () => 5 };
-        await importTables(target.db, readBackupFile(file), options);
+        await readBackupFile(file, (lines) => importTables(target.db, lines, options));
         const { rows } = await sql<{ colour: string }>`select colour from workspaces`.execute(target.db);
         assert.deepEqual(new Set(rows.map(({ colour }) => colour)), new Set(['red']));
         const applied = await target.db.selectFrom('migrations').selectAll().orderBy('name').execute();

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { after, before, describe, it } from 'node:test';
 import { createGzip } from 'node:zlib';
-import type { ReadBackup } from '../../src/app/backups/backups.ts';
+import type { ReadBackup } from '../../src/app/backups.ts';
 import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { onTime } from '../support/on-time.ts';
@@ -197,8 +197,7 @@ describe('backups', () => {
     };
     for (const [name, changed] of Object.entries(damages)) {
       const file = world.newPath('damaged');
-      // With a hash that fits, so that only the content tells.
-      writeBackup(file, changed.at(-1)?.includes('"sha256"') ? changed : [...changed, '{"end":{}}']);
+      writeBackup(file, changed);
       const target = await world.newDatabase('sqlite');
       const { code, stderr } = await toolhost(['restore', file], { env: target });
       assert.deepEqual([code, existsSync(join(target.DATA_DIR ?? '', 'toolhost.sqlite'))], [1, false], name);

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { ReadBackup } from '../../app/backups/backups.ts';
+import type { ReadBackup } from '../../app/backups.ts';
 import { programName } from '../../version.ts';
 import { jsonOption } from '../connection/connection.ts';
 import { note, print, printJson } from '../print/print.ts';
@@ -58,7 +58,7 @@ Examples:
 }
 
 async function backup(file: string, { json, withoutRecords }: Options & { withoutRecords?: true }): Promise<void> {
-  const { makeBackup } = await import('../../app/backups/backups.ts');
+  const { makeBackup } = await import('../../app/backups.ts');
   const made = await makeBackup(process.env, file, { leavesOutRecords: withoutRecords === true });
   // Standard output has the backup itself.
   const report = file === '-' ? note : print;
@@ -68,7 +68,7 @@ async function backup(file: string, { json, withoutRecords }: Options & { withou
 }
 
 async function restore(file: string, { json }: Options): Promise<void> {
-  const { restoreBackup } = await import('../../app/backups/backups.ts');
+  const { restoreBackup } = await import('../../app/backups.ts');
   const done = await restoreBackup(process.env, file);
   if (json) return printJson(done);
   print([`Restored ${contentOf(done)}.`, ...keyLines(done), revoked].join('\n'));
@@ -77,7 +77,7 @@ async function restore(file: string, { json }: Options): Promise<void> {
 const revoked = 'API keys, logins and members that were removed after the backup was made are back: remove them again.';
 
 async function verify(file: string, { json }: Options): Promise<void> {
-  const { verifyBackup } = await import('../../app/backups/backups.ts');
+  const { verifyBackup } = await import('../../app/backups.ts');
   const found = await verifyBackup(process.env, file);
   if (json) printJson(found);
   else print([`Sound: ${contentOf(found)}.`, ...keyLines(found)].join('\n'));

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 
@@ -22,10 +21,7 @@ export function backupRows(file: string): Map<string, string[]> {
   return rows;
 }
 
-/** Writes lines as a backup; the last line gets the hash of what is before it. */
+/** Writes lines as a backup. */
 export function writeBackup(file: string, lines: readonly string[]): void {
-  const content = lines.slice(0, -1).map((line) => `${line}\n`);
-  const sha256 = createHash('sha256').update(content.join('')).digest('hex');
-  const end = { ...(JSON.parse(lines.at(-1) ?? '') as object), sha256 };
-  writeFileSync(file, gzipSync(`${content.join('')}${JSON.stringify(end)}\n`));
+  writeFileSync(file, gzipSync(lines.map((line) => `${line}\n`).join('')));
 }

@@ -1,31 +1,33 @@
 import { createReadStream, createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { open, rename, rm } from 'node:fs/promises';
+import { rename, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { Readable, type Writable } from 'node:stream';
-import { finished, pipeline } from 'node:stream/promises';
+import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import { type Config, readStoreConfig } from '../../config.ts';
-import { AppError } from '../../errors.ts';
-import { findLocalMasterKeys } from '../../local/master-key.ts';
+import { type Config, readStoreConfig } from '../config.ts';
+import { AppError } from '../errors.ts';
+import { findLocalMasterKeys } from '../local/master-key.ts';
 import {
   type BackupHeader,
-  type BackupPart,
   damaged,
+  type EmptyDatabase,
+  exportTables,
+  importTables,
   longestLine,
+  openEmptyPostgres,
+  openEmptySqlite,
+  openPostgresSource,
+  openSqliteSource,
   type RowCounts,
-  readBackup,
-} from '../../store/backup/backup-lines.ts';
-import { exportTables } from '../../store/backup/export-tables.ts';
-import { importTables } from '../../store/backup/import-tables.ts';
-import { openPostgresSource, openSqliteSource } from '../../store/backup/table-source.ts';
-import { type EmptyDatabase, openEmptyPostgres, openEmptySqlite } from '../../store/backup/table-target.ts';
-import { readMigrations, tablesOf } from '../../store/engine/migration-files.ts';
-import { version } from '../../version.ts';
-import { type SealedReport, sealedReport } from '../keys/sealed-report.ts';
-import { databaseFile, migrationsFolder } from '../open-store.ts';
-import { refuseMissingDatabase } from '../operator.ts';
-import { processClocks } from '../surroundings.ts';
+  syncToDisk,
+} from '../store/backup.ts';
+import { readMigrations, tablesOf } from '../store/engine/migration-files.ts';
+import { version } from '../version.ts';
+import { type SealedReport, sealedReport } from './keys/sealed-report.ts';
+import { databaseFile, migrationsFolder } from './open-store.ts';
+import { refuseMissingDatabase } from './operator.ts';
+import { processClocks } from './surroundings.ts';
 
 /** A backup that was made. */
 export type MadeBackup = { file: string; engine: Config['engine']; rows: RowCounts };
@@ -57,7 +59,7 @@ export async function makeBackup(
     : openSqliteSource(databaseFile(config));
   let rows: RowCounts = {};
   try {
-    const options = { engine: config.engine, files, version, at: processClocks.now(), leavesOutRecords };
+    const options = { engine: config.engine, files, version, now: processClocks.now, leavesOutRecords };
     const counted = async function* () {
       rows = yield* exportTables(source, options);
     };
@@ -102,7 +104,7 @@ export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promis
 async function fill(target: EmptyDatabase, file: string, masters: readonly Buffer[]): Promise<ReadBackup> {
   try {
     const options = { engine: target.engine, files: readMigrations(migrationsFolder), version, now: processClocks.now };
-    const { header, counts } = await importTables(target.db, readBackupFile(file), options);
+    const { header, counts } = await readBackupFile(file, (lines) => importTables(target.db, lines, options));
     const report = await sealedReport(target.db, masters);
     await target.keep();
     const { made_at, version: madeBy, engine } = header;
@@ -131,7 +133,7 @@ async function writeBackupFile(path: string, text: AsyncIterable<string>): Promi
   try {
     await compress(text, createWriteStream(part, { mode: 0o600, flags: 'wx', flush: true }), { end: true });
     await rename(part, path);
-    await syncFolder(dirname(path));
+    syncToDisk(dirname(path));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') {
       throw new AppError('conflict', `${part} exists: another backup writes it, or was interrupted; delete it then`);
@@ -145,38 +147,21 @@ function compress(text: AsyncIterable<string>, output: Writable, options: { end:
   return pipeline(Readable.from(text), createGzip(), output, options);
 }
 
-/** Makes the new name of a file last through a power cut. */
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-}
-
 /**
- * The parts of a backup, in order.
- * @throws AppError notFound when there is no such file; see `readBackup` for what is wrong in it
+ * Gives the lines of a backup to `read`.
+ * @throws AppError notFound when there is no such file, invalid when it is damaged; what `read` throws
  */
-export async function* readBackupFile(path: string): AsyncGenerator<BackupPart> {
+export async function readBackupFile<Result>(
+  path: string,
+  read: (lines: AsyncIterable<Buffer>) => Promise<Result>,
+): Promise<Result> {
   if (path !== standardStream && !existsSync(path)) throw new AppError('notFound', `there is no file ${path}`);
   const input = path === standardStream ? process.stdin : createReadStream(path);
-  const unzipped = createGunzip();
-  // A failure of either stream is thrown where the text is read.
-  const read = pipeline(input, unzipped).catch((error: unknown) => unzipped.destroy(error as Error));
   try {
-    yield* readBackup(linesOf(unzipped));
-    await read;
+    return await pipeline(input, createGunzip(), (bytes) => read(linesOf(bytes)));
   } catch (error) {
-    if (/^Z_/.test(String((error as NodeJS.ErrnoException).code))) {
-      throw damaged('it is cut off, or is no compressed file');
-    }
-    throw error;
-  } finally {
-    unzipped.destroy();
-    input.destroy();
-    await finished(unzipped).catch(() => undefined);
+    if (!/^Z_/.test(String((error as NodeJS.ErrnoException).code))) throw error;
+    throw damaged('it is cut off, or is no compressed file');
   }
 }
 
