@@ -3,48 +3,21 @@ import { generatedOf } from './again/generated.ts';
 import { documentHash } from './again/import-again.ts';
 import { SchemaFinder } from './document/references.ts';
 import type { ApiDescription, Finding } from './model.ts';
-import type { NeededSecret } from './plan/authentication-fields.ts';
-import type { ImportChoices, Question } from './plan/choices.ts';
-import { sizeProblem } from './plan/config-size.ts';
-import { type ImportedConfig, type ImportPlan, planImport } from './plan/plan-import.ts';
-import { type Group, groupOf, type Proposal } from './plan/selection.ts';
-import { planBounds, type ReportKind } from './plan-outline.ts';
+import type { ImportChoices } from './plan/choices.ts';
+import { type ImportedConfig, type ImportPlan, planImport, sizeProblem } from './plan/plan-import.ts';
+import { groupOf } from './plan/selection.ts';
+import { type ImportLine, type PlanReport, planBounds, type ReportKind } from './plan-outline.ts';
 import { readDescription } from './read-description.ts';
 import { type AnswerFields, answerFieldsOf } from './tools/answer-fields.ts';
-import type { ImportedTool, ImportOutcome } from './tools/made-tool.ts';
+import type { ImportedTool } from './tools/made-tool.ts';
 
-/** What became of one operation. */
-export type ImportLine = {
-  operation: string;
-  tool: string;
-  group: string;
-  outcome: ImportOutcome;
-  notes: string[];
-  tokens: number;
-  chosen: boolean;
-  deprecated?: true;
-  /** Of a chosen operation with a large answer. */
-  answer?: AnswerFields;
-};
+export type { ImportLine };
 
-/**
- * A plan as plain data. `config` is the configuration as JSON, missing while a question must be answered, and when it
- * would be larger than a configuration may be; then `tooLarge` says so.
- */
-export type PlannedImport = {
-  title: string;
-  format: string;
-  operations: ImportPlan['counts'];
-  groups: Group[];
-  proposal: Proposal;
-  chosen: { tools: number; tokens: number };
-  questions: Question[];
-  secrets: NeededSecret[];
-  notes: string[];
-  unmatched: string[];
-  findings: Finding[];
-  report: ImportLine[];
+/** A plan as plain data, with what is stored when the server is made. */
+export type PlannedImport = PlanReport & {
+  /** As JSON; missing while a question must be answered, and when it would be larger than a configuration may be. */
   config: string | undefined;
+  /** Why it is too large. */
   tooLarge: string | undefined;
   /** What was generated, for importing again, as JSON. */
   generated: string | undefined;

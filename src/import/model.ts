@@ -20,9 +20,9 @@ export type ApiInput = {
   description: string;
   /** As the document has it; the references in it are those of the document. */
   schema: unknown;
-  style: InputStyle | undefined;
+  style?: InputStyle | undefined;
   /** Whether a path value may hold slashes. */
-  allowSlashes: boolean;
+  allowSlashes?: boolean;
   /** Text before a path value, as the styles `matrix` and `label` want it. */
   prefix?: string;
 };
@@ -93,19 +93,18 @@ export type ApiScheme = {
   kind: 'bearer' | 'basic' | 'key' | 'oauth2' | 'aws' | 'unsupported';
   description: string;
   /** Location and name of a key. */
-  in: 'header' | 'query' | 'cookie' | undefined;
-  parameter: string | undefined;
+  in?: 'header' | 'query' | 'cookie';
+  parameter?: string;
   /** Text before a key, such as `Token token=`. */
-  prefix: string;
+  prefix?: string;
   /** The address at which codes and client credentials are exchanged, and that for people. */
-  tokenUrl: string | undefined;
-  authorizationUrl: string | undefined;
-  clientTokenUrl: string | undefined;
-  scopes: readonly string[];
+  tokenUrl?: string | undefined;
+  authorizationUrl?: string | undefined;
+  clientTokenUrl?: string | undefined;
   /** What an AWS signature is for, where that was found. */
   aws?: { region: string; service: string } | undefined;
   /** Why it is not supported. */
-  reason: string | undefined;
+  reason?: string;
 };
 
 export type ApiDescription = {

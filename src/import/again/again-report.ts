@@ -1,49 +1,10 @@
 import type { JsonFields } from '../document/lenient.ts';
-import type { Question } from '../plan/choices.ts';
 import type { ImportPlan } from '../plan/plan-import.ts';
 import { groupOf } from '../plan/selection.ts';
-import { type OfferedKind, planBounds } from '../plan-outline.ts';
-import type { ChangedField } from './changed-fields.ts';
+import { type AgainReport, type OfferedKind, planBounds } from '../plan-outline.ts';
 import { type Generated, operationDigest } from './generated.ts';
 import type { MergedTools, ToolChange, ToolConflict } from './merge-tools.ts';
-import type { Conflict, Value } from './merge-values.ts';
-
-/** A difference as text; `undefined` is a value that is not there. */
-export type ValueChange = { path: string; before?: string; after?: string };
-
-type ReportedTool = { tool: string; operation: string; fields: ValueChange[] };
-
-/** What importing again would change. Lists are cut, see the bounds below; the counts are whole. */
-export type AgainReport = {
-  title: string;
-  isSameDocument: boolean;
-  /** Sentences about views. */
-  views: string[];
-  counts: Record<
-    'changed' | 'conflicts' | 'edits' | 'added' | 'offered' | 'new' | 'moved' | 'gone' | 'unchanged',
-    number
-  >;
-  server: ValueChange[];
-  changed: ReportedTool[];
-  conflicts: { tool?: string; path: string; key: string; before?: string; yours?: string; document?: string }[];
-  /** Edits that stay: `before` is the value of the description, `after` the edited one. */
-  edits: ReportedTool[];
-  added: string[];
-  offered: OfferedOperation[];
-  moved: { tool: string; from: string; to: string }[];
-  gone: string[];
-  questions: Question[];
-};
-
-type OfferedOperation = {
-  operation: string;
-  tool: string;
-  group: string;
-  tokens: number;
-  new?: true;
-  removed?: true;
-  deprecated?: true;
-};
+import type { ChangedField, Conflict, Value } from './merge-values.ts';
 
 const mostListed = 500;
 const mostFields = 50;
@@ -58,10 +19,7 @@ type Merged = { tools: MergedTools; server: MergedServer; plan: ImportPlan; befo
 
 export const keyOf = ({ tool, path }: Pick<ToolConflict, 'tool' | 'path'>) => `${tool}.${path}`;
 
-export function reportOf(
-  { tools, server, plan, before }: Merged,
-  listed: OfferedKind,
-): Omit<AgainReport, 'isSameDocument' | 'views'> {
+export function reportOf({ tools, server, plan, before }: Merged, listed: OfferedKind): Omit<AgainReport, 'views'> {
   const conflicts = [
     ...server.conflicts.map((conflict) => ({ ...sides(conflict), path: conflict.path, key: conflict.path })),
     ...tools.conflicts.map((conflict) => ({
@@ -101,10 +59,10 @@ export function reportOf(
 }
 
 /** The operations without a tool, new ones first. Nothing is new where the last import did not note what it knew. */
-function offeredOf({ offered }: MergedTools, { all, keys }: ImportPlan, { known }: Generated): OfferedOperation[] {
+function offeredOf({ offered }: MergedTools, { all, keys }: ImportPlan, { known }: Generated): AgainReport['offered'] {
   const madeBy = new Map(all.map((made, index) => [keys[index], made]));
   const old = known && new Set(known);
-  const entries = offered.map(({ operation, tool, wasRemoved }): OfferedOperation => {
+  const entries = offered.map(({ operation, tool, wasRemoved }): AgainReport['offered'][number] => {
     const made = madeBy.get(operation);
     return {
       operation,
@@ -123,7 +81,7 @@ function shortName(name: string): string {
   return name.length > longestName ? `${name.slice(0, longestName)}…` : name;
 }
 
-function reportedTools(changes: readonly ToolChange[]): ReportedTool[] {
+function reportedTools(changes: readonly ToolChange[]): AgainReport['changed'] {
   return changes.slice(0, mostListed).map(({ tool, operation, fields }) => ({
     tool,
     operation,
@@ -135,7 +93,7 @@ function sides({ before, yours, theirs }: Conflict) {
   return { ...textOf('before', before), ...textOf('yours', yours), ...textOf('document', theirs) };
 }
 
-function changeText({ path, before, after }: ChangedField): ValueChange {
+function changeText({ path, before, after }: ChangedField): AgainReport['server'][number] {
   return { path, ...textOf('before', before), ...textOf('after', after) };
 }
 

@@ -8,27 +8,24 @@ import { ProblemList } from '../../domain/problems/problems.ts';
 import { invalid } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
-import { questionsOf } from '../plan/check-answers.ts';
-import type { ImportChoices } from '../plan/choices.ts';
-import { sizeProblem } from '../plan/config-size.ts';
-import { type ImportPlan, operationKeys, planImport } from '../plan/plan-import.ts';
+import { type ImportChoices, questionsOf } from '../plan/choices.ts';
+import { type ImportPlan, operationKeys, planImport, sizeProblem } from '../plan/plan-import.ts';
 import { select } from '../plan/selection.ts';
-import { type OfferedKind, planBounds } from '../plan-outline.ts';
+import { type AgainReport, type OfferedKind, planBounds } from '../plan-outline.ts';
 import { readDescription } from '../read-description.ts';
-import { type AgainReport, keyOf, type MergedServer, reportOf } from './again-report.ts';
+import { keyOf, type MergedServer, reportOf } from './again-report.ts';
 import {
   type Generated,
   generatedFields,
   generatedServer,
   idsOf,
-  longestId,
+  movedOperations,
   operationDigest,
   readGenerated,
   toolsByOperation,
 } from './generated.ts';
 import { type AnyTool, type MergedTools, mergeTools } from './merge-tools.ts';
 import { type Conflict, isEqual, mergeRecords, type Value } from './merge-values.ts';
-import { movedOperations } from './moved-operations.ts';
 
 export type AgainChoices = {
   /** Operations whose tools are to be added, in the words of `include`. */
@@ -42,6 +39,7 @@ export type AgainChoices = {
 /** The result as plain data. `config` and `generated` are JSON; `answers` are those that the document asks for. */
 export type ImportedAgain = {
   report: AgainReport;
+  isSameDocument: boolean;
   config: string;
   generated: string;
   documentHash: string;
@@ -69,7 +67,12 @@ export function mergeImport(
   const answers = stillAsked(description, choices.answers ?? {});
   const config = parseJson(imported.config) as JsonFields & { tools: AnyTool[] };
   const before = readGenerated(imported.generated);
-  const moves = movesIn(description, config, before);
+  const keys = operationKeys(description.operations);
+  const moves = movedOperations(
+    new Set(config.tools.flatMap(({ imported_from: operation }) => operation ?? [])),
+    description.operations.map(({ operationId }, index) => ({ key: keys[index] as string, id: operationId })),
+    before,
+  );
   const present = new Set(
     config.tools.flatMap(({ credential, imported_from: operation }) =>
       operation === undefined || credential !== undefined ? [] : (moves.get(operation) ?? operation),
@@ -105,9 +108,9 @@ export function mergeImport(
   return {
     report: {
       ...reportOf({ tools: merged, server, plan, before }, again.offered),
-      isSameDocument: hash === imported.documentHash,
       views: viewSentences({ before: config, after: next }, merged.gone),
     },
+    isSameDocument: hash === imported.documentHash,
     config: text,
     generated: JSON.stringify({
       server: now.server,
@@ -118,17 +121,6 @@ export function mergeImport(
     documentHash: hash,
     answers,
   };
-}
-
-function movesIn(
-  { operations }: ApiDescription,
-  { tools }: { tools: readonly AnyTool[] },
-  before: Generated,
-): Map<string, string> {
-  const keys = operationKeys(operations);
-  const present = new Set(tools.flatMap(({ imported_from: operation }) => operation ?? []));
-  const now = keys.map((key, index) => ({ key, id: operations[index]?.operationId?.slice(0, longestId) }));
-  return movedOperations(present, now, before);
 }
 
 type NamedCredentials = ImportPlan['credentials'];

@@ -1,5 +1,11 @@
-import { type ChangedField, changedFields, keptEdits } from './changed-fields.ts';
-import { type Conflict, mergeRecords, type Value } from './merge-values.ts';
+import {
+  type ChangedField,
+  type Conflict,
+  changedFields,
+  keptEdits,
+  mergeRecords,
+  type Value,
+} from './merge-values.ts';
 
 /** A tool as a configuration has it. `imported_from` is the operation it was made of, such as `GET /pets/{id}`. */
 export type AnyTool = { name: string; imported_from?: string; disabled?: boolean; [field: string]: Value };

@@ -11,16 +11,16 @@ import { isOpaqueSegment, isRevealingName, isRevealingValue } from './revealing.
 
 /** A request as people have it: in a collection, in a command, in a recording. */
 export type DescribedRequest = {
-  name: string;
-  description: string;
-  tags: readonly string[];
+  name?: string;
+  description?: string;
+  tags?: readonly string[];
   method: string;
   /** With its query; `{{NAME}}` and `:name` are parts that differ. */
   url: string;
   headers: readonly (readonly [name: string, value: string])[];
   body: RequestBody | undefined;
   /** Credential that is given beside the headers. */
-  auth: GivenAuth | undefined;
+  auth?: GivenAuth | undefined;
   at: string;
 };
 
@@ -118,11 +118,11 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
     schemes.set(name, { ...found, name, address: server.url });
     if (!needed.includes(name)) needed.push(name);
   };
-  const { auth } = request;
-  if (hasUser) need(schemeOf('basic', undefined, ''));
+  const { name: called = '', description = '', tags = [], auth } = request;
+  if (hasUser) need(schemeOf('basic'));
   if (auth) need(schemeOfAuth(auth));
   for (const [name, pairs] of Map.groupBy(query, ([one]) => one)) {
-    if (/^(?:api[_-]?key|key|token|access_token|apikey|auth)$/i.test(name)) need(schemeOf('key', 'query', name));
+    if (/^(?:api[_-]?key|key|token|access_token|apikey|auth)$/i.test(name)) need(keyScheme('query', name));
     else {
       const all = pairs.map(([, value]) => inputOf(name, 'query', value));
       const schema = schemaOfSame(
@@ -138,10 +138,10 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
     at: request.at,
     method: request.method,
     path: segments.join('/') || '/',
-    operationId: request.name || undefined,
-    tags: request.tags,
-    summary: request.name,
-    description: request.description,
+    operationId: called || undefined,
+    tags,
+    summary: called,
+    description,
     isDeprecated: false,
     inputs,
     body: request.body && bodyOfRequest(request.body),
@@ -211,15 +211,7 @@ function pathSegment(segment: string, before: string, inputs: ApiInput[]): strin
 
 function inputOf(name: string, location: ApiInput['location'], value: string): ApiInput {
   const example = isPlaceholder.test(value) ? '' : value;
-  return {
-    name,
-    location,
-    required: false,
-    description: '',
-    schema: schemaOfText(example, name),
-    style: undefined,
-    allowSlashes: false,
-  };
+  return { name, location, required: false, description: '', schema: schemaOfText(example, name) };
 }
 
 /**
@@ -230,45 +222,35 @@ function addHeader(name: string, value: string, inputs: ApiInput[], need: (schem
   const folded = foldedHeader(name);
   if (folded === 'authorization') {
     const [word = '', ...rest] = value.trim().split(/\s+/);
-    if (/^bearer$/i.test(word)) need(schemeOf('bearer', undefined, ''));
-    else if (/^basic$/i.test(word)) need(schemeOf('basic', undefined, ''));
-    else need({ ...schemeOf('key', 'header', name), prefix: rest.length > 0 ? `${word} ` : '' });
+    if (/^(?:bearer|basic)$/i.test(word)) need(schemeOf(/^bearer$/i.test(word) ? 'bearer' : 'basic'));
+    else need({ ...keyScheme('header', name), prefix: rest.length > 0 ? `${word} ` : '' });
     return;
   }
   if (folded === 'cookie') {
     const [cookie = ''] = value.split('=');
-    if (/^[\w.-]{1,64}$/.test(cookie.trim())) need(schemeOf('key', 'cookie', cookie.trim()));
+    if (/^[\w.-]{1,64}$/.test(cookie.trim())) need(keyScheme('cookie', cookie.trim()));
     return;
   }
   if (usual.test(name.toLowerCase())) return;
   if (ofOneRequest.test(folded)) inputs.push(inputOf(name, 'header', ''));
-  else if (isRevealingName(name)) need(schemeOf('key', 'header', name));
+  else if (isRevealingName(name)) need(keyScheme('header', name));
   else if (isPlaceholder.test(value) || value === '' || isRevealingValue(value))
     inputs.push(inputOf(name, 'header', ''));
   else inputs.push({ ...inputOf(name, 'header', ''), required: true, schema: { type: 'string', enum: [value] } });
 }
 
 function schemeOfAuth(auth: GivenAuth): ApiScheme {
-  if (typeof auth === 'string') return schemeOf(auth, undefined, '');
-  if ('in' in auth) return schemeOf('key', auth.in, auth.name);
-  const base = schemeOf('basic', undefined, '');
-  if ('region' in auth) return { ...base, name: 'aws', kind: 'aws', aws: auth };
+  if (typeof auth === 'string') return schemeOf(auth);
+  if ('in' in auth) return keyScheme(auth.in, auth.name);
+  if ('region' in auth) return { ...schemeOf('aws'), aws: auth };
   const name = auth.unsupported.slice(0, 40);
-  return { ...base, name, kind: 'unsupported', reason: `credentials of type ${JSON.stringify(name)}` };
+  return { name, kind: 'unsupported', description: '', reason: `credentials of type ${JSON.stringify(name)}` };
 }
 
-function schemeOf(kind: 'bearer' | 'basic' | 'key', location: ApiScheme['in'], parameter: string): ApiScheme {
-  return {
-    name: kind === 'key' ? parameter : kind,
-    kind,
-    description: '',
-    in: location,
-    parameter: kind === 'key' ? parameter : undefined,
-    prefix: '',
-    tokenUrl: undefined,
-    authorizationUrl: undefined,
-    clientTokenUrl: undefined,
-    scopes: [],
-    reason: undefined,
-  };
+function schemeOf(kind: 'bearer' | 'basic' | 'aws'): ApiScheme {
+  return { name: kind, kind, description: '' };
+}
+
+function keyScheme(location: 'header' | 'query' | 'cookie', parameter: string): ApiScheme {
+  return { name: parameter, kind: 'key', description: '', in: location, parameter };
 }

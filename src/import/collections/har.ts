@@ -44,14 +44,10 @@ function requestOf(entry: unknown, index: number): DescribedRequest[] {
   const kept = headers.filter(([name]) => name !== '' && !/^cookie$/i.test(name));
   return [
     {
-      name: '',
-      description: '',
-      tags: [],
       method,
       url,
       headers: kept,
       body: bodyOf(request.postData),
-      auth: undefined,
       at: `log.entries[${index}]`,
     },
   ];

@@ -68,13 +68,9 @@ function graphqlCall(properties: JsonFields, body: ApiBody | undefined): NamedCa
   return { name, key, body: { ...fixed, contents: [{ ...content, schema }] } };
 }
 
-const scalars: ReadonlyMap<string, string> = new Map([
-  ['Int', 'integer'],
-  ['Float', 'number'],
-  ['Boolean', 'boolean'],
-  ['String', 'string'],
-  ['ID', 'string'],
-]);
+const scalars: ReadonlyMap<string, string> = new Map(
+  Object.entries({ Int: 'integer', Float: 'number', Boolean: 'boolean', String: 'string', ID: 'string' }),
+);
 
 /** The variables that a query declares, such as `$first: Int!`, with what the request gave them (GraphQL, 2.10). */
 function variablesOf(query: string, given: unknown): (JsonFields & { required: string[] }) | undefined {

@@ -149,13 +149,9 @@ function arrayStyle({ style, explode }: JsonFields, location: string): InputStyl
   return style === 'pipeDelimited' ? 'pipe' : 'comma';
 }
 
-const swaggerStyles: ReadonlyMap<string, InputStyle> = new Map([
-  ['csv', 'comma'],
-  ['ssv', 'space'],
-  ['tsv', 'tab'],
-  ['pipes', 'pipe'],
-  ['multi', 'repeat'],
-]);
+const swaggerStyles: ReadonlyMap<string, InputStyle> = new Map(
+  Object.entries({ csv: 'comma', ssv: 'space', tsv: 'tab', pipes: 'pipe', multi: 'repeat' } as const),
+);
 
 /** `collectionFormat` of Swagger 2, comma-separated when absent. */
 export function swaggerStyle(parameter: JsonFields): InputStyle {

@@ -17,21 +17,10 @@ export function readSchemes(root: JsonFields, references: References): Map<strin
   return schemes;
 }
 
-const none = {
-  in: undefined,
-  parameter: undefined,
-  prefix: '',
-  tokenUrl: undefined,
-  authorizationUrl: undefined,
-  clientTokenUrl: undefined,
-  scopes: [],
-  reason: undefined,
-} as const;
-
 function readScheme(name: string, scheme: JsonFields): ApiScheme {
   const description = asText(scheme.description);
   const type = asText(scheme.type).toLowerCase();
-  const base: ApiScheme = { name, kind: 'unsupported', description, ...none };
+  const base: ApiScheme = { name, kind: 'unsupported', description };
   if (isAws(name, scheme)) return { ...base, kind: 'aws' };
   if (type === 'basic') return { ...base, kind: 'basic' };
   if (type === 'http') return httpScheme(base, asText(scheme.scheme).toLowerCase());
@@ -104,7 +93,6 @@ function oauthScheme(base: ApiScheme, scheme: JsonFields): ApiScheme {
     authorizationUrl: url(people, 'authorizationUrl'),
     tokenUrl: url(code, 'tokenUrl'),
     clientTokenUrl: url(client, 'tokenUrl'),
-    scopes: entriesOf(field(code ?? client ?? people ?? field(flows, 'password'), 'scopes')).map(([name]) => name),
   };
 }
 

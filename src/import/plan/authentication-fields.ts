@@ -4,11 +4,9 @@ import { maxUrlLength } from '../../domain/config/tool.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import type { Problem } from '../../errors.ts';
 import type { ApiDescription, ApiScheme } from '../model.ts';
+import type { NeededSecret } from '../plan-outline.ts';
 import { short } from '../tools/input-arguments.ts';
 import { plainText } from '../tools/texts.ts';
-
-/** A stored secret that the configuration names, and what it is. */
-export type NeededSecret = { name: string; description: string };
 
 /** The fields of the configuration that say how requests are authorised. */
 export type CredentialFields = {
@@ -85,7 +83,7 @@ function entryOf(scheme: ApiScheme, fields: CredentialFields, source: Authentica
   }
 }
 
-function keyEntry({ in: location, parameter = '', prefix }: ApiScheme, token: string): object {
+function keyEntry({ in: location, parameter = '', prefix = '' }: ApiScheme, token: string): object {
   if (location === 'cookie') return { type: 'Cookie', cookie: parameter, token };
   if (location === 'query') return { type: 'QueryParam', query_key: parameter, token };
   if (/^authorization$/i.test(parameter) && /^bearer $/i.test(prefix)) return { type: 'Bearer', token };

@@ -1,10 +1,11 @@
 import { mostNamedCredentials, noCredential, signatureHeaders } from '../../domain/config/authentication.ts';
 import { foldedHeader, foldedName, ownedNames } from '../../domain/http/parameter-names.ts';
 import type { ApiDescription, ApiOperation, ApiRequirement, ApiScheme } from '../model.ts';
+import type { Question } from '../plan-outline.ts';
 import { type CredentialNames, short } from '../tools/input-arguments.ts';
 import { plainText } from '../tools/texts.ts';
 import { type AuthenticationSource, authenticationOf, type CredentialFields } from './authentication-fields.ts';
-import type { ImportChoices, Question } from './choices.ts';
+import type { ImportChoices } from './choices.ts';
 import { isSameAddress } from './server-address.ts';
 
 /** The credential of an operation: what its tool names, undefined for that of the server, or why none is enough. */
@@ -280,16 +281,10 @@ function handMade(given: string | undefined, { format, servers }: ApiDescription
     name: 'token',
     ...(format !== 'OpenAPI' && format !== 'Swagger' && { address: servers[0]?.url }),
     description: '',
-    in: undefined,
-    parameter: undefined,
-    prefix: '',
-    scopes: [],
-    reason: undefined,
   };
-  const urls = { tokenUrl: undefined, authorizationUrl: undefined, clientTokenUrl: undefined };
-  if (kind === 'bearer' || kind === 'basic') return [{ ...base, ...urls, kind }];
+  if (kind === 'bearer' || kind === 'basic') return [{ ...base, kind }];
   if ((kind !== 'header' && kind !== 'query') || parameter === undefined) return [];
-  return [{ ...base, ...urls, name: parameter, kind: 'key', in: kind, parameter }];
+  return [{ ...base, name: parameter, kind: 'key', in: kind, parameter }];
 }
 
 function namesOf(schemes: readonly ApiScheme[], listed: ReadonlySet<string>): CredentialNames {

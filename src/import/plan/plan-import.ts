@@ -4,23 +4,25 @@ import { sharedHeaders } from '../../domain/config/server-wide.ts';
 import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
+import { bodyProblem, configurationLimits } from '../../domain/json/body-limits.ts';
+import { scanJson } from '../../domain/json/json-scan.ts';
 import { normalised } from '../../domain/normalised.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
 import { isSlug, reservedSlugs } from '../../domain/slug.ts';
 import { SchemaFinder } from '../document/references.ts';
 import type { ApiDescription, ApiOperation, Finding } from '../model.ts';
-import type { ImportedTool, ImportOutcome, MadeTool } from '../tools/made-tool.ts';
+import type { Group, ImportOutcome, NeededSecret, Proposal, Question } from '../plan-outline.ts';
+import type { ImportedTool, MadeTool } from '../tools/made-tool.ts';
 import { makeTool } from '../tools/make-tool.ts';
+import { toolNames } from '../tools/names.ts';
 import { plainText, shortened, visibleName } from '../tools/texts.ts';
-import { toolNames } from '../tools/tool-names.ts';
-import { type CredentialFields, type NeededSecret, usableSchemes } from './authentication-fields.ts';
-import { checkAnswers } from './check-answers.ts';
-import type { ImportChoices, Question } from './choices.ts';
+import { type CredentialFields, usableSchemes } from './authentication-fields.ts';
+import { checkAnswers, type ImportChoices } from './choices.ts';
 import { chooseCredentials, type ServerCredentials } from './credentials.ts';
 import { worthOfOperations } from './ranking.ts';
 import { withoutRefused } from './refused-parts.ts';
-import { type Group, groupsOf, type Proposal, propose, select, tokensOfAll } from './selection.ts';
+import { groupsOf, propose, select, tokensOfAll } from './selection.ts';
 import { type Address, ownAddress, serverAddress } from './server-address.ts';
 
 /** What an import would make, and what it made of each operation. */
@@ -268,4 +270,16 @@ export function operationKeys(operations: readonly ApiOperation[]): string[] {
     counts.set(key, count);
     return count === 1 ? key : `${key} (${count})`;
   });
+}
+
+/**
+ * Why a configuration, as JSON, is larger than one that may be sent to the service; undefined when it is not. A schema
+ * that many operations share is written out in each of their tools, so a short document can give any size.
+ */
+export function sizeProblem(config: string): string | undefined {
+  const { bytes: most, depth } = configurationLimits;
+  const text = Buffer.from(config);
+  const scan = text.length > most ? undefined : scanJson(text, depth);
+  if (scan && bodyProblem(scan, configurationLimits) === undefined) return undefined;
+  return `the configuration of the chosen operations is too large (${(text.length / 1024 / 1024).toFixed(1)} MB); allowed: at most ${most / 1024 / 1024} MB, ${configurationLimits.elements} elements and ${configurationLimits.names} names; choose fewer operations, or make several servers of them`;
 }

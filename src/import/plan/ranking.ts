@@ -1,6 +1,6 @@
 import { stem } from '../../domain/search/stem.ts';
 import type { ApiDescription, ApiOperation } from '../model.ts';
-import { nameWords } from '../tools/tool-names.ts';
+import { nameWords } from '../tools/names.ts';
 
 /** What an operation does with the noun of its path. */
 type Action = keyof typeof actionWeights;

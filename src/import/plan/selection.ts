@@ -1,6 +1,7 @@
 import { isSafeMethod } from '../../domain/http/headers.ts';
 import { searchTools } from '../../domain/search/search-tools.ts';
 import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
+import type { Group, Proposal } from '../plan-outline.ts';
 import { hintsOf } from '../tools/effects.ts';
 import type { MadeTool } from '../tools/made-tool.ts';
 import type { ImportChoices } from './choices.ts';
@@ -109,8 +110,6 @@ function isKnown(selector: string, texts: ReadonlySet<string>): boolean {
   return parts.length === 1 ? texts.has(selector) : texts.values().some((text) => isMatch(text, parts));
 }
 
-export type Group = { name: string; operations: number; reads: number; tokens: number; skipped: number };
-
 export function groupsOf(all: readonly MadeTool[], order: readonly string[]): Group[] {
   const groups = new Map<string, Group>(
     order.map((name) => [name, { name, operations: 0, reads: 0, tokens: 0, skipped: 0 }]),
@@ -126,9 +125,6 @@ export function groupsOf(all: readonly MadeTool[], order: readonly string[]): Gr
   }
   return [...groups.values()].filter(({ operations }) => operations > 0);
 }
-
-/** A choice of operations that fits the bounds. */
-export type Proposal = { include: string[]; tools: number; tokens: number; reason: string };
 
 /**
  * Proposes everything when it fits, otherwise the operations that are worth most; with `choices.for` those that fit the

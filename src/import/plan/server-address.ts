@@ -5,9 +5,9 @@ import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import { ProblemList } from '../../domain/problems/problems.ts';
 import type { ApiDescription, ApiServer, Finding, ServerVariable } from '../model.ts';
+import type { NeededSecret, Question } from '../plan-outline.ts';
 import { joined, plainText } from '../tools/texts.ts';
-import type { NeededSecret } from './authentication-fields.ts';
-import type { ImportChoices, Question } from './choices.ts';
+import type { ImportChoices } from './choices.ts';
 
 type Variables = Record<string, { value: string; description?: string; enum?: string[] }>;
 

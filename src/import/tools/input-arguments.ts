@@ -2,8 +2,8 @@ import { headerNameProblem } from '../../domain/http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames } from '../../domain/http/parameter-names.ts';
 import { asText, field, isFields, listOf } from '../document/lenient.ts';
 import type { ApiInput, ApiOperation, InputStyle } from '../model.ts';
-import type { ArgumentNames } from './argument-names.ts';
 import type { MadeArgument, Report } from './made-tool.ts';
+import type { ArgumentNames } from './names.ts';
 import type { SchemaMaker } from './simple-schema.ts';
 import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 
@@ -61,15 +61,7 @@ export function pathName(text: string): string {
 }
 
 function undeclared(name: string): ApiInput {
-  return {
-    name,
-    location: 'path',
-    required: true,
-    description: '',
-    schema: { type: 'string' },
-    style: undefined,
-    allowSlashes: false,
-  };
+  return { name, location: 'path', required: true, description: '', schema: { type: 'string' } };
 }
 
 function addInput(described: ApiInput, parts: InputParts, making: Making): void {

@@ -2,6 +2,7 @@ import type { ArgumentLocation } from '../../domain/config/sending/argument.ts';
 import type { Annotations } from '../../domain/config/tool.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import type { ApiOperation } from '../model.ts';
+import type { ImportOutcome } from '../plan-outline.ts';
 
 /** An argument of a tool that is being made. */
 export type MadeArgument = {
@@ -33,9 +34,6 @@ export type ImportedTool = {
   /** The operation that it was made of. */
   imported_from?: string;
 };
-
-export const importOutcomes = ['whole', 'loosened', 'partial', 'skipped'] as const;
-export type ImportOutcome = (typeof importOutcomes)[number];
 
 /** What became of an operation. `tool` is missing when it was skipped. */
 export type MadeTool = {

@@ -6,12 +6,11 @@ import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { References, type SchemaFinder } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
-import { ArgumentNames } from './argument-names.ts';
 import { type BodyParts, bodyArguments, onlyNamed, otherFields } from './body-arguments.ts';
 import { hintsOf } from './effects.ts';
 import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
 import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
-import { pagingOf } from './paging.ts';
+import { ArgumentNames } from './names.ts';
 import { deepestSchema, SchemaMaker } from './simple-schema.ts';
 import { joined, mostToolText, plainText, shortened, visibleName } from './texts.ts';
 import { toolUrl } from './tool-url.ts';
@@ -206,30 +205,10 @@ export function tokensOfTool({ name, description, input_schema }: ImportedTool):
 
 type Definition = { name: string; required: boolean; definition: JsonSchema };
 
-const nested = new Set([
-  'type',
-  'description',
-  'enum',
-  'minimum',
-  'maximum',
-  'minLength',
-  'maxLength',
-  'format',
-  'pattern',
-  'required',
-  'items',
-  'properties',
-]);
-const ofArgument = new Set([
-  'in',
-  'wire_name',
-  'style',
-  'value',
-  'allow_slashes',
-  'content',
-  'file_name',
-  'media_type',
-]);
+const nested = new Set(
+  'type description enum minimum maximum minLength maxLength format pattern required items properties'.split(' '),
+);
+const ofArgument = new Set('in wire_name style value allow_slashes content file_name media_type'.split(' '));
 
 /** Definitions as a flat map, which people read more easily than a JSON Schema; undefined when some need one. */
 function flatFields(definitions: readonly Definition[]): { [name: string]: JsonSchema } | undefined {
@@ -250,4 +229,46 @@ function isFlat(schema: JsonSchema, isArgument: boolean): boolean {
   if (Array.isArray(required) && required.length > 100) return false;
   const inner = [...(items === undefined ? [] : [items]), ...Object.values((properties ?? {}) as JsonSchema)];
   return inner.every((part) => isFlat(part as JsonSchema, false));
+}
+
+const cursors =
+  /^(?:page_?)?(?:cursor|token)$|^(?:next|start|continuation)_?(?:cursor|token|page_?token|key)$|^page_?token$/i;
+const nextCursors =
+  /^next_?(?:page_?)?(?:cursor|token|key|start|marker)$|^(?:end|page)_?cursor$|^continuation_?token$/i;
+const offsets = /^(?:offset|start_?at|skip|start_?index)$/i;
+const pageSizes = /^(?:limit|count|max_?results|top|per_?page|page_?size|size)$/i;
+
+/**
+ * How an agent gets the next page of an answer, as a sentence, and the headers that tell it; empty when the operation
+ * does not say.
+ */
+function pagingOf(
+  { method, answers }: ApiOperation,
+  args: readonly MadeArgument[],
+): { sentence: string; headers: string[] } {
+  const find = (pattern: RegExp) => args.find(({ wireName }) => pattern.test(wireName))?.name;
+  const size = find(pageSizes);
+  const cursor = find(cursors);
+  const next = answers.fields.find((path) => nextCursors.test(path.slice(path.lastIndexOf('.') + 1)));
+  if (cursor !== undefined && next !== undefined) return nextPage(`pass ${next} of the answer as ${cursor}`);
+  const after = find(/^starting_?after$/i);
+  if (after !== undefined && answers.fields.includes('has_more'))
+    return nextPage(`pass the id of the last item as ${after}`);
+  // With a cursor, nothing is counted, even where the answer does not name the next one.
+  if (method !== 'GET' || cursor !== undefined) return noPaging;
+  const isNumber = (name: string) =>
+    args.some((one) => one.name === name && /^(?:integer|number)$/.test(String(one.schema.type)));
+  const offset = find(offsets);
+  if (offset !== undefined && size !== undefined && isNumber(offset))
+    return nextPage(`raise ${offset} by the number of items`);
+  const page = find(/^page(?:_?number)?$/i);
+  if (page === undefined || size === undefined || !isNumber(page)) return noPaging;
+  // Many APIs that count pages name the next one in this header, whether they say so or not (RFC 8288).
+  return { ...nextPage(`raise ${page} by 1`), headers: ['Link'] };
+}
+
+const noPaging = { sentence: '', headers: [] };
+
+function nextPage(how: string): { sentence: string; headers: string[] } {
+  return { sentence: `For the next page ${how}.`, headers: [] };
 }

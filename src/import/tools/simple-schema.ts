@@ -167,16 +167,9 @@ function ofKind(schema: JsonSchema, of: JsonFields, values: readonly string[]): 
 }
 
 /** Keywords that the service or clients do not take; without them a schema allows more. */
-const dropped = [
-  'not',
-  'if',
-  'patternProperties',
-  'propertyNames',
-  'dependentRequired',
-  'dependentSchemas',
-  'contains',
-  'prefixItems',
-];
+const dropped = 'not if patternProperties propertyNames dependentRequired dependentSchemas contains prefixItems'.split(
+  ' ',
+);
 
 function describe(schema: JsonFields): string {
   const text = plainText(asText(schema.description) || titleOf(schema), mostFieldText);

@@ -19,15 +19,9 @@ export function visibleName(name: string): string {
     .trim();
 }
 
-const entities: ReadonlyMap<string, string> = new Map([
-  ['amp', '&'],
-  ['lt', '<'],
-  ['gt', '>'],
-  ['quot', '"'],
-  ['apos', "'"],
-  ['nbsp', ' '],
-  ['#39', "'"],
-]);
+const entities: ReadonlyMap<string, string> = new Map(
+  Object.entries({ amp: '&', lt: '<', gt: '>', quot: '"', apos: "'", nbsp: ' ', '#39': "'" }),
+);
 
 /** The first paragraph of a text in one line of plain text, with at most `most` characters. */
 export function plainText(text: string, most: number): string {

@@ -8,21 +8,18 @@ const longestValue = 100;
 const longestPattern = 100;
 
 /** Names of types as documents write them. */
-const types: ReadonlyMap<string, string> = new Map([
-  ...['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'].map((type): [string, string] => [
-    type,
-    type,
-  ]),
-  ...['int', 'int32', 'int64', 'long', 'short'].map((type): [string, string] => [type, 'integer']),
-  ...['float', 'double', 'decimal'].map((type): [string, string] => [type, 'number']),
-  ...['date', 'datetime', 'date-time', 'uuid', 'text', 'str', 'file', 'binary'].map((type): [string, string] => [
-    type,
-    'string',
-  ]),
-  ...['bool'].map((type): [string, string] => [type, 'boolean']),
-  ...['list'].map((type): [string, string] => [type, 'array']),
-  ...['map', 'dict', 'hash'].map((type): [string, string] => [type, 'object']),
-]);
+const writtenTypes = {
+  string: 'string date datetime date-time uuid text str file binary',
+  integer: 'integer int int32 int64 long short',
+  number: 'number float double decimal',
+  boolean: 'boolean bool',
+  array: 'array list',
+  object: 'object map dict hash',
+  null: 'null',
+};
+const types: ReadonlyMap<string, string> = new Map(
+  Object.entries(writtenTypes).flatMap(([type, names]) => names.split(' ').map((name) => [name, type] as const)),
+);
 
 /** The types of a schema in any of the dialects, inferred where they are not given. */
 export function typesOf(schema: JsonFields): { types: string[]; isNullable: boolean } {
@@ -86,28 +83,18 @@ function hasType(given: unknown, type: string): boolean {
   return typeof value === type;
 }
 
-const formats = new Set([
-  'date',
-  'date-time',
-  'time',
-  'uuid',
-  'email',
-  'uri',
-  'ipv4',
-  'ipv6',
-  'byte',
-  'binary',
-  'password',
-  'hostname',
-  'duration',
-]);
+const formats = new Set(
+  'date date-time time uuid email uri ipv4 ipv6 byte binary password hostname duration url phone country currency'.split(
+    ' ',
+  ),
+);
 
 /** Bounds and format. Numbers of any size are bounded by safe integers anyway. */
 export function limitsOf(schema: JsonFields, allowed: readonly string[], loosened: Set<string>): JsonSchema {
   const limits: JsonSchema = {};
   const format = typeof schema.format === 'string' ? schema.format.toLowerCase() : '';
   if (allowed.includes('string')) {
-    if (hintsOnly.has(format) || formats.has(format)) limits.format = format;
+    if (formats.has(format)) limits.format = format;
     setPattern(limits, schema, loosened);
     setCount(limits, schema, 'minLength');
     setCount(limits, schema, 'maxLength');
@@ -119,8 +106,6 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[], loosene
   }
   return limits;
 }
-
-const hintsOnly = new Set(['url', 'phone', 'country', 'currency']);
 
 /** Patterns that are short enough for a list of tools, and that the service can run in linear time. */
 function setPattern(limits: JsonSchema, { pattern }: JsonFields, loosened: Set<string>): void {

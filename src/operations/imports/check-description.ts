@@ -1,14 +1,14 @@
 import { createHash } from 'node:crypto';
 import { AppError } from '../../errors.ts';
-import type { AgainReport } from '../../import/again/again-report.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import type { AgainReport } from '../../import/plan-outline.ts';
 import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import type { CheckCounts, CheckResult, ImportCheck } from '../../store/servers/import-checks.ts';
 import { findImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
-import { storedHeaders } from './description-headers.ts';
 import type { Importing } from './importing.ts';
+import { storedHeaders } from './stored-imports.ts';
 
 const longestError = 300;
 const nothing: CheckCounts = { changed: 0, conflicts: 0, new: 0, gone: 0, server: 0 };

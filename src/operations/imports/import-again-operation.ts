@@ -3,7 +3,7 @@ import { parseStored } from '../../domain/json/json.ts';
 import { AppError, invalid } from '../../errors.ts';
 import type { ImportedAgain } from '../../import/again/import-again.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
-import { mostDocumentCharacters, offeredKinds, planBounds } from '../../import/plan-outline.ts';
+import { againShape, mostDocumentCharacters } from '../../import/plan-outline.ts';
 import { findImport, type StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { changesText } from '../import-changes.ts';
@@ -11,125 +11,21 @@ import { type Context, operation } from '../operation.ts';
 import { validConfig } from '../servers/check-config.ts';
 import { precheckChange, storeConfig } from '../servers/store-server.ts';
 import { stored, storedAnswer } from '../servers/stored-answer.ts';
-import { getServer, slugInput, unchangedShape, versionInput } from '../shapes.ts';
-import { headersInput, storedHeaders, storeHeaders } from './description-headers.ts';
-import { answersInput } from './import-shapes.ts';
-import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
+import { getServer, unchangedShape } from '../shapes.ts';
+import { againInput } from './import-shapes.ts';
+import { choicesText, type NewImport, newImport, storedHeaders, storeHeaders, storeImport } from './stored-imports.ts';
 
-const selectors = z.array(z.string().min(1).max(500)).max(1000);
-const text = z.string().optional();
-const count = z.int();
-const fields = z.array(z.object({ path: z.string(), before: text, after: text })).max(50);
-const tools = z.array(z.object({ tool: z.string(), operation: z.string(), fields })).max(500);
+type Input = z.output<typeof againInput>;
 
-const againInput = {
-  mode: z
-    .enum(['plan', 'apply'])
-    .default('plan')
-    .describe('plan stores nothing and says what would change; apply stores it as one new version.'),
-  url: z
-    .string()
-    .min(1)
-    .max(2048)
-    .optional()
-    .describe('Address of the description; that of the last import when absent.'),
-  headers: headersInput.optional(),
-  document: z
-    .string()
-    .min(1)
-    .max(mostDocumentCharacters)
-    .optional()
-    .describe('Text of the description instead of its address.'),
-  add: selectors
-    .optional()
-    .describe('Operations to add, as in include of importApi. New operations are only listed without it.'),
-  take: selectors
-    .optional()
-    .describe('Conflicts in which the document is right, by their key; ["*"]: all. In the others your edit stays.'),
-  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
-  answers: answersInput
-    .optional()
-    .describe(
-      'Answers to questions, besides those of the last import. Those that the description does not ask are left out.',
-    ),
-  offered: z
-    .enum(offeredKinds)
-    .default('new')
-    .describe(
-      'Operations without a tool to list: new (not there at the last import, or removed by people since), or all.',
-    ),
-  expected_document: z
-    .string()
-    .max(100)
-    .optional()
-    .describe('document_hash of the plan; a conflict is reported when the description is another one by now.'),
-};
-
+const { title, ...changes } = againShape;
 const againOutput = {
   mode: z.enum(['plan', 'apply']),
   slug: z.string(),
-  title: z.string(),
+  title,
   same_document: z.boolean().describe('Whether the document is the one of the last import, byte for byte.'),
   document_hash: z.string().describe('SHA-256 of the description.'),
-  counts: z.object({
-    changed: count,
-    conflicts: count,
-    edits: count.describe('Edited values that stay.'),
-    added: count,
-    offered: count.describe('Operations without a tool.'),
-    new: count.describe('Operations that were not in the description at the last import.'),
-    moved: count,
-    gone: count,
-    unchanged: count,
-  }),
-  server: z
-    .array(z.object({ path: z.string(), before: text, after: text }))
-    .max(10)
-    .describe('Fields of the server that change.'),
-  changed: tools.describe('Tools that change, with the fields that follow the document.'),
-  edits: tools.describe('Edits that stay: before is what the description says, after what the server has.'),
-  conflicts: z
-    .array(
-      z.object({
-        tool: text,
-        path: z.string(),
-        key: z.string().describe('Name of the conflict in take.'),
-        before: text.describe('As it was imported last.'),
-        yours: text,
-        document: text,
-      }),
-    )
-    .max(500)
-    .describe('Values that were edited and that the document changed differently.'),
-  added: z.array(z.string()).max(500),
-  offered: z
-    .array(
-      z.object({
-        operation: z.string(),
-        tool: z.string(),
-        group: z.string(),
-        tokens: count,
-        new: z.literal(true).optional().describe('It was not there at the last import.'),
-        deprecated: z.literal(true).optional(),
-        removed: z.literal(true).optional().describe('Its tool was removed since the last import.'),
-      }),
-    )
-    .max(planBounds.report)
-    .describe('Operations without a tool; add names those that are wanted.'),
-  moved: z
-    .array(z.object({ tool: z.string(), from: z.string(), to: z.string() }))
-    .max(500)
-    .describe('Tools whose operation has another method or path now; they follow it and keep their name.'),
-  gone: z.array(z.string()).max(500).describe('Tools whose operation is gone from the document; they are disabled.'),
-  views: z
-    .array(z.string())
-    .max(200)
-    .describe('What changes in views: tools that they name are called otherwise, are gone, or no longer fit.'),
-  questions: z.array(z.object({ name: z.string(), question: z.string(), required: z.boolean() })).max(200),
+  ...changes,
 };
-
-const input = z.strictObject({ slug: slugInput, ...againInput, expected_version: versionInput });
-type Input = z.output<typeof input>;
 type Prepared = ImportedAgain & {
   version: number;
   url: string | undefined;
@@ -146,7 +42,7 @@ export const importAgain = operation({
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
-  input,
+  input: againInput,
   long: { field: 'document', characters: mostDocumentCharacters },
   output: z.object({
     ...againOutput,
@@ -211,7 +107,7 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
   if (asked.expected_document !== undefined && asked.expected_document !== result.documentHash) {
     throw new AppError('conflict', 'the description has changed since the plan; plan again');
   }
-  const { counts, isSameDocument } = result.report;
+  const { counts } = result.report;
   const changes = counts.changed + counts.added + result.report.server.length;
   return {
     ...result,
@@ -219,7 +115,7 @@ async function prepare(context: Context, asked: Input): Promise<Prepared> {
     url,
     choices: { ...choices, answers: result.answers },
     next: newImport(context, url),
-    isSame: isSameDocument && changes === 0,
+    isSame: result.isSameDocument && changes === 0,
   };
 }
 
@@ -246,7 +142,7 @@ async function applied(context: Context, current: StoredServer, prepared: Prepar
   return storedAnswer(context, await storeConfig(context, current, config, expected, store));
 }
 
-function shownReport({ report: { isSameDocument, ...report }, documentHash }: Prepared) {
+function shownReport({ report, isSameDocument, documentHash }: Prepared) {
   return { ...report, same_document: isSameDocument, document_hash: documentHash };
 }
 

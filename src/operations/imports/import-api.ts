@@ -3,19 +3,20 @@ import { parseStored } from '../../domain/json/json.ts';
 import { slugProblem } from '../../domain/slug.ts';
 import { invalid } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
-import { mostDocumentCharacters } from '../../import/plan-outline.ts';
+import { mostDocumentCharacters, planShape } from '../../import/plan-outline.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { precheck } from '../servers/check-config.ts';
 import { createServer } from '../servers/store-server.ts';
 import { saidOf, stored, storedAnswer } from '../servers/stored-answer.ts';
-import { storeHeaders } from './description-headers.ts';
 import { importAgain } from './import-again-operation.ts';
-import { importInput, planOutput } from './import-shapes.ts';
-import { choicesText, type NewImport, newImport, storeImport } from './stored-imports.ts';
+import { importInput } from './import-shapes.ts';
+import { choicesText, type NewImport, newImport, storeHeaders, storeImport } from './stored-imports.ts';
 import { watchOperations } from './watch-operations.ts';
 
 type Input = z.output<typeof importInput>;
+
+const planOutput = { mode: z.enum(['plan', 'create']), ...planShape };
 
 /**
  * A plan, and the import that the new server will name. It is named before the transaction, because the configuration

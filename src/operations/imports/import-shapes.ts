@@ -1,12 +1,12 @@
 import { z } from 'zod';
-import { mostDocumentCharacters, planBounds, reportKinds } from '../../import/plan-outline.ts';
-import { importOutcomes } from '../../import/tools/made-tool.ts';
-import { headersInput } from './description-headers.ts';
+import { mostDocumentCharacters, offeredKinds, planBounds, reportKinds } from '../../import/plan-outline.ts';
+import { slugInput, versionInput } from '../shapes.ts';
+import { headersInput } from './stored-imports.ts';
 
 const selectors = z.array(z.string().min(1).max(500)).max(1000);
 
 /** Answers by the names of their questions. */
-export const answersInput = z
+const answersInput = z
   .record(z.string().min(1).max(200), z.string().max(4096))
   .refine(
     (answers) => Object.keys(answers).length <= planBounds.entries,
@@ -65,71 +65,47 @@ export const importInput = z.strictObject({
     .describe('Operations to list one by one: none, chosen, all, or problems (those that are not whole).'),
 });
 
-const count = z.int();
-
-export const planOutput = {
-  mode: z.enum(['plan', 'create']),
-  title: z.string(),
-  format: z.string(),
-  operations: z.object({ operations: count, whole: count, loosened: count, partial: count, skipped: count }),
-  groups: z
-    .array(z.object({ name: z.string(), operations: count, reads: count, skipped: count, tokens: count }))
-    .max(planBounds.groups)
+export const againInput = z.strictObject({
+  slug: slugInput,
+  mode: z
+    .enum(['plan', 'apply'])
+    .default('plan')
+    .describe('plan stores nothing and says what would change; apply stores it as one new version.'),
+  url: z
+    .string()
+    .min(1)
+    .max(2048)
+    .optional()
+    .describe('Address of the description; that of the last import when absent.'),
+  headers: headersInput.optional(),
+  document: z
+    .string()
+    .min(1)
+    .max(mostDocumentCharacters)
+    .optional()
+    .describe('Text of the description instead of its address.'),
+  add: selectors
+    .optional()
+    .describe('Operations to add, as in include of importApi. New operations are only listed without it.'),
+  take: selectors
+    .optional()
+    .describe('Conflicts in which the document is right, by their key; ["*"]: all. In the others your edit stays.'),
+  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
+  answers: answersInput
+    .optional()
     .describe(
-      'Operations by their first tag, or by the first word of their path, and what their tools cost in a list.',
+      'Answers to questions, besides those of the last import. Those that the description does not ask are left out.',
     ),
-  proposal: z.object({
-    include: z.array(z.string()).max(planBounds.groups),
-    tools: count,
-    tokens: count,
-    reason: z.string(),
-  }),
-  chosen: z.object({ tools: count, tokens: count }),
-  questions: z
-    .array(
-      z.object({
-        name: z.string().describe('Key of the answer in answers.'),
-        question: z.string(),
-        required: z.boolean().describe('Nothing can be created without an answer.'),
-        options: z
-          .array(z.object({ value: z.string(), meaning: z.string() }))
-          .max(planBounds.options)
-          .optional(),
-        assumed: z.string().optional().describe('What is taken without an answer.'),
-      }),
-    )
-    .max(planBounds.entries),
-  secrets: z
-    .array(z.object({ name: z.string(), description: z.string() }))
-    .max(planBounds.entries)
-    .describe('Secrets to set once the server exists.'),
-  notes: z.array(z.string()).max(planBounds.notes),
-  unmatched: z.array(z.string()).max(planBounds.notes).describe('Entries of include that no operation fits.'),
-  findings: z
-    .array(z.object({ at: z.string(), message: z.string() }))
-    .max(planBounds.findings)
-    .describe('What could not be read, with its location.'),
-  report: z
-    .array(
-      z.object({
-        operation: z.string(),
-        tool: z.string(),
-        group: z.string(),
-        outcome: z.enum(importOutcomes),
-        notes: z
-          .array(z.string())
-          .max(planBounds.notes)
-          .describe('What was loosened, which input is missing, or why it was skipped.'),
-        tokens: count,
-        chosen: z.boolean(),
-        deprecated: z.literal(true).optional(),
-        answer: z
-          .object({ paths: z.array(z.string()).max(100), tokens: count, kept: count })
-          .optional()
-          .describe(
-            'Of a large answer, by its schema: the fields to keep, and its estimated tokens without and with that.',
-          ),
-      }),
-    )
-    .max(planBounds.report),
-};
+  offered: z
+    .enum(offeredKinds)
+    .default('new')
+    .describe(
+      'Operations without a tool to list: new (not there at the last import, or removed by people since), or all.',
+    ),
+  expected_document: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('document_hash of the plan; a conflict is reported when the description is another one by now.'),
+  expected_version: versionInput,
+});

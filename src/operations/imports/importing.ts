@@ -1,9 +1,8 @@
 import type { LongValue } from '../../domain/json/long-value.ts';
-import type { AgainReport } from '../../import/again/again-report.ts';
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../../import/again/import-again.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
-import type { ReportKind } from '../../import/plan-outline.ts';
+import type { AgainReport, ReportKind } from '../../import/plan-outline.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
 
 /** Headers for fetching a description, by their names. */

@@ -1,15 +1,25 @@
+import { z } from 'zod';
+import { configSecrets } from '../../domain/config/server-config.ts';
+import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
+import { headerNameProblem, isHeaderValue } from '../../domain/http/headers.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { newId } from '../../domain/ids.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import type { Db } from '../../store/db.ts';
+import type { Keyring } from '../../store/sealing/sealing.ts';
 import { restartCheck } from '../../store/servers/import-checks.ts';
 import { insertImport } from '../../store/servers/imports.ts';
+import { findSecret, saveSecret } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
+import { withinSecretQuota } from '../quotas/quota-rules.ts';
+import type { DescriptionHeaders } from './importing.ts';
 
 /** An import that a configuration will name. */
 export type NewImport = { id: string; document?: string };
 
-/** The result of reading a document. */
-export type ReadDocument = { generated: string; documentHash: string; documentUrl: string | undefined };
+/** The result of reading a document, and the choices that are needed to read it again. */
+type ReadDocument = { generated: string; documentHash: string; documentUrl: string | undefined; choices: string };
 
 export function newImport({ random }: Context, documentUrl: string | undefined): NewImport {
   return { id: newId(random, 'imp'), ...(documentUrl !== undefined && { document: documentUrl }) };
@@ -20,19 +30,10 @@ export async function storeImport(
   context: Context,
   server: StoredServer,
   { id }: NewImport,
-  read: ReadDocument & { choices: string },
+  read: ReadDocument,
 ): Promise<void> {
-  const { generated, documentHash, documentUrl, choices } = read;
-  await insertImport(context.db, {
-    id,
-    workspaceId: server.workspaceId,
-    serverId: server.id,
-    createdAt: context.now(),
-    documentUrl,
-    documentHash,
-    choices,
-    generated,
-  });
+  const { id: serverId, workspaceId } = server;
+  await insertImport(context.db, { id, workspaceId, serverId, createdAt: context.now(), ...read });
   await restartCheck(context.db, server, { importId: id, failures: 0 });
 }
 
@@ -40,4 +41,59 @@ export async function storeImport(
 export function choicesText({ server, answers = {}, documentUrl }: ImportChoices): string {
   const kept = Object.entries(answers).filter(([name]) => !/secret/i.test(name));
   return JSON.stringify({ server, documentUrl, answers: Object.fromEntries(kept) });
+}
+
+const mostHeaders = 10;
+
+export const headersInput = z
+  .record(z.string().max(100), z.string().min(1).max(8192))
+  .superRefine((headers, { addIssue }) => {
+    const entries = Object.entries(headers);
+    if (entries.length > mostHeaders) addIssue({ code: 'custom', message: `allowed: at most ${mostHeaders} headers` });
+    for (const [name, value] of entries) {
+      const message = headerNameProblem(name) ?? valueProblem(value);
+      if (message !== undefined) addIssue({ code: 'custom', path: [name], message });
+    }
+  })
+  .describe(
+    'Headers for fetching url, such as {"Authorization": "Bearer …"} for a description behind a login. They are sent only to the origin of url, and stored sealed with the server for importing again.',
+  );
+
+function valueProblem(value: string): string | undefined {
+  if (!isHeaderValue(value)) return 'allowed: one line of visible text';
+  if (!holdsOurCredential(value)) return undefined;
+  return 'holds an API key or a token of this service, which is never sent to an upstream';
+}
+
+/** Seals the headers with which the description of a server was fetched; they may be sent only to its origin. */
+export async function storeHeaders(
+  context: Context,
+  server: StoredServer,
+  documentUrl: string | undefined,
+  headers: DescriptionHeaders | undefined,
+): Promise<void> {
+  const url = documentUrl === undefined ? undefined : readUrl(documentUrl);
+  if (!url || headers === undefined) return;
+  const { db, keyring, actor, now } = context;
+  const value = JSON.stringify(headers);
+  const secret = {
+    name: configSecrets.description,
+    value,
+    origins: [url.origin],
+    createdBy: actor.id,
+    updatedAt: now(),
+  };
+  await withinSecretQuota(context, () => saveSecret(db, keyring, server, secret));
+}
+
+/** The sealed headers of a server for an address, if they may be sent there. */
+export async function storedHeaders(
+  { db, keyring }: { db: Db; keyring: Keyring },
+  server: StoredServer,
+  url: string | undefined,
+): Promise<DescriptionHeaders | undefined> {
+  const found = await findSecret(db, keyring, server, configSecrets.description);
+  if (found?.value === undefined || url === undefined) return undefined;
+  if (!found.origins.includes(readUrl(url)?.origin ?? '')) return undefined;
+  return JSON.parse(found.value) as DescriptionHeaders;
 }

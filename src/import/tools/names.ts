@@ -1,8 +1,8 @@
+import { createHash } from 'node:crypto';
 import { normalised } from '../../domain/normalised.ts';
 import { readMoreName } from '../../domain/pieces/read-more.ts';
 import { searchToolNames } from '../../domain/search/own-tools.ts';
 import type { ApiOperation } from '../model.ts';
-import { shortHash } from './argument-names.ts';
 
 /** Clients put the name of the server before that of the tool, and take 64 characters together. */
 const longest = 48;
@@ -37,14 +37,9 @@ export function nameWords(text: string): string[] {
     .filter((word) => word !== '');
 }
 
-const verbs: ReadonlyMap<string, string> = new Map([
-  ['POST', 'create'],
-  ['PUT', 'replace'],
-  ['PATCH', 'update'],
-  ['DELETE', 'delete'],
-  ['HEAD', 'check'],
-  ['OPTIONS', 'options'],
-]);
+const verbs: ReadonlyMap<string, string> = new Map(
+  Object.entries({ POST: 'create', PUT: 'replace', PATCH: 'update', DELETE: 'delete', HEAD: 'check' }),
+);
 
 /** Verb and path: `list_pets`, `get_pet`, `get_pet_toys`. */
 function derivedWords({ method, path }: ApiOperation): string[] {
@@ -85,4 +80,45 @@ function fitted(words: readonly string[], hash: string): string {
   }
   const name = [first.slice(0, longest - hash.length - 1), ...kept.filter((word) => word !== hash), hash].join('_');
   return name.slice(0, longest);
+}
+
+/** Longest name of an argument. */
+const longestArgument = 64;
+
+/** Names of the arguments of one tool: each is given once, in the form that every client and the configuration take. */
+export class ArgumentNames {
+  readonly #taken = new Set<string>();
+
+  has(wireName: string): boolean {
+    return this.#taken.has(plainName(wireName));
+  }
+
+  /** The name for a name on the wire: the same where possible, such as `filter_status` for `filter[status]`. */
+  take(wireName: string): string {
+    const plain = plainName(wireName);
+    let name = plain;
+    for (let count = 2; this.#taken.has(name); count++) name = `${plain.slice(0, longestArgument - 4)}_${count}`;
+    this.#taken.add(name);
+    return name;
+  }
+}
+
+function plainName(wireName: string): string {
+  const words = wireName
+    .replaceAll('>=', '_gte')
+    .replaceAll('<=', '_lte')
+    .replaceAll('>', '_gt')
+    .replaceAll('<', '_lt')
+    .replaceAll(/[^A-Za-z0-9_.-]+/g, '_')
+    .replaceAll(/^[_.-]+|(?<![_.-])[_.-]+$/g, (edge) =>
+      /^_+$/.test(edge) && wireName.includes(edge) && /^\w+$/.test(wireName) ? edge : '',
+    );
+  const started = /^[A-Za-z_]/.test(words) ? words : `_${words}`;
+  const safe = started === '__proto__' ? `${started}_` : started;
+  return safe.length <= longestArgument ? safe : `${safe.slice(0, longestArgument - 5)}_${shortHash(wireName)}`;
+}
+
+/** Four characters that stay the same for the same text. */
+function shortHash(text: string): string {
+  return createHash('sha256').update(text.toWellFormed()).digest('hex').slice(0, 4);
 }
