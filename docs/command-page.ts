@@ -1,5 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
-import { connectionGroup } from '../src/cli/connection/connection.ts';
+import { connectionGroup } from '../src/cli/options.ts';
 import { createProgram } from '../src/cli/program.ts';
 
 /** Width of the help whose texts are taken over. */

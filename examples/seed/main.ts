@@ -2,7 +2,7 @@
  * `npm run seed`: a workspace with servers, people, keys and four weeks of calls, so that every page of the dashboard has
  * something to show. `-- --add` puts it beside what is there.
  */
-import { reportFailure } from '../../src/cli/print/failure.ts';
+import { reportFailure } from '../../src/cli/print.ts';
 import { type Seeded, seed } from './seed.ts';
 
 const options = process.argv.slice(2);

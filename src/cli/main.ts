@@ -8,7 +8,7 @@ if (args.length === 1 && args[0] === 'serve') {
   try {
     await runServe();
   } catch (error) {
-    process.exitCode = (await import('./print/failure.ts')).reportFailure(error);
+    process.exitCode = (await import('./print.ts')).reportFailure(error);
   }
 } else {
   await (await import('./program.ts')).runCommandLine(args);

@@ -2,36 +2,21 @@ import { execFileSync } from 'node:child_process';
 import { Command, CommanderError, type Option } from 'commander';
 import { AppError } from '../errors.ts';
 import { commit, version } from '../version.ts';
-import { addCall } from './calls/call.ts';
-import { addPreview } from './calls/preview.ts';
+import { addCall, addPreview } from './commands/call.ts';
+import { addBackup, addMasterKey } from './commands/database.ts';
 import { addDoctor } from './commands/doctor.ts';
-import { addLogin } from './commands/login.ts';
-import { addLogout } from './commands/logout.ts';
-import { addProfiles } from './commands/profiles.ts';
+import { addImport, addImportAgain } from './commands/import.ts';
+import { addKeys } from './commands/keys.ts';
+import { addLimits, addQuotas } from './commands/limits.ts';
+import { addAudit, addCalls } from './commands/records.ts';
 import { addServe } from './commands/serve.ts';
+import { addLogins, addSecrets, addServers, addTools } from './commands/servers.ts';
+import { addVersions } from './commands/versions.ts';
 import { addCompletion } from './completion/completion.ts';
-import { connectionGroup } from './connection/connection.ts';
-import { addApply } from './file-commands/apply.ts';
-import { addCheck } from './file-commands/check.ts';
-import { addDev } from './file-commands/dev.ts';
-import { addDiff } from './file-commands/diff.ts';
-import { addExport } from './file-commands/export.ts';
-import { addSchema } from './file-commands/schema.ts';
-import { addImport } from './imports/import.ts';
-import { addImportAgain } from './imports/import-again.ts';
-import { addBackup } from './operator/backup.ts';
-import { addKeys } from './operator/keys.ts';
-import { addLimits } from './operator/limits.ts';
-import { addMasterKey } from './operator/master-key.ts';
-import { addQuotas } from './operator/quotas.ts';
-import { reportFailure } from './print/failure.ts';
-import { addAudit } from './records/audit.ts';
-import { addCalls } from './records/calls.ts';
-import { addLogins } from './servers/logins.ts';
-import { addSecrets } from './servers/secrets.ts';
-import { addServers } from './servers/servers.ts';
-import { addTools } from './servers/tools.ts';
-import { addVersions } from './servers/versions.ts';
+import { addApply, addCheck, addDev, addDiff, addExport, addSchema } from './files/commands.ts';
+import { connectionGroup } from './options.ts';
+import { paintedError, reportFailure } from './print.ts';
+import { addLogin, addLogout, addProfiles } from './profiles/commands.ts';
 
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
   'The service:': [addServe, addDev],
@@ -59,6 +44,7 @@ export function createProgram({ isQuiet = false, width = helpWidth(), write }: P
       getOutHelpWidth: () => width,
       writeOut: (text) => (write ?? writeOut)(wrapProse(text, width)),
       writeErr: (text) => void (isQuiet || process.stderr.write(text)),
+      outputError: (text, write) => write(text.replace(/^error:/, paintedError())),
     })
     .showHelpAfterError('Add --help to see what is possible.')
     .addHelpText(

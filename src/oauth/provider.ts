@@ -1,4 +1,4 @@
-import { addedQuery } from '../domain/added-query.ts';
+import { addedQuery } from '../domain/http/read-url.ts';
 import type { OAuth } from '../domain/config/oauth.ts';
 import { holdsOurCredential, holdsPlainCredential } from '../domain/credentials/own-credentials.ts';
 import { redact } from '../domain/credentials/redactor.ts';
@@ -6,7 +6,8 @@ import { formFields, mostHeaderLength } from '../domain/http/values.ts';
 import { parseDotPath } from '../domain/json/dot-path.ts';
 import { valueAt } from '../domain/json/value-at.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
-import type { Answer, HttpClient } from '../outbound/http-client.ts';
+import type { Answer } from '../outbound/exchange.ts';
+import type { HttpClient } from '../outbound/http-client.ts';
 import { challengeOf } from './credentials.ts';
 import { type Provider, type ProviderTokens, spans } from './parts.ts';
 

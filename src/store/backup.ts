@@ -59,9 +59,10 @@ type Row = z.infer<typeof rowLine>;
 export type RowCounts = { [table: string]: number };
 
 /**
- * Tables that belong to the processes of one database: what they tell each other, who does which work, what time it is on
- * their machine, and the rests and files of answers, which live for minutes. A restored database begins without.
+ * Tables that belong to the processes of one database: what they tell each other, who does which work, and the rests and
+ * files of answers, which live for minutes. A restored database begins without.
  */
+const tablesOfProcesses = ['changes', 'processes', 'leases', 'answer_pieces', 'files', 'file_chunks'];
 /** Tables of what was called, which are most of a database. */
 const tablesOfRecords = ['calls', 'call_counts', 'captures'];
 

@@ -139,7 +139,9 @@ describe('commands and the lists of a hostile service', () => {
       globSync('**/*.ts', { cwd: root })
         .filter((file) => pattern.test(readFileSync(join(root, file), 'utf8')))
         .toSorted();
-    assert.deepEqual(having(/\bcursor = /), ['connection/pages.ts']);
-    assert.deepEqual(having(/\.(?:json|text|arrayBuffer|blob|bytes)\(\)|\.body\b[^;]*\?\?/), ['connection/answer.ts']);
+    assert.deepEqual(having(/\bcursor = /), ['connection/lists.ts']);
+    assert.deepEqual(having(/\.(?:json|text|arrayBuffer|blob|bytes)\(\)|\.body\b[^;]*\?\?/), [
+      'connection/rest-client.ts',
+    ]);
   });
 });

@@ -147,8 +147,8 @@ describe('commands and the texts of a hostile service', () => {
     hostile.answers(answersJson(() => ({ deleted: 'x' })));
     for (const name of ['.', '..', '']) {
       for (const args of [
-        ['tools', 'remove', 'one', name],
-        ['secrets', 'delete', 'one', name],
+        ['tools', 'remove', 'one', name, '--yes'],
+        ['secrets', 'delete', 'one', name, '--yes'],
         ['servers', 'delete', name, '--yes'],
       ]) {
         const { code, stderr } = await run(...args);

@@ -54,9 +54,9 @@ describe('toolhost keys', () => {
     assert.match(made.key, /^thk_/);
     assert.deepEqual(made.scopes, ['manage', 'call']);
     assert.equal(await statusWith(made.key), 200);
-    assert.deepEqual(await toolhostJson(['keys', 'revoke', made.id], { env }), { revoked: made.id });
+    assert.deepEqual(await toolhostJson(['keys', 'revoke', made.id, '--yes'], { env }), { revoked: made.id });
     await eventually(async () => assert.equal(await statusWith(made.key), 401), 10_000);
-    const again = await toolhost(['keys', 'revoke', made.id], { env });
+    const again = await toolhost(['keys', 'revoke', made.id, '--yes'], { env });
     assert.deepEqual([again.code, again.stdout], [1, '']);
     assert.match(again.stderr, /^error: there is no such key in this workspace, or it is revoked already\n$/);
   });
@@ -130,5 +130,27 @@ describe('toolhost keys', () => {
     ]);
     assert.ok(!own.keys.some(({ id }) => id === made.id));
     assert.ok(second.keys.some(({ id }) => id === made.id));
+  });
+
+  it('works at a service with its credential, and refuses there what is of the database', async () => {
+    const url = ['--url', running.url, '--key', await running.key()];
+    const made = await toolhostJson<Created>(['keys', 'create', '--name', 'far', '--scopes', 'call', ...url]);
+    const listed = await toolhost(['keys', 'list', ...url]);
+    assert.match(listed.stdout, new RegExp(`^${made.id} +far +call +all +good +never$`, 'm'));
+    const limited = await toolhost(['keys', 'limit', made.id, '--calls-per-day', '5', ...url]);
+    assert.equal(limited.stdout, `The API key ${made.id} may make 5 calls a day.\n`);
+    assert.equal((await toolhost(['keys', 'revoke', made.id, ...url])).code, 1);
+    assert.equal((await toolhost(['keys', 'revoke', made.id, '--yes', ...url])).code, 0);
+    await running.createServer(serverAt('far', 'https://api.example.com'));
+    const limits = await toolhost(['limits', 'set', '--server', 'far', '--concurrent-calls', '7', ...url]);
+    assert.match(limits.stdout, /^calls at once +7 +set$/m);
+    assert.match((await toolhost(['quotas', 'show', ...url])).stdout, /^keys +1000 /m);
+    const [quotas, workspace] = await Promise.all([
+      toolhost(['quotas', 'set', '--keys', '5', ...url]),
+      toolhost(['limits', 'show', '--workspace', 'second', ...url]),
+    ]);
+    assert.deepEqual([quotas.code, workspace.code], [1, 1]);
+    assert.match(quotas.stderr, /is set by the operator, directly on the database/);
+    assert.match(workspace.stderr, /--workspace is for the database/);
   });
 });

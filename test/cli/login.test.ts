@@ -131,7 +131,7 @@ describe('toolhost login', () => {
     const { grants } = await toolhostJson<Grants>(['logins', 'list'], { env: other });
     const login = grants.find(({ status }) => status === 'active') ?? assert.fail();
     assert.match(login.client, /^Toolhost command line on /);
-    assert.equal((await toolhost(['logins', 'end', login.id], { env: other })).code, 0);
+    assert.equal((await toolhost(['logins', 'end', login.id, '--yes'], { env: other })).code, 0);
     const ended = await list(other);
     assert.equal(ended.code, 1);
     assert.match(ended.stderr, /the login of the profile "default" has ended; log in again with: .*login --profile/);

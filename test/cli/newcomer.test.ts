@@ -23,7 +23,7 @@ describe('a newcomer at the command line', () => {
     const empty = mkdtempSync(join(folder, 'empty-'));
     const commands = [
       ['keys', 'list'],
-      ['keys', 'revoke', 'key_x'],
+      ['keys', 'revoke', 'key_x', '--yes'],
       ['limits', 'show'],
       ['limits', 'set', '--calls-per-second', '5'],
       ['limits', 'reset', '--server', 'x'],

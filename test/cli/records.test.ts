@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { followRecords } from '../../src/cli/records/follow-records.ts';
-import type { ReadRecords } from '../../src/cli/records/read-records.ts';
+import type { ReadRecords } from '../../src/cli/commands/follow-records.ts';
+import { followRecords } from '../../src/cli/commands/follow-records.ts';
 import { tries } from '../sets.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { after, before, describe, it } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { ask, askHidden } from '../../src/cli/input/ask.ts';
+import { ask, askHidden } from '../../src/cli/ask.ts';
 import { serverAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type CommandOptions, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
@@ -129,7 +129,7 @@ describe('toolhost servers and secrets', () => {
     await running.createServer(serverAt('doomed-too', upstream));
     const unasked = await run(['servers', 'delete', 'doomed']);
     assert.deepEqual([unasked.code, unasked.stdout], [1, '']);
-    assert.match(unasked.stderr, /would delete the server doomed .* nothing was deleted; add --yes/);
+    assert.match(unasked.stderr, /would delete the server doomed .* nothing was changed; add --yes/);
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
     const { code, stdout } = await run(['servers', 'delete', 'doomed', '--yes']);
     assert.deepEqual([code, stdout], [0, 'Deleted the server doomed. Its slug cannot be used again.\n']);
@@ -162,8 +162,8 @@ describe('toolhost servers and secrets', () => {
     const table = await run(['secrets', 'list', 'sealed']);
     assert.match(table.stdout, /^NAME +SET AT +GOES TO +USED BY\n[\s\S]*^OTHER .* nothing$/m);
     for (const { stdout } of [set, table]) assert.doesNotMatch(stdout, /v4lue/);
-    assert.match((await run(['secrets', 'delete', 'sealed', 'OTHER'])).stdout, /is deleted/);
-    assert.deepEqual(await json(['secrets', 'delete', 'sealed', 'SERVICE_KEY']), { deleted: 'SERVICE_KEY' });
+    assert.match((await run(['secrets', 'delete', 'sealed', 'OTHER', '--yes'])).stdout, /is deleted/);
+    assert.deepEqual(await json(['secrets', 'delete', 'sealed', 'SERVICE_KEY', '--yes']), { deleted: 'SERVICE_KEY' });
     assert.match((await run(['secrets', 'list', 'sealed'])).stdout, /has no secrets/);
   });
 

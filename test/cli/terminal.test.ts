@@ -13,8 +13,8 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 const sequences = '\u001b[2J\u001b]0;title\u0007\u001b]52;c;ZXZpbA==\u0007\u009b2J\u009d0;title\u009c\b\r';
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are looked for.
 const commands = /\u001b(?!\[(?:0|2|31|32|33)m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f]/;
-/** Makes a program believe that it writes to a terminal. */
-const atTerminal = {
+/** Makes a program of its own believe that it writes to a terminal. */
+const childAtTerminal = {
   TERM: 'xterm',
   NODE_OPTIONS: '--import=data:text/javascript,process.stdout.isTTY=process.stderr.isTTY=true',
 };
@@ -36,7 +36,7 @@ describe('what the command line writes to a terminal', () => {
   });
 
   const run = (args: readonly string[]) =>
-    toolhost(args, { env: { ...atTerminal, TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' } });
+    toolhost(args, { env: { TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' }, isTerminal: true });
   const isHarmless = ({ stdout, stderr }: Ended) => {
     assert.doesNotMatch(stdout + stderr, commands);
     assert.match(stdout + stderr, /evil/);
@@ -71,7 +71,7 @@ describe('what the command line writes to a terminal', () => {
     const event = { id: 'e', at, actor_kind: 'key', actor_id: evil, request_id: 'r', operation: evil, detail: {} };
     answer = { status: 200, body: { events: [event] } };
     const child = beginToolhost(['audit', '--follow', '--json'], {
-      env: { ...atTerminal, TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' },
+      env: { ...childAtTerminal, TOOLHOST_URL: url, TOOLHOST_API_KEY: 'some-key' },
     });
     const [line] = (await once(createInterface({ input: child.stdout }), 'line')) as [string];
     child.kill('SIGINT');
@@ -87,9 +87,9 @@ describe('what the command line writes to a terminal', () => {
       servers: [{ url: 'https://api.example.com' }],
       paths: { '/things': { get: { operationId: 'list', summary: evil, responses: { 200: { description: evil } } } } },
     });
-    const env = { ...atTerminal };
-    isHarmless(await toolhost(['import', '-', '--include', '*', '--out', '-'], { env, input: description }));
-    isHarmless(await toolhost(['import', '-', '--plan', '--list', 'all'], { env, input: description }));
+    const options = { isTerminal: true, input: description };
+    isHarmless(await toolhost(['import', '-', '--include', '*', '--out', '-'], options));
+    isHarmless(await toolhost(['import', '-', '--plan', '--list', 'all'], options));
   });
 
   it('[ship 7] shows no text in another order than it has', async () => {
@@ -106,15 +106,35 @@ describe('what the command line writes to a terminal', () => {
     });
     after(() => Promise.all([running.stop(), upstream.close()]));
 
-    it('[ship 7] of records reach it, unless NO_COLOR is set', async () => {
+    it('[ship 7] of records and errors reach it, unless NO_COLOR is set', async () => {
       await running.createServer(serverAt('painted', upstream.url));
       await running.callTool('painted', 'some-token', 'get');
-      const env = { ...atTerminal, TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
-      const { stdout } = await toolhost(['calls'], { env });
+      const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key() };
+      const { stdout } = await toolhost(['calls'], { env, isTerminal: true });
       assert.ok(stdout.includes('\u001b[32mok'), JSON.stringify(stdout));
       assert.ok(!stdout.includes('\u{fffd}'));
-      const plain = await toolhost(['calls'], { env: { ...env, NO_COLOR: '1' } });
+      const plain = await toolhost(['calls'], { env: { ...env, NO_COLOR: '1' }, isTerminal: true });
       assert.match(plain.stdout, /^\S+ {2}ok {2}/);
+      for (const args of [
+        ['servers', 'get', 'none'],
+        ['servers', 'gett'],
+      ]) {
+        const painted = await toolhost(args, { env, isTerminal: true });
+        assert.ok(painted.stderr.startsWith('\u001b[31merror:\u001b[0m '), JSON.stringify(painted.stderr));
+        assert.match((await toolhost(args, { env })).stderr, /^error: /);
+      }
+    });
+
+    it('[ship 7] shows JSON of a call so that people can read it, with all its digits', async () => {
+      upstream.on('GET /thing', () => ({
+        body: '{"id":9007199254740993,"tags":["a"]}',
+        headers: { 'content-type': 'application/json' },
+      }));
+      await running.createServer(serverAt('read', upstream.url));
+      const env = { TOOLHOST_URL: running.url, TOOLHOST_API_KEY: await running.key(), TOOLHOST_TOKEN: 'some-token' };
+      const shown = await toolhost(['call', 'read', 'get'], { env, isTerminal: true });
+      assert.equal(shown.stdout, '{\n  "id": 9007199254740993,\n  "tags": [\n    "a"\n  ]\n}\n');
+      assert.equal((await toolhost(['call', 'read', 'get'], { env })).stdout, '{"id":9007199254740993,"tags":["a"]}\n');
     });
   });
 });

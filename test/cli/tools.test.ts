@@ -54,7 +54,7 @@ describe('toolhost tools', () => {
       /^TOOL +METHOD +URL *\nget +GET +https:\/\/api\.example\.com\/thing *\nc +GET +\S+\/b +disabled/,
     );
     assert.match(
-      (await run(['tools', 'remove', 'tooled', 'c'])).stdout,
+      (await run(['tools', 'remove', 'tooled', 'c', '--yes'])).stdout,
       /^Removed the tool "c" of the server "tooled"/,
     );
     assert.deepEqual((await listed()).length, 1);
@@ -70,7 +70,10 @@ describe('toolhost tools', () => {
     const nothing = await run(['tools', 'update', 'tooled', 'get']);
     assert.match(nothing.stderr, /there is nothing to change; name a file with fields, or give --set field=value/);
     assert.equal((await run(['tools', 'update', 'tooled', 'get', '--set', 'title'])).code, 2);
-    assert.match((await run(['tools', 'remove', 'tooled', 'got'])).stderr, /no such tool; did you mean `get`\?/);
+    assert.match(
+      (await run(['tools', 'remove', 'tooled', 'got', '--yes'])).stderr,
+      /no such tool; did you mean `get`\?/,
+    );
   });
 
   it('[conf 7] check knows the quota of tools', async () => {

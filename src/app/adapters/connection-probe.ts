@@ -12,7 +12,7 @@ import { mcpServer } from '../../gateway/hosted-endpoint.ts';
 import { challenge } from '../../gateway/mcp-listener.ts';
 import { answer } from '../../gateway/protocol/answer.ts';
 import { textOf } from '../../gateway/protocol/json-rpc.ts';
-import { registerClient } from '../../oauth/clients/client.ts';
+import { registerClient } from '../../oauth/clients.ts';
 import type { OAuthParts } from '../../oauth/parts.ts';
 import type { ConnectionProbe, ProbeJson } from '../../operations/connection/connection-probe.ts';
 import { pathReader } from '../../routes.ts';

@@ -2,7 +2,8 @@ import { holdsPlainCredential } from '../../domain/credentials/own-credentials.t
 import { readUrl } from '../../domain/http/read-url.ts';
 import { percentDecoded } from '../../domain/http/values.ts';
 import { type AppError, invalid, OutboundError } from '../../errors.ts';
-import type { Answer, HttpClient } from '../../outbound/http-client.ts';
+import type { Answer } from '../../outbound/exchange.ts';
+import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Validators } from '../../store/servers/import-checks.ts';
 import { userAgentOf } from '../../version.ts';
 

@@ -4,11 +4,10 @@ import type { Check, ClientVerdict } from '../../doctor/checks.ts';
 import type { CallToTry, FinishedLogin } from '../../doctor/examine.ts';
 import type { WebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
-import { jsonOption } from '../connection/connection.ts';
-import { ask } from '../input/ask.ts';
-import { jsonArguments } from '../input/tool-arguments.ts';
-import { wholeUpTo } from '../input/whole-number.ts';
-import { note, print, printJson } from '../print/print.ts';
+import { ask } from '../ask.ts';
+import { jsonOption, wholeUpTo } from '../options.ts';
+import { note, print, printJson } from '../print.ts';
+import { jsonArguments } from './call.ts';
 
 type Options = {
   token?: string;
@@ -78,9 +77,9 @@ async function doctor(url: string, options: Options): Promise<void> {
 
 async function logIn(web: WebClient, url: string, opensBrowser: boolean): Promise<FinishedLogin> {
   const [{ logInAtServer }, { revokeToken }, { terminalPerson }] = await Promise.all([
-    import('../login/log-in-at-server.ts'),
-    import('../login/token-endpoint.ts'),
-    import('../login/terminal-person.ts'),
+    import('../login/authorization-server.ts'),
+    import('../login/authorization-server.ts'),
+    import('../login/log-in.ts'),
   ]);
   const { clientId, tokens, target } = await logInAtServer(web, url, {
     clientName: `Toolhost doctor on ${hostname()}`,

@@ -1,87 +1,96 @@
 import type { Argument, Command, Option } from 'commander';
+import { connectionOf } from '../connection/connect.ts';
+import { oneServer } from '../connection/lists.ts';
+import { createRestClient, type RestClient } from '../connection/rest-client.ts';
+import { configFolder, readProfiles } from '../profiles/profiles.ts';
 
 /** A word that fits, and what it is. */
-export type Candidate = { word: string; meaning: string };
+type Candidate = { word: string; meaning: string };
 
 /** `files` leaves the word to the shell, which completes names of files. */
-export type Completion = 'files' | readonly Candidate[];
+type Completion = 'files' | readonly Candidate[];
 
-/** Names that only the service or the files of this person know. */
-export type NameSource = {
-  slugs: (given: ReadonlyMap<string, string>) => Promise<Candidate[]>;
-  tools: (slug: string, given: ReadonlyMap<string, string>) => Promise<Candidate[]>;
-  profiles: () => Promise<Candidate[]>;
-};
+/** Values of options by their attribute, and of arguments by their name. */
+type Given = ReadonlyMap<string, string>;
 
 /** The words that fit under the cursor, in the order in which they are declared. */
-export async function completionOf(program: Command, words: readonly string[], names: NameSource): Promise<Completion> {
-  const read = readWords(program, words);
-  const found = await fitting(read, names);
+export async function completionOf(program: Command, words: readonly string[]): Promise<Completion> {
+  const { expected, given, current, prefix } = readWords(program, words);
+  const found = await fitting(expected, given);
   if (found === 'files') return found;
   return found
-    .filter(({ word }) => word.startsWith(read.current))
-    .map(({ word, meaning }) => ({ word: read.prefix + word, meaning }));
+    .filter(({ word }) => word.startsWith(current))
+    .map(({ word, meaning }) => ({ word: prefix + word, meaning }));
 }
 
-async function fitting({ expected, given }: ReadWords, names: NameSource): Promise<Completion> {
+async function fitting(expected: ExpectedWord, given: Given): Promise<Completion> {
   switch (expected.kind) {
-    case 'command':
-      return [...commandsIn(expected.command), ...asWords(await ofArgument(expected, given, names))];
-    case 'option':
-      return optionsOf(expected.command);
+    case 'command': {
+      const { command, argument } = expected;
+      const commands = command.createHelp().visibleCommands(command);
+      const usual = await ofArgument(argument, given);
+      const words = commands.map((one) => ({ word: one.name(), meaning: one.description() }));
+      return [...words, ...(usual === 'files' ? [] : usual)];
+    }
+    case 'option': {
+      const { command } = expected;
+      const options = command.createHelp().visibleOptions(command);
+      return options.map(({ long, description }) => ({ word: long ?? '', meaning: description }));
+    }
     case 'argument':
-      return ofArgument(expected, given, names);
+      return ofArgument(expected.argument, given);
     case 'value':
-      return ofOption(expected, given, names);
+      return ofOption(expected.option, given);
   }
 }
 
-const asWords = (found: Completion): readonly Candidate[] => (found === 'files' ? [] : found);
-
-function commandsIn(command: Command): Candidate[] {
-  return command
-    .createHelp()
-    .visibleCommands(command)
-    .map((one) => ({ word: one.name(), meaning: one.description() }));
-}
-
-function optionsOf(command: Command): Candidate[] {
-  return command
-    .createHelp()
-    .visibleOptions(command)
-    .map(({ long, description }) => ({ word: long ?? '', meaning: description }));
-}
-
-async function ofArgument(
-  { argument }: Extract<ExpectedWord, { argument: unknown }>,
-  given: ReadonlyMap<string, string>,
-  names: NameSource,
-): Promise<Completion> {
+async function ofArgument(argument: Argument | undefined, given: Given): Promise<Completion> {
   if (!argument) return [];
-  if (argument.argChoices) return argument.argChoices.map((word) => ({ word, meaning: '' }));
-  return ofName(argument.name(), given, names);
+  return choicesOf(argument) ?? ofName(argument.name(), given);
 }
 
-async function ofOption(
-  { option }: Extract<ExpectedWord, { option: unknown }>,
-  given: ReadonlyMap<string, string>,
-  names: NameSource,
-): Promise<Completion> {
-  if (option.argChoices) return option.argChoices.map((word) => ({ word, meaning: '' }));
-  if (option.long === '--profile') return names.profiles();
-  if (option.long === '--server') return names.slugs(given);
+async function ofOption(option: Option, given: Given): Promise<Completion> {
   const placeholder = /[<[]([\w|-]+)/.exec(option.flags)?.[1] ?? '';
-  return ofName(option.long === '--tool' ? 'tool' : placeholder, given, names);
+  const names: { [long: string]: string } = { '--profile': 'profile', '--server': 'slug', '--tool': 'tool' };
+  return choicesOf(option) ?? ofName(names[option.long ?? ''] ?? placeholder, given);
+}
+
+function choicesOf({ argChoices }: Argument | Option): Candidate[] | undefined {
+  return argChoices?.map((word) => ({ word, meaning: '' }));
 }
 
 /** What is known of an argument or a value by its name in the declarations. */
-async function ofName(name: string, given: ReadonlyMap<string, string>, names: NameSource): Promise<Completion> {
+async function ofName(name: string, given: Given): Promise<Completion> {
   if (/^(file|dir|folder)\b/.test(name)) return 'files';
-  if (name === 'slug') return names.slugs(given);
-  if (name === 'profile') return names.profiles();
+  if (name === 'slug') return slugs(given);
+  if (name === 'profile') return [...readProfiles(configFolder()).urls].map(([word, meaning]) => ({ word, meaning }));
   const slug = given.get('slug') ?? given.get('server');
-  if (name === 'tool') return slug === undefined ? [] : names.tools(slug, given);
-  return [];
+  return name === 'tool' && slug !== undefined ? tools(slug, given) : [];
+}
+
+/** How long the service may take; a person waits at the prompt. */
+const patienceMs = 1500;
+
+async function client(given: Given): Promise<RestClient> {
+  const options = Object.fromEntries([...given].filter(([name]) => ['url', 'key', 'profile'].includes(name)));
+  const { url, credential } = await connectionOf(options);
+  // Tokens are not renewed here: that could take longer, and what is shown would depend on it.
+  return createRestClient({ url, credential: { token: credential.token } }, patienceMs);
+}
+
+async function slugs(given: Given): Promise<Candidate[]> {
+  const { servers } = await (await client(given)).run('listMcpServers', { limit: 200 });
+  return servers.map(({ slug, name }) => ({ word: slug, meaning: name })).filter(isPlain);
+}
+
+async function tools(slug: string, given: Given): Promise<Candidate[]> {
+  const { config } = await oneServer(await client(given), slug);
+  return config.tools.map(({ name, description = '' }) => ({ word: name, meaning: description })).filter(isPlain);
+}
+
+/** Shells insert words as they are, so a name of a strange service has nothing that they would run, and is no option. */
+function isPlain({ word }: Candidate): boolean {
+  return /^\w[\w.-]{0,99}$/.test(word);
 }
 
 /** What the word under the cursor may be. */
@@ -98,8 +107,7 @@ type ReadWords = {
   current: string;
   /** Part of the word that is not completed: `--server=` of `--server=pro`. */
   prefix: string;
-  /** Values of options by their attribute, and of arguments by their name. */
-  given: ReadonlyMap<string, string>;
+  given: Given;
 };
 
 /** Reads a command line whose last word is under the cursor. */

@@ -1,6 +1,8 @@
 import { Argument, type Command } from 'commander';
-import { print } from '../print/print.ts';
-import { type Shell, shells } from './scripts.ts';
+import { print } from '../print.ts';
+
+const shells = ['bash', 'zsh', 'fish'] as const;
+type Shell = (typeof shells)[number];
 
 export function addCompletion(program: Command): void {
   program
@@ -17,10 +19,7 @@ Examples:
   source <(toolhost completion zsh)
   toolhost completion fish | source`,
     )
-    .action(async (shell: Shell) => {
-      const { completionScripts } = await import('./scripts.ts');
-      print(completionScripts[shell].trimEnd());
-    });
+    .action((shell: Shell) => print(completionScripts[shell].trimEnd()));
   program
     .command('complete', { hidden: true })
     .description('what the scripts of completion ask')
@@ -34,9 +33,9 @@ const mostWords = 1000;
 
 async function complete(program: Command, words: readonly string[]): Promise<void> {
   setTimeout(() => process.exit(0), longestMs).unref();
-  const [{ completionOf }, { knownNames }] = await Promise.all([import('./candidates.ts'), import('./known-names.ts')]);
+  const { completionOf } = await import('./candidates.ts');
   try {
-    const found = await completionOf(program, words, knownNames(process.env));
+    const found = await completionOf(program, words);
     const lines = found === 'files' ? ['files'] : ['words', ...found.slice(0, mostWords).map(lineOf)];
     process.stdout.write(`${lines.join('\n')}\n`);
   } catch {
@@ -51,3 +50,51 @@ function lineOf({ word, meaning }: { word: string; meaning: string }): string {
   const plain = meaning.replaceAll(/[\p{Cc}\s]+/gu, ' ');
   return `${word}\t${plain.length > mostOfMeaning ? `${plain.slice(0, mostOfMeaning - 1)}…` : plain}`;
 }
+
+/**
+ * What each shell runs at the prompt: it asks `toolhost complete` with the words up to the cursor. The first line of
+ * the answer is `files` or `words`; the others are a word, a tab and its meaning.
+ */
+const completionScripts: Readonly<Record<Shell, string>> = {
+  bash: `_toolhost() {
+  local line answer=""
+  COMPREPLY=()
+  while IFS= read -r line; do
+    if [[ -z $answer ]]; then answer=$line; else COMPREPLY+=("\${line%%$'\\t'*}"); fi
+  done < <("$1" complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  if [[ $answer == files ]]; then compopt -o default; fi
+}
+complete -F _toolhost toolhost
+`,
+  zsh: `#compdef toolhost
+_toolhost() {
+  local -a lines described
+  local line
+  lines=("\${(@f)$("\${words[1]}" complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ $lines[1] == files ]]; then
+    _files
+    return
+  fi
+  for line in "\${(@)lines[2,-1]}"; do
+    described+=("\${\${line%%$'\\t'*}//:/\\\\:}:\${line#*$'\\t'}")
+  done
+  _describe -t values toolhost described
+}
+if [[ $funcstack[1] == _toolhost ]]; then
+  _toolhost "$@"
+else
+  compdef _toolhost toolhost
+fi
+`,
+  fish: `function __toolhost_complete
+  set -l tokens (commandline -opc)
+  set -l lines ($tokens[1] complete -- $tokens[2..] (commandline -ct) 2>/dev/null)
+  if test "$lines[1]" = files
+    __fish_complete_path (commandline -ct)
+  else if set -q lines[2]
+    printf '%s\\n' $lines[2..]
+  end
+end
+complete -c toolhost -f -a '(__toolhost_complete)'
+`,
+};

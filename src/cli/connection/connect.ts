@@ -1,41 +1,37 @@
+import type { Operator } from '../../app/operator.ts';
 import { AppError } from '../../errors.ts';
+import type { Input, OperationName, Output } from '../../operations/index.ts';
+import { serviceAddress } from '../../setting-addresses.ts';
 import { programName } from '../../version.ts';
-import { configFolder } from '../profiles/config-folder.ts';
-import type { ConnectionOptions, ServiceConnection, ServiceCredential } from './connection.ts';
-import { environmentUrl, namedUrl } from './environment-url.ts';
-import type { ConnectedClient } from './rest-client.ts';
+import { type ConnectionOptions, urlAdvice } from '../options.ts';
+import { note } from '../print.ts';
+import { type ConnectedClient, createRestClient, type ServiceConnection, serviceTime } from './rest-client.ts';
 
 /** Connects a command with its service. @throws AppError without a credential or with an unusable setting */
-export async function connect(options: ConnectionOptions, env: NodeJS.ProcessEnv): Promise<ConnectedClient> {
-  const connection = await connectionOf(options, env);
-  const { createRestClient } = await import('./rest-client.ts');
-  return createRestClient(connection);
+export async function connect(options: ConnectionOptions): Promise<ConnectedClient> {
+  return createRestClient(await connectionOf(options));
 }
 
 /**
  * Options count more than the environment, and the environment more than the profile. A key that is given goes to the
  * address that is given, and the credential of a profile only to the address of the profile.
  */
-export async function connectionOf(options: ConnectionOptions, env: NodeJS.ProcessEnv): Promise<ServiceConnection> {
-  if (options.profile !== undefined) return connectionOfProfile(options.profile, options, env);
-  const key = (options.key ?? env.TOOLHOST_API_KEY ?? '').trim();
-  if (key !== '') return { url: options.url ?? environmentUrl(env), credential: keyCredential(key) };
-  const { readProfiles } = await import('../profiles/profiles.ts');
-  const { profileInUse } = await import('../profiles/profile-in-use.ts');
-  const name = profileInUse(undefined, env, readProfiles(configFolder(env, process.platform)));
-  if (name === undefined) throw noCredential();
-  const url = options.url ?? namedUrl(env);
-  return connectionOfProfile(name, url === undefined ? {} : { url }, env);
+export async function connectionOf(options: ConnectionOptions): Promise<ServiceConnection> {
+  if (options.profile !== undefined) return connectionOfProfile(options.profile, options);
+  const key = (options.key ?? process.env.TOOLHOST_API_KEY ?? '').trim();
+  if (key !== '') return { url: options.url ?? environmentUrl(), credential: keyCredential(key) };
+  const { configFolder, profileInUse, readProfiles } = await import('../profiles/profiles.ts');
+  const name = profileInUse(undefined, readProfiles(configFolder()));
+  if (name === undefined)
+    throw new AppError(
+      'unauthenticated',
+      `no API key: set TOOLHOST_API_KEY or give --key; make one with: ${programName} keys create --name me --scopes manage,call; or log in with: ${programName} login URL`,
+    );
+  const url = options.url ?? namedUrl();
+  return connectionOfProfile(name, url === undefined ? {} : { url });
 }
 
-function noCredential(): AppError {
-  return new AppError(
-    'unauthenticated',
-    `no API key: set TOOLHOST_API_KEY or give --key; make one with: ${programName} keys create --name me --scopes manage,call; or log in with: ${programName} login URL`,
-  );
-}
-
-function keyCredential(key: string): ServiceCredential {
+function keyCredential(key: string): ServiceConnection['credential'] {
   // Checked here, because the runtime's message about such a header would repeat the key.
   if (!/^[\x21-\x7e]+$/.test(key)) throw new AppError('unauthenticated', 'the API key has characters that no key has');
   return { token: key };
@@ -44,14 +40,9 @@ function keyCredential(key: string): ServiceCredential {
 async function connectionOfProfile(
   name: string,
   { url: given, key }: { url?: string; key?: string },
-  env: NodeJS.ProcessEnv,
 ): Promise<ServiceConnection> {
-  const [{ readProfiles }, { urlOfProfile }, { readCredentials }] = await Promise.all([
-    import('../profiles/profiles.ts'),
-    import('../profiles/profile-in-use.ts'),
-    import('../profiles/credentials.ts'),
-  ]);
-  const folder = configFolder(env, process.platform);
+  const { configFolder, readProfiles, urlOfProfile } = await import('../profiles/profiles.ts');
+  const folder = configFolder();
   const url = urlOfProfile(readProfiles(folder), name);
   if (key !== undefined) return { url: given ?? url, credential: keyCredential(key.trim()) };
   if (given !== undefined && given !== url)
@@ -59,6 +50,7 @@ async function connectionOfProfile(
       'unauthenticated',
       `no API key for ${given}: the profile "${name}" is for ${url}, and nothing of it is sent elsewhere; log in with: ${programName} login ${given}`,
     );
+  const { readCredentials, renewLogin } = await import('../profiles/credentials.ts');
   const stored = readCredentials(folder).get(name);
   if (stored?.url !== url)
     throw new AppError(
@@ -66,9 +58,77 @@ async function connectionOfProfile(
       `the profile "${name}" has no login at ${url}; log in with: ${programName} login --profile ${name}`,
     );
   if ('api_key' in stored) return { url, credential: { token: stored.api_key } };
-  const { renewLogin } = await import('../profiles/renew-login.ts');
+  return { url, credential: { token: stored.access_token, renew: (refused) => renewLogin(folder, name, refused) } };
+}
+
+/** The address that the environment names; undefined when it names none. @throws AppError invalid */
+export function namedUrl(): string | undefined {
+  for (const name of ['TOOLHOST_URL', 'BASE_URL']) {
+    const text = process.env[name]?.trim();
+    if (!text) continue;
+    const address = serviceAddress(text);
+    if (address === undefined)
+      throw new AppError('invalid', `${name}: found ${text.replace(/\/\/.*@/, '//…@')}; ${urlAdvice}`);
+    return address;
+  }
+  return undefined;
+}
+
+/** Address of the service that this environment would start. @throws AppError invalid */
+export function environmentUrl(): string {
+  return namedUrl() ?? `http://127.0.0.1:${process.env.PORT?.trim() || '8080'}`;
+}
+
+/** Options of commands that work at a service when one is named, and else directly on the database. */
+export type PlaceOptions = ConnectionOptions & { workspace?: string };
+type PlaceOperation = Parameters<Operator['run']>[0];
+
+/** Where operations of the operator run: at a service, or directly on the database. */
+export type Place = {
+  run<Name extends PlaceOperation>(name: Name, input: Input<Name>): Promise<Output<Name>>;
+  /** Time of the service or the database in epoch ms. */
+  now(): Promise<number>;
+  /** Location of the database for messages; undefined at a service. */
+  database: string | undefined;
+  /** Address of the service; that of the environment for the database. */
+  url: string;
+};
+
+/** `makesDatabase` creates a missing database, for a command that may run before the first start of the service. */
+export async function atPlace(
+  options: PlaceOptions,
+  work: (place: Place) => Promise<void>,
+  makesDatabase = false,
+): Promise<void> {
+  const { url, key, profile, workspace } = options;
+  if ((url ?? key ?? profile) !== undefined) return work(await serviceAsPlace(options));
+  // Read before anything is changed, so that no error can prevent a new key from being shown.
+  const address = environmentUrl();
+  const { openOperator } = await import('../../app/operator.ts');
+  const operator = await openOperator(process.env, { ...(workspace !== undefined && { workspace }), makesDatabase });
+  if (operator.isNew) note(`made a new database ${operator.database}; start the service with the same DATA_DIR`);
+  try {
+    await work({ ...operator, url: address, now: async () => operator.now() });
+  } finally {
+    await operator.close();
+  }
+}
+
+async function serviceAsPlace(options: PlaceOptions): Promise<Place> {
+  if (options.workspace !== undefined)
+    throw new AppError('invalid', '--workspace is for the database; at a service the credential is of one workspace');
+  const client = await connect(options);
   return {
-    url,
-    credential: { token: stored.access_token, renew: (refused) => renewLogin(folder, name, refused) },
+    run(name, input) {
+      if (name === 'setWorkspaceLimits' || name === 'setWorkspaceQuotas')
+        throw new AppError(
+          'forbidden',
+          'what a workspace is limited to is set by the operator, directly on the database: without --url, --key and --profile',
+        );
+      return client.run(name as OperationName, input as never) as Promise<Output<typeof name>>;
+    },
+    now: () => serviceTime(client.url),
+    database: undefined,
+    url: client.url,
   };
 }

@@ -1,12 +1,22 @@
 import { z } from 'zod';
-import { AppError, type ErrorKind, errorKinds } from '../../errors.ts';
+import { connectionReason } from '../../doctor/web.ts';
+import { parseJson } from '../../domain/json/json.ts';
+import { scanJson } from '../../domain/json/json-scan.ts';
+import { AppError, type ErrorKind, errorKinds, messageOf } from '../../errors.ts';
 import { type Input, type OperationName, type Output, operations } from '../../operations/index.ts';
 import { restRequest } from '../../operations/rest-request.ts';
 import { problemShape } from '../../operations/shapes.ts';
 import { apiPath } from '../../routes.ts';
 import { programName, version } from '../../version.ts';
-import { type Allowance, brokenOff, jsonOfAnswer, newAllowance } from './answer.ts';
-import type { ServiceConnection } from './connection.ts';
+
+/** Address of the service, and what a command shows there. */
+export type ServiceConnection = { url: string; credential: ServiceCredential };
+
+type ServiceCredential = {
+  token: string;
+  /** A newer token than the refused one. @throws AppError when there is none */
+  renew?: (refused: string) => Promise<string>;
+};
 
 /** Runs operations of a service over its REST API. */
 export type RestClient = {
@@ -121,4 +131,93 @@ function notToolhost(url: string, { status, headers }: Response): AppError {
     'unavailable',
     `${url} answered (${status}), but not as this version of toolhost does; is the address right?${redirect}`,
   );
+}
+
+/**
+ * Limits of one answer, its bytes counted after decompression. A service gives a tenth of that at most: a large
+ * configuration, the result of a call, or a page of versions.
+ */
+const answerLimits = { bytes: 64 * 1024 * 1024, depth: 128, values: 1_000_000 };
+
+/** What all answers to one question of a person may take together. Each answer reduces `bytes`. */
+export type Allowance = { bytes: number; signal: AbortSignal };
+
+const mostBytesTogether = 256 * 1024 * 1024;
+const longestTogetherMs = 600_000;
+
+export function newAllowance(): Allowance {
+  return { bytes: mostBytesTogether, signal: AbortSignal.timeout(longestTogetherMs) };
+}
+
+/**
+ * The JSON value of an answer; undefined when it is not JSON. Its values are counted before any is made.
+ * @throws AppError tooLarge; unavailable when the answer breaks off or takes too long
+ */
+export async function jsonOfAnswer(response: Response, url: string, allowance: Allowance): Promise<unknown> {
+  const bytes = await bytesOf(response, url, allowance);
+  const scan = scanJson(bytes, answerLimits.depth);
+  if (!scan) return undefined;
+  if (scan.depth > answerLimits.depth)
+    throw new AppError('tooLarge', `${url} answered with JSON that is nested deeper than ${answerLimits.depth} levels`);
+  if (scan.elements > answerLimits.values || scan.names > answerLimits.values)
+    throw new AppError('tooLarge', `${url} answered with more than ${answerLimits.values} values, which are not read`);
+  return parseJson(bytes.toString('utf8'));
+}
+
+async function bytesOf(response: Response, url: string, allowance: Allowance): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let left = answerLimits.bytes;
+  // Leaving the loop by an error also ends the answer.
+  for await (const chunk of chunksOf(response, url)) {
+    left -= chunk.length;
+    allowance.bytes -= chunk.length;
+    if (left < 0) throw tooLong(url, `one answer has more than ${megabytes(answerLimits.bytes)}`);
+    if (allowance.bytes < 0) throw tooLong(url, `its answers have more than ${megabytes(mostBytesTogether)} together`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+async function* chunksOf(response: Response, url: string): AsyncGenerator<Uint8Array> {
+  try {
+    yield* response.body ?? [];
+  } catch (error) {
+    throw brokenOff(url, error);
+  }
+}
+
+/** The error for an answer that did not come, or not to its end. */
+export function brokenOff(url: string, error: unknown): AppError {
+  return new AppError('unavailable', `${url} cannot be reached: ${whyNoAnswer(error)}`);
+}
+
+/** Why an answer did not come, or not to its end. */
+export function whyNoAnswer(error: unknown): string {
+  if (error instanceof Error && error.name === 'TimeoutError') return 'it did not give a whole answer in time';
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  return connectionReason(error) ?? (messageOf(cause) || 'no connection');
+}
+
+function tooLong(url: string, why: string): AppError {
+  return new AppError('tooLarge', `${url} gives too much: ${why}, and no more is read`);
+}
+
+const megabytes = (bytes: number) => `${bytes / 1024 / 1024} MB`;
+
+const clockPatienceMs = 10_000;
+
+/** The time of the service in epoch ms, so that the clock of this machine does not matter. @throws AppError */
+export async function serviceTime(url: string): Promise<number> {
+  try {
+    const { headers, body } = await fetch(`${url}/livez`, {
+      redirect: 'manual',
+      signal: AbortSignal.timeout(clockPatienceMs),
+    });
+    await body?.cancel();
+    const at = Date.parse(headers.get('date') ?? '');
+    if (!Number.isNaN(at)) return at;
+  } catch (error) {
+    throw brokenOff(url, error);
+  }
+  throw new AppError('unavailable', `${url} does not say what time it is; give --since as a time`);
 }

@@ -4,12 +4,15 @@ import { configSecrets, forgivingConfig, serverConfigSchema } from '../../domain
 import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { parseJson } from '../../domain/json/json.ts';
+import { AppError } from '../../errors.ts';
 import type { SecretReference } from '../../operations/applying/server-file.ts';
-import type { FileProblem } from './read-files.ts';
 import {
   type ConfigFields,
+  type FileProblem,
   literalMessage,
   literalSecrets,
+  readConfigFile,
+  referenceProblems,
   type SecretReferences,
   type ServerFile,
 } from './server-files.ts';
@@ -22,7 +25,6 @@ export type ReadyServer = ServerFile & { values: { [name: string]: string }; sou
 
 /** `named`: the variables that the files may have. */
 export type Sources = {
-  env: NodeJS.ProcessEnv;
   named: readonly string[];
   more?: ReadonlyMap<string, MoreReferences> | undefined;
 };
@@ -36,7 +38,7 @@ export type MoreReferences = { references: SecretReferences; folder: string };
  */
 export function readSecrets(
   server: ServerFile,
-  { env, named, more }: Sources,
+  { named, more }: Sources,
 ): { ready: ReadyServer; problems: FileProblem[] } {
   const problems = literalSecrets(server.config).map((path) => ({
     at: server.at,
@@ -48,9 +50,9 @@ export function readSecrets(
   const sources: SecretSource[] = [];
   const hostsOf = hostsOfSecrets(config);
   const extra = more?.get(server.slug);
-  const own = { folder: dirname(server.file), env, isBound: true };
+  const own = { folder: dirname(server.file), isBound: true };
   const all: [SecretReferences, Place][] = [[server.secrets, own]];
-  if (extra) all.push([extra.references, { folder: extra.folder, env, isBound: false }]);
+  if (extra) all.push([extra.references, { folder: extra.folder, isBound: false }]);
   for (const [references, place] of all) {
     for (const [name, reference] of Object.entries(references)) {
       if (reference === 'stored') continue;
@@ -87,11 +89,11 @@ function hostsOfSecrets(config: ConfigFields): (name: string) => string[] {
 
 type Found = { value: string } | { problem: string };
 /** What references are read with. `isBound`: only files below the folder. */
-type Place = { folder: string; env: NodeJS.ProcessEnv; isBound: boolean };
+type Place = { folder: string; isBound: boolean };
 
-function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, env, isBound }: Place): Found {
+function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, isBound }: Place): Found {
   if ('env' in reference) {
-    const value = env[reference.env];
+    const value = process.env[reference.env];
     return value === undefined || value === ''
       ? { problem: `the environment variable ${reference.env} is not set` }
       : { value };
@@ -125,4 +127,16 @@ function setField(config: ConfigFields, path: string, value: string): boolean {
 
 function isDocument(value: unknown): value is ConfigFields {
   return typeof value === 'object' && value !== null;
+}
+
+/** Reads a file that has the sources of secrets by slug. @throws AppError invalid */
+export async function readSecretFile(file: string): Promise<Map<string, MoreReferences>> {
+  const content = await readConfigFile(file);
+  if (typeof content !== 'object' || content === null || Array.isArray(content))
+    throw new AppError('invalid', `${file}: allowed: slugs, each with the sources of its secrets`);
+  const entries = Object.entries(content);
+  const problems = entries.flatMap(([slug, section]) => referenceProblems(section, slug));
+  if (problems.length > 0) throw new AppError('invalid', `${file}: has sources that cannot be used`, { problems });
+  const folder = dirname(file);
+  return new Map(entries.map(([slug, references]) => [slug, { references: references as SecretReferences, folder }]));
 }

@@ -1,11 +1,82 @@
+import { readdirSync, statSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, forgivingConfig, mask, serverConfigSchema } from '../../domain/config/server-config.ts';
-import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
+import { documentText } from '../../domain/document-text.ts';
+import { parseJson } from '../../domain/json/json.ts';
+import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
+import { foreignDocument, foreignText } from '../../domain/mistakes/foreign-document.ts';
 import { problemsOf } from '../../domain/problems/problems.ts';
-import type { Problem } from '../../errors.ts';
+import { AppError, messageOf, type Problem } from '../../errors.ts';
 import { fileSections, type SecretReference } from '../../operations/applying/server-file.ts';
 import type { LimitInputs } from '../../operations/limit-fields.ts';
-import { type FileDocument, type FileProblem, filesOf, readDocuments } from './read-files.ts';
+
+/** A document of a file; `at` names it for people, with its number where the file has several. */
+export type FileDocument = { file: string; at: string; index: number; value: unknown };
+export type FileProblem = { at: string; path: string; message: string };
+
+/** The configuration files of a folder, sorted by name. A file or an empty folder is returned as given. */
+export function filesOf(path: string): string[] {
+  if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) return [path];
+  const found = filesInFolder(path);
+  return found.length > 0 ? found : [path];
+}
+
+/** The configuration files directly in a folder, sorted by name. */
+export function filesInFolder(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => !entry.isDirectory() && /^[^.].*\.(json|ya?ml)$/.test(entry.name))
+    .map(({ name }) => join(folder, name))
+    .toSorted();
+}
+
+/** Reads every document of a file: of YAML those between `---`, of JSON the object or the objects of a list. */
+export async function readDocuments(file: string): Promise<{ documents: FileDocument[]; problems: FileProblem[] }> {
+  try {
+    const values = await valuesOf(file, await readConfigText(file));
+    const at = (index: number) => (values.length > 1 ? `${file} (document ${index + 1})` : file);
+    return { documents: values.map((value, index) => ({ file, at: at(index), index, value })), problems: [] };
+  } catch (error) {
+    if (!(error instanceof AppError)) throw error;
+    return { documents: [], problems: [{ at: file, path: '', message: error.message.replace(`${file}: `, '') }] };
+  }
+}
+
+async function valuesOf(file: string, text: string): Promise<unknown[]> {
+  // A command line may be valid YAML, too.
+  if (foreignText(text) !== undefined) return [text];
+  // JSON is valid YAML too, but the JSON parser gives better messages.
+  if (isJsonText(file, text)) {
+    const value = parsed(file, 'JSON', () => parseJson(text));
+    return Array.isArray(value) ? value : [value];
+  }
+  const { parseAllDocuments } = await import('yaml');
+  const documents = parseAllDocuments(text, yamlNumbers);
+  return parsed(file, 'YAML', () =>
+    [...documents].map((document) => {
+      if (document.errors[0]) throw document.errors[0];
+      const value = document.toJS() as unknown;
+      // An anchor may contain itself; then this throws.
+      JSON.stringify(value);
+      return value;
+    }),
+  ).filter((value) => value !== null);
+}
+
+/** Whether a file holds JSON rather than YAML. */
+export function isJsonText(file: string, text: string): boolean {
+  return file.endsWith('.json') || /^\s*[{[]/.test(text);
+}
+
+function parsed<T>(file: string, format: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch (error) {
+    throw new AppError('invalid', `${file}: is not ${format}: ${messageOf(error).split('\n', 1)[0]}`);
+  }
+}
 
 export type ConfigFields = { [name: string]: unknown };
 export type SecretReferences = { [name: string]: SecretReference };
@@ -141,4 +212,46 @@ export function literalMessage(path: string): string {
 /** The advice where a field is masked, and nothing is stored for it. */
 export function sourceAdvice(path: string): string {
   return `name the source of the value in the file: secrets: {"${path}": {"env": "NAME"}}`;
+}
+
+/** The value that a JSON or YAML file holds, or the text of a document of another program; `-` is standard input. @throws AppError that names the file */
+export async function readConfigFile(path: string): Promise<unknown> {
+  const content = await readConfigText(path);
+  // A command line may be valid YAML, too.
+  if (foreignText(content) !== undefined) return content;
+  // JSON is valid YAML too, but the JSON parser gives better messages.
+  const isJson = path.endsWith('.json') || /^\s*\{/.test(content);
+  try {
+    return isJson ? parseJson(content) : (await import('yaml')).parse(content, yamlNumbers);
+  } catch (error) {
+    throw new AppError('invalid', `${path}: is not ${isJson ? 'JSON' : 'YAML'}: ${messageOf(error).split('\n', 1)[0]}`);
+  }
+}
+
+/** The text of a file; `-` is standard input. @throws AppError that names the file */
+export async function readConfigText(path: string): Promise<string> {
+  const content = (await textOf(path)).replace(/^\u{feff}/u, '');
+  if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
+  return content;
+}
+
+async function textOf(path: string): Promise<string> {
+  if (path === '-') return text(process.stdin);
+  return readTextFile(path);
+}
+
+/** @throws AppError that names the file */
+export async function readTextFile(path: string): Promise<string> {
+  try {
+    return documentText(await readFile(path));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT') throw new AppError('notFound', `${path}: there is no such file`);
+    if (code === 'EISDIR')
+      throw new AppError(
+        'invalid',
+        `${path}: is a folder; name a file, or for check, apply, diff and dev a folder that has .json, .yaml or .yml files`,
+      );
+    throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
+  }
 }

@@ -1,8 +1,12 @@
 import { join } from 'node:path';
 import { z } from 'zod';
+import { createWebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
-import { whileLocked } from './lock.ts';
-import { othersMayNothing, readOwnFile, replacementOf } from './private-file.ts';
+import { apiPath } from '../../routes.ts';
+import { programName } from '../../version.ts';
+import { askTokens, LoginEnded, revokeToken } from '../login/authorization-server.ts';
+import { writeWholeFile } from '../whole-file.ts';
+import { othersMayNothing, readOwnFile, whileLocked } from './own-files.ts';
 
 const token = z.string().regex(/^[\x21-\x7e]{1,16384}$/);
 
@@ -18,11 +22,10 @@ const login = z.object({
   scope: z.string().optional(),
 });
 const apiKey = z.object({ url: z.string(), api_key: token });
-const stored = z.union([login, apiKey]);
-const file = z.object({ profiles: z.record(z.string(), stored) });
+const file = z.object({ profiles: z.record(z.string(), z.union([login, apiKey])) });
 
 /** The tokens of a login, or an API key. */
-export type StoredCredential = z.output<typeof stored>;
+export type StoredCredential = z.output<typeof file>['profiles'][string];
 
 const fileIn = (folder: string) => join(folder, 'credentials.json');
 
@@ -65,61 +68,59 @@ type Change<Result> = (
 ) => Promise<Result>;
 
 /**
- * Changes the credential of a profile while no other process does. That a new one can be stored is certain before
- * `change` asks for it, and a signal waits until it is stored: a refresh token is good for one use.
+ * Changes the credential of a profile while no other process does; a signal waits until it is stored, because a refresh
+ * token is good for one use.
  * @throws AppError
  */
 export function changeCredential<Result>(folder: string, profile: string, change: Change<Result>): Promise<Result> {
-  const replace = async () => {
+  return whileLocked(lockFileIn(folder), () => {
     const all = new Map(readCredentials(folder));
-    const replacement = replacementOf(fileIn(folder), expectedBytes(all));
-    try {
-      return await change(all.get(profile), (credential) => {
-        if (credential) all.set(profile, storable(credential));
-        else all.delete(profile);
-        replacement.write(`${JSON.stringify({ profiles: Object.fromEntries(all) }, undefined, 2)}\n`);
-      });
-    } finally {
-      replacement.discard();
-    }
-  };
-  return whileLocked(lockFileIn(folder), () => whileSignalsWait(replace));
+    return change(all.get(profile), (credential) => {
+      if (credential) all.set(profile, storable(credential));
+      else all.delete(profile);
+      const text = JSON.stringify({ profiles: Object.fromEntries(all) }, undefined, 2);
+      writeWholeFile(fileIn(folder), `${text}\n`, 0o600);
+    });
+  });
 }
 
-/** For the tokens of a profile that has none yet. */
-const usualBytes = 16_384;
-
-function expectedBytes(all: ReadonlyMap<string, StoredCredential>): number {
-  return JSON.stringify([...all]).length + usualBytes;
-}
-
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const answerMs = 30_000;
 
 /**
- * Has signals that end the process wait until `work` has ended. The listeners stay until the next work: the system may
- * have given a signal to a thread of the process that has not run since, and without a listener that signal would be lost.
+ * A newer access token than the refused one, from another process that renewed it meanwhile or from the service.
+ * @throws AppError unauthenticated when a person has to log in again, unavailable when the service does not answer
  */
-export async function whileSignalsWait<Result>(work: () => Promise<Result>): Promise<Result> {
-  let waiting: NodeJS.Signals | undefined;
-  const take = (signal: NodeJS.Signals) => {
-    if (!onSignal.isOver) waiting = signal;
-    // Listeners that were added later decide themselves, and those before have decided.
-    else if (process.listeners(signal).at(-1) === onSignal) end(signal);
-  };
-  const onSignal = Object.assign(take, { isOver: false });
-  const end = (signal: NodeJS.Signals) => {
-    for (const each of signals) process.off(each, onSignal);
-    process.kill(process.pid, signal);
-  };
-  for (const signal of signals) {
-    const before = process.listeners(signal).filter((other) => 'isOver' in other && other.isOver === true);
-    process.on(signal, onSignal);
-    for (const other of before) process.off(signal, other);
-  }
-  try {
-    return await work();
-  } finally {
-    onSignal.isOver = true;
-    if (waiting) end(waiting);
-  }
+export function renewLogin(folder: string, profile: string, refused: string): Promise<string> {
+  return changeCredential(folder, profile, async (before, save) => {
+    if (!before || 'api_key' in before) throw ended(profile);
+    if (before.access_token !== refused) return before.access_token;
+    if (before.refresh_token === undefined) throw ended(profile);
+    const tokens = await askTokens(createWebClient(fetch, answerMs), before.token_endpoint, {
+      grant_type: 'refresh_token',
+      refresh_token: before.refresh_token,
+      client_id: before.client_id,
+      resource: before.url + apiPath,
+    }).catch((error: unknown) => {
+      throw error instanceof LoginEnded ? ended(profile) : error;
+    });
+    const { accessToken, refreshToken = before.refresh_token, scope = before.scope } = tokens;
+    save({ ...before, access_token: accessToken, refresh_token: refreshToken, scope });
+    return accessToken;
+  });
+}
+
+function ended(profile: string): AppError {
+  return new AppError(
+    'unauthenticated',
+    `the login of the profile "${profile}" has ended; log in again with: ${programName} login --profile ${profile}`,
+  );
+}
+
+/** Ends a login at its service. An API key stays as it is. @throws AppError when the service did not do it */
+export async function endStoredLogin(stored: StoredCredential): Promise<void> {
+  if ('api_key' in stored || stored.revocation_endpoint === undefined) return;
+  await revokeToken(createWebClient(fetch, answerMs), stored.revocation_endpoint, {
+    clientId: stored.client_id,
+    token: stored.refresh_token ?? stored.access_token,
+  });
 }

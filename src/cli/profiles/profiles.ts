@@ -1,9 +1,12 @@
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { parse, stringify } from 'yaml';
 import { AppError, messageOf } from '../../errors.ts';
 import { serviceAddress } from '../../setting-addresses.ts';
-import { othersMayRead, readOwnFile, writeOwnFile } from './private-file.ts';
-import { isProfileName, profileAdvice, urlAdvice } from './profile-names.ts';
+import { programName } from '../../version.ts';
+import { isProfileName, profileAdvice, urlAdvice } from '../options.ts';
+import { writeWholeFile } from '../whole-file.ts';
+import { othersMayRead, readOwnFile } from './own-files.ts';
 
 /** The profiles of a person, each the address of a service, and the one that is used unless another is named. */
 export type Profiles = { current: string | undefined; urls: ReadonlyMap<string, string> };
@@ -38,7 +41,8 @@ export function writeProfiles(folder: string, { current, urls }: Profiles): void
   const profiles = Object.fromEntries(
     [...urls].map(([name, url]) => [name, { ...asObject(asObject(before)?.[name]), url }]),
   );
-  writeOwnFile(path, stringify({ ...(current !== undefined && { profile: current }), profiles, ...more }));
+  const next = { ...(current !== undefined && { profile: current }), profiles, ...more };
+  writeWholeFile(path, stringify(next), 0o600);
 }
 
 type Fields = { [field: string]: unknown };
@@ -57,4 +61,34 @@ function objectIn(path: string, text: string): Fields {
 
 function asObject(value: unknown): Fields | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Fields) : undefined;
+}
+
+/**
+ * The folder of a person's settings for this program: below `XDG_CONFIG_HOME`, `APPDATA` on Windows, or `~/.config`,
+ * also on macOS, where command lines keep their settings there.
+ */
+export function configFolder(): string {
+  const { env, platform } = process;
+  if (env.XDG_CONFIG_HOME) return join(env.XDG_CONFIG_HOME, 'toolhost');
+  if (platform === 'win32' && env.APPDATA) return join(env.APPDATA, 'toolhost');
+  return join(env.HOME || homedir(), '.config', 'toolhost');
+}
+
+/** Name of the profile to use: of the option, the environment or the file. @throws AppError invalid */
+export function profileInUse(option: string | undefined, { current }: Profiles): string | undefined {
+  const name = option ?? (process.env.TOOLHOST_PROFILE?.trim() || current);
+  if (name === undefined || isProfileName(name)) return name;
+  const source = option !== undefined ? '--profile' : name === current ? 'profile' : 'TOOLHOST_PROFILE';
+  throw new AppError('invalid', `${source}: found ${JSON.stringify(name)}; ${profileAdvice}`);
+}
+
+/** The address of a profile that must exist. @throws AppError notFound */
+export function urlOfProfile({ urls }: Profiles, name: string): string {
+  const url = urls.get(name);
+  if (url !== undefined) return url;
+  const known = urls.size === 0 ? 'there are none yet' : `there are ${[...urls.keys()].join(', ')}`;
+  throw new AppError(
+    'notFound',
+    `there is no profile "${name}"; ${known}; make it with: ${programName} login URL --profile ${name}`,
+  );
 }

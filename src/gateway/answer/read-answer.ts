@@ -4,7 +4,7 @@ import { mediaTypeOf } from '../../domain/http/headers.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
 import { ToolFailure } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';
-import type { Answer } from '../../outbound/http-client.ts';
+import type { Answer } from '../../outbound/exchange.ts';
 import { type AnswerHead, contentTypeOf, headerLines, headersJson, headOf, shownHeaders } from './answer-head.ts';
 import type { CutResult } from './fit-answer.ts';
 import { readContent } from './read-content.ts';

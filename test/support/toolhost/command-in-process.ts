@@ -31,8 +31,8 @@ globalThis.process = new Proxy(process, {
   },
 });
 
-/** Replaces the environment; `input` is the standard input, `cwd` the working folder. */
-type Place = { env: NodeJS.ProcessEnv; input?: string; cwd?: string };
+/** Replaces the environment; `input` is the standard input, `cwd` the working folder; `isTerminal`: output is shown. */
+type Place = { env: NodeJS.ProcessEnv; input?: string; cwd?: string; isTerminal?: boolean };
 
 /**
  * Runs a command of the command line in this process; for many tests a process for each would be most of their work. It
@@ -40,8 +40,11 @@ type Place = { env: NodeJS.ProcessEnv; input?: string; cwd?: string };
  * no signal, and its log goes to the standard error of the tests. Memory, threads, the clock and the connections that
  * `fetch` keeps are those of the tests.
  */
-export async function runInProcess(args: readonly string[], { env, input = '', cwd }: Place): Promise<Ended> {
-  const [stdout, stderr] = [collect(), collect()];
+export async function runInProcess(
+  args: readonly string[],
+  { env, input = '', cwd, isTerminal = false }: Place,
+): Promise<Ended> {
+  const [stdout, stderr] = [collect(isTerminal), collect(isTerminal)];
   const exited = Promise.withResolvers<number>();
   // Listeners for signals stay with the command.
   const own: Own = Object.assign(new EventEmitter(), {
@@ -71,7 +74,7 @@ async function inFolder<Result>(folder: string | undefined, work: () => Promise<
   }
 }
 
-function collect(): { stream: Writable; text: () => string } {
+function collect(isTTY: boolean): { stream: Writable; text: () => string } {
   const chunks: Buffer[] = [];
   const stream = new Writable({
     write(chunk: Buffer, _encoding, done) {
@@ -79,5 +82,5 @@ function collect(): { stream: Writable; text: () => string } {
       done();
     },
   });
-  return { stream, text: () => Buffer.concat(chunks).toString() };
+  return { stream: Object.assign(stream, { isTTY }), text: () => Buffer.concat(chunks).toString() };
 }

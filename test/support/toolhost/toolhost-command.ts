@@ -18,6 +18,8 @@ export type CommandOptions = {
   cwd?: string;
   /** Program to start instead. */
   program?: string;
+  /** Whether its output is a terminal; not in a process of its own. */
+  isTerminal?: boolean;
   /** Gives it a process of its own, for tests of what `runInProcess` does not imitate. */
   isChild?: boolean;
 };

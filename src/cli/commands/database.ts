@@ -1,0 +1,209 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import type { ReadBackup } from '../../app/backups.ts';
+import type { KeyOperator, MasterKeyStatus } from '../../app/keys/master-keys.ts';
+import type { Resealed } from '../../app/keys/reseal.ts';
+import { programName } from '../../version.ts';
+import { jsonOption } from '../options.ts';
+import { note, print, printJson, table } from '../print.ts';
+
+type Options = { json?: true; discard?: string; withoutRecords?: true };
+
+const onDatabase = 'directly on the database (DATA_DIR or DATABASE_URL)';
+
+export function addBackup(program: Command): void {
+  program
+    .command('backup')
+    .description(`write the whole database to a file, also while the service runs, ${onDatabase}`)
+    .argument('<file>', 'new file, or - for standard output')
+    .option('--without-records', 'leave out records of calls, their counts and captured calls')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+The master key is not in it. Keep that in another place: without it the secrets of a backup cannot be opened.
+
+Examples:
+  toolhost backup toolhost-$(date +%F).backup
+  toolhost backup - | age -r age1… > toolhost.backup.age`,
+    )
+    .action(backup);
+  program
+    .command('restore')
+    .description(`fill an empty database with a backup, of either engine, ${onDatabase}`)
+    .argument('<file>', 'backup, or - for standard input')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+A database with anything in it is refused. A backup of an older version is migrated to this one.
+
+Examples:
+  DATA_DIR=./restored toolhost restore toolhost.backup
+  DATABASE_URL=postgres://… toolhost restore toolhost.backup`,
+    )
+    .action(restore);
+  program
+    .command('verify')
+    .description('restore a backup into a temporary database, and try every sealed value with the master keys')
+    .argument('<file>', 'backup, or - for standard input')
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+The keys are those of MASTER_KEY or MASTER_KEY_FILE, or of master.key in DATA_DIR. The temporary database is in TMPDIR
+and as large as the service's own. The exit code is 1 when the file is damaged or a value cannot be opened.
+
+Examples:
+  MASTER_KEY_FILE=key toolhost verify toolhost.backup`,
+    )
+    .action(verify);
+}
+
+async function backup(file: string, { json, withoutRecords }: Options): Promise<void> {
+  const { makeBackup } = await import('../../app/backups.ts');
+  const made = await makeBackup(process.env, file, { leavesOutRecords: withoutRecords === true });
+  // Standard output has the backup itself.
+  const report = file === '-' ? note : print;
+  const tables = Object.keys(made.rows).length;
+  if (json) report(JSON.stringify(made));
+  else report(`Wrote ${sumOf(made.rows)} rows of ${tables} tables. Check it with: ${programName} verify ${file}`);
+}
+
+async function restore(file: string, { json }: Options): Promise<void> {
+  const { restoreBackup } = await import('../../app/backups.ts');
+  const done = await restoreBackup(process.env, file);
+  if (json) return printJson(done);
+  print([`Restored ${contentOf(done)}.`, ...keyLines(done), revoked].join('\n'));
+}
+
+const revoked = 'API keys, logins and members that were removed after the backup was made are back: remove them again.';
+
+async function verify(file: string, { json }: Options): Promise<void> {
+  const { verifyBackup } = await import('../../app/backups.ts');
+  const found = await verifyBackup(process.env, file);
+  if (json) printJson(found);
+  else print([`Sound: ${contentOf(found)}.`, ...keyLines(found)].join('\n'));
+  if (Object.keys(found.unreadable).length > 0) process.exitCode = 1;
+}
+
+function contentOf({ rows, made_at, version, engine }: ReadBackup): string {
+  const name = engine === 'sqlite' ? 'SQLite' : 'PostgreSQL';
+  return `${sumOf(rows)} rows of ${Object.keys(rows).length} tables, made ${made_at} by version ${version} on ${name}`;
+}
+
+function sumOf(rows: { [table: string]: number }): number {
+  return Object.values(rows).reduce((sum, count) => sum + count, 0);
+}
+
+/** What the master keys of this environment open, and what they do not. */
+function keyLines({ keys, tried, unreadable, unreadable_secrets: secrets }: ReadBackup): string[] {
+  const counts = (rows: { [table: string]: number }) =>
+    Object.entries(rows)
+      .map(([table, count]) => `${count} ${table}`)
+      .join(', ') || 'nothing';
+  return [
+    ...keys.map(({ id, in_ring, rows }) => `Key ${id}, ${in_ring ? 'which is here' : 'missing here'}: ${counts(rows)}`),
+    ...(tried ? [] : ['There is no master key here, so no sealed value was tried.']),
+    ...(Object.keys(unreadable).length === 0 ? [] : [`The keys here do not open: ${counts(unreadable)}`]),
+    ...secrets.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`),
+  ];
+}
+
+export function addMasterKey(program: Command): void {
+  const masterKey = program
+    .command('master-key')
+    .description(
+      'see and change which master key seals the secrets, directly on the database (DATA_DIR or DATABASE_URL)',
+    );
+  masterKey
+    .command('status')
+    .description('show the keys by their ids, and how many values of each table are sealed with them')
+    .addOption(jsonOption())
+    .action(status);
+  masterKey
+    .command('reseal')
+    .description('seal everything with the first key of MASTER_KEY, also while the service runs')
+    .option('--discard <key id>', 'first give up what this key sealed, which is lost for good', keyId)
+    .addOption(jsonOption())
+    .addHelpText(
+      'after',
+      `
+MASTER_KEY or MASTER_KEY_FILE must be set as for the service; in local mode DATA_DIR is enough.
+
+To replace a key, in this order:
+  1. start every process with MASTER_KEY=old,new
+  2. start every process with MASTER_KEY=new,old
+  3. toolhost master-key reseal
+  4. start every process with MASTER_KEY=new`,
+    )
+    .action(reseal);
+}
+
+function keyId(text: string): string {
+  if (/^[0-9a-f]{8}$/.test(text)) return text;
+  throw new InvalidArgumentError('allowed: the id of a key as "toolhost master-key status" shows it, 8 hex digits');
+}
+
+async function withKeys(work: (operator: KeyOperator) => Promise<void>): Promise<void> {
+  const { openKeyOperator } = await import('../../app/keys/master-keys.ts');
+  const operator = await openKeyOperator(process.env);
+  try {
+    await work(operator);
+  } finally {
+    await operator.store.close();
+  }
+}
+
+async function status({ json }: Options): Promise<void> {
+  await withKeys(async (operator) => {
+    const { masterKeyStatus } = await import('../../app/keys/master-keys.ts');
+    const found = await masterKeyStatus(operator);
+    if (json) printJson(found);
+    else print(statusText(found));
+  });
+}
+
+function statusText({ keys, unreadable_secrets: unreadable }: MasterKeyStatus): string {
+  if (keys.length === 0) return 'Nothing is sealed yet, and there is no master key in this environment.';
+  const tables = Object.keys(keys[0]?.rows ?? {});
+  const rows = keys.map((key) => [key.id, stateOf(key), ...tables.map((name) => String(key.rows[name] ?? 0))]);
+  const overview = table(['KEY', 'STATE', ...tables.map((name) => name.toUpperCase())], rows);
+  if (unreadable.length === 0) return overview;
+  const list = unreadable.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`).join('\n');
+  return `${overview}\n\nSecrets that no key of this environment opens:\n${list}`;
+}
+
+function stateOf({ in_ring, opens, seals }: MasterKeyStatus['keys'][number]): string {
+  if (!in_ring) return 'missing here';
+  if (!opens) return 'another key';
+  return seals ? 'seals' : 'opens';
+}
+
+async function reseal({ json, discard }: Options): Promise<void> {
+  await withKeys(async (operator) => {
+    const resealing = await import('../../app/keys/reseal.ts');
+    const discarded = discard === undefined ? undefined : await resealing.discard(operator, discard);
+    const done = await resealing.reseal(operator);
+    if (json) printJson({ ...done, ...(discarded && { discarded }) });
+    else print(resealedText(done, discarded));
+    if (done.left.length > 0) process.exitCode = 1;
+  });
+}
+
+function resealedText(done: Resealed, discarded: { [table: string]: number } | undefined): string {
+  const counts = (rows: { [table: string]: number }) =>
+    Object.entries(rows)
+      .map(([name, count]) => `${count} ${name}`)
+      .join(', ');
+  const lines = [
+    ...(discarded ? [`Given up: ${counts(discarded)}.`] : []),
+    `Sealed anew with ${done.sealing_key}: ${counts(done.resealed)}.`,
+    ...done.unused_keys.map((id) => `Nothing is sealed with ${id} any more: it may be left out.`),
+    ...done.left.map(({ key, table: name, rows, in_ring }) =>
+      in_ring
+        ? `Left: ${rows} rows of ${name} with ${key}. A process still seals with that key, or they do not open; run this again.`
+        : `Left: ${rows} rows of ${name} with ${key}, which is not in MASTER_KEY here.`,
+    ),
+  ];
+  return lines.join('\n');
+}

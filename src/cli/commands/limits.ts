@@ -1,0 +1,123 @@
+import type { Command } from 'commander';
+import { quotaKinds, quotaNames } from '../../domain/quotas.ts';
+import { type Input, type Output, operations, operatorOperations } from '../../operations/index.ts';
+import { limitFieldNames, limitFields } from '../../operations/limit-fields.ts';
+import { atPlace, type PlaceOptions } from '../connection/connect.ts';
+import { addPlaceOptions, type JsonOption } from '../options.ts';
+import { print, printJson, tableOf } from '../print.ts';
+import { onDatabaseOrService, refuseNothing } from './keys.ts';
+import { addFieldOptions, givenFields } from './operation-command.ts';
+
+type Options = PlaceOptions & JsonOption & { server?: string; [attribute: string]: unknown };
+type Change = { [field: string]: unknown };
+
+/** A group with `show`, `set` and `reset`; `run` makes the change, and prints what counts then. */
+type Settings = {
+  about: readonly [show: string, set: string, reset: string];
+  fields: readonly string[];
+  operation: Parameters<typeof addFieldOptions>[1];
+  examples: string;
+  addOptions: (command: Command) => Command;
+  run: (options: Options, change: Change) => Promise<void>;
+};
+
+function addSettings(group: Command, { about, fields, operation, examples, addOptions, run }: Settings): void {
+  addOptions(group.command('show'))
+    .description(about[0])
+    .action((options: Options) => run(options, {}));
+  const set = addOptions(group.command('set')).description(about[1]);
+  const flags = Object.fromEntries(fields.map((field) => [field, `--${field.replaceAll('_', '-')} <number>`]));
+  const attributes = addFieldOptions(set, operation, flags);
+  set.addHelpText('after', `\nExamples:\n${examples}`).action((options: Options) => {
+    const change = givenFields(options, attributes);
+    refuseNothing(set, change, attributes);
+    return run(options, change);
+  });
+  addOptions(group.command('reset'))
+    .description(about[2])
+    .action((options: Options) => run(options, Object.fromEntries(fields.map((field) => [field, null]))));
+}
+
+export function addLimits(program: Command): void {
+  const limits = program
+    .command('limits')
+    .description(`how much a workspace or a server may be called, ${onDatabaseOrService}`);
+  addSettings(limits, {
+    about: [
+      'show the limits of all servers of a workspace together, or of one',
+      'set limits; they count in every process within a second',
+      'go back to the defaults, without quotas',
+    ],
+    fields: limitFieldNames,
+    operation: operations.setServerLimits,
+    examples: `  toolhost limits set --workspace wsp_… --calls-per-second 1000 --concurrent-calls 500
+  toolhost limits set --server projects --concurrent-calls 10
+  toolhost limits set --workspace wsp_… --calls-per-day 100000`,
+    addOptions: (command) =>
+      addPlaceOptions(command).option('--server <slug>', 'only this server, within the limits of its workspace'),
+    run: runLimits,
+  });
+}
+
+function runLimits(options: Options, change: Change): Promise<void> {
+  return atPlace(options, async (place) => {
+    const { server: slug } = options;
+    const isChange = Object.keys(change).length > 0;
+    const limits = await (slug === undefined
+      ? place.run(isChange ? 'setWorkspaceLimits' : 'getWorkspaceLimits', change)
+      : place.run(isChange ? 'setServerLimits' : 'getServerLimits', { slug, ...change }));
+    if (options.json) printJson(limits);
+    else print(limitTable(limits));
+  });
+}
+
+function limitTable(limits: Output<'getWorkspaceLimits'>): string {
+  const sources = { default: 'default of the environment', set: 'set', workspace: 'limit of the workspace' };
+  const found = limitFieldNames.flatMap((field) => {
+    const limit = limits[field];
+    return limit ? [{ what: limitFields[field].meaning, ...limit }] : [];
+  });
+  return tableOf(found, {
+    limit: ({ what }) => what.toLowerCase().replace(' (utc)', ''),
+    value: ({ limit = 'none' }) => limit,
+    from: ({ from }) => sources[from],
+  });
+}
+
+export function addQuotas(program: Command): void {
+  const quotas = program
+    .command('quotas')
+    .description(`how much a workspace may store and change, ${onDatabaseOrService}`);
+  addSettings(quotas, {
+    about: [
+      'show the quotas of a workspace and what of them is used',
+      'set quotas of a workspace; 0 is no limit',
+      'go back to the defaults, which QUOTAS sets',
+    ],
+    fields: quotaNames,
+    operation: operatorOperations.setWorkspaceQuotas,
+    examples: `  toolhost quotas set --workspace wsp_… --servers 5000 --megabytes 1000
+  toolhost quotas set --writes 0`,
+    addOptions: addPlaceOptions,
+    run: runQuotas,
+  });
+}
+
+function runQuotas(options: Options, change: Input<'setWorkspaceQuotas'>): Promise<void> {
+  return atPlace(options, async (place) => {
+    const isChange = Object.keys(change).length > 0;
+    const quotas = await (isChange ? place.run('setWorkspaceQuotas', change) : place.run('getWorkspaceQuotas', {}));
+    if (options.json) printJson(quotas);
+    else print(quotaTable(quotas));
+  });
+}
+
+function quotaTable(quotas: Output<'getWorkspaceQuotas'>): string {
+  return tableOf(quotaNames, {
+    quota: (name) => name,
+    limit: (name) => quotas[name].limit ?? 'none',
+    used: (name) => quotas[name].used ?? '',
+    from: (name) => (quotas[name].from === 'set' ? 'set' : 'default of the environment'),
+    of: (name) => quotaKinds[name].what,
+  });
+}

@@ -1,0 +1,137 @@
+import type { Command } from 'commander';
+import { type Input, type OperationName, type Output, operations } from '../../operations/index.ts';
+import type { Operation } from '../../operations/operation.ts';
+import { confirm } from '../ask.ts';
+import { atPlace, connect, type Place, type PlaceOptions } from '../connection/connect.ts';
+import { readList } from '../connection/lists.ts';
+import type { RestClient } from '../connection/rest-client.ts';
+import {
+  addConnectionOptions,
+  addPlaceOptions,
+  type FieldFlags,
+  fieldMeaning,
+  fieldOption,
+  fieldSchema,
+  type JsonOption,
+  sentenceStart,
+} from '../options.ts';
+import { print, printJson } from '../print.ts';
+
+type Field<Name extends OperationName> = keyof Input<Name> & string;
+
+/** A command that runs one operation of the catalogue; what is absent follows from the catalogue. */
+export type OperationCommand<Name extends OperationName> = {
+  /** Text of the list of commands, instead of the summary. */
+  about?: string;
+  /** Fields that are arguments, in their order, with a text where that of the catalogue does not fit. */
+  args?: { [F in Field<Name>]?: FieldArgument };
+  options?: { [F in Field<Name>]?: FieldFlags };
+  /** Prose and examples after the help. */
+  help?: string;
+  /** Name of the list in the answer, whose pages are all read, and the entries of a page. */
+  list?: keyof Output<Name> & string;
+  ofPage?: number;
+  /** Whether it is the usual command of its group. */
+  isDefault?: boolean;
+  /** Whether it works directly on the database where no service is named. */
+  isOperator?: boolean;
+  /** The result for people, instead of the text for agents. `now` is the time of the service or the database. */
+  text?: (output: Output<Name>, input: Input<Name>, now: () => Promise<number>) => string | Promise<string>;
+  /** Needed where something is deleted: what this would do, and the word that a person types. */
+  asks?: (input: Input<Name>) => { what: string; word: string };
+};
+
+/** Declares the command `name` of a group, with what the catalogue says of its operation. */
+export function operationCommand<Name extends OperationName>(
+  group: Command,
+  [name, operationName]: readonly [name: string, operation: Name],
+  declared: OperationCommand<Name>,
+): Command {
+  const args: { [field: string]: FieldArgument } = declared.args ?? {};
+  const { about, options = {}, help, isDefault = false, isOperator, asks } = declared;
+  const operation: Operation = operations[operationName];
+  const command = group.command(name, { isDefault }).description(about ?? sentenceStart(operation.summary));
+  if (isOperator) addPlaceOptions(command);
+  else addConnectionOptions(command);
+  const fields = Object.keys(args);
+  for (const field of fields) addFieldArgument(command, operation, field, args[field]);
+  const attributes = addFieldOptions(command, operation, options);
+  if (asks) command.option('--yes', 'do not ask');
+  if (help !== undefined) command.addHelpText('after', `\n${help}`);
+  return command.action(async () => {
+    const given = command.opts<PlaceOptions & JsonOption & { yes?: true; [attribute: string]: unknown }>();
+    const input = {
+      ...Object.fromEntries(fields.map((field, index) => [field, command.processedArgs[index] as unknown])),
+      ...givenFields(given, attributes),
+    } as Input<Name>;
+    if (asks) {
+      const { what, word } = asks(input);
+      await confirm(what, word, given);
+    }
+    const run = (place: Pick<Place, 'run' | 'now'>) => runOperation(place as OperationPlace, operationName, input);
+    if (isOperator) await atPlace(given, run);
+    else {
+      const client = await connect(given);
+      await run({ ...client, now: async () => Date.now() } as Place);
+    }
+    async function runOperation(place: OperationPlace, nameOf: Name, sent: Input<Name>): Promise<void> {
+      const output = await outputOf(place, nameOf, sent, declared);
+      if (given.json) printJson(output);
+      else print(declared.text ? await declared.text(output, sent, place.now) : (operation.say?.(output) ?? ''));
+    }
+  });
+}
+
+type OperationPlace = RestClient & Pick<Place, 'now'>;
+
+async function outputOf<Name extends OperationName>(
+  client: RestClient,
+  name: Name,
+  input: Input<Name>,
+  { list, ofPage }: Pick<OperationCommand<Name>, 'list' | 'ofPage'>,
+): Promise<Output<Name>> {
+  if (list === undefined) return client.run(name, input);
+  const entries = await readList(
+    async (wanted, allowance) => {
+      const page = await client.run(name, { ...input, ...wanted }, allowance);
+      return { entries: page[list] as readonly unknown[], next: (page as { next_cursor?: string }).next_cursor };
+    },
+    ofPage === undefined ? {} : { ofPage },
+  );
+  return { [list]: entries } as Output<Name>;
+}
+
+/** An argument's text and reader, where those of the catalogue do not fit. */
+type FieldArgument = string | readonly [meaning: string, read: (text: string) => unknown] | undefined;
+
+/** An argument for a field: its name and its meaning are those of the catalogue. */
+function addFieldArgument(command: Command, operation: Operation, field: string, given: FieldArgument): void {
+  if (Array.isArray(given)) command.argument(`<${field}>`, ...(given as [string, (text: string) => unknown]));
+  else command.argument(`<${field}>`, (given as string | undefined) ?? fieldMeaning(fieldSchema(operation, field)));
+}
+
+/** Adds options for fields of an operation. Returns the field of each attribute that Commander gives its value. */
+export function addFieldOptions(
+  command: Command,
+  operation: Operation,
+  options: { [field: string]: FieldFlags | undefined },
+  least?: number,
+): Map<string, string> {
+  const attributes = new Map<string, string>();
+  for (const [field, flags] of Object.entries(options)) {
+    if (flags === undefined) continue;
+    const option = fieldOption(operation, field, flags, least);
+    command.addOption(option);
+    attributes.set(option.attributeName(), field);
+  }
+  return attributes;
+}
+
+/** The fields of the options that were given. */
+export function givenFields(
+  options: { readonly [attribute: string]: unknown },
+  attributes: ReadonlyMap<string, string>,
+): { [field: string]: unknown } {
+  const given = [...attributes].filter(([attribute]) => options[attribute] !== undefined);
+  return Object.fromEntries(given.map(([attribute, field]) => [field, options[attribute]]));
+}

@@ -1,0 +1,308 @@
+import { text } from 'node:stream/consumers';
+import type { Command } from 'commander';
+import { parseJson } from '../../domain/json/json.ts';
+import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
+import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
+import { AppError } from '../../errors.ts';
+import { type Input, type Output, operations } from '../../operations/index.ts';
+import { programName } from '../../version.ts';
+import { askHidden } from '../ask.ts';
+import { connect } from '../connection/connect.ts';
+import { oneServer } from '../connection/lists.ts';
+import { readConfigFile, readTextFile } from '../files/server-files.ts';
+import {
+  addConnectionOptions,
+  type ConnectionOptions,
+  collectNamed,
+  type JsonOption,
+  type NamedText,
+} from '../options.ts';
+import { oneLine, print, printJson, tableOf } from '../print.ts';
+import { operationCommand } from './operation-command.ts';
+
+type Options = ConnectionOptions & JsonOption;
+type Fields = { [field: string]: unknown };
+
+export function addServers(program: Command): void {
+  const servers = program.command('servers').description('manage the hosted servers of a running service');
+  operationCommand(servers, ['list', 'listMcpServers'], {
+    list: 'servers',
+    text: ({ servers: all }) => serverTable(all),
+  });
+  addConnectionOptions(servers.command('get'))
+    .description('print a server as a configuration file, secrets masked')
+    .argument('<slug>', 'slug of the server')
+    .addHelpText('after', '\nExample:\n  toolhost servers get projects > projects.yaml')
+    .action(get);
+  addConnectionOptions(servers.command('create'))
+    .description('create a server from its configuration')
+    .argument('<file>', 'JSON or YAML; - reads standard input')
+    .addHelpText(
+      'after',
+      '\nExamples:\n  toolhost servers create server.yaml\n  jq . server.json | toolhost servers create -',
+    )
+    .action((file: string, options: Options) => store('createMcpServer', file, options));
+  addConnectionOptions(servers.command('update'))
+    .description('replace the whole configuration of the server whose slug the file has')
+    .argument('<file>', 'JSON or YAML; - reads standard input')
+    .addHelpText(
+      'after',
+      '\nA secret that is ******** in the file stays as it is stored.\n\nExample:\n  toolhost servers update server.yaml',
+    )
+    .action((file: string, options: Options) => store('replaceMcpServer', file, options));
+  operationCommand(servers, ['delete', 'deleteMcpServer'], {
+    args: { slug: undefined },
+    help: 'At a terminal the slug has to be typed again. Elsewhere --yes is needed.\n\nExample:\n  toolhost servers delete projects --yes',
+    asks: ({ slug }) => ({ what: `delete the server ${slug} with its secrets, for good`, word: slug }),
+  });
+}
+
+function serverTable(servers: Output<'listMcpServers'>['servers']): string {
+  if (servers.length === 0)
+    return `There are no servers yet; create one with: ${programName} servers create server.yaml`;
+  const isAnyImported = servers.some(({ imported }) => imported);
+  return tableOf(servers, {
+    slug: 'slug',
+    name: 'name',
+    access: 'access',
+    tools: 'tool_count',
+    version: 'version',
+    ...(isAnyImported && { import: importText }),
+    url: 'url',
+  });
+}
+
+/** What is known of the description that a server was imported from, in a word. */
+function importText({ imported }: Output<'getMcpServer'>['server']): string {
+  if (!imported) return '';
+  if (imported.error !== undefined) return 'unreadable';
+  if (imported.changed === undefined) return imported.watch === 'daily' ? 'watched' : 'imported';
+  return imported.changed ? 'changed' : 'up to date';
+}
+
+async function get(slug: string, options: Options): Promise<void> {
+  const shown = await oneServer(await connect(options), slug);
+  if (options.json) return printJson(shown);
+  const { server, secrets, callback_url, warnings } = shown;
+  // Comments, so that the whole output is a valid configuration file.
+  const head = [
+    `${server.url} (${server.access}), version ${server.version} of ${server.updated_at}`,
+    ...(secrets.length > 0 ? [`Secrets with a value: ${secrets.join(', ')}`] : []),
+    ...(callback_url === undefined ? [] : [`Callback URL to register with the provider: ${callback_url}`]),
+    ...warnings.map(({ path, message }) => `Warning: ${path}: ${message}`),
+  ];
+  await printConfig(head, shown.config);
+}
+
+/** Prints a configuration as a YAML file, below comments. */
+export async function printConfig(head: readonly string[], config: unknown): Promise<void> {
+  const { stringify } = await import('yaml');
+  const yaml = stringify(config, { lineWidth: 0, ...yamlNumbers }).trimEnd();
+  print([...head.map((line) => `# ${oneLine(line)}`), yaml].join('\n'));
+}
+
+async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string, options: Options): Promise<void> {
+  const config = await fieldsFrom(file, 'a configuration; allowed: an object with name, slug and tools');
+  const section = ['secrets', 'limits'].find((field) => field in config);
+  if (section !== undefined)
+    throw new AppError('invalid', `${file}: ${section}: only apply reads this section; use: toolhost apply ${file}`);
+  if (name === 'replaceMcpServer' && (typeof config.slug !== 'string' || config.slug === ''))
+    throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
+  const client = await connect(options);
+  // The service validates the content of the file.
+  const stored = await client.run(name, config as Input<typeof name>);
+  if (options.json) return printJson(stored);
+  // Replacing is no tool, so it has no text of its own; the text of an update fits.
+  print(operations[name === 'createMcpServer' ? name : 'updateMcpServer'].say?.(stored) ?? '');
+}
+
+/** The object that a file holds. @throws AppError that names the file and what is allowed */
+async function fieldsFrom(file: string, wanted: string): Promise<Fields> {
+  const value = await readConfigFile(file);
+  const foreign = foreignDocument(value);
+  if (foreign !== undefined) throw new AppError('invalid', `${file}: ${foreign}`);
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
+  throw new AppError('invalid', `${file}: is not ${wanted}`);
+}
+
+export function addTools(program: Command): void {
+  const tools = program.command('tools').description('manage the tools of a hosted server, one at a time');
+  addConnectionOptions(tools.command('list'))
+    .description('list the tools of a server')
+    .argument('<slug>', 'slug of the server')
+    .action(listTools);
+  addConnectionOptions(tools.command('add'))
+    .description('add a tool to a server')
+    .argument('<slug>', 'slug of the server')
+    .argument('<file>', 'the tool as JSON or YAML; - reads standard input')
+    .addHelpText('after', '\nExample:\n  toolhost tools add projects tool.yaml')
+    .action(async (slug: string, file: string, options: Options) =>
+      changeTool('addTool', { ...(await toolFields(file)), slug }, options),
+    );
+  addConnectionOptions(tools.command('update'))
+    .description('change fields of a tool; the others stay as they are')
+    .argument('<slug>', 'slug of the server')
+    .argument('<tool>', 'name of the tool')
+    .argument('[file]', 'the changed fields as JSON or YAML; - reads standard input')
+    .option(
+      '--set <field=value>',
+      'one field; the value is JSON, or else a text; null removes it',
+      collectNamed('allowed: field=value'),
+      [],
+    )
+    .addHelpText(
+      'after',
+      `
+A field replaces the stored one as a whole. The field name renames the tool.
+
+Examples:
+  toolhost tools update projects list_projects --set timeout_ms=5000 --set response_fields=null
+  toolhost tools update projects list_projects changes.yaml`,
+    )
+    .action(updateTool);
+  operationCommand(tools, ['remove', 'removeTool'], {
+    about: 'remove a tool from a server; "servers get" and the versions in the dashboard show what it was',
+    args: { slug: undefined, tool: undefined },
+    asks: ({ slug, tool }) => ({ what: `remove the tool ${tool} of the server ${slug}`, word: tool }),
+  });
+}
+
+async function listTools(slug: string, options: Options): Promise<void> {
+  const { tools } = (await oneServer(await connect(options), slug)).config;
+  if (options.json) return printJson({ tools });
+  if (tools.length === 0) return print(`The server has no tools yet; add one with: ${programName} tools add SLUG FILE`);
+  print(
+    tableOf(tools, {
+      tool: 'name',
+      method: 'method',
+      url: 'url',
+      '': ({ disabled }) => (disabled ? 'disabled' : ''),
+    }),
+  );
+}
+
+const toolFields = (file: string) =>
+  fieldsFrom(file, 'a tool; allowed: an object with fields of a tool, such as name and url');
+
+async function updateTool(
+  slug: string,
+  tool: string,
+  file: string | undefined,
+  options: Options & { set: readonly NamedText[] },
+): Promise<void> {
+  const set = Object.fromEntries(options.set.map(([field, value]) => [field, fieldValue(value)]));
+  const fields = { ...(file !== undefined && (await toolFields(file))), ...set };
+  if (Object.keys(fields).length === 0)
+    throw new AppError('invalid', 'there is nothing to change; name a file with fields, or give --set field=value');
+  await changeTool('updateTool', { ...fields, slug, tool }, options);
+}
+
+/** A text that is not JSON is the value itself. */
+function fieldValue(given: string): unknown {
+  try {
+    return parseJson(given);
+  } catch {
+    return given;
+  }
+}
+
+/** The service validates the fields. */
+async function changeTool(name: 'addTool' | 'updateTool', input: Fields, options: Options): Promise<void> {
+  const changed = await (await connect(options)).run(name, input as Input<typeof name>);
+  if (options.json) printJson(changed);
+  else print(operations[name].say?.(changed) ?? '');
+}
+
+export function addSecrets(program: Command): void {
+  const secrets = program.command('secrets').description('manage the secrets that fill {{NAME}} in a hosted server');
+  addConnectionOptions(secrets.command('set'))
+    .description('store a secret; its value is read from standard input or typed unseen, and never shown again')
+    .argument('<slug>', 'slug of the server')
+    .argument('<name>', 'NAME of {{NAME}}')
+    .option('--value-file <file>', 'read the value from a file')
+    // Refused here, because the usual message would repeat the value.
+    .allowExcessArguments()
+    .addHelpText(
+      'after',
+      `
+The value is never an argument, where other people of the machine and the shell's history would see it.
+It goes only to the hosts that the server's tools call now.
+
+Examples:
+  toolhost secrets set projects SERVICE_KEY
+  pass show service-key | toolhost secrets set projects SERVICE_KEY
+  toolhost secrets set projects SERVICE_KEY --value-file /run/secrets/service-key`,
+    )
+    .action(setSecret);
+  operationCommand(secrets, ['list', 'listSecrets'], {
+    args: { slug: undefined },
+    text: ({ secrets: all }, { slug }) =>
+      all.length === 0
+        ? `The server ${slug} has no secrets.`
+        : tableOf(all, {
+            name: 'name',
+            'set at': 'updated_at',
+            'goes to': ({ origins }) => origins.join(','),
+            'used by': ({ used_by }) => used_by.join(', ') || 'nothing',
+          }),
+  });
+  operationCommand(secrets, ['delete', 'deleteSecret'], {
+    args: { slug: undefined, name: undefined },
+    asks: ({ slug, name }) => ({ what: `delete the secret ${name} of the server ${slug}, for good`, word: name }),
+    text: (_deleted, { slug, name }) => `The secret ${name} of ${slug} is deleted.`,
+  });
+}
+
+type SetOptions = Options & { valueFile?: string };
+
+async function setSecret(slug: string, name: string, options: SetOptions, command: Command): Promise<void> {
+  if (command.args.length > 2) {
+    command.error(
+      'error: the value is never an argument; give it on standard input, at the prompt or with --value-file',
+    );
+  }
+  const client = await connect(options);
+  const { stdin, stderr } = process;
+  const raw =
+    options.valueFile !== undefined
+      ? await readTextFile(options.valueFile)
+      : await (stdin.isTTY ? askHidden(`Value of ${name}: `, { input: stdin, output: stderr }) : text(stdin));
+  // Editors and `echo` end a file with a line break that is not part of the secret.
+  const value = raw.replace(/\r?\n$/, '');
+  if (value === '') throw new AppError('invalid', `the value of ${name} is empty; nothing was stored`);
+  const stored = await client.run('setSecret', { slug, name, value });
+  if (options.json) return printJson(stored);
+  const origins = stored.origins.join(', ') || 'no host yet, as the server has no tools';
+  const uses = stored.used_by.length > 0 ? `Used by ${stored.used_by.join(', ')}.` : `Nothing uses {{${name}}} yet.`;
+  print(`The secret ${name} of ${slug} is stored. It goes only to ${origins}. ${uses}`);
+}
+
+export function addLogins(program: Command): void {
+  const logins = program
+    .command('logins')
+    .description('list and end the logins of people at the servers, and those of this command line');
+  operationCommand(logins, ['list', 'listGrants'], {
+    options: { slug: ['--server <slug>', 'only those at this server'] },
+    help: 'Examples:\n  toolhost logins list\n  toolhost logins list --server projects',
+    list: 'grants',
+    text: ({ grants }) =>
+      grants.length === 0
+        ? 'There are no logins.'
+        : tableOf(grants, {
+            id: 'id',
+            server: 'server',
+            program: 'client',
+            scope: 'scope',
+            status: 'status',
+            since: 'created_at',
+            'last used': ({ last_used_at }) => last_used_at ?? 'never',
+          }),
+  });
+  operationCommand(logins, ['end', 'revokeGrant'], {
+    about: 'end a login at once: its program has to ask the person again',
+    args: { id: 'id of the login, grt_…' },
+    help: 'Example:\n  toolhost logins end grt_… --yes',
+    asks: ({ id }) => ({ what: `end the login ${id} for good`, word: 'yes' }),
+    text: (_ended, { id }) => `The login ${id} has ended.`,
+  });
+}

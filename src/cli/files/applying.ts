@@ -1,0 +1,179 @@
+import { AppError } from '../../errors.ts';
+import type { Input, Output } from '../../operations/index.ts';
+import { type ListedServer, listedServers } from '../connection/lists.ts';
+import type { RestClient } from '../connection/rest-client.ts';
+import { type ReadyServer, readSecrets, type SecretSource, type Sources } from './secret-values.ts';
+import { type FileProblem, readServerFiles, type ServerFile, sourceAdvice } from './server-files.ts';
+
+export type Plan = Output<'planMcpServer'>;
+export type PlannedServer = { server: ReadyServer; plan: Plan };
+
+type Reading = Sources & {
+  label?: string | undefined;
+  /** Leaves out secrets whose values cannot be read, and notes them in `unread`, instead of reporting a problem. */
+  forgivesSecrets?: boolean;
+};
+
+export type Planning = { planned: PlannedServer[]; problems: FileProblem[]; unread: FileProblem[] };
+
+/** Reads the servers of files and compares each with the service. Nothing is changed. */
+export async function planFiles(
+  client: Pick<RestClient, 'run'>,
+  paths: readonly string[],
+  reading: Reading,
+): Promise<Planning> {
+  const { servers, problems } = await readServerFiles(paths);
+  const unknown = [...(reading.more?.keys() ?? [])].filter((slug) => !servers.some((server) => server.slug === slug));
+  const strayed = unknown.map((slug) => ({
+    at: '--secrets',
+    path: slug,
+    message: 'no file has a server of this slug',
+  }));
+  const planned = await planServers(client, servers, reading);
+  return { ...planned, problems: [...problems, ...strayed, ...planned.problems] };
+}
+
+/** Compares servers of files with the service, one after the other. */
+export async function planServers(
+  client: Pick<RestClient, 'run'>,
+  servers: readonly ServerFile[],
+  reading: Reading,
+): Promise<Planning> {
+  const result: Planning = { planned: [], problems: [], unread: [] };
+  for (const file of servers) {
+    const { ready, problems } = readSecrets(file, reading);
+    if (reading.forgivesSecrets) result.unread.push(...problems.filter(isAboutSource));
+    result.problems.push(...problems.filter((problem) => !(reading.forgivesSecrets && isAboutSource(problem))));
+    const plan = await planOf(client, ready, reading.label);
+    if ('failure' in plan) result.problems.push(plan.failure);
+    else {
+      result.planned.push({ server: ready, plan });
+      const all = plan.problems.map(({ path, message }) => ({ at: ready.at, path, message: adviceFor(path, message) }));
+      // A field whose source cannot be read is reported once.
+      result.problems.push(...all.filter(({ path }) => !problems.some((known) => known.path === `secrets.${path}`)));
+    }
+  }
+  return result;
+}
+
+function isAboutSource({ path }: FileProblem): boolean {
+  return path.startsWith('secrets.');
+}
+
+function adviceFor(path: string, message: string): string {
+  return message.includes('keeps a stored value') ? `no value is stored; ${sourceAdvice(path)}` : message;
+}
+
+async function planOf(
+  client: Pick<RestClient, 'run'>,
+  server: ReadyServer,
+  label: string | undefined,
+): Promise<Plan | { failure: FileProblem }> {
+  try {
+    return await client.run('planMcpServer', wantedOf(server, label));
+  } catch (error) {
+    // Without the service or a right there is nothing to report about one file.
+    if (!(error instanceof AppError) || !['invalid', 'tooLarge', 'notFound'].includes(error.kind)) throw error;
+    const [first] = error.problems;
+    return { failure: { at: server.at, path: first?.path ?? '', message: first?.message ?? error.message } };
+  }
+}
+
+/** The wanted state of a server as the service takes it. */
+export function wantedOf(server: ReadyServer, label: string | undefined): Input<'planMcpServer'> {
+  const { slug, config, values, limits } = server;
+  return {
+    slug,
+    config,
+    ...(Object.keys(values).length > 0 && { secrets: values }),
+    ...(limits && { limits }),
+    ...(label !== undefined && { label }),
+  } as Input<'planMcpServer'>;
+}
+
+export const results = ['created', 'changed', 'same', 'pruned', 'failed'] as const;
+export type Result = (typeof results)[number];
+
+/** Result of one server, as the report shows it. */
+export type ServerOutcome = {
+  slug: string;
+  /** Absent for a pruned server. */
+  file?: string;
+  result: Result;
+  changes: Plan['changes'];
+  warnings: Plan['warnings'];
+  /** Sources of secrets; only of a run that changes nothing. */
+  secrets?: SecretSource[];
+  /** Reason of a failure. */
+  message?: string;
+};
+
+export type Applying = { label?: string | undefined; overwrite?: boolean | undefined };
+
+/** What is known before anything is changed to end in a conflict. */
+export function conflictsOf(planned: readonly PlannedServer[], { label, overwrite }: Applying): FileProblem[] {
+  if (overwrite) return [];
+  return planned.flatMap(({ server: { at }, plan }) => {
+    if (plan.label !== undefined && label !== undefined && plan.label !== label) {
+      const message = `the server belongs to the label ${plan.label}; apply it with --label ${plan.label}, or take it over with --overwrite`;
+      return [{ at, path: '', message }];
+    }
+    const since = `the server was changed elsewhere since it was applied (version ${plan.applied_version}, now ${plan.version}), and the file would undo that; take the change into the file with toolhost export --out, or apply with --overwrite`;
+    return plan.undone.map((path) => ({ at, path, message: since }));
+  });
+}
+
+/** The report of a run that changes nothing. */
+export function plannedOutcome({ server, plan }: PlannedServer): ServerOutcome {
+  const { change: result, changes, warnings } = plan;
+  return { slug: server.slug, file: server.at, result, changes, warnings };
+}
+
+/** Makes the service match. A failure of one server does not keep the others from being applied. */
+export async function applyServer(
+  client: RestClient,
+  planned: PlannedServer,
+  { label, overwrite }: Applying,
+): Promise<ServerOutcome> {
+  const { server, plan } = planned;
+  const isDone = plan.change === 'same' && plan.applied_version === plan.version;
+  if (isDone) return plannedOutcome(planned);
+  try {
+    const { change, changes, warnings } = await client.run('applyMcpServer', {
+      ...wantedOf(server, label),
+      expected_version: plan.version,
+      ...(overwrite && { overwrite }),
+    } as Input<'applyMcpServer'>);
+    return { slug: server.slug, file: server.at, result: change, changes, warnings };
+  } catch (error) {
+    return { ...plannedOutcome(planned), ...failureOf(error) };
+  }
+}
+
+/** Servers with this label that no file describes. */
+export async function strayServers(
+  client: RestClient,
+  label: string,
+  slugs: ReadonlySet<string>,
+): Promise<ListedServer[]> {
+  return (await listedServers(client)).filter((server) => server.label === label && !slugs.has(server.slug));
+}
+
+/** Deletes a server that no file describes any more, unless it was changed since it was listed. */
+export async function pruneServer(client: RestClient, { slug, version }: ListedServer): Promise<ServerOutcome> {
+  const outcome = { slug, changes: [], warnings: [] };
+  try {
+    await client.run('deleteMcpServer', { slug, expected_version: version });
+    return { ...outcome, result: 'pruned' };
+  } catch (error) {
+    return { ...outcome, ...failureOf(error) };
+  }
+}
+
+/** @throws the error itself where it is no answer of the service */
+function failureOf(error: unknown): { result: 'failed'; message: string } {
+  if (!(error instanceof AppError)) throw error;
+  const { message, problems } = error;
+  const lines = problems.map(({ path, message: what }) => (path === '' ? what : `${path}: ${what}`));
+  return { result: 'failed', message: lines.length > 0 ? lines.join('; ') : message };
+}

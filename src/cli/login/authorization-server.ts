@@ -1,0 +1,140 @@
+import { isSafeUrl } from '../../doctor/checks.ts';
+import { findIssuer, findResource } from '../../doctor/login.ts';
+import { errorOf } from '../../doctor/login.ts';
+import { initialize, post } from '../../doctor/session.ts';
+import { type Answered, Unreachable, type WebClient } from '../../doctor/web.ts';
+import { AppError } from '../../errors.ts';
+import { type LoggedIn, type LoginRequest, logIn } from './log-in.ts';
+
+/** Tokens of a login. */
+export type LoginTokens = { accessToken: string; refreshToken: string | undefined; scope: string | undefined };
+
+/** The code or refresh token is not valid (any more), so a person has to log in again. */
+export class LoginEnded extends AppError {
+  constructor(why: string) {
+    super('unauthenticated', why);
+  }
+}
+
+/** Posts a form to the token endpoint (RFC 6749, 4.1.3 and 6). @throws LoginEnded, AppError */
+export async function askTokens(
+  web: WebClient,
+  endpoint: string,
+  form: { [field: string]: string },
+): Promise<LoginTokens> {
+  const page = await postForm(web, endpoint, form);
+  const { status, json } = page;
+  if (status === 400 && json?.error === 'invalid_grant') throw new LoginEnded('the login is not valid any more');
+  if (status !== 200)
+    throw new AppError(
+      status >= 500 || status === 429 ? 'unavailable' : 'invalid',
+      `${new URL(endpoint).origin} gave no tokens: ${status}${errorOf(json)}`,
+    );
+  const isToken = (value: unknown) => typeof value === 'string' && /^[\x21-\x7e]{1,16384}$/.test(value);
+  if (!isToken(json?.access_token) || !/^bearer$/i.test(String(json?.token_type)))
+    throw new AppError('unavailable', `${new URL(endpoint).origin} answered, but not with a bearer token`);
+  return {
+    accessToken: String(json?.access_token),
+    refreshToken: isToken(json?.refresh_token) ? String(json?.refresh_token) : undefined,
+    scope: typeof json?.scope === 'string' ? json.scope : undefined,
+  };
+}
+
+/** Ends a login by one of its tokens (RFC 7009). @throws AppError when the service did not do it */
+export async function revokeToken(
+  web: WebClient,
+  endpoint: string,
+  { clientId, token }: { clientId: string; token: string },
+): Promise<void> {
+  const { status, json } = await postForm(web, endpoint, { client_id: clientId, token });
+  if (status !== 200)
+    throw new AppError('unavailable', `${new URL(endpoint).origin} did not end the login: ${status}${errorOf(json)}`);
+}
+
+function postForm(web: WebClient, endpoint: string, form: { [field: string]: string }): Promise<Answered> {
+  return askOrFail(web, endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+    body: new URLSearchParams(form).toString(),
+  });
+}
+
+/** Where and how a login at a protected resource is done. */
+export type LoginTarget = {
+  /** URL of the resource that the tokens are for. */
+  resource: string;
+  issuer: string;
+  authorizationEndpoint: string;
+  tokenEndpoint: string;
+  registrationEndpoint: string;
+  revocationEndpoint: string | undefined;
+  /** Scopes that the resource announces. */
+  scopes: readonly string[];
+  /** Whether the answer must name the issuer (RFC 9207). */
+  namesIssuer: boolean;
+};
+
+/**
+ * Reads the metadata of a resource that has refused a request without a credential (RFC 9728, RFC 8414).
+ * @throws AppError when the metadata is missing, names another resource or issuer, or offers no login for a program
+ */
+export async function discoverLogin(web: WebClient, resource: string, refusal: Answered): Promise<LoginTarget> {
+  const found = await findResource(web, resource, refusal);
+  if (found.verdict.status === 'problem' || !found.resource) throw unusable(resource, found.verdict.detail);
+  const { verdict, issuer, metadata } = await findIssuer(web, found.resource);
+  if (verdict.status === 'problem' || issuer === undefined || !metadata) throw unusable(resource, verdict.detail);
+  const registrationEndpoint = urlIn(metadata.registration_endpoint);
+  if (registrationEndpoint === undefined)
+    throw unusable(resource, 'programs cannot register there (registration_endpoint)');
+  const revocationEndpoint = urlIn(metadata.revocation_endpoint);
+  const scopes = Array.isArray(found.resource.scopes_supported) ? found.resource.scopes_supported : [];
+  return {
+    resource,
+    issuer,
+    // Checked with the metadata.
+    authorizationEndpoint: String(metadata.authorization_endpoint),
+    tokenEndpoint: String(metadata.token_endpoint),
+    registrationEndpoint,
+    revocationEndpoint,
+    scopes: scopes.filter((scope) => typeof scope === 'string'),
+    namesIssuer: metadata.authorization_response_iss_parameter_supported === true,
+  };
+}
+
+function urlIn(value: unknown): string | undefined {
+  return typeof value === 'string' && isSafeUrl(value) ? value : undefined;
+}
+
+function unusable(resource: string, why: string): AppError {
+  return new AppError('invalid', `a login at ${resource} is not possible: ${why}`);
+}
+
+/** Asks, and turns the lack of an answer into an error for people. @throws AppError unavailable */
+export async function askOrFail(web: WebClient, ...ask: Parameters<WebClient['ask']>): Promise<Answered> {
+  try {
+    return await web.ask(...ask);
+  } catch (error) {
+    if (!(error instanceof Unreachable)) throw error;
+    throw new AppError('unavailable', `${new URL(ask[0]).origin} cannot be reached: ${error.message}`);
+  }
+}
+
+/**
+ * Logs a person in at any MCP server, as its clients do: the server refuses a first message, and its metadata names the
+ * authorization server, which may be on another host.
+ * @throws AppError when the server wants no login, or its login cannot be used
+ */
+export async function logInAtServer(
+  web: WebClient,
+  address: string,
+  request: Omit<LoginRequest, 'scopes'> & { scopes?: readonly string[] },
+): Promise<LoggedIn & { target: LoginTarget }> {
+  const refusal = await post({ web, address, token: undefined }, initialize);
+  if (refusal.status !== 401)
+    throw new AppError(
+      'invalid',
+      `${address} answers ${refusal.status} without a login, so there is nowhere to log in`,
+    );
+  const target = await discoverLogin(web, address, refusal);
+  return { ...(await logIn(web, target, { ...request, scopes: request.scopes ?? target.scopes })), target };
+}

@@ -1,0 +1,99 @@
+import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
+import { AppError, messageOf } from '../../errors.ts';
+
+/** Permissions that other people must not have: to change a file, or to do anything with it. */
+export const othersMayRead = 0o022;
+export const othersMayNothing = 0o077;
+
+/**
+ * The text of a file of this person; undefined when there is none. Like ssh, it uses no file that others may change, or
+ * read where it holds tokens.
+ * @throws AppError forbidden, invalid
+ */
+export function readOwnFile(path: string, forbidden: number): string | undefined {
+  let file: number;
+  try {
+    file = openSync(path, 'r');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw new AppError('invalid', `${path}: cannot be read: ${messageOf(error)}`);
+  }
+  try {
+    // Windows has no such permissions; there the folder of the person is theirs.
+    if (process.platform !== 'win32') checkOwner(path, file, forbidden);
+    return readFileSync(file, 'utf8');
+  } finally {
+    closeSync(file);
+  }
+}
+
+function checkOwner(path: string, file: number, forbidden: number): void {
+  const { mode, uid } = fstatSync(file);
+  if (uid !== process.getuid?.() && uid !== 0)
+    throw new AppError('forbidden', `${path}: belongs to another user of this machine, so it is not used`);
+  if ((mode & forbidden) === 0) return;
+  const wanted = forbidden === othersMayNothing ? '600' : '644';
+  const found = (mode & 0o777).toString(8);
+  throw new AppError(
+    'forbidden',
+    `${path}: has the permissions ${found}, so others could ${forbidden === othersMayNothing ? 'use what it holds' : 'change it'}; it is not used. Allow only yourself: chmod ${wanted} ${path}`,
+  );
+}
+
+const pauseMs = 50;
+/** Longer than the slowest answer of a token endpoint. */
+const patienceMs = 90_000;
+
+/**
+ * Runs `work` while no other process of this person does. The lock is SQLite's own, as that of a database: it ends with
+ * its process however that ends. Signals that end the process wait until the work has ended.
+ * @throws AppError unavailable
+ */
+export async function whileLocked<Result>(file: string, work: () => Promise<Result>): Promise<Result> {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  closeSync(openSync(file, 'a', 0o600));
+  const { DatabaseSync } = await import('node:sqlite');
+  const database = new DatabaseSync(file, { timeout: 0 });
+  try {
+    for (let waitedMs = 0; !took(() => database.exec('BEGIN EXCLUSIVE')); waitedMs += pauseMs) {
+      if (waitedMs >= patienceMs)
+        throw new AppError('unavailable', `${file}: another toolhost command holds this lock; wait for its end`);
+      await wait(pauseMs);
+    }
+    return await whileSignalsWait(work);
+  } finally {
+    database.close();
+  }
+}
+
+const sqliteBusy = 5;
+
+function took(begin: () => void): boolean {
+  try {
+    begin();
+    return true;
+  } catch (error) {
+    if ((error as { errcode?: number }).errcode === sqliteBusy) return false;
+    throw new AppError('unavailable', `the lock of the tokens cannot be taken: ${messageOf(error)}`);
+  }
+}
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+async function whileSignalsWait<Result>(work: () => Promise<Result>): Promise<Result> {
+  let waiting: NodeJS.Signals | undefined;
+  const take = (signal: NodeJS.Signals) => {
+    waiting = signal;
+  };
+  for (const signal of signals) process.on(signal, take);
+  try {
+    return await work();
+  } finally {
+    // A signal that came with the last answer is heard in the next turn.
+    await nextTurn();
+    for (const signal of signals) process.off(signal, take);
+    if (waiting) process.kill(process.pid, waiting);
+  }
+}
