@@ -126,8 +126,8 @@ describe('following records', () => {
             .filter(({ at }) => Date.parse(at) >= since)
             .toSorted((a, b) => (a.at === b.at ? (a.id < b.id ? 1 : -1) : a.at < b.at ? 1 : -1));
           const from = cursor === undefined ? 0 : sorted.findIndex(({ id }) => id === cursor) + 1;
-          const records = sorted.slice(from, from + Math.min(page, limit));
-          return { records, next: from + records.length < sorted.length ? records.at(-1)?.id : undefined };
+          const entries = sorted.slice(from, from + Math.min(page, limit));
+          return { entries, next: from + entries.length < sorted.length ? entries.at(-1)?.id : undefined };
         };
         const shown: string[] = [];
         const over = new Error('over');

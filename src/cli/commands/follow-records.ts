@@ -1,6 +1,5 @@
 import { AppError } from '../../errors.ts';
 import { type ListPage, pagesOf, type ReadPage } from '../connection/lists.ts';
-import type { Allowance } from '../connection/rest-client.ts';
 
 export type Following<Item> = {
   read: ReadRecords<Item>;
@@ -25,18 +24,14 @@ const longestPauseMs = 30_000;
 /** Every so many polls the whole window is read; the others end at the first page without a new record. */
 const wholeEvery = 10;
 
-/** Of the ids that are remembered, in characters. Those of a thousand calls a second take a fifth of it. */
-const mostRemembered = 32_000_000;
-
 /** Shows the records that there are, and then each new one once, until the process ends. @throws AppError when refused */
 export async function followRecords<Item extends Dated>(following: Following<Item>): Promise<never> {
   const { read, show, since, first, now, wait } = following;
   const seen = new Map<string, number>();
-  let remembered = 0;
   let newest = now;
   const start = Math.min(since ?? Number.POSITIVE_INFINITY, now - windowMs);
-  const { records } = await newestRecords(read, Number.POSITIVE_INFINITY, start);
-  const older = since === undefined && records.length < first ? (await newestRecords(read, first)).records : records;
+  const { entries: records } = await newestRecords(read, Number.POSITIVE_INFINITY, start);
+  const older = since === undefined && records.length < first ? (await newestRecords(read, first)).entries : records;
   keep(older);
   keep(records);
   const wanted = since === undefined ? older.slice(0, first) : records.filter(({ at }) => Date.parse(at) >= since);
@@ -46,23 +41,16 @@ export async function followRecords<Item extends Dated>(following: Following<Ite
     const fresh = some.filter(({ id }) => !seen.has(id));
     for (const { id, at } of fresh) {
       seen.set(id, Date.parse(at));
-      remembered += id.length;
       newest = Math.max(newest, Date.parse(at));
     }
-    if (remembered > mostRemembered)
-      throw new AppError('tooLarge', 'the service lists more records at once than can be followed; list them instead');
     return fresh;
   }
 
   async function poll(isWhole: boolean): Promise<Item[]> {
     const from = Math.max(newest - windowMs, since ?? 0);
-    for (const [id, at] of seen) {
-      if (at >= from) continue;
-      seen.delete(id);
-      remembered -= id.length;
-    }
+    for (const [id, at] of seen) if (at < from) seen.delete(id);
     const found: Item[] = [];
-    for await (const { entries } of recordPages(read, from)) {
+    for await (const { entries } of pagesOf((wanted) => read({ since: from, ...wanted }))) {
       const fresh = keep(entries);
       found.push(...fresh);
       if (entries.length > 0 && fresh.length === 0 && !isWhole) break;
@@ -97,38 +85,22 @@ async function patiently<Result>(
 /** A record of a list that is ordered newest first. */
 export type Dated = { id: string; at: string };
 
-export type RecordPage<Item> = { records: Item[]; next: string | undefined };
-
 /** Reads one page. `since` is in epoch ms. */
 export type ReadRecords<Item> = (
-  wanted: { since: number | undefined; cursor?: string; limit: number },
-  allowance: Allowance,
-) => Promise<RecordPage<Item>>;
+  wanted: { since?: number | undefined } & Parameters<ReadPage<Item>>[0],
+) => Promise<ListPage<Item>>;
 
-/** Pages of records from a time on, at most `most` records. @throws AppError as `pagesOf` */
-export function recordPages<Item extends Dated>(
-  read: ReadRecords<Item>,
-  since: number | undefined,
-  most = Number.POSITIVE_INFINITY,
-): AsyncGenerator<ListPage<Item>> {
-  const readPage: ReadPage<Item> = async (wanted, allowance) => {
-    const { records, next } = await read({ since, ...wanted }, allowance);
-    return { entries: records, next };
-  };
-  return pagesOf(readPage, { most });
-}
-
-/** The newest records, newest first, and the cursor of those before them. */
+/** The newest records, newest first, and the cursor of those before them. @throws AppError as `pagesOf` */
 export async function newestRecords<Item extends Dated>(
   read: ReadRecords<Item>,
   most: number,
   since?: number,
-): Promise<RecordPage<Item>> {
-  const records: Item[] = [];
+): Promise<ListPage<Item>> {
+  const entries: Item[] = [];
   let next: string | undefined;
-  for await (const page of recordPages(read, since, most)) {
-    records.push(...page.entries);
+  for await (const page of pagesOf((wanted) => read({ since, ...wanted }), { most })) {
+    entries.push(...page.entries);
     next = page.next;
   }
-  return { records, next };
+  return { entries, next };
 }

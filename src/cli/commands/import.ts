@@ -11,29 +11,27 @@ import { mostDocumentCharacters } from '../../import/plan-outline.ts';
 import { type Input, operations } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
 import type { RestClient } from '../connection/rest-client.ts';
-import { addConnectionOptions, type ConnectionOptions, collectAnswer, collectText } from '../options.ts';
+import {
+  addConnectionOptions,
+  type ConnectionOptions,
+  collectAnswer,
+  collectText,
+  type JsonOption,
+} from '../options.ts';
 import { note, print, printJson, table } from '../print.ts';
 import { writeWholeFile } from '../whole-file.ts';
 import { collectHeader, type ImportSource, readImportSource } from './import-source.ts';
 
-type Options = ConnectionOptions & {
-  include?: string[];
-  exclude?: string[];
-  for?: string;
-  readOnly?: true;
-  deprecated?: true;
-  fields?: true;
-  server?: string;
-  header?: Record<string, string>;
-  set?: Record<string, string>;
-  name?: string;
-  slug?: string;
-  plan?: true;
-  out?: string;
-  force?: true;
-  list?: 'chosen' | 'all' | 'problems';
-  json?: true;
-};
+type Options = ConnectionOptions &
+  JsonOption &
+  Omit<ImportChoices, 'answers' | 'documentUrl' | 'present' | 'isAlone'> & {
+    header?: Record<string, string>;
+    set?: Record<string, string>;
+    plan?: true;
+    out?: string;
+    force?: true;
+    list?: 'chosen' | 'all' | 'problems';
+  };
 
 export function addImport(program: Command): void {
   addConnectionOptions(program.command('import'))

@@ -3,7 +3,7 @@ import { type Input, type OperationName, type Output, operations } from '../../o
 import type { Operation } from '../../operations/operation.ts';
 import { confirm } from '../ask.ts';
 import { atPlace, connect, type Place, type PlaceOptions } from '../connection/connect.ts';
-import { readList } from '../connection/lists.ts';
+import { pageReader, readList } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import {
   addConnectionOptions,
@@ -68,21 +68,15 @@ export function operationCommand<Name extends OperationName>(
       const { what, word } = asks(input);
       await confirm(what, word, given);
     }
-    const run = (place: Pick<Place, 'run' | 'now'>) => runOperation(place as OperationPlace, operationName, input);
-    if (isOperator) await atPlace(given, run);
-    else {
-      const client = await connect(given);
-      await run({ ...client, now: async () => Date.now() } as Place);
-    }
-    async function runOperation(place: OperationPlace, nameOf: Name, sent: Input<Name>): Promise<void> {
-      const output = await outputOf(place, nameOf, sent, declared);
+    const run = async (client: RestClient, now: Place['now']) => {
+      const output = await outputOf(client, operationName, input, declared);
       if (given.json) printJson(output);
-      else print(declared.text ? await declared.text(output, sent, place.now) : (operation.say?.(output) ?? ''));
-    }
+      else print(declared.text ? await declared.text(output, input, now) : (operation.say?.(output) ?? ''));
+    };
+    if (isOperator) await atPlace(given, (place) => run(place as RestClient, place.now));
+    else await run(await connect(given), async () => Date.now());
   });
 }
-
-type OperationPlace = RestClient & Pick<Place, 'now'>;
 
 async function outputOf<Name extends OperationName>(
   client: RestClient,
@@ -91,13 +85,8 @@ async function outputOf<Name extends OperationName>(
   { list, ofPage }: Pick<OperationCommand<Name>, 'list' | 'ofPage'>,
 ): Promise<Output<Name>> {
   if (list === undefined) return client.run(name, input);
-  const entries = await readList(
-    async (wanted, allowance) => {
-      const page = await client.run(name, { ...input, ...wanted }, allowance);
-      return { entries: page[list] as readonly unknown[], next: (page as { next_cursor?: string }).next_cursor };
-    },
-    ofPage === undefined ? {} : { ofPage },
-  );
+  const read = pageReader(client, [name, list], input);
+  const entries = await readList(read, ofPage === undefined ? {} : { ofPage });
   return { [list]: entries } as Output<Name>;
 }
 

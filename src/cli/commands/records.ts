@@ -3,6 +3,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import { outcomes } from '../../errors.ts';
 import { type Input, type Output, operations } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
+import { pageReader } from '../connection/lists.ts';
 import { type ConnectedClient, serviceTime } from '../connection/rest-client.ts';
 import { addConnectionOptions, type ConnectionOptions, type JsonOption, wholeUpTo } from '../options.ts';
 import { jsonText, note, oneLine, painter, print, printJson } from '../print.ts';
@@ -44,10 +45,9 @@ Examples:
 }
 
 function readCalls(client: ConnectedClient, filters: Input<'listCalls'>): ReadRecords<Call> {
-  return async ({ since, ...page }, allowance) => {
+  return ({ since, ...page }) => {
     const from = since === undefined ? {} : { since: new Date(since).toISOString() };
-    const { calls, next_cursor } = await client.run('listCalls', { ...page, ...filters, ...from }, allowance);
-    return { records: calls, next: next_cursor };
+    return pageReader(client, ['listCalls', 'calls'], { ...filters, ...from })(page);
   };
 }
 
@@ -87,10 +87,11 @@ Examples:
 
 /** The operation has no filter by time, so a page that reaches further back is the last one. */
 function readEvents(client: ConnectedClient): ReadRecords<Event> {
-  return async ({ since, ...page }, allowance) => {
-    const { events, next_cursor } = await client.run('listAuditEvents', page, allowance);
-    const records = since === undefined ? events : events.filter(({ at }) => Date.parse(at) >= since);
-    return { records, next: records.length < events.length ? undefined : next_cursor };
+  const read = pageReader(client, ['listAuditEvents', 'events'], {});
+  return async ({ since = 0, ...wanted }) => {
+    const page = await read(wanted);
+    const entries = page.entries.filter(({ at }) => Date.parse(at) >= since);
+    return { entries, next: entries.length < page.entries.length ? undefined : page.next };
   };
 }
 
@@ -146,10 +147,10 @@ async function runRecords<Item extends Dated>(kind: RecordKind<Item>, options: O
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(0));
     return followRecords({ read, show, since: from, first: limit, now, wait: (ms) => wait(ms), note });
   }
-  const { records, next } = await newestRecords(read, limit, from);
-  if (json) printJson({ [kind.name]: records, ...(next !== undefined && { next_cursor: next }) });
-  else if (records.length === 0) print(kind.none);
-  else show(records);
+  const { entries, next } = await newestRecords(read, limit, from);
+  if (json) printJson({ [kind.name]: entries, ...(next !== undefined && { next_cursor: next }) });
+  else if (entries.length === 0) print(kind.none);
+  else show(entries);
 }
 
 /** A point in time: epoch ms, or so many ms before now. */

@@ -3,7 +3,7 @@ import { changesBetween } from '../../domain/config-changes.ts';
 import { AppError } from '../../errors.ts';
 import type { Output } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';
-import { type ListPage, pagesOf, type ReadPage } from '../connection/lists.ts';
+import { pageReader, pagesOf } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { changeLines } from '../files/apply.ts';
 import { addConnectionOptions, type ConnectionOptions, type JsonOption, refusesUsage } from '../options.ts';
@@ -61,18 +61,11 @@ function versionOf(text: string): number {
 /** Versions hold whole configurations, so a page has few. */
 const versionsOfPage = 20;
 
-function versionPages(client: RestClient, slug: string): AsyncGenerator<ListPage<Version>> {
-  const read: ReadPage<Version> = async (wanted, allowance) => {
-    const { versions, next_cursor: next } = await client.run('listVersions', { slug, ...wanted }, allowance);
-    return { entries: versions, next };
-  };
-  return pagesOf(read, { ofPage: versionsOfPage });
-}
-
 /** The versions with these numbers; undefined is the newest. @throws AppError notFound */
 async function find(client: RestClient, slug: string, wanted: readonly (number | undefined)[]): Promise<Version[]> {
   const found = new Map<number | undefined, Version>();
-  for await (const { entries } of versionPages(client, slug)) {
+  const read = pageReader(client, ['listVersions', 'versions'], { slug });
+  for await (const { entries } of pagesOf(read, { ofPage: versionsOfPage })) {
     if (!found.has(undefined) && entries[0]) found.set(undefined, entries[0]);
     for (const version of entries) if (wanted.includes(version.version)) found.set(version.version, version);
     if (wanted.every((number) => found.has(number))) break;

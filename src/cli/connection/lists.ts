@@ -1,16 +1,30 @@
 import { z } from 'zod';
 import { isSlug } from '../../domain/slug.ts';
 import { AppError } from '../../errors.ts';
-import type { Output } from '../../operations/index.ts';
-import { type Allowance, newAllowance, type RestClient } from './rest-client.ts';
+import type { Input, OperationName, Output } from '../../operations/index.ts';
+import type { RestClient } from './rest-client.ts';
 
 export type ListPage<Entry> = { entries: readonly Entry[]; next: string | undefined };
 
 /** Reads one page. Its input has the fields that lists of the service take. */
-export type ReadPage<Entry> = (
-  wanted: { cursor?: string; limit: number },
-  allowance: Allowance,
-) => Promise<ListPage<Entry>>;
+export type ReadPage<Entry> = (wanted: { cursor?: string; limit: number }) => Promise<ListPage<Entry>>;
+
+/** The entries of an operation's list whose output has it under one name. */
+type ListName<Name extends OperationName> = keyof Output<Name> & string;
+type EntryOf<List> = List extends readonly (infer Entry)[] ? Entry : never;
+
+/** Reads pages of the list that an operation gives under a name. */
+export function pageReader<Name extends OperationName, List extends ListName<Name>>(
+  client: RestClient,
+  [name, list]: readonly [operation: Name, list: List],
+  input: Input<Name>,
+): ReadPage<EntryOf<Output<Name>[List]>> {
+  return async (wanted) => {
+    const page = await client.run(name, { ...input, ...wanted });
+    const { next_cursor: next } = page as { next_cursor?: string };
+    return { entries: page[list] as readonly EntryOf<Output<Name>[List]>[], next };
+  };
+}
 
 /** Entries of one page; the most that lists of the service give. */
 export const mostOfPage = 200;
@@ -26,21 +40,20 @@ type Wanted = { most?: number; ofPage?: number };
 
 /**
  * The pages of a list, until `most` entries were read or the list ends. A service that is hostile or broken cannot keep
- * a command reading: a page has no more entries than were asked for, a cursor comes once, and pages, bytes and time have
- * limits.
+ * a command reading: a page has no more entries than were asked for, a cursor comes once, and their number is
+ * limited.
  * @throws AppError tooLarge beyond a limit, unavailable for an answer that no list gives
  */
 export async function* pagesOf<Entry>(
   read: ReadPage<Entry>,
   { most = Number.POSITIVE_INFINITY, ofPage = mostOfPage }: Wanted = {},
 ): AsyncGenerator<ListPage<Entry>> {
-  const allowance = newAllowance();
   const cursors = new Set<string>();
   let [found, empty] = [0, 0];
   let cursor: string | undefined;
   for (let pages = 0; pages < mostPages; pages++) {
     const limit = Math.min(ofPage, most - found);
-    const page = await read(cursor === undefined ? { limit } : { cursor, limit }, allowance);
+    const page = await read(cursor === undefined ? { limit } : { cursor, limit });
     const { entries, next } = page;
     if (entries.length > limit)
       throw new AppError('invalid', `the service gave ${entries.length} entries where ${limit} were asked for`);
@@ -75,10 +88,7 @@ export type ListedServer = Output<'listMcpServers'>['servers'][number];
 
 /** All servers that the credential may see. @throws AppError */
 export function listedServers(client: RestClient): Promise<ListedServer[]> {
-  return readList(async (wanted, allowance) => {
-    const { servers, next_cursor: next } = await client.run('listMcpServers', wanted, allowance);
-    return { entries: servers, next };
-  });
+  return readList(pageReader(client, ['listMcpServers', 'servers'], {}));
 }
 
 const text = z.string().optional();

@@ -20,11 +20,8 @@ type ServiceCredential = {
 
 /** Runs operations of a service over its REST API. */
 export type RestClient = {
-  /**
-   * `allowance` is shared by the answers to one question, such as the pages of a list.
-   * @throws AppError with the message of the service, or with the reason why its answer was not read
-   */
-  run<Name extends OperationName>(name: Name, input: Input<Name>, allowance?: Allowance): Promise<Output<Name>>;
+  /** @throws AppError with the message of the service, or with the reason why its answer was not read */
+  run<Name extends OperationName>(name: Name, input: Input<Name>): Promise<Output<Name>>;
 };
 
 /** A client of the service at `url`. */
@@ -38,11 +35,11 @@ export function createRestClient(connection: ServiceConnection, waitMs = patienc
   const send = sender(connection, waitMs);
   return {
     url: connection.url,
-    async run<Name extends OperationName>(name: Name, input: Input<Name>, allowance = newAllowance()) {
+    async run<Name extends OperationName>(name: Name, input: Input<Name>) {
       const { route, output } = operations[name];
       const { method, path, body } = restRequest(route, input);
-      const response = await send({ method, path, body: body && JSON.stringify(body), signal: allowance.signal });
-      const answer = await jsonOfAnswer(response, connection.url, allowance);
+      const response = await send({ method, path, body: body && JSON.stringify(body) });
+      const answer = await jsonOfAnswer(response, connection.url);
       if (!response.ok) throw refusalOf(response, answer, connection.url);
       if (!output.safeParse(answer).success) throw notToolhost(connection.url, response);
       return answer as Output<Name>;
@@ -50,7 +47,7 @@ export function createRestClient(connection: ServiceConnection, waitMs = patienc
   };
 }
 
-type Request = { method: string; path: string; body: string | undefined; signal: AbortSignal };
+type Request = { method: string; path: string; body: string | undefined };
 type Send = (request: Request) => Promise<Response>;
 
 /** Sends requests with the credential of a connection, and with a newer token once the service refuses an old one. */
@@ -66,7 +63,7 @@ function sender({ url, credential: { token: first, renew } }: ServiceConnection,
 }
 
 async function sendOnce(
-  { method, path, body, signal }: Request,
+  { method, path, body }: Request,
   { url, token, waitMs }: { url: string; token: string; waitMs: number },
 ): Promise<Response> {
   try {
@@ -81,7 +78,7 @@ async function sendOnce(
       ...(body !== undefined && { body }),
       // A redirect could send the API key to another host.
       redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(waitMs)]),
+      signal: AbortSignal.timeout(waitMs),
     });
   } catch (error) {
     throw unreachable(url, error);
@@ -139,22 +136,12 @@ function notToolhost(url: string, { status, headers }: Response): AppError {
  */
 const answerLimits = { bytes: 64 * 1024 * 1024, depth: 128, values: 1_000_000 };
 
-/** What all answers to one question of a person may take together. Each answer reduces `bytes`. */
-export type Allowance = { bytes: number; signal: AbortSignal };
-
-const mostBytesTogether = 256 * 1024 * 1024;
-const longestTogetherMs = 600_000;
-
-export function newAllowance(): Allowance {
-  return { bytes: mostBytesTogether, signal: AbortSignal.timeout(longestTogetherMs) };
-}
-
 /**
  * The JSON value of an answer; undefined when it is not JSON. Its values are counted before any is made.
  * @throws AppError tooLarge; unavailable when the answer breaks off or takes too long
  */
-export async function jsonOfAnswer(response: Response, url: string, allowance: Allowance): Promise<unknown> {
-  const bytes = await bytesOf(response, url, allowance);
+async function jsonOfAnswer(response: Response, url: string): Promise<unknown> {
+  const bytes = await bytesOf(response, url);
   const scan = scanJson(bytes, answerLimits.depth);
   if (!scan) return undefined;
   if (scan.depth > answerLimits.depth)
@@ -164,15 +151,17 @@ export async function jsonOfAnswer(response: Response, url: string, allowance: A
   return parseJson(bytes.toString('utf8'));
 }
 
-async function bytesOf(response: Response, url: string, allowance: Allowance): Promise<Buffer> {
+async function bytesOf(response: Response, url: string): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let left = answerLimits.bytes;
   // Leaving the loop by an error also ends the answer.
   for await (const chunk of chunksOf(response, url)) {
     left -= chunk.length;
-    allowance.bytes -= chunk.length;
-    if (left < 0) throw tooLong(url, `one answer has more than ${megabytes(answerLimits.bytes)}`);
-    if (allowance.bytes < 0) throw tooLong(url, `its answers have more than ${megabytes(mostBytesTogether)} together`);
+    if (left < 0)
+      throw new AppError(
+        'tooLarge',
+        `${url} gives too much: one answer has more than ${answerLimits.bytes / 1024 / 1024} MB, and no more is read`,
+      );
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
@@ -197,12 +186,6 @@ export function whyNoAnswer(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   return connectionReason(error) ?? (messageOf(cause) || 'no connection');
 }
-
-function tooLong(url: string, why: string): AppError {
-  return new AppError('tooLarge', `${url} gives too much: ${why}, and no more is read`);
-}
-
-const megabytes = (bytes: number) => `${bytes / 1024 / 1024} MB`;
 
 const clockPatienceMs = 10_000;
 

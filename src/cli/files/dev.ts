@@ -14,17 +14,26 @@ export async function dev(paths: readonly string[], options: DevOptions): Promis
   const port = options.port === undefined ? {} : { PORT: String(options.port) };
   const service = await startDevService({ ...process.env, ...port });
   const read = createFileServing(service.servers, paths, { named: options.env ?? [] });
-  const update = oneAfterAnother(async () => show(await read(), service.baseUrl));
+  let isStopped = false;
+  let last = Promise.resolve();
+  const update = () => {
+    const next = last.then(async () => {
+      if (!isStopped) show(await read(), service.baseUrl);
+    });
+    last = next.catch(() => undefined);
+    return next;
+  };
   // Watched before the first reading, so that no change in between is missed.
-  const stopFollowing = followFiles(paths, () => void update.run().catch((error) => note(messageOf(error))));
+  const stopFollowing = followFiles(paths, () => void update().catch((error) => note(messageOf(error))));
   stopDevOnSignals(service, async () => {
     stopFollowing();
+    isStopped = true;
     // What it still applies needs the service.
-    await update.stop();
+    await last;
   });
   const { key } = await service.servers.run('createApiKey', { name: 'dev', scopes: ['manage', 'call'] });
   note(`Dashboard  ${service.baseUrl}\nAPI key    ${key} (until this command ends)`);
-  await update.run();
+  await update();
   print(`toolhost ready ${service.baseUrl}`);
 }
 
@@ -75,36 +84,24 @@ function createFileServing(servers: Served, paths: readonly string[], sources: S
 
 type Read = { wanted: ServerFile[]; kept: string[]; problems: FileProblem[] };
 
+/** Reads the files; `known` has the slugs of each file when it was last readable, and is kept up to date. */
 async function readAll(paths: readonly string[], known: Map<string, string[]>): Promise<Read> {
   const read: Read = { wanted: [], kept: [], problems: [] };
-  const good = new Map<string, ServerFile[]>();
-  const before = new Map(known);
-  known.clear();
-  const keep = (file: string) => {
-    const slugs = before.get(file) ?? [];
-    known.set(file, slugs);
-    read.kept.push(...slugs);
-  };
-  for (const file of new Set(paths.flatMap(filesOf))) {
+  const owners = new Map<string, string>();
+  const files = new Set(paths.flatMap(filesOf));
+  for (const file of known.keys()) if (!files.has(file)) known.delete(file);
+  for (const file of files) {
     const { documents, problems } = await readDocuments(file);
     const found = documents.map(serverOf);
-    const faults = [...problems, ...found.flatMap((one) => one.problems)];
+    const servers = found.flatMap(({ server }) => server ?? []);
+    const faults = [...problems, ...found.flatMap((one) => one.problems), ...takenSlugs(servers, owners)];
     // A folder that has become empty, or a file that is gone, describes no server.
-    if (isGone(faults)) continue;
+    if (faults.some(({ message }) => /^there is no such file|^is a folder/.test(message))) {
+      known.delete(file);
+      continue;
+    }
     read.problems.push(...faults);
-    if (faults.length > 0) keep(file);
-    else
-      good.set(
-        file,
-        found.flatMap(({ server }) => server ?? []),
-      );
-  }
-  const owners = ownersOf(good, before);
-  for (const [file, servers] of good) {
-    const taken = servers.filter((server) => owners.get(server.slug) !== server);
-    const problems = taken.map(({ at, slug }) => ({ at, ...duplicateSlug(slug, owners.get(slug)?.at ?? '') }));
-    read.problems.push(...problems);
-    if (taken.length > 0) keep(file);
+    if (faults.length > 0) read.kept.push(...(known.get(file) ?? []));
     else {
       const slugs = servers.map(({ slug }) => slug);
       known.set(file, slugs);
@@ -114,22 +111,14 @@ async function readAll(paths: readonly string[], known: Map<string, string[]>): 
   return read;
 }
 
-/** The server of each slug: the one in the file that had it before, or else the first. */
-function ownersOf(
-  files: ReadonlyMap<string, readonly ServerFile[]>,
-  before: ReadonlyMap<string, readonly string[]>,
-): Map<string, ServerFile> {
-  const owners = new Map<string, ServerFile>();
-  for (const server of [...files.values()].flat()) {
-    const owner = owners.get(server.slug);
-    const hadIt = (one: ServerFile) => before.get(one.file)?.includes(one.slug) === true;
-    if (!owner || (!hadIt(owner) && hadIt(server))) owners.set(server.slug, server);
-  }
-  return owners;
-}
-
-function isGone(faults: readonly FileProblem[]): boolean {
-  return faults.some(({ message }) => /^there is no such file|^is a folder/.test(message));
+/** Problems of servers whose slug another one has already; `owners` are the places of those by slug. */
+function takenSlugs(servers: readonly ServerFile[], owners: Map<string, string>): FileProblem[] {
+  return servers.flatMap(({ at, slug }) => {
+    const owner = owners.get(slug);
+    if (owner !== undefined) return [{ at, ...duplicateSlug(slug, owner) }];
+    owners.set(slug, at);
+    return [];
+  });
 }
 
 /** Time without a change after which files are read: editors save in several steps. */
@@ -153,40 +142,4 @@ function followFiles(paths: readonly string[], onChange: () => void): () => void
 
 function isFolder(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-}
-
-/** Work that runs again and again, one run at a time. */
-type RepeatedWork = {
-  /** Runs it; a request during a run causes one more run after it. @throws whatever the work throws */
-  run(): Promise<void>;
-  /** Resolves when the run that is under way has ended; none follows it. */
-  stop(): Promise<void>;
-};
-
-function oneAfterAnother(work: () => Promise<void>): RepeatedWork {
-  let running: Promise<void> | undefined;
-  let isAskedAgain = false;
-  let isStopped = false;
-  const runAll = async () => {
-    try {
-      do {
-        isAskedAgain = false;
-        await work();
-      } while (isAskedAgain && !isStopped);
-    } finally {
-      running = undefined;
-    }
-  };
-  return {
-    async run() {
-      if (isStopped) return;
-      if (running) isAskedAgain = true;
-      else running = runAll();
-      await running;
-    },
-    async stop() {
-      isStopped = true;
-      await running?.catch(() => undefined);
-    },
-  };
 }
