@@ -6,10 +6,11 @@ import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { configurationParts } from '../src/operations/servers/describe-configuration.ts';
-import { describedVariables } from '../src/variables.ts';
+import { variables } from '../src/variables.ts';
 import { clientsFile, clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';
 import { declaredFile, declaredText } from './declared.ts';
+import { metricsPage } from './metrics-page.ts';
 
 type JsonSchema = {
   type?: string;
@@ -169,21 +170,22 @@ function configurationPage(): string {
   ].join('\n');
 }
 
-/** The reference pages by file name. */
+/** The reference pages by file name, but for that of the metrics, which only a service that runs can list. */
 export function referencePages(): Record<string, string> {
   return {
     'operations.md': operationsPage(),
     'environment.md': environmentPage(),
     'server-configuration.md': configurationPage(),
     'command-line.md': commandPage(generated),
+    'clients.md': clientsPage(generated),
   };
 }
 
 /** Writes the pages, and what the dashboard knows of configurations, when this file is run. */
 if (import.meta.main) {
   writeFileSync(declaredFile, declaredText());
-  writeFileSync(clientsFile, clientsPage());
-  for (const [name, text] of Object.entries(referencePages())) {
+  const pages = { ...referencePages(), 'metrics.md': await metricsPage(generated) };
+  for (const [name, text] of Object.entries(pages)) {
     writeFileSync(join(import.meta.dirname, 'reference', name), text);
   }
 }

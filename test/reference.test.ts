@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { describe, it } from 'node:test';
-import { clientsFile, clientsPage } from '../docs/client-snippets.ts';
 import { declaredFile, declaredText } from '../docs/declared.ts';
 import { referencePages } from '../docs/generate.ts';
 import { variables } from '../src/variables.ts';
@@ -25,10 +24,6 @@ describe('the reference pages', () => {
 
   it('have a sister in the dashboard, which says what the code says (npm run docs)', () => {
     assert.ok(readFileSync(declaredFile, 'utf8') === declaredText(), `${declaredFile} is stale`);
-  });
-
-  it('[ship 6] the snippets of the page of clients are those of the dashboard (npm run docs)', () => {
-    assert.ok(readFileSync(clientsFile, 'utf8') === clientsPage(), `${clientsFile} is stale`);
   });
 
   it('count at most 30 environment variables', () => {

@@ -1,0 +1,43 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const introduction = `What \`/metrics\` serves; [observability](../operations/observability.md) says how to read it. A histogram \`name\` is read as \`name_bucket\`, \`name_sum\` and \`name_count\`. Where one address serves from several processes, its answer holds all of them.
+
+| metric | type | meaning |
+|---|---|---|
+`;
+
+/** The rows of a page for the metrics of a scrape: `| \`name\` | type | help |`, by name. */
+export function metricRows(text: string): string[] {
+  return [...text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)$/gm)]
+    .map(([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |`)
+    .toSorted();
+}
+
+/** The page of the metrics, as a service in local mode serves them that is started for it. */
+export async function metricsPage(generated: string): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'toolhost-metrics-'));
+  const program = join(import.meta.dirname, '..', 'bin', 'toolhost');
+  const service = spawn(program, ['serve'], {
+    env: { PATH: process.env.PATH, PORT: '0', DATA_DIR: folder, DEMO: '0' },
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const ended = once(service, 'exit');
+  try {
+    for await (const line of createInterface(service.stdout)) {
+      const [, url] = /^toolhost ready (\S+)$/.exec(line) ?? [];
+      if (url === undefined) continue;
+      const text = await (await fetch(`${url}/metrics`)).text();
+      return `# Metrics\n${generated}\n${introduction}${metricRows(text).join('\n')}\n`;
+    }
+    throw new Error('the service did not start; bin/toolhost serve says why');
+  } finally {
+    service.kill();
+    await ended;
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
