@@ -5,7 +5,13 @@ export type Section = { title: string; folder?: string; pages: readonly string[]
 export const navigation: readonly Section[] = [
   {
     title: 'Begin',
-    pages: ['README.md', 'docs/decide.md', 'docs/operations/installation.md'],
+    pages: [
+      'README.md',
+      'docs/tutorial.md',
+      'docs/tutorial-team.md',
+      'docs/decide.md',
+      'docs/operations/installation.md',
+    ],
   },
   {
     title: 'Servers',
@@ -50,6 +56,8 @@ export const navigation: readonly Section[] = [
       'docs/reference/operations.md',
       'docs/reference/server-configuration.md',
       'docs/reference/environment.md',
+      'docs/reference/clients.md',
+      'docs/reference/metrics.md',
       'docs/specification.md',
     ],
   },

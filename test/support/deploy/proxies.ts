@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { root } from '../../files.ts';
 import { needProgram } from '../browser/debian-program.ts';
 import { eventually } from '../eventually.ts';
 import { freshRequest } from '../fresh-request.ts';
@@ -20,8 +21,10 @@ export type RunningProxy = {
 type Kind = {
   paths: readonly [string, ...string[]];
   debianPackage: string;
+  /** The configuration, below `deploy/proxies`. */
+  file: string;
   args: (file: string, folder: string) => string[];
-  /** The configuration of the page on a loopback port, without TLS and its files. A replica that is only slow is not taken for a dead one. */
+  /** That configuration on a loopback port, without TLS and its files. A replica that is only slow is not taken for a dead one. */
   local: (text: string, port: number, folder: string) => string;
 };
 
@@ -29,6 +32,7 @@ const kinds: Record<string, Kind> = {
   nginx: {
     paths: ['/usr/sbin/nginx', '/opt/homebrew/bin/nginx'],
     debianPackage: 'nginx-light',
+    file: 'nginx.conf',
     args: (file, folder) => ['-p', folder, '-c', file],
     local: (text, port, folder) => {
       const site = text.replace('listen 443 ssl;', `listen 127.0.0.1:${port};`).replaceAll(/^ *ssl_.*\n/gm, '');
@@ -42,6 +46,7 @@ const kinds: Record<string, Kind> = {
   caddy: {
     paths: ['/usr/bin/caddy', '/opt/homebrew/bin/caddy'],
     debianPackage: 'caddy',
+    file: 'Caddyfile',
     args: (file) => ['run', '--adapter', 'caddyfile', '--config', file],
     local: (text, port) =>
       `{\n  admin off\n}\n${text
@@ -51,26 +56,27 @@ const kinds: Record<string, Kind> = {
   haproxy: {
     paths: ['/usr/sbin/haproxy', '/opt/homebrew/bin/haproxy'],
     debianPackage: 'haproxy',
+    file: 'haproxy.cfg',
     args: (file) => ['-db', '-f', file],
     local: (text, port) =>
       text.replace(/bind :443 .*/, `bind 127.0.0.1:${port}`).replace(/^defaults$/m, '$&\n  timeout check 60s'),
   },
 };
 
-/** What the second block of a proxy on the page takes the place of, where the service is below the path `/hub`. */
+/** What the block of a proxy on the page about proxies takes the place of, where the service is below the path `/hub`. */
 const forWholeHost: Record<string, RegExp> = { nginx: /^ *location \/ \{\n/m, caddy: /^ *reverse_proxy .*\n/m };
 
-/** Starts a proxy with its configuration on the page about proxies, in front of the replicas at these ports. */
+/** Starts a proxy with its configuration of `deploy/proxies`, in front of the replicas at these ports. */
 export async function startProxy(
   name: string,
   ports: readonly number[],
   path: '' | '/hub' = '',
 ): Promise<RunningProxy> {
-  const { paths, debianPackage, args, local } = kinds[name] as Kind;
+  const { paths, debianPackage, file: source, args, local } = kinds[name] as Kind;
   const program = await needProgram(paths, debianPackage);
   const folder = mkdtempSync(join(tmpdir(), `toolhost-${name}-`));
-  const [block, ofPath] = blocksOf('docs/operations/proxies.md').filter(({ language }) => language === name);
-  const whole = block?.text ?? '';
+  const ofPath = blocksOf('docs/operations/proxies.md').find(({ language }) => language === name);
+  const whole = readFileSync(join(root, 'deploy', 'proxies', source), 'utf8');
   const page =
     path === ''
       ? whole
