@@ -2,16 +2,19 @@ import { copyFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path';
 import { relative } from 'node:path/posix';
 import { Eleventy, type Markdown } from '@11ty/eleventy';
-import { createIndex, close as endSearch } from 'pagefind';
 import { createLinks } from './links.ts';
 import { amendMarkdown, headingsOf } from './markdown.ts';
 import { type Chapter, type Page, readChapters, root } from './pages.ts';
+import { indexOf, searchScript } from './search-index.ts';
 
 const layouts = join(import.meta.dirname, 'layout');
 const assets = join(import.meta.dirname, 'assets');
 
+/** Where the site and its sources are published, as addresses without a slash at the end; links to them need these. */
+export type Published = { site?: string | undefined; repository?: string | undefined };
+
 /** Writes the site into a folder, which is made anew. @throws Error that lists every dead link */
-export async function buildSite(folder: string): Promise<void> {
+export async function buildSite(folder: string, published: Published = {}): Promise<void> {
   rmSync(folder, { recursive: true, force: true });
   const chapters = readChapters();
   const pages = chapters.flatMap((chapter) => chapter.pages);
@@ -31,14 +34,9 @@ export async function buildSite(folder: string): Promise<void> {
         markdown = library;
         amendMarkdown(library, bySource, links);
       });
-      // Wide tables and code scroll by themselves, also with the keyboard.
-      configuration.addTransform('wide', (html) =>
-        html
-          .replaceAll('<table>', '<div class="wide" tabindex="0" role="region" aria-label="Table"><table>')
-          .replaceAll('</table>', '</table></div>')
-          .replaceAll('<pre>', '<pre tabindex="0">'),
-      );
-      for (const page of pages) configuration.addTemplate(`${page.target}.md`, page.text, dataOf(page, chapters));
+      configuration.addTransform('wide', readable);
+      for (const page of pages)
+        configuration.addTemplate(`${page.target}.md`, page.text, dataOf(page, chapters, published));
       return { markdownTemplateEngine: false, templateFormats: ['md'] };
     },
   });
@@ -46,18 +44,45 @@ export async function buildSite(folder: string): Promise<void> {
   if (links.faults.length > 0) throw new Error(`dead links:\n${[...new Set(links.faults)].toSorted().join('\n')}`);
   for (const [target, source] of links.files) copyTo(join(root, source), join(folder, target));
   cpSync(assets, join(folder, 'assets'), { recursive: true });
-  await indexSearch(folder);
+  if (!markdown) throw new Error('no page was read');
+  writeFileSync(join(folder, 'assets', 'search-index.json'), JSON.stringify(indexOf(markdown, pages)));
+  writeFileSync(join(folder, 'assets', 'search.js'), await searchScript());
 }
 
-function dataOf(page: Page, chapters: readonly Chapter[]): object {
+/** Adds the contents of a page below its title. Wide tables and code scroll by themselves, also with the keyboard. */
+function readable(html: string): string {
+  const headings = [...html.matchAll(/<h2 id="([^"]+)"[^>]*>(.*?)<\/h2>/g)];
+  const links = headings.map(
+    ([, anchor, text]) => `<li><a href="#${anchor}">${text?.replaceAll(/<[^>]+>/g, '')}</a></li>`,
+  );
+  const contents = `<ul class="contents" aria-label="On this page">${links.join('')}</ul>`;
+  return html
+    .replace('</h1>', links.length > 2 ? `</h1>\n${contents}` : '</h1>')
+    .replaceAll('<table>', '<div class="wide" tabindex="0" role="region" aria-label="Table"><table>')
+    .replaceAll('</table>', '</table></div>')
+    .replaceAll('<pre>', '<pre tabindex="0">');
+}
+
+function dataOf(page: Page, chapters: readonly Chapter[], { site, repository }: Published): object {
   const to = (target: string) => relative(dirname(page.target), target) || '.';
+  const all = chapters.flatMap(({ pages }) => pages);
+  const beside = (step: number) => {
+    const one = all[all.indexOf(page) + step];
+    return one && { title: one.title, href: to(one.target) };
+  };
   return {
     source: page.source,
     pageTitle: page.title,
+    summary: page.summary,
     permalink: page.target,
     layout: 'page.njk',
     root: to('.') === '.' ? '.' : to('.'),
     home: to('index.html'),
+    address: site && `${site}/${page.target}`,
+    image: site && `${site}/images/editor.png`,
+    repository,
+    previous: beside(-1),
+    next: beside(1),
     chapters: chapters.map(({ title, pages }) => ({
       title,
       pages: pages.map((one) => ({ title: one.title, href: to(one.target), isCurrent: one === page })),
@@ -70,31 +95,9 @@ function copyTo(from: string, to: string): void {
   copyFileSync(from, to);
 }
 
-function writeTo(path: string, content: Uint8Array): void {
-  mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, content);
-}
-
-/**
- * Makes the search of the pages in a folder. Pagefind's own `writeFiles` answers before it has written all bytes, and `close`
- * then leaves files that are cut off (Pagefind, issue 1271).
- */
-async function indexSearch(folder: string): Promise<void> {
-  try {
-    const { index, errors } = await createIndex({});
-    if (!index) throw new Error(errors.join('\n'));
-    const read = await index.addDirectory({ path: folder });
-    const { files, errors: unmade } = await index.getFiles();
-    const failed = [...read.errors, ...unmade];
-    if (!files || failed.length > 0) throw new Error(failed.join('\n'));
-    for (const { path, content } of files) writeTo(join(folder, 'pagefind', path), content);
-  } finally {
-    await endSearch();
-  }
-}
-
 if (import.meta.main) {
   const folder = join(root, 'site');
-  await buildSite(folder);
+  const { SITE_URL: site, GITHUB_REPOSITORY: name } = process.env;
+  await buildSite(folder, { site, repository: name && `https://github.com/${name}` });
   process.stdout.write(`${folder}\n`);
 }

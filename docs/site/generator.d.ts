@@ -28,14 +28,3 @@ declare module '@11ty/eleventy' {
     write(): Promise<unknown>;
   }
 }
-
-/** The part of Pagefind that the site uses. */
-declare module 'pagefind' {
-  type Done = { errors: string[] };
-  export type SearchIndex = {
-    addDirectory(options: { path: string }): Promise<Done>;
-    getFiles(): Promise<Done & { files?: { path: string; content: Uint8Array }[] }>;
-  };
-  export function createIndex(options: object): Promise<{ index?: SearchIndex; errors: string[] }>;
-  export function close(): Promise<unknown>;
-}

@@ -5,7 +5,7 @@ import type { Page } from './pages.ts';
 
 export type Heading = { level: number; slug: string; text: string };
 
-function textOf(token: Token | undefined): string {
+export function textOf(token: Token | undefined): string {
   const parts = token?.children?.filter(({ type }) => type === 'text' || type === 'code_inline') ?? [];
   return parts.map(({ content }) => content).join('');
 }

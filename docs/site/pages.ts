@@ -10,6 +10,8 @@ export type Page = {
   /** Path on the site. */
   target: string;
   title: string;
+  /** Its first sentence, which previews of a link show. */
+  summary: string;
   text: string;
 };
 
@@ -28,7 +30,14 @@ function readPage(source: string): Page {
   const text = readFileSync(join(root, source), 'utf8');
   const title = /^# (.+)$/m.exec(text)?.[1];
   if (title === undefined) throw new Error(`${source}: a page begins with a line "# Title"`);
-  return { source, target: targetOf(source), title: title.replaceAll('`', ''), text };
+  return { source, target: targetOf(source), title: title.replaceAll('`', ''), summary: summaryOf(text), text };
+}
+
+/** The first sentence of a page as plain text. */
+function summaryOf(text: string): string {
+  const paragraph = text.split('\n').find((line) => /^[A-Z`[]/.test(line)) ?? '';
+  const plain = paragraph.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').replaceAll(/[`*]/g, '');
+  return /^.*?[.:](?= |$)/.exec(plain)?.[0] ?? plain;
 }
 
 /** Every page in the order of the navigation. @throws Error for a page that is listed and is not there */

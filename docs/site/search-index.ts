@@ -1,0 +1,62 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Markdown, Token } from '@11ty/eleventy';
+import { transformWithOxc } from 'vite';
+import { createSlugs } from './headings.ts';
+import { textOf } from './markdown.ts';
+import type { Page } from './pages.ts';
+import { makeIndex, type SearchIndex, type SectionText } from './search.ts';
+
+/** Pages that are looked up, and those about the making of the service. */
+const reference = /^docs\/reference\/|^docs\/specification|^bench\/|^(?:ARCHITECTURE|CHANGELOG|CONTRIBUTING)\.md$/;
+
+/** What readers want of each page, by its path: the first cells of the table of the README that link to it. */
+function tasksOf(readme: string): Map<string, string> {
+  const tasks = new Map<string, string>();
+  for (const [, task = '', links = ''] of readme.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)) {
+    for (const [, path = ''] of links.matchAll(/\]\(([^)#]+)/g)) tasks.set(path, `${tasks.get(path) ?? ''} ${task}`);
+  }
+  return tasks;
+}
+
+function sectionsOf(markdown: Markdown, page: Page, tasks: string): SectionText[] {
+  const slugOf = createSlugs();
+  const sections: SectionText[] = [];
+  const tokens = markdown.parse(page.text, {});
+  for (const [index, token] of tokens.entries()) {
+    if (token.type === 'heading_open') {
+      const heading = textOf(tokens[index + 1]);
+      const anchor = slugOf(heading);
+      const isFirst = sections.length === 0;
+      sections.push({
+        ...{
+          href: isFirst ? page.target : `${page.target}#${anchor}`,
+          page: page.title,
+          heading,
+          excerpt: '',
+          text: '',
+        },
+        ...{ tasks: isFirst ? tasks : '', isReference: reference.test(page.source) },
+      });
+    } else if (tokens[index - 1]?.type !== 'heading_open') {
+      const section = sections.at(-1);
+      if (section) section.text = `${section.text} ${wordsOf(token)}`.trim();
+    }
+  }
+  return sections;
+}
+
+const wordsOf = (token: Token) =>
+  (token.type === 'fence' ? token.content : textOf(token)).replaceAll(/\s+/g, ' ').trim();
+
+/** The index of all pages. */
+export function indexOf(markdown: Markdown, pages: readonly Page[]): SearchIndex {
+  const tasks = tasksOf(pages.find(({ source }) => source === 'README.md')?.text ?? '');
+  return makeIndex(pages.flatMap((page) => sectionsOf(markdown, page, tasks.get(page.source) ?? '')));
+}
+
+/** The search as a browser runs it. */
+export async function searchScript(): Promise<string> {
+  const file = join(import.meta.dirname, 'search.ts');
+  return (await transformWithOxc(readFileSync(file, 'utf8'), file, { sourcemap: false })).code;
+}
