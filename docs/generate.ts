@@ -7,6 +7,7 @@ import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { configurationParts } from '../src/operations/servers/describe-configuration.ts';
 import { variables } from '../src/variables.ts';
+import { requirements } from '../test/requirements.ts';
 import { clientsFile, clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';
 import { declaredFile, declaredText } from './declared.ts';
@@ -170,6 +171,18 @@ function configurationPage(): string {
   ].join('\n');
 }
 
+/** Each promise that a test proves, with the page or the standard that it is from. */
+function promisesPage(): string {
+  const sources = Map.groupBy(Object.entries(requirements), ([, { source }]) => source);
+  const sections = [...sources].map(
+    ([source, promises]) =>
+      `## ${source.startsWith('http') ? source : `[${source}](../../${source})`}\n\n${promises.map(([id, { claim }]) => `- \`${id}\`: ${claim}`).join('\n')}\n`,
+  );
+  const introduction =
+    'What Toolhost promises, by the page or the standard that says it. The titles of tests cite these ids, and each has a test that fails when the promise is broken.\n';
+  return ['# Promises', generated.replace('src/', 'test/requirements.ts'), introduction, ...sections].join('\n');
+}
+
 /** The reference pages by file name, but for that of the metrics, which only a service that runs can list. */
 export function referencePages(): Record<string, string> {
   return {
@@ -178,6 +191,7 @@ export function referencePages(): Record<string, string> {
     'server-configuration.md': configurationPage(),
     'command-line.md': commandPage(generated),
     'clients.md': clientsPage(generated),
+    'promises.md': promisesPage(),
   };
 }
 

@@ -59,6 +59,7 @@ export const navigation: readonly Section[] = [
       'docs/reference/clients.md',
       'docs/reference/metrics.md',
       'docs/specification.md',
+      'docs/reference/promises.md',
     ],
   },
   {
