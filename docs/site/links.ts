@@ -13,7 +13,8 @@ export type Links = {
 };
 
 /** Files of the repository that are published as they are. */
-const published = /^(?:docs|examples)\/[\w./-]+\.(?:ya?ml|json|png|svg)$|^deploy\/proxies\/[\w.-]+$|^LICENSE$/;
+const published =
+  /^(?:docs|examples)\/[\w./-]+\.(?:ya?ml|json|png|svg)$|^deploy\/(?:proxies|backup)\/[\w.-]+$|^LICENSE$/;
 
 export function createLinks(pages: readonly Page[], anchorsOf: (page: Page) => ReadonlySet<string>): Links {
   const bySource = new Map(pages.map((page) => [page.source, page]));

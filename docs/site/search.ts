@@ -53,7 +53,9 @@ function weightsOf({ heading, page, tasks, text, isReference }: SectionText): Ma
   const add = (words: readonly string[], weight: number) => {
     for (const word of words) weights.set(word, (weights.get(word) ?? 0) + weight);
   };
-  add([...new Set(stemsOf(heading))], 6);
+  const inHeading = new Set(stemsOf(heading));
+  // Each word of a short heading says more.
+  add([...inHeading], 4 + 6 / inHeading.size);
   add([...new Set(stemsOf(tasks))], 4);
   add([...new Set(stemsOf(page))], 2);
   const words = stemsOf(text);

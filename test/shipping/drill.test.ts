@@ -23,8 +23,7 @@ describe('the drill of the backup page', () => {
   });
 
   it('[ship 3] restores what it has backed up, and leaves nothing behind', async () => {
-    const page = readFileSync(join(root, 'docs', 'operations', 'backup.md'), 'utf8');
-    const [, script = ''] = /## A drill[\s\S]*?```sh\n([\s\S]*?)```/.exec(page) ?? [];
+    const script = readFileSync(join(root, 'deploy', 'backup', 'drill.sh'), 'utf8');
     assert.match(script, /backup drill\.backup[\s\S]*verify[\s\S]*restore/);
     const before = readdirSync(folder).toSorted();
     const { code, stdout, stderr } = await toolhost(

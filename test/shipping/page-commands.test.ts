@@ -18,7 +18,6 @@ const foreign = /^(?:sudo |docker |kubectl |helm |npm |npx |claude |systemctl |b
 const description = {
   openapi: '3.1.0',
   info: { title: 'Shop', version: '1' },
-  servers: [{ url: 'https://api.example.com' }],
   paths: {
     '/orders': { get: { operationId: 'listOrders', summary: 'List the orders', tags: ['orders'], responses: {} } },
   },
@@ -28,7 +27,7 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
   let upstream: RecordingUpstream;
   before(async () => {
     upstream = await startRecordingUpstream();
-    upstream.on('GET /openapi.json', () => ({ body: description }));
+    upstream.on('GET /openapi.json', () => ({ body: { ...description, servers: [{ url: upstream.url }] } }));
   });
   after(() => upstream.close());
 
