@@ -76,6 +76,8 @@ function dataOf(page: Page, chapters: readonly Chapter[], { site, repository }: 
     summary: page.summary,
     permalink: page.target,
     layout: 'page.njk',
+    // Pages are Markdown and nothing else: in a template `{{NAME}}` would be a value of the site.
+    templateEngineOverride: 'md',
     root: to('.') === '.' ? '.' : to('.'),
     home: to('index.html'),
     address: site && `${site}/${page.target}`,

@@ -84,6 +84,10 @@ describe('the documentation site', () => {
     assert.deepEqual(dead, []);
   });
 
+  it('[ship 8] shows placeholders of configurations as they are written', () => {
+    assert.match(readFileSync(join(folder, 'credentials.html'), 'utf8'), /<code>{{NAME}}<\/code>/);
+  });
+
   it('[ship 8] finds the page of a task first', () => {
     const index = JSON.parse(readFileSync(join(folder, 'assets', 'search-index.json'), 'utf8')) as SearchIndex;
     const first = Object.fromEntries(

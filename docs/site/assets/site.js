@@ -37,6 +37,9 @@ field.form.addEventListener('submit', (event) => {
   event.preventDefault();
   results.querySelector('a')?.click();
 });
+results.addEventListener('click', () => {
+  results.hidden = true;
+});
 addEventListener('keydown', (event) => {
   if (event.key !== 'Escape') return;
   results.hidden = true;
