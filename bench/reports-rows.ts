@@ -4,7 +4,7 @@ import { durationClasses } from '../src/domain/duration-classes.ts';
 import { countColumns, countedWidths, dayMs, minuteMs } from '../src/store/calls/call-counts.ts';
 import { minutesKeptMs } from '../src/store/calls/call-statistics.ts';
 import { recordColumns } from '../src/store/calls/call-writer.ts';
-import { summaryText } from '../src/store/servers/server-list.ts';
+import { summaryText } from '../src/store/servers/servers.ts';
 
 /** Numbers of rows. Half of them are in one workspace, the rest in many small ones. */
 export type World = {

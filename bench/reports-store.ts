@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { base62 } from '../src/domain/credentials/api-key.ts';
-import { sessionHash } from '../src/manage/session-actor.ts';
+import { sessionHash } from '../src/manage/actors.ts';
 import { type Database, openDatabase } from '../src/store/database.ts';
 import type { Engine } from '../src/store/db.ts';
 import { insertSession } from '../src/store/people/sessions.ts';

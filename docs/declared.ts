@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { bodyEncodings } from '../src/domain/config/sending/destinations.ts';
+import { bodyEncodings } from '../src/domain/config/destinations.ts';
 import { mask } from '../src/domain/config/server-config.ts';
 import { mostCallQuota, mostLimit } from '../src/domain/limits.ts';
 import { serverConfigJsonSchema } from '../src/operations/describe.ts';

@@ -6,7 +6,7 @@ import { type Plugin, rolldown } from 'rolldown';
 const root = join(import.meta.dirname, '..');
 
 /** A file that is started as a thread or required by its path is a file of the bundle. */
-const startedFile = /(?<=new URL\()'\.\/([\w-]+)\.ts'(?=, import\.meta\.url\))/g;
+const startedFile = /(?<=new URL\()'\.[\w./-]*?([\w-]+)\.ts'(?=, import\.meta\.url\))/g;
 const requiredFile = /(?<=createRequire\(import\.meta\.url\)\()'\.[\w./-]*?([\w-]+)\.ts'/g;
 /** With it away, the bundler knows what `require` means. */
 const ownRequire = /^const require = createRequire\(import\.meta\.url\);$/m;

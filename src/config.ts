@@ -6,7 +6,7 @@ import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
 import { hostNameOf } from './outbound/host-name.ts';
 import { isLoopback, issuerProblem, parseOrigins, quotedSetting, serviceAddress, webUrl } from './setting-addresses.ts';
 import type { Engine } from './store/db.ts';
-import type { PostgresLocation } from './store/engine/postgres-location.ts';
+import type { PostgresLocation } from './store/engine/postgres.ts';
 import { postgresUrlProblems, readAuthorities } from './store/engine/postgres-url.ts';
 import { fileVariable, secretNames, type VariableName, variables } from './variables.ts';
 

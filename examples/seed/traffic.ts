@@ -1,4 +1,4 @@
-import type { CallerKind } from '../../src/domain/config/access.ts';
+import type { CallerKind } from '../../src/domain/config/server-wide.ts';
 import type { Outcome } from '../../src/errors.ts';
 
 /** Who calls a tool: the kind of credential, and the id that the record keeps. */

@@ -22,7 +22,7 @@ import {
   type RowCounts,
   syncToDisk,
 } from '../store/backup.ts';
-import { readMigrations, tablesOf } from '../store/engine/migration-files.ts';
+import { readMigrations, tablesOf } from '../store/engine/migrate.ts';
 import { version } from '../version.ts';
 import { type SealedReport, sealedReport } from './keys/sealed-report.ts';
 import { databaseFile, migrationsFolder } from './open-store.ts';

@@ -8,9 +8,8 @@ import { loadInTurns } from '../domain/work/loaded-once.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit, createReturnLimit } from '../edge/address-limit.ts';
 import { Unauthenticated } from '../errors.ts';
-import { authenticate } from '../manage/authenticate.ts';
+import { authenticate, sessionActor } from '../manage/actors.ts';
 import type { RestParts } from '../manage/rest.ts';
-import { sessionActor } from '../manage/session-actor.ts';
 import { createSignIn } from '../manage/sign-in.ts';
 import { createOAuthRouter, resourceMetadata } from '../oauth/router.ts';
 import { loadOperations } from '../operations/load-operations.ts';
@@ -51,7 +50,7 @@ type WebParts = {
 /** What the routes import. Evaluated together, it would hold the event loop for 30 ms. */
 const partsOfRoutes: readonly (() => Promise<unknown>)[] = [
   () => import('@hono/node-server'),
-  () => import('../operations/applying/file-schema.ts'),
+  () => import('../operations/applying/server-file.ts'),
   () => import('../manage/rest.ts'),
   () => import('../manage/dashboard.ts'),
 ];

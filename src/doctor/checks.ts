@@ -5,8 +5,8 @@ import {
   knownClients,
   toolNameOfModels,
 } from '../domain/clients/clients.ts';
-import { firstNames } from '../domain/problems/first-names.ts';
-import { schemaFaults } from '../domain/warnings/client-schemas.ts';
+import { firstNames } from '../domain/problems.ts';
+import { schemaFaults } from '../domain/warnings/client-warnings.ts';
 import { type Fields, objectOf, textsOf } from './web.ts';
 
 /** One thing that clients need of a server, and whether the server has it. */

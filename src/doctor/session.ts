@@ -1,7 +1,7 @@
 import { clientsThat, inWords } from '../domain/clients/clients.ts';
 import { modernRevision, newestLegacyRevision, revisions } from '../domain/mcp.ts';
 import { tokensOfLength } from '../domain/pieces/tokens.ts';
-import { nearest, newGuesses } from '../domain/problems/did-you-mean.ts';
+import { nearest, newGuesses } from '../domain/problems.ts';
 import {
   checkHints,
   checkSchemas,

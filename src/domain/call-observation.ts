@@ -1,5 +1,5 @@
 import type { Outcome } from '../errors.ts';
-import type { Access } from './config/access.ts';
+import type { Access } from './config/server-wide.ts';
 import type { Era, ToolCall } from './mcp.ts';
 
 /** The events of a call that metrics and tracing receive. */

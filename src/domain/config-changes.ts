@@ -1,5 +1,5 @@
 import { isRawNumber } from './json/json.ts';
-import { dotted } from './problems/problems.ts';
+import { dotted } from './problems.ts';
 import { nextTurn } from './work/next-turn.ts';
 
 /**

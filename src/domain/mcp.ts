@@ -1,4 +1,4 @@
-import type { Access } from './config/access.ts';
+import type { Access } from './config/server-wide.ts';
 import type { BodyLimits } from './json/body-limits.ts';
 import { wellFormedJsonText } from './json/well-formed-json.ts';
 import type { Arguments } from './request/sent-argument.ts';

@@ -1,4 +1,4 @@
-import { didYouMean, type Guesses } from './problems/did-you-mean.ts';
+import { didYouMean, type Guesses } from './problems.ts';
 
 /** The path of a view follows that of its server, so it must not be one that the server has for logins. */
 export const reservedViewNames = [

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import { sizeOfValue } from '../domain/config/filling/value-size.ts';
+import { sizeOfValue } from '../domain/config/sizes.ts';
 import { parseJson } from '../domain/json/json.ts';
 
 /** In characters of about ten bytes. */

@@ -1,4 +1,4 @@
-import { isOpen } from '../domain/config/access.ts';
+import { isOpen } from '../domain/config/server-wide.ts';
 import { enabledTools } from '../domain/config/tool.ts';
 import type { McpEndpoint, McpServer } from '../domain/mcp.ts';
 import { searchInstructions } from '../domain/search/own-tools.ts';

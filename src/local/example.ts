@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../config.ts';
 import type { Runner } from '../operations/run-operation.ts';
-import { makePrivateFile } from '../store/engine/private-files.ts';
+import { makePrivateFile } from '../store/engine/sqlite-file.ts';
 import { findServer, isSlugTaken } from '../store/servers/servers.ts';
 
 /** The token that the worked example's upstream accepts. */

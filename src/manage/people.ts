@@ -17,7 +17,7 @@ import {
 import { insertWorkspace } from '../store/people/workspaces.ts';
 import type { Identity } from './identity.ts';
 
-export type PeopleParts = {
+type PeopleParts = {
   db: Db;
   random: Random;
   now: () => number;

@@ -7,7 +7,7 @@ import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
-import { serverFileJsonSchema } from '../operations/applying/file-schema.ts';
+import { serverFileJsonSchema } from '../operations/applying/server-file.ts';
 import { serverConfigJsonSchema } from '../operations/describe.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';

@@ -12,12 +12,12 @@ import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
 import { deleteSession, insertSession } from '../store/people/sessions.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
+import { checkOwnPage, sessionCookie, sessionHash } from './actors.ts';
 import { causeOf, type Identity, type IdentityProvider, type SignIn } from './identity.ts';
-import { checkOwnPage, sessionCookie, sessionHash } from './session-actor.ts';
 
 type Env = { Bindings: HttpBindings };
 
-export type SignInParts = {
+type SignInParts = {
   db: Db;
   keyring: Keyring;
   identity: IdentityProvider;

@@ -42,10 +42,7 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
   async function find(server: LoginServer, bearer: string, look?: Lookup): Promise<OpenGrant | undefined> {
     if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
     const hash = hashOf(bearer);
-    const read = async (before: OpenGrant | undefined) => {
-      if (!before) look?.();
-      return load(bearer, hash, parts);
-    };
+    const read = (before?: OpenGrant) => load(bearer, hash, parts, before ? undefined : look);
     const open = remembered.get(hash) ?? (await remembered.load(hash, read));
     if (!open || open.accessExpiresAt <= parts.now()) return undefined;
     if (open.grant.server_id !== server.id || !isAgreed(open.grant.agreement, server)) return undefined;
@@ -109,7 +106,14 @@ function sizeOf({ grant, tokens }: OpenGrant): number {
   return lengths.reduce((sum, length) => sum + length, charactersOf(tokens));
 }
 
-async function load(bearer: string, hash: string, parts: OAuthParts): Promise<{ value: OpenGrant } | undefined> {
+/** `look` counts the query for a token that may be made up. */
+async function load(
+  bearer: string,
+  hash: string,
+  parts: OAuthParts,
+  look: Lookup,
+): Promise<{ value: OpenGrant } | undefined> {
+  look?.();
   const token = await findToken(parts.db, hash);
   if (token?.kind !== 'access') return undefined;
   const found = await findGrant(parts.db, token.grant_id);

@@ -1,7 +1,7 @@
-import { addedQuery } from '../domain/http/read-url.ts';
 import type { OAuth } from '../domain/config/oauth.ts';
 import { holdsOurCredential, holdsPlainCredential } from '../domain/credentials/own-credentials.ts';
 import { redact } from '../domain/credentials/redactor.ts';
+import { addedQuery } from '../domain/http/read-url.ts';
 import { formFields, mostHeaderLength } from '../domain/http/values.ts';
 import { parseDotPath } from '../domain/json/dot-path.ts';
 import { valueAt } from '../domain/json/value-at.ts';

@@ -2,22 +2,41 @@ import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { formatApiKey } from '../domain/credentials/api-key.ts';
 import { covers, keyScopes } from '../domain/credentials/scopes.ts';
-import { nearestOrAll, newGuesses } from '../domain/problems/did-you-mean.ts';
+import type { KeyLimits } from '../domain/limits.ts';
+import { nearestOrAll, newGuesses } from '../domain/problems.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
-import { type ApiKey, endApiKeys, findApiKeys, insertApiKey, endApiKey as revoke } from '../store/api-keys.ts';
+import {
+  type ApiKey,
+  endApiKeys,
+  findApiKey,
+  findApiKeys,
+  findKeyLimits,
+  insertApiKey,
+  listWorkingKeysMadeBy,
+  originsOfKeys,
+  endApiKey as revoke,
+  updateKeyLimits,
+  workingKeysMadeBy,
+} from '../store/api-keys.ts';
 import { namesOfActors } from '../store/audit-events.ts';
 import { recordChange, recordChanges } from '../store/changes/changes.ts';
 import { rowsAtOnce } from '../store/delete-in-steps.ts';
-import { listWorkingKeysMadeBy, originsOfKeys, workingKeysMadeBy } from '../store/key-makers.ts';
 import { membersAmong } from '../store/people/members.ts';
-import { listSlugs } from '../store/servers/server-list.ts';
-import { findServer } from '../store/servers/servers.ts';
-import { boundedExpiry, ownBounds, refuseLimitsAboveOwn } from './key-bounds.ts';
-import { fieldsOf, keyLimitInputs, keyLimitsFrom } from './limit-fields.ts';
+import { findServer, listSlugs } from '../store/servers/servers.ts';
+import {
+  changedLimits,
+  fieldsOf,
+  isSameLimits,
+  keyFieldNames,
+  keyLimitInputs,
+  keyLimitsFrom,
+  type LimitInputs,
+  limitFields,
+  limitInputs,
+} from './limits.ts';
 import { type Context, operation } from './operation.ts';
-import { checkKeyQuota } from './quotas/quota-rules.ts';
-import { insteadOf } from './servers/unknown-server.ts';
-import { isoTime, nextCursor, pageFrom, pageInputs, time } from './shapes.ts';
+import { checkKeyQuota } from './quotas/quotas.ts';
+import { insteadOf, isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from './shapes.ts';
 
 const keyRecord = z.object({
   id: z.string(),
@@ -314,4 +333,101 @@ const revokeApiKey = operation({
   audit: ({ id }, { revoked: _, ...also }) => ({ target: id, detail: also }),
 });
 
-export const apiKeyOperations = { createApiKey, listApiKeys, revokeApiKey };
+/** What a key bounds in the keys that are made and changed with it; nothing where the actor is no key. */
+type KeyBounds = { expiresAt: number | undefined; limits: KeyLimits };
+
+async function ownBounds({ db, actor }: Context): Promise<KeyBounds> {
+  const own = actor.kind === 'api_key' ? await findApiKey(db, actor.id) : undefined;
+  return { expiresAt: own?.expiresAt, limits: own?.limits ?? {} };
+}
+
+/** The end of a key that is made: at the latest that of the key that makes it. @throws AppError invalid */
+function boundedExpiry(wanted: number | undefined, field: string, { expiresAt }: KeyBounds): number | undefined {
+  if (wanted === undefined || expiresAt === undefined || wanted <= expiresAt) return wanted ?? expiresAt;
+  const message = `is after the end of the key that makes it; allowed: until ${isoTime(expiresAt)}, which is also what counts when it is absent`;
+  throw invalid([{ path: field, message }], 'The key was not made');
+}
+
+/** Refuses a limit above that of the actor, and to remove one that the actor has. @throws AppError invalid */
+function refuseLimitsAboveOwn(input: LimitInputs, { limits }: KeyBounds, outcome: string): void {
+  const problems: Problem[] = [];
+  for (const field of keyFieldNames) {
+    const own = limits[limitFields[field].name];
+    const value = input[field];
+    if (own === undefined || value === undefined || (value !== null && value <= own)) continue;
+    problems.push({ path: field, message: `is above the limit of the key that you use; allowed: at most ${own}` });
+  }
+  if (problems.length > 0) throw invalid(problems, outcome);
+}
+
+/** @throws AppError forbidden when a key would change its own limits */
+function refuseOwnLimits({ actor }: Context, id: string): void {
+  if (actor.kind !== 'api_key' || actor.id !== id) return;
+  throw new AppError(
+    'forbidden',
+    'a key cannot change its own limits; use another key with the scope manage, or the command line of the operator',
+  );
+}
+
+const { calls_per_second, calls_per_minute, calls_per_day } = limitInputs;
+
+const setKeyLimits = operation({
+  name: 'setKeyLimits',
+  summary: 'Set or remove what an API key is limited to',
+  description:
+    'What is absent stays; null removes a limit. Keys that were made with it, and with these, get at most the same. A key changes neither its own limits nor those of another key above its own. It counts in every process within two seconds.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: false,
+  input: z.strictObject({
+    id: z.string().max(100).describe('Id of the key, key_…'),
+    calls_per_second,
+    calls_per_minute,
+    calls_per_day,
+  }),
+  output: z.object({ id: z.string(), limits: z.object(keyLimitInputs), unchanged: unchangedShape }),
+  async run(context, { id, ...input }) {
+    const { db, actor } = context;
+    refuseOwnLimits(context, id);
+    refuseLimitsAboveOwn(input, await ownBounds(context), 'The limits were not set');
+    const before = await findKeyLimits(db, actor.workspaceId, id);
+    if (!before) throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked');
+    const limits = keyLimitsFrom(fieldsOf(changedLimits(before, input)));
+    if (isSameLimits(before, limits ?? {})) return { id, limits: fieldsOf(before), unchanged: true as const };
+    const all = new Map([[id, limits ?? {}], ...(await loweredBelow(context, id, limits ?? {}))]);
+    await storeAll(context, all);
+    return { id, limits: fieldsOf(limits ?? {}) };
+  },
+  audit: ({ id, ...limits }) => ({ target: id, detail: limits }),
+  isUnchanged,
+});
+
+/** The limits, by key, of those that were made with a key, and with these, and that have more than it has now. */
+async function loweredBelow({ db, actor, now }: Context, id: string, most: KeyLimits): Promise<[string, KeyLimits][]> {
+  const made = await workingKeysMadeBy(db, actor.workspaceId, id, now());
+  return made.flatMap(({ id: key, limits = {} }): [string, KeyLimits][] => {
+    const lowered = lowest(limits, most);
+    return isSameLimits(limits, lowered) ? [] : [[key, lowered]];
+  });
+}
+
+/** Stores the limits of keys, those of thousands in few statements. */
+async function storeAll(context: Context, limitsByKey: ReadonlyMap<string, KeyLimits>): Promise<void> {
+  const { db, actor } = context;
+  const groups = Map.groupBy(limitsByKey.keys(), (id) => JSON.stringify(limitsByKey.get(id)));
+  for (const [text, all] of groups) {
+    for (let from = 0; from < all.length; from += rowsAtOnce) {
+      const ids = all.slice(from, from + rowsAtOnce);
+      await updateKeyLimits(db, actor.workspaceId, ids, keyLimitsFrom(fieldsOf(JSON.parse(text) as KeyLimits)));
+      await recordChanges(db, context, 'key', ids);
+    }
+  }
+}
+
+/** Of each limit the lower one; absent is none. */
+function lowest(a: KeyLimits, b: KeyLimits): KeyLimits {
+  const names = new Set([...Object.keys(a), ...Object.keys(b)] as (keyof KeyLimits)[]);
+  return Object.fromEntries([...names].map((name) => [name, Math.min(a[name] ?? Infinity, b[name] ?? Infinity)]));
+}
+
+export const apiKeyOperations = { createApiKey, listApiKeys, revokeApiKey, setKeyLimits };

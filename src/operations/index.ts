@@ -9,7 +9,7 @@ import { connectionOperations } from './connection/connection-check.ts';
 import { loginCheckOperations } from './connection/login-checks.ts';
 import { grantOperations } from './grants.ts';
 import { importOperations } from './imports/import-api.ts';
-import { keyLimitOperations, limitOperations, setWorkspaceLimits } from './limits.ts';
+import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import type { Operation } from './operation.ts';
 import { memberOperations } from './people/members.ts';
 import { peopleOperations } from './people/workspaces.ts';
@@ -37,7 +37,6 @@ export const operations = {
   ...loginCheckOperations,
   ...statisticsOperations,
   ...apiKeyOperations,
-  ...keyLimitOperations,
   ...grantOperations,
   ...peopleOperations,
   ...memberOperations,

@@ -4,34 +4,101 @@ import { originsOf } from '../domain/config/server-wide.ts';
 import {
   circuitStates,
   type KeyLimits,
+  type LimitName,
   type LimitUse,
   limitOfServer,
   limitOfWorkspace,
   limitSources,
+  mostCallQuota,
+  mostLimit,
   type SetLimits,
   type SourcedLimit,
   workspaceShare,
 } from '../domain/limits.ts';
-import { AppError } from '../errors.ts';
-import { findKeyLimits, updateKeyLimits as storeKeyLimits } from '../store/api-keys.ts';
-import { recordChange, recordChanges } from '../store/changes/changes.ts';
-import { rowsAtOnce } from '../store/delete-in-steps.ts';
-import { workingKeysMadeBy } from '../store/key-makers.ts';
+import { recordChange } from '../store/changes/changes.ts';
 import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/people/workspaces.ts';
 import { type StoredServer, updateServerLimits as storeServerLimits } from '../store/servers/servers.ts';
-import { ownBounds, refuseLimitsAboveOwn, refuseOwnLimits } from './key-bounds.ts';
-import {
-  changedLimits,
-  fieldsOf,
-  isSameLimits,
-  keyLimitInputs,
-  keyLimitsFrom,
-  limitFields,
-  limitInputs,
-} from './limit-fields.ts';
 import { type Context, operation } from './operation.ts';
 import { noteChange } from './servers/store-server.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
+
+/** The public names of the limits, in display order. */
+export const limitFields = {
+  calls_per_second: { name: 'callsPerSecond', most: mostLimit, meaning: 'Calls a second' },
+  concurrent_calls: { name: 'concurrentCalls', most: mostLimit, meaning: 'Calls at once' },
+  calls_per_minute: { name: 'callsPerMinute', most: mostCallQuota, meaning: 'Calls a minute (UTC)' },
+  calls_per_day: { name: 'callsPerDay', most: mostCallQuota, meaning: 'Calls a day (UTC)' },
+} as const satisfies Record<string, { name: LimitName; most: number; meaning: string }>;
+
+export type LimitField = keyof typeof limitFields;
+export const limitFieldNames = Object.keys(limitFields) as LimitField[];
+/** Limits that a single key may have. */
+export const keyFieldNames = ['calls_per_second', 'calls_per_minute', 'calls_per_day'] as const;
+type KeyField = (typeof keyFieldNames)[number];
+
+export type LimitInputs = { [Field in LimitField]?: number | null | undefined };
+
+const bounded = (field: LimitField) => z.int().min(1).max(limitFields[field].most);
+
+const settable = (field: LimitField) => {
+  const without =
+    field.startsWith('calls_per_') && field !== 'calls_per_second' ? 'is no quota' : 'goes back to the default';
+  return bounded(field).nullable().optional().describe(`${limitFields[field].meaning}; null ${without}.`);
+};
+
+/** Inputs for the limits of a server or a workspace. Absent limits stay as they are. */
+export const limitInputs = {
+  calls_per_second: settable('calls_per_second'),
+  concurrent_calls: settable('concurrent_calls'),
+  calls_per_minute: settable('calls_per_minute'),
+  calls_per_day: settable('calls_per_day'),
+};
+
+const ofKey = (field: KeyField) => bounded(field).optional().describe(`${limitFields[field].meaning} with this key.`);
+
+export const keyLimitInputs = {
+  calls_per_second: ofKey('calls_per_second'),
+  calls_per_minute: ofKey('calls_per_minute'),
+  calls_per_day: ofKey('calls_per_day'),
+};
+
+/** Converts public fields to stored limits, without those that are null or absent. */
+export function limitsFrom(input: LimitInputs): SetLimits {
+  const limits: SetLimits = {};
+  for (const field of limitFieldNames) {
+    const value = input[field];
+    if (typeof value === 'number') limits[limitFields[field].name] = value;
+  }
+  return limits;
+}
+
+/** Converts stored limits to public fields. */
+export function fieldsOf(limits: SetLimits): { [Field in LimitField]?: number } {
+  const fields: { [Field in LimitField]?: number } = {};
+  for (const field of limitFieldNames) {
+    const value = limits[limitFields[field].name];
+    if (value !== undefined) fields[field] = value;
+  }
+  return fields;
+}
+
+/** The limits after a change: a number replaces a limit, null removes it. */
+export function changedLimits(before: SetLimits, input: LimitInputs): SetLimits {
+  return limitsFrom({
+    ...fieldsOf(before),
+    ...Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined)),
+  });
+}
+
+export function isSameLimits(a: SetLimits, b: SetLimits): boolean {
+  return limitFieldNames.every((field) => a[limitFields[field].name] === b[limitFields[field].name]);
+}
+
+/** The limits of a key, or undefined when it has none. */
+export function keyLimitsFrom(input: LimitInputs): KeyLimits | undefined {
+  const { concurrentCalls: _, ...limits } = limitsFrom(input);
+  return Object.keys(limits).length > 0 ? limits : undefined;
+}
 
 const limitRecord = z.object({
   limit: z.number().optional().describe('What counts; absent when there is no limit.'),
@@ -219,66 +286,3 @@ export const setWorkspaceLimits = operation({
 });
 
 export const limitOperations = { getServerLimits, setServerLimits, getWorkspaceLimits };
-
-const { calls_per_second, calls_per_minute, calls_per_day } = limitInputs;
-
-const setKeyLimits = operation({
-  name: 'setKeyLimits',
-  summary: 'Set or remove what an API key is limited to',
-  description:
-    'What is absent stays; null removes a limit. Keys that were made with it, and with these, get at most the same. A key changes neither its own limits nor those of another key above its own. It counts in every process within two seconds.',
-  scope: 'manage:write',
-  effect: 'write',
-  isTool: false,
-  input: z.strictObject({
-    id: z.string().max(100).describe('Id of the key, key_…'),
-    calls_per_second,
-    calls_per_minute,
-    calls_per_day,
-  }),
-  output: z.object({ id: z.string(), limits: z.object(keyLimitInputs), unchanged: unchangedShape }),
-  async run(context, { id, ...input }) {
-    const { db, actor } = context;
-    refuseOwnLimits(context, id);
-    refuseLimitsAboveOwn(input, await ownBounds(context), 'The limits were not set');
-    const before = await findKeyLimits(db, actor.workspaceId, id);
-    if (!before) throw new AppError('notFound', 'there is no such key in this workspace, or it is revoked');
-    const limits = keyLimitsFrom(fieldsOf(changedLimits(before, input)));
-    if (isSameLimits(before, limits ?? {})) return { id, limits: fieldsOf(before), unchanged: true as const };
-    const all = new Map([[id, limits ?? {}], ...(await loweredBelow(context, id, limits ?? {}))]);
-    await storeAll(context, all);
-    return { id, limits: fieldsOf(limits ?? {}) };
-  },
-  audit: ({ id, ...limits }) => ({ target: id, detail: limits }),
-  isUnchanged,
-});
-
-/** The limits, by key, of those that were made with a key, and with these, and that have more than it has now. */
-async function loweredBelow({ db, actor, now }: Context, id: string, most: KeyLimits): Promise<[string, KeyLimits][]> {
-  const made = await workingKeysMadeBy(db, actor.workspaceId, id, now());
-  return made.flatMap(({ id: key, limits = {} }): [string, KeyLimits][] => {
-    const lowered = lowest(limits, most);
-    return isSameLimits(limits, lowered) ? [] : [[key, lowered]];
-  });
-}
-
-/** Stores the limits of keys, those of thousands in few statements. */
-async function storeAll(context: Context, limitsByKey: ReadonlyMap<string, KeyLimits>): Promise<void> {
-  const { db, actor } = context;
-  const groups = Map.groupBy(limitsByKey.keys(), (id) => JSON.stringify(limitsByKey.get(id)));
-  for (const [text, all] of groups) {
-    for (let from = 0; from < all.length; from += rowsAtOnce) {
-      const ids = all.slice(from, from + rowsAtOnce);
-      await storeKeyLimits(db, actor.workspaceId, ids, keyLimitsFrom(fieldsOf(JSON.parse(text) as KeyLimits)));
-      await recordChanges(db, context, 'key', ids);
-    }
-  }
-}
-
-/** Of each limit the lower one; absent is none. */
-function lowest(a: KeyLimits, b: KeyLimits): KeyLimits {
-  const names = new Set([...Object.keys(a), ...Object.keys(b)] as (keyof KeyLimits)[]);
-  return Object.fromEntries([...names].map((name) => [name, Math.min(a[name] ?? Infinity, b[name] ?? Infinity)]));
-}
-
-export const keyLimitOperations = { setKeyLimits };

@@ -8,15 +8,16 @@ import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
 import { AppError } from '../errors.ts';
+import { parseEgressAllow, urlProblem } from '../outbound/egress.ts';
 import type { CapturedResponse } from '../store/calls/captures.ts';
 import type { Db } from '../store/db.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
+import type { CheckConfigOnThread, Precheck } from './check-config.ts';
 import type { ConnectionProbe } from './connection/connection-probe.ts';
 import type { GivenLogin, LoginAttempt } from './connection/login-attempt.ts';
 import type { Importing } from './imports/importing.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
-import type { CheckConfigOnThread, Precheck } from './servers/checked-config.ts';
 
 /** The caller of an operation: a key, a person, or the operator at the machine. */
 export type Actor = {
@@ -36,7 +37,7 @@ export type Actor = {
 };
 
 /** Result of a trial call as the agent would see it, with its record and request. */
-export type TriedCall = {
+type TriedCall = {
   is_error: boolean;
   content: ContentBlock[];
   structured_content?: unknown;
@@ -138,7 +139,7 @@ export function servingOf({ serving }: Pick<Parts, 'serving'>): Serving {
 }
 
 /** Details of an operation for the audit log; never a secret. */
-export type AuditEntry = { target?: string; detail?: { [key: string]: unknown } };
+type AuditEntry = { target?: string; detail?: { [key: string]: unknown } };
 
 /**
  * An operation of the system. REST, OpenAPI, the management MCP server, the command line and the reference pages are
@@ -198,4 +199,12 @@ export function operation<Name extends keyof typeof routes, Input extends z.ZodO
   declaration: Declaration<Name, Input, Output>,
 ): Operation<Name, Input, Output> {
   return { ...declaration, route: routes[declaration.name] };
+}
+
+/** Settings of the deployment that restrict configurations, as plain data. `egressAllow` has the form of EGRESS_ALLOW. */
+export type RuleSource = { managementSlug: string; egressAllow: string; own: string };
+
+export function rulesOf({ managementSlug, egressAllow, own }: RuleSource): ConfigRules {
+  const allow = parseEgressAllow(egressAllow);
+  return { managementSlug, urlProblem: (url) => urlProblem(url, allow, own) };
 }

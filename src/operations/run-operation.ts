@@ -1,24 +1,27 @@
 import type { Kysely, Transaction } from 'kysely';
-import { covers } from '../domain/credentials/scopes.ts';
+import { covers, scopesOf } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
 import { type BodyLimits, bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { longBytesOf } from '../domain/json/long-value.ts';
 import type { Admission } from '../domain/mcp.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
-import { AppError } from '../errors.ts';
+import { AppError, Unauthenticated } from '../errors.ts';
+import { findApiKey } from '../store/api-keys.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
+import type { Db } from '../store/db.ts';
+import { findGrant } from '../store/logins/grants.ts';
+import { findSession } from '../store/people/sessions.ts';
+import { findRole } from '../store/people/users.ts';
 import { countWrite } from '../store/quotas.ts';
 import type { Tables } from '../store/schema.ts';
 import { transact } from '../store/transact.ts';
-import { actorNow } from './actor-now.ts';
+import { StalePrecheck } from './check-config.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
+import { inputOf, type ReadLongBody } from './operation-input.ts';
 import type { Gates } from './quotas/gate.ts';
-import { checkWriteQuota } from './quotas/quota-rules.ts';
-import type { ReadLongBody } from './read-body-job.ts';
-import { inputOf } from './sent-fields.ts';
-import { StalePrecheck } from './servers/checked-config.ts';
-import { serverOutsideOf } from './servers/unknown-server.ts';
+import { checkWriteQuota } from './quotas/quotas.ts';
+import { serverOutsideOf } from './shapes.ts';
 
 export type Runner = {
   db: Kysely<Tables>;
@@ -195,4 +198,36 @@ function authorise(op: Operation, actor: Actor, raw: unknown): void {
   if (typeof slug !== 'string' || !actor.servers.includes(slug)) {
     throw serverOutsideOf(actor.servers, typeof slug === 'string' ? slug : '');
   }
+}
+
+/**
+ * An actor as it is now. Between the admission of a request and its change, a body arrives, a description is fetched
+ * and others write first; a credential that was revoked meanwhile must change nothing. Within the transaction of the
+ * change, after the row of the workspace was updated, revocations come either before or after the change.
+ * @throws Unauthenticated
+ */
+export async function actorNow(db: Db, actor: Actor, now: number): Promise<Actor> {
+  if (actor.kind === 'operator') return actor;
+  if (actor.kind === 'api_key') {
+    const key = await findApiKey(db, actor.id);
+    if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now))
+      throw ended('the API key');
+    return actor;
+  }
+  if (!(await isSignedIn(db, actor, now))) throw ended(actor.sessionHash === undefined ? 'the login' : 'the session');
+  const role = await findRole(db, actor.id, actor.workspaceId);
+  if (!role) throw ended('the membership');
+  const own = scopesOf(role);
+  const scopes = actor.scopes.filter((scope) => own.includes(scope) || (scope !== 'manage' && covers(own, scope)));
+  return { ...actor, scopes, ...(actor.role !== undefined && { role }) };
+}
+
+async function isSignedIn(db: Db, { sessionHash, grantId }: Actor, now: number): Promise<boolean> {
+  if (sessionHash !== undefined) return (await findSession(db, sessionHash, now)) !== undefined;
+  const grant = grantId === undefined ? undefined : await findGrant(db, grantId);
+  return grant !== undefined && grant.revoked_at === null;
+}
+
+function ended(what: string): Unauthenticated {
+  return new Unauthenticated('invalid', `${what} ended while the request was under way; nothing was changed`);
 }

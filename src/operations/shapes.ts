@@ -1,11 +1,17 @@
 import { z } from 'zod';
-import { accessKinds } from '../domain/config/access.ts';
-import { mostProblems, type Problem, shortProblem } from '../errors.ts';
+import { accessKinds } from '../domain/config/server-wide.ts';
+import { type Guesses, listed, mostNamed, nearest, nearestOrAll, newGuesses } from '../domain/problems.ts';
+import { AppError, mostProblems, type Problem, shortProblem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
-import type { ConfigSummary, ServerSummary } from '../store/servers/server-list.ts';
-import { findServer, type StoredServer } from '../store/servers/servers.ts';
+import {
+  type ConfigSummary,
+  findServer,
+  type ServerSummary,
+  type StoredServer,
+  slugsAround,
+} from '../store/servers/servers.ts';
+import { programName } from '../version.ts';
 import type { Context } from './operation.ts';
-import { unknownServer } from './servers/unknown-server.ts';
 
 /** Input and output fields that several operations share. */
 export const slugInput = z.string().min(1).max(100).describe('Slug of the hosted server.');
@@ -132,4 +138,32 @@ export function sameOrigins(a: readonly string[], b: readonly string[]): boolean
 /** Whether the calls of a server are captured at time `now`. */
 export function isCaptured(server: StoredServer, now: number): server is StoredServer & { captureUntil: number } {
   return server.captureUntil !== undefined && now < server.captureUntil;
+}
+
+type Asking = Pick<Context, 'db' | 'actor'>;
+
+const noServer = 'there is no such server in this workspace';
+
+/** The error is the same for a server of another workspace as for a missing one. It names only slugs that the actor may see. */
+async function unknownServer(context: Asking, slug: string): Promise<AppError> {
+  return new AppError('notFound', noServer + (await insteadOf(context, slug, newGuesses())));
+}
+
+/** The error for a key that is limited to some servers: for it no others exist. */
+export function serverOutsideOf(limits: readonly string[], slug: string): AppError {
+  return new AppError('notFound', noServer + withinLimits(limits, slug, newGuesses()));
+}
+
+/** Advice for an unknown slug: similar slugs, or how to list them. */
+export async function insteadOf({ db, actor }: Asking, slug: string, guesses: Guesses): Promise<string> {
+  if (actor.servers) return withinLimits(actor.servers, slug, guesses);
+  const around = await slugsAround(db, actor.workspaceId, slug);
+  if (around.length <= mostNamed) return nearestOrAll(slug, around.toSorted(), guesses);
+  return nearest(slug, around, guesses, `; listMcpServers (${programName} servers list) lists them`);
+}
+
+function withinLimits(limits: readonly string[], slug: string, guesses: Guesses): string {
+  if (limits.length === 0) return '; the credential is limited to views, and only calls their tools over MCP';
+  const others = limits.filter((own) => own !== slug);
+  return nearest(slug, others, guesses, `; the credential is limited to: ${listed(limits)}`);
 }

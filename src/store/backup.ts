@@ -7,15 +7,13 @@ import { z } from 'zod';
 import { scanJson } from '../domain/json/json-scan.ts';
 import { AppError } from '../errors.ts';
 import type { Db, Engine } from './db.ts';
-import { migrateWithin } from './engine/migrate.ts';
-import { type MigrationFile, tablesOf } from './engine/migration-files.ts';
-import { openingFailure } from './engine/opening-failure.ts';
-import type { PostgresLocation } from './engine/postgres-location.ts';
-import { makeDataFolderPrivate } from './engine/private-files.ts';
-import { lockSqlite, sqliteDialect } from './engine/sqlite.ts';
-import { findOrMakeFile } from './engine/sqlite-file.ts';
+import { openingFailure } from './engine/faults.ts';
+import { type MigrationFile, migrateWithin, tablesOf } from './engine/migrate.ts';
+import type { PostgresLocation } from './engine/postgres.ts';
+import { createWriteLock, sqliteDialect } from './engine/sqlite.ts';
+import { findOrMakeFile, makeDataFolderPrivate } from './engine/sqlite-file.ts';
+import { lockSqlite } from './engine/sqlite-guard.ts';
 import { watchedDialect } from './engine/watched-dialect.ts';
-import { createWriteLock } from './engine/write-lock.ts';
 import type { Tables } from './schema.ts';
 
 /**

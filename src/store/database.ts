@@ -1,25 +1,28 @@
 import { rmSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type Dialect, Kysely, sql } from 'kysely';
+import { CompiledQuery, type Dialect, Kysely, sql } from 'kysely';
+import { whenCalm } from '../domain/work/when-calm.ts';
 import { messageOf } from '../errors.ts';
-import type { CallWriter } from './calls/call-writer.ts';
+import { type CallWriter, recordValues } from './calls/call-writer.ts';
 import type { Engine } from './db.ts';
-import { type FaultKind, faultKinds } from './engine/faults.ts';
+import { type FaultKind, faultKinds, openingFailure } from './engine/faults.ts';
 import { migrate } from './engine/migrate.ts';
-import { openingFailure } from './engine/opening-failure.ts';
-import type { PoolUse, PostgresLimits } from './engine/postgres.ts';
-import type { PostgresLocation } from './engine/postgres-location.ts';
-import { makeDataFolderPrivate, makePrivateFile } from './engine/private-files.ts';
-import { Renewal } from './engine/renewal.ts';
-import { awaitLockFile, lockSqlite, type SqliteLock, sqliteDialect } from './engine/sqlite.ts';
-import { findOrMakeFile } from './engine/sqlite-file.ts';
-import { refuseBesideRescued, refuseEmptied, refuseOrphanedLog, rescuedCopy } from './engine/sqlite-guard.ts';
-import { watchSqlite } from './engine/sqlite-watch.ts';
+import type { PoolUse, PostgresLimits, PostgresLocation } from './engine/postgres.ts';
+import { createWriteLock, sqliteDialect, threadedSqliteDialect } from './engine/sqlite.ts';
+import { findOrMakeFile, makeDataFolderPrivate, makePrivateFile } from './engine/sqlite-file.ts';
+import {
+  awaitLockFile,
+  lockSqlite,
+  refuseBesideRescued,
+  refuseEmptied,
+  refuseOrphanedLog,
+  rescuedCopy,
+  type SqliteLock,
+  watchSqlite,
+} from './engine/sqlite-guard.ts';
 import { type OnFault, watchedDialect } from './engine/watched-dialect.ts';
-import { createWriteLock } from './engine/write-lock.ts';
 import type { Tables } from './schema.ts';
-import type { ThreadAccess } from './thread-messages.ts';
-import { threadedCallWriter, threadedSqliteDialect } from './threaded-sqlite.ts';
+import type { Procedure, ThreadAccess } from './sqlite-thread.ts';
 
 export type Database = {
   engine: Engine;
@@ -166,7 +169,7 @@ async function openPostgres(
   watched: Watched,
 ): Promise<Omit<Database, 'faults'>> {
   // The driver is loaded only where it is needed, like pg itself.
-  const { postgresDialect } = await import('./engine/postgres.ts');
+  const { postgresDialect, Renewal } = await import('./engine/postgres.ts');
   const { createPostgresCallWriter } = await import('./calls/postgres-call-writer.ts');
   const renewal = new Renewal();
   const connect = (use: PoolUse) =>
@@ -192,5 +195,17 @@ async function openPostgres(
     changes,
     lost,
     close,
+  };
+}
+
+/** A writer of call records that works in the thread, so that it takes no time from the calls. */
+function threadedCallWriter(db: Kysely<Tables>): CallWriter {
+  const procedure: Procedure = 'call write_calls';
+  return {
+    async write(rows) {
+      // Nobody waits for records. The connection is taken afterwards, because calls wait for other statements on it.
+      await whenCalm();
+      await db.executeQuery(CompiledQuery.raw(procedure, recordValues(rows)));
+    },
   };
 }

@@ -8,7 +8,7 @@ export const rowsAtOnce = 1000;
 /** Waits between two steps. @throws to end the work */
 export type Pause = () => Promise<void>;
 
-export const noPause: Pause = async () => undefined;
+const noPause: Pause = async () => undefined;
 
 /** Repeats a step until it changes fewer rows than it may. Returns the total number of changed rows. */
 export async function inSteps(
@@ -25,7 +25,7 @@ export async function inSteps(
 }
 
 /** `most` is for tables of long rows: rows that one statement deletes, if fewer than usual. */
-export type Deletion = { table: keyof Tables; key: readonly string[]; where: RawBuilder<unknown>; most?: number };
+type Deletion = { table: keyof Tables; key: readonly string[]; where: RawBuilder<unknown>; most?: number };
 
 /** Deletes the rows of a table for which a condition holds, in steps. `key` is its primary key. */
 export async function deleteInSteps(db: Db, deletion: Deletion, pause?: Pause): Promise<number> {

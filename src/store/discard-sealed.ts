@@ -8,7 +8,7 @@ import { retireKeys } from './sealing/master-keys.ts';
 import { removeSecret } from './servers/secrets.ts';
 import { transact } from './transact.ts';
 
-export type DiscardOptions = {
+type DiscardOptions = {
   keyId: string;
   /** The database's time, epoch ms. */
   now: () => number;

@@ -1,5 +1,5 @@
 import type { CallTimes, ObserveCall } from '../domain/call-observation.ts';
-import { type Access, accessKinds } from '../domain/config/access.ts';
+import { type Access, accessKinds } from '../domain/config/server-wide.ts';
 import type { Era } from '../domain/mcp.ts';
 import { outcomes } from '../errors.ts';
 import { createCounter, createHistogram, type Metric } from './metric.ts';

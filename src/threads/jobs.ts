@@ -2,9 +2,9 @@ import type { AnswerJob } from '../gateway/answer/answer-job.ts';
 import type { ContentJob } from '../gateway/answer/shown-content.ts';
 import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
 import type { CaptureJob } from '../gateway/captures/capture-job.ts';
+import type { ConfigurationJob } from '../operations/check-config.ts';
 import type { BundleJob, ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
-import type { ReadBodyJob } from '../operations/read-body-job.ts';
-import type { ConfigurationJob } from '../operations/servers/checked-config.ts';
+import type { ReadBodyJob } from '../operations/operation-input.ts';
 import type { DecodeJob } from '../outbound/decode.ts';
 
 /** Kinds of jobs, with their input and output. Both are structured clones. */
@@ -35,10 +35,10 @@ export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'bundle-description': async () => (await import('../operations/imports/import-job.ts')).runBundle,
   'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
   'import-again': async () => (await import('../operations/imports/import-job.ts')).runImportAgain,
-  'check-configuration': async () => (await import('../operations/servers/configuration-job.ts')).runConfigurationJob,
+  'check-configuration': async () => (await import('../operations/check-config.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
-  'read-body': async () => (await import('../operations/read-body-job.ts')).readLongBody,
+  'read-body': async () => (await import('../operations/operation-input.ts')).readLongBody,
   'shorten-content': async () => (await import('../gateway/answer/shown-content.ts')).shortenContent,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/captures/capture-job.ts')).writeCapture,

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import { type ReadBackup, readBackupFile } from '../../src/app/backups.ts';
 import { importTables, openEmptyPostgres, openEmptySqlite } from '../../src/store/backup.ts';
-import { readMigrations } from '../../src/store/engine/migration-files.ts';
+import { readMigrations } from '../../src/store/engine/migrate.ts';
 import { root } from '../files.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { backupRows } from '../support/store/backup-text.ts';

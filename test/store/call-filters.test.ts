@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { callerKinds } from '../../src/domain/config/access.ts';
+import { callerKinds } from '../../src/domain/config/server-wide.ts';
 import { outcomes } from '../../src/errors.ts';
 import type { CallRecord } from '../../src/store/calls/call-writer.ts';
 import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';

@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
-import { statements } from '../../src/store/engine/migration-files.ts';
+import { statements } from '../../src/store/engine/migrate.ts';
 import { eventually } from '../support/eventually.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 import { migrationsFolder } from '../support/store/usual-options.ts';

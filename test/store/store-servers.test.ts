@@ -5,7 +5,6 @@ import { decodeCursor, type Page } from '../../src/store/page.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { findSecrets, openSecrets, removeSecret, saveSecret } from '../../src/store/servers/secrets.ts';
-import { listServers } from '../../src/store/servers/server-list.ts';
 import { findVersion, findVersions } from '../../src/store/servers/server-versions.ts';
 import {
   deleteServer,
@@ -13,6 +12,7 @@ import {
   findServingServer,
   insertServer,
   isSlugTaken,
+  listServers,
   type StoredServer,
   updateServer,
 } from '../../src/store/servers/servers.ts';

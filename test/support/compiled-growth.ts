@@ -1,6 +1,5 @@
-import { compiledSize } from '../../src/domain/config/compiled-size.ts';
 import type { ServerConfig } from '../../src/domain/config/server-config.ts';
-import { fillingOf } from '../../src/domain/config/server-wide.ts';
+import { compiledSize, fillingOf } from '../../src/domain/config/sizes.ts';
 import { compileServer } from '../../src/gateway/hosted/hosted-server.ts';
 import { reachableBytes } from './collect-garbage.ts';
 

@@ -4,7 +4,7 @@ import { percentDecoded } from '../../domain/http/values.ts';
 import { type AppError, invalid, OutboundError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
-import type { Validators } from '../../store/servers/import-checks.ts';
+import type { Validators } from '../../store/servers/imports.ts';
 import { userAgentOf } from '../../version.ts';
 
 /** For all requests of one document, its files included. */

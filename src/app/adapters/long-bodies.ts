@@ -1,8 +1,8 @@
 import { parseJsonInTurns } from '../../domain/json/json.ts';
 import { LongValue } from '../../domain/json/long-value.ts';
 import { AppError } from '../../errors.ts';
+import type { ReadBodyJob, ReadLongBody } from '../../operations/operation-input.ts';
 import { Gate } from '../../operations/quotas/gate.ts';
-import type { ReadBodyJob, ReadLongBody } from '../../operations/read-body-job.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { jobMs, ownMemory, refusalOfJob } from './threads.ts';
 

@@ -2,13 +2,7 @@ import { AppError } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { type CheckParts, checkDescription, nextCheckAt, retryAt } from '../../operations/imports/check-description.ts';
 import type { Database } from '../../store/database.ts';
-import {
-  type DueCheck,
-  findDueChecks,
-  findImportCheck,
-  moveDueCheck,
-  saveCheck,
-} from '../../store/servers/import-checks.ts';
+import { type DueCheck, findDueChecks, findImportCheck, moveDueCheck, saveCheck } from '../../store/servers/imports.ts';
 import { findServer } from '../../store/servers/servers.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
 

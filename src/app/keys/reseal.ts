@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { AppError } from '../../errors.ts';
 import { keysOfProcesses } from '../../store/changes/processes.ts';
 import { discardSealed } from '../../store/discard-sealed.ts';
-import { lockSqlite } from '../../store/engine/sqlite.ts';
+import { lockSqlite } from '../../store/engine/sqlite-guard.ts';
 import { listKnownKeys, rememberKeys, retireKeys, sealingKeyOf, whileAlone } from '../../store/sealing/master-keys.ts';
 import { type SealedColumn, sealedColumns } from '../../store/sealing/sealed-columns.ts';
 import { countSealed, type KeyUse, resealBatch } from '../../store/sealing/sealed-rows.ts';

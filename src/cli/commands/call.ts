@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
-import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
 import { connect } from '../connection/connect.ts';

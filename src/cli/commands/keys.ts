@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError } from 'commander';
 import { claudeCodeCommand } from '../../domain/clients/client.ts';
 import { covers, type KeyScope, keyScopes } from '../../domain/credentials/scopes.ts';
 import { type Input, type Output, operations } from '../../operations/index.ts';
-import { keyFieldNames } from '../../operations/limit-fields.ts';
+import { keyFieldNames } from '../../operations/limits.ts';
 import { programName } from '../../version.ts';
 import { atPlace, type PlaceOptions } from '../connection/connect.ts';
 import { addPlaceOptions, collectText, type JsonOption } from '../options.ts';

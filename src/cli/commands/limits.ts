@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { quotaKinds, quotaNames } from '../../domain/quotas.ts';
 import { type Input, type Output, operations, operatorOperations } from '../../operations/index.ts';
-import { limitFieldNames, limitFields } from '../../operations/limit-fields.ts';
+import { limitFieldNames, limitFields } from '../../operations/limits.ts';
 import { atPlace, type PlaceOptions } from '../connection/connect.ts';
 import { addPlaceOptions, type JsonOption } from '../options.ts';
 import { print, printJson, tableOf } from '../print.ts';

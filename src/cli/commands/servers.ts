@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import { parseJson } from '../../domain/json/json.ts';
 import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
-import { foreignDocument } from '../../domain/mistakes/foreign-document.ts';
+import { foreignDocument } from '../../domain/mistakes.ts';
 import { AppError } from '../../errors.ts';
 import { type Input, type Output, operations } from '../../operations/index.ts';
 import { programName } from '../../version.ts';

@@ -2,7 +2,7 @@ import { configRules } from '../../app/operator.ts';
 import { checkServerConfig } from '../../domain/config/server-config.ts';
 import { warningsOf } from '../../domain/warnings/warnings.ts';
 import type { Problem } from '../../errors.ts';
-import { tooManyTools } from '../../operations/quotas/quota-rules.ts';
+import { tooManyTools } from '../../operations/quotas/quotas.ts';
 import { environmentUrl } from '../connection/connect.ts';
 import type { JsonOption } from '../options.ts';
 import { print, printJson } from '../print.ts';

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { serverFileJsonSchema } from '../../operations/applying/file-schema.ts';
+import { serverFileJsonSchema } from '../../operations/applying/server-file.ts';
 import { routes } from '../../routes.ts';
 import { environmentUrl } from '../connection/connect.ts';
 import {

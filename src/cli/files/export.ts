@@ -27,7 +27,7 @@ import {
 import { parseJson } from '../../domain/json/json.ts';
 import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
 import { AppError, messageOf } from '../../errors.ts';
-import { limitFieldNames } from '../../operations/limit-fields.ts';
+import { limitFieldNames } from '../../operations/limits.ts';
 import { routes } from '../../routes.ts';
 import { connect } from '../connection/connect.ts';
 import { listedServers, oneServer } from '../connection/lists.ts';

@@ -7,11 +7,11 @@ import { configSecrets, forgivingConfig, mask, serverConfigSchema } from '../../
 import { documentText } from '../../domain/document-text.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import { yamlNumbers } from '../../domain/json/yaml-numbers.ts';
-import { foreignDocument, foreignText } from '../../domain/mistakes/foreign-document.ts';
-import { problemsOf } from '../../domain/problems/problems.ts';
+import { foreignDocument, foreignText } from '../../domain/mistakes.ts';
+import { problemsOf } from '../../domain/problems.ts';
 import { AppError, messageOf, type Problem } from '../../errors.ts';
 import { fileSections, type SecretReference } from '../../operations/applying/server-file.ts';
-import type { LimitInputs } from '../../operations/limit-fields.ts';
+import type { LimitInputs } from '../../operations/limits.ts';
 
 /** A document of a file; `at` names it for people, with its number where the file has several. */
 export type FileDocument = { file: string; at: string; index: number; value: unknown };

@@ -1,6 +1,5 @@
 import { isSafeUrl } from '../../doctor/checks.ts';
-import { findIssuer, findResource } from '../../doctor/login.ts';
-import { errorOf } from '../../doctor/login.ts';
+import { errorOf, findIssuer, findResource } from '../../doctor/login.ts';
 import { initialize, post } from '../../doctor/session.ts';
 import { type Answered, Unreachable, type WebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';

@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import type { Problem } from '../../errors.ts';
 import { foldedHeader, type OwnedNames, ownedNames } from '../http/parameter-names.ts';
 import { placeholderNames } from '../http/placeholders.ts';
-import { filledLength, lengthProblem, problemAt } from './filling/filled-lengths.ts';
 
 export const authenticationTypes = [
   'Bearer',
@@ -19,8 +17,8 @@ const text = (most: number) => z.string().min(1).max(most).optional();
 /** Of user and password one may be empty (RFC 7617, 2). */
 const mayBeEmpty = (most: number) => z.string().max(most).optional();
 /** Most characters of a scope, and of the value of an extra parameter. */
-const mostScope = 200;
-const mostExtra = 1000;
+export const mostScope = 200;
+export const mostExtra = 1000;
 const scope = z.string().regex(/^[\x21\x23-\x5b\x5d-\x7e]{1,200}$/, 'allowed: a scope without spaces (RFC 6749, 3.3)');
 
 /** How a credential reaches the upstream (spec 2.2, and beyond it). */
@@ -65,7 +63,7 @@ export const authenticationSchema = z.strictObject({
 export type Authentication = z.infer<typeof authenticationSchema>;
 type Field = keyof Authentication;
 
-export const maxCredentials = 4;
+const maxCredentials = 4;
 
 /** One credential, or a list of them. */
 export const authenticationsSchema = z.union([
@@ -106,7 +104,7 @@ export function authenticationOfTool(
 }
 
 /** An entry of the credentials of a configuration: its path, and the beginning of the names of its stored values. */
-export type PlacedCredential = { one: Authentication; path: string; storedAs: string };
+type PlacedCredential = { one: Authentication; path: string; storedAs: string };
 
 /** Every credential of a configuration. */
 export function everyCredential({ authentication, credentials = {} }: Credentials): PlacedCredential[] {
@@ -182,7 +180,7 @@ export function credentialQueryNames(authentication: Authentications | undefined
  * Where a credential goes, as a part of the name of its stored value; so this text never changes. Whether two credentials
  * of one configuration could be taken for one another is decided by `server-rules.ts`.
  */
-export function credentialLocation(authentication: Authentication): string {
+function credentialLocation(authentication: Authentication): string {
   const { type, cookie = '' } = authentication;
   if (type === 'Cookie') return `cookie:${cookie}`;
   const key = credentialQueryKey(authentication);
@@ -200,7 +198,7 @@ const sealedFieldNames = ['token', 'password', 'client_secret', 'secret_access_k
 type SealedFieldName = (typeof sealedFieldNames)[number];
 
 /** A field of a credential that holds the secret itself: its path, and the name under which its value is stored. */
-export type SealedField = { path: string; name: string; value: string };
+type SealedField = { path: string; name: string; value: string };
 
 /** The names of the fields of a credential that hold a secret instead of a reference to one. */
 function ownSecretsOf(one: Authentication): SealedFieldName[] {
@@ -237,35 +235,6 @@ export function maskedCredentials({ authentication, credentials }: Credentials, 
       credentials: Object.fromEntries(Object.entries(credentials).map(([name, given]) => [name, each(given)])),
     }),
   };
-}
-
-/** Fields of a credential that only variables fill, besides its scopes and extra parameters. */
-const plainlyFilled = ['token_url', 'audience', 'resource', 'region', 'service'] as const;
-
-/** The texts of a credential that placeholders fill, with the most characters that each may have. */
-function filledTextsOf(one: Authentication): { path: string; text: string; most: number }[] {
-  const texts = [...filledFields, ...plainlyFilled].map((field) => ({
-    path: field,
-    text: one[field] ?? '',
-    most: authenticationSchema.shape[field].unwrap().maxLength ?? 0,
-  }));
-  const scopes = (one.scopes ?? []).map((text, index) => ({ path: `scopes[${index}]`, text, most: mostScope }));
-  const extra = Object.entries(one.extra_params ?? {}).map(([name, text]) => ({
-    path: `extra_params.${name}`,
-    text,
-    most: mostExtra,
-  }));
-  return [...texts, ...scopes, ...extra];
-}
-
-/** Why the fields of a credential are too long when variables fill them; paths are relative to it. */
-export function filledCredentialProblems(
-  one: Authentication,
-  variables: Parameters<typeof filledLength>[1],
-): Problem[] {
-  return filledTextsOf(one).flatMap(({ path, text, most }) =>
-    problemAt(path, lengthProblem(filledLength(text, variables), most)),
-  );
 }
 
 /** Fields of a credential that placeholders fill. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ownedNames } from '../http/parameter-names.ts';
 
-export const tokenModes = ['issued', 'passthrough'] as const;
+const tokenModes = ['issued', 'passthrough'] as const;
 const clientAuths = ['basic', 'body', 'none'] as const;
 
 const maxExtraParams = 50;

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { Problem } from '../../errors.ts';
 import { holdsWholeCredential } from '../credentials/own-credentials.ts';
 import { isRawNumber, plainNumbers } from '../json/json.ts';
-import { foreignDocument } from '../mistakes/foreign-document.ts';
-import { addIssues, ProblemList } from '../problems/problems.ts';
+import { foreignDocument } from '../mistakes.ts';
+import { addIssues, ProblemList } from '../problems.ts';
 import { slugProblem } from '../slug.ts';
 import { unseenAmong } from '../unseen-characters.ts';
 import {
@@ -15,14 +15,11 @@ import {
   mostNamedCredentials,
   sealedFields,
 } from './authentication.ts';
-import { tooLargeProblem } from './compiled-size.ts';
-import { filledCharacters, mostFilledOfField } from './filling/filled-lengths.ts';
 import { oauthSchema } from './oauth.ts';
-import { authenticationProblems, namedProblems, oauthProblems, type UrlRule } from './server-rules.ts';
+import { authenticationProblems, checkServerWide, namedProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { fillVariables, type ServerWide, serverWideShape, sharedHeaders, variableFields } from './server-wide.ts';
-import { checkServerWide } from './server-wide-rules.ts';
-import { maxAnswerTokens, type Tool, toolModes, toolSchema } from './tool.ts';
-import { reservedToolNames } from './tool-list.ts';
+import { filledCharacters, mostFilledOfField, tooLargeProblem } from './sizes.ts';
+import { maxAnswerTokens, reservedToolNames, type Tool, toolModes, toolSchema } from './tool.ts';
 import { checkTool } from './tool-rules.ts';
 import { mostViews, viewFields, viewSchema, viewToolFields } from './view.ts';
 import { checkViews } from './view-rules.ts';
@@ -121,8 +118,7 @@ export function checkServerConfig(raw: unknown, rules: ConfigRules): { config?: 
   if (typeof input === 'object' && input !== null) checkAcrossFields(input as RawConfig, rules, problems);
   const tooMuch = result.success && tooLargeProblem(result.data);
   if (tooMuch) problems.add(() => ({ path: '', message: tooMuch }));
-  else if (result.success)
-    for (const problem of ownCredentialProblems(result.data, result.data.variables)) problems.add(() => problem);
+  else if (result.success) problems.addAll(ownCredentialProblems(result.data, result.data.variables));
   // The arguments that a view fixes are checked by the schemas of the tools, which must be valid for that.
   const isSound = problems.count === 0;
   if (result.success && result.data.views) checkViews(result.data, problems, () => isSound);
@@ -138,7 +134,7 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   const authentication = authenticationsSchema.safeParse(input.authentication).data;
   const { urlProblem } = rules;
   if (typeof input.oauth === 'object' && input.oauth !== null) {
-    for (const problem of oauthProblems(input.oauth as RawConfig, urlProblem)) problems.add(() => problem);
+    problems.addAll(oauthProblems(input.oauth as RawConfig, urlProblem));
     if (authentication && !Array.isArray(authentication) && isStored(authentication)) {
       const field = authentication.token === undefined ? 'type' : 'token';
       add(`authentication.${field}`, 'not together with oauth: the token then comes from the login');
@@ -148,11 +144,8 @@ function checkAcrossFields(input: RawConfig, rules: ConfigRules, problems: Probl
   const all = everyCredential({ authentication, credentials }).map(({ one }) => one);
   const wide = checkServerWide(input, { authentication: all, urlProblem }, problems);
   const context = { hasLogin: input.oauth !== undefined, urlProblem, variables: wide.variables };
-  const ofCredentials = [
-    ...(authentication ? authenticationProblems(authentication, context) : []),
-    ...namedProblems({ authentication, credentials }, context),
-  ];
-  for (const problem of ofCredentials) problems.add(() => problem);
+  if (authentication) problems.addAll(authenticationProblems(authentication, context));
+  problems.addAll(namedProblems({ authentication, credentials }, context));
   if (!Array.isArray(input.tools)) return;
   checkToolNames(input.tools, reservedToolNames({ ...input, tools: input.tools }), problems);
   const surroundings = { authentication, credentials, urlProblem, wide, shared: sharedHeaders(wide) };

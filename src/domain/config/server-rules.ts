@@ -1,12 +1,21 @@
 import type { Problem } from '../../errors.ts';
-import { headerNameProblem, isDescribingHeader, isHeaderName, isHeaderValue } from '../http/headers.ts';
-import { isReadAs, type OwnedNames, ownedInQuery, ownedNames } from '../http/parameter-names.ts';
-import { hasMalformedPlaceholder, placeholderNames } from '../http/placeholders.ts';
+import {
+  forwardedNameProblem,
+  headerNameProblem,
+  isDescribingHeader,
+  isHeaderName,
+  isHeaderValue,
+} from '../http/headers.ts';
+import { foldedHeader, isReadAs, type OwnedNames, ownedInQuery, ownedNames } from '../http/parameter-names.ts';
+import { crowdedProblem, hasMalformedPlaceholder, placeholderNames, secretNamePattern } from '../http/placeholders.ts';
 import { readUrl } from '../http/read-url.ts';
-import { shown } from '../problems/problems.ts';
+import { parseUrlTemplate } from '../http/url-template.ts';
+import { bracesInUrl } from '../mistakes.ts';
+import { type ProblemList, shown } from '../problems.ts';
 import {
   type Authentication,
   type Authentications,
+  authenticationSchema,
   authenticationTypes,
   type Credentials,
   credentialHeader,
@@ -17,13 +26,17 @@ import {
   credentialQueryNames,
   credentialsOf,
   fieldsOfType,
-  filledCredentialProblems,
   filledFields,
   isStored,
+  mostExtra,
+  mostScope,
   noCredential,
 } from './authentication.ts';
 import { authorizationParams, clientTokenParams, oauthSchema, tokenParams } from './oauth.ts';
-import { fillVariables, type ServerWide } from './server-wide.ts';
+import { fillVariables, type ServerWide, serverWideShape } from './server-wide.ts';
+import { filledHeaderProblems, filledLength, lengthProblem, problemAt } from './sizes.ts';
+import { maxUrlLength } from './tool.ts';
+import { checkHeaders, hostProblem, type ToolSurroundings } from './tool-rules.ts';
 
 /** Returns why this deployment may not call a URL; undefined if it may. */
 export type UrlRule = (url: URL) => string | undefined;
@@ -92,7 +105,7 @@ function problemsOfEach(given: Authentications, at: string, context: CredentialC
 }
 
 /** Settings that the rules of credentials depend on. */
-export type CredentialContext = { hasLogin: boolean; urlProblem: UrlRule; variables: ServerWide['variables'] };
+type CredentialContext = { hasLogin: boolean; urlProblem: UrlRule; variables: ServerWide['variables'] };
 
 function collide(one: Authentication, other: Authentication): boolean {
   const [headers, others] = [credentialHeaders(one), credentialHeaders(other)];
@@ -301,3 +314,117 @@ function paramProblems(field: ParamField, oauth: { [field: string]: unknown }, o
       message: 'the service sets this parameter itself; leave it out',
     }));
 }
+
+type Raw = { [field: string]: unknown };
+
+/**
+ * Adds problems of the fields that hold for all tools. Returns those fields for the rules of the tools: a field that is
+ * wrong is left out or replaced, so that it is reported only once.
+ */
+export function checkServerWide(
+  raw: Raw,
+  surroundings: Omit<ToolSurroundings, 'wide' | 'shared'>,
+  problems: ProblemList,
+): ServerWide {
+  const variables = serverWideShape.variables.safeParse(raw.variables).data;
+  checkVariables(variables, problems);
+  const given = serverWideShape.headers.safeParse(raw.headers).data;
+  const crowded = crowdedProblem(given);
+  const tooMuch =
+    crowded === undefined ? filledHeaderProblems(given, variables) : [{ path: 'headers', message: crowded }];
+  problems.addAll(tooMuch);
+  const headers = tooMuch.length === 0 ? given : undefined;
+  const forward_headers = serverWideShape.forward_headers.safeParse(raw.forward_headers).data;
+  const wide: ServerWide = {
+    ...(variables && { variables }),
+    ...(headers && { headers }),
+    ...(forward_headers && { forward_headers }),
+  };
+  const inHeaders = problems.within((path) => `headers.${path}`);
+  if (headers) checkHeaders(headers, { ...surroundings, wide }, inHeaders);
+  if (forward_headers) problems.addAll(forwardProblems(forward_headers, surroundings.authentication, headers));
+  const base = serverWideShape.base_url.safeParse(raw.base_url).data;
+  if (base === undefined) return raw.base_url === undefined ? wide : { ...wide, base_url: placeholderBase };
+  const tooLong = lengthProblem(filledLength(base, variables), maxUrlLength);
+  const faults = tooLong === undefined ? baseUrlProblems(base, variables, surroundings) : [tooLong];
+  for (const message of faults) problems.add(() => ({ path: 'base_url', message }));
+  return { ...wide, base_url: faults.length > 0 ? placeholderBase : base };
+}
+
+/** A header that is passed on may be no credential, and none that the configuration sets itself. */
+function forwardProblems(
+  names: readonly string[],
+  authentication: ToolSurroundings['authentication'],
+  shared: ServerWide['headers'] = {},
+): Problem[] {
+  const taken = credentialHeaders(authentication).union(new Set(Object.keys(shared).map(foldedHeader)));
+  return names.flatMap((name, index) => {
+    const folded = foldedHeader(name);
+    const message =
+      forwardedNameProblem(name) ??
+      (taken.has(folded)
+        ? 'authentication, headers or an earlier entry has this header already; leave it out'
+        : undefined);
+    taken.add(folded);
+    return message === undefined ? [] : [{ path: `forward_headers[${index}]`, message }];
+  });
+}
+
+/** Stands for a base_url with problems while the tools below it are checked. */
+const placeholderBase = 'https://base.invalid';
+
+function checkVariables(variables: ServerWide['variables'] = {}, problems: ProblemList): void {
+  for (const [name, { value, enum: allowed }] of Object.entries(variables)) {
+    const add = (field: string, message: string) =>
+      problems.add(() => ({ path: `variables.${name}${field}`, message }));
+    if (!secretNamePattern.test(name)) add('', 'allowed as a name: a letter or _, then up to 63 letters, digits and _');
+    if (/\{\{|\}\}/.test(value)) add('.value', 'holds {{ or }}; a variable is not filled inside another one');
+    if (allowed && !allowed.includes(value))
+      add('.value', `found ${shown(value)}; allowed by enum: ${allowed.slice(0, 20).map(shown).join(', ')}`);
+  }
+}
+
+function baseUrlProblems(
+  base: string,
+  variables: ServerWide['variables'],
+  { urlProblem }: Pick<ToolSurroundings, 'urlProblem'>,
+): string[] {
+  return [...bracesInUrl(base, new Set()), ...filledBaseProblems(fillVariables(base, variables), urlProblem)];
+}
+
+function filledBaseProblems(url: string, urlProblem: UrlRule): string[] {
+  if (url.includes('?')) return ['has a query; allowed: https://host/path; write the query into the url of the tools'];
+  // Which of its tokens are arguments is checked with each tool.
+  const path = url.replace(/^[^:]*:\/\/[^/]*/, '');
+  const tokens = [...path.matchAll(/:([A-Za-z_]\w*)/g)].map((match) => match[1] as string);
+  const { template, problems } = parseUrlTemplate(url, tokens);
+  if (!template) return problems;
+  const fault = hostProblem(url, urlProblem);
+  return fault === undefined ? [] : [fault];
+}
+
+/** The texts of a credential that placeholders fill, with the most characters that each may have. */
+function filledTextsOf(one: Authentication): { path: string; text: string; most: number }[] {
+  const texts = [...filledFields, ...plainlyFilled].map((field) => ({
+    path: field,
+    text: one[field] ?? '',
+    most: authenticationSchema.shape[field].unwrap().maxLength ?? 0,
+  }));
+  const scopes = (one.scopes ?? []).map((text, index) => ({ path: `scopes[${index}]`, text, most: mostScope }));
+  const extra = Object.entries(one.extra_params ?? {}).map(([name, text]) => ({
+    path: `extra_params.${name}`,
+    text,
+    most: mostExtra,
+  }));
+  return [...texts, ...scopes, ...extra];
+}
+
+/** Why the fields of a credential are too long when variables fill them; paths are relative to it. */
+export function filledCredentialProblems(one: Authentication, variables: ServerWide['variables']): Problem[] {
+  return filledTextsOf(one).flatMap(({ path, text, most }) =>
+    problemAt(path, lengthProblem(filledLength(text, variables), most)),
+  );
+}
+
+/** Fields of a credential that only variables fill, besides its scopes and extra parameters. */
+const plainlyFilled = ['token_url', 'audience', 'resource', 'region', 'service'] as const;

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { Problem } from '../../errors.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
 import {
   fillPlaceholders,
@@ -9,18 +8,10 @@ import {
   someText,
 } from '../http/placeholders.ts';
 import { readUrl } from '../http/read-url.ts';
-import { type Credentials, everyCredential, filledFields } from './authentication.ts';
-import {
-  countFilling,
-  type Filling,
-  filledHeaderProblems,
-  filledLength,
-  fillingProblem,
-  problemAt,
-} from './filling/filled-lengths.ts';
-import { constantsOf, type InputSchema, withConstants } from './input-schema.ts';
+import { type Credentials, everyCredential, filledFields, isStored } from './authentication.ts';
+import { constantsOf, withConstants } from './input-schema.ts';
+import type { ServerConfig } from './server-config.ts';
 import { maxUrlLength, staticHeaders, type Tool } from './tool.ts';
-import { type View, viewToolOf } from './view.ts';
 
 export const mostVariableLength = 500;
 
@@ -190,7 +181,7 @@ export function secretUsesOfServer(config: ServerWide & Credentials): SecretUse[
 }
 
 /** Whether a configuration refers to any secret in what placeholders fill. Ends at the first one. */
-export function refersToSecrets(config: ServerWide & Credentials & { tools: readonly Tool[] }): boolean {
+function refersToSecrets(config: ServerWide & Credentials & { tools: readonly Tool[] }): boolean {
   const { base_url, headers, variables = {}, tools } = config;
   const refers = (value: unknown) =>
     someText(value, (text) => somePlaceholder(text, (name) => !Object.hasOwn(variables, name)));
@@ -235,45 +226,22 @@ function usesIn(
   });
 }
 
-type Filled = {
-  headers: Record<string, string> | undefined;
-  body_template?: unknown;
-  input_schema: InputSchema | undefined;
-};
+/** Who may call a hosted server, and which credential the upstream then receives; follows only from the configuration. */
+export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
+export type Access = (typeof accessKinds)[number];
 
-/** Why the headers, the body or the constants of a tool are too long when they are filled; paths are relative to it. */
-export function filledToolProblems(
-  { headers, body_template, input_schema }: Filled,
-  variables: ServerWide['variables'],
-): Problem[] {
-  const constants = input_schema && constantsOf(input_schema).map(({ value }) => value);
-  return [
-    ...filledHeaderProblems(headers, variables),
-    ...problemAt('body_template', fillingProblem(body_template, variables)),
-    ...problemAt('input_schema', fillingProblem(constants, variables)),
-  ];
+/** The kind of credential of a call, for its record; `try_out` for a call by the operation that tries a tool out. */
+export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out'] as const;
+export type CallerKind = (typeof callerKinds)[number];
+
+export function accessOf(config: Omit<ServerConfig, 'name' | 'slug'>): Access {
+  if (config.oauth) return config.oauth.token_mode === 'passthrough' ? 'passthrough' : 'oauth';
+  return everyCredential(config).some(({ one }) => isStored(one)) || refersToSecrets(config)
+    ? 'api_key'
+    : 'caller_token';
 }
 
-type OfServer = ServerWide & { tools: readonly Tool[]; views?: Record<string, View> | undefined };
-
-/** What variables fill in a configuration. */
-export function fillingOf({ base_url, headers, variables = {}, tools, views = {} }: OfServer): Filling {
-  const filling: Filling = { urls: 0, inUrls: 0, elsewhere: 0, placeholders: 0 };
-  const add = (value: unknown, where: 'inUrls' | 'elsewhere' = 'elsewhere') =>
-    countFilling(filling, value, variables, where);
-  const base = base_url === undefined ? 0 : filledLength(base_url, variables);
-  add(base_url);
-  add(headers);
-  for (const tool of tools) {
-    const [url, ...others] = filledValuesOf(tool);
-    add(url, 'inUrls');
-    filling.urls += tool.url.length;
-    // A variable may be the slash with which such a URL begins.
-    if (!/^[A-Za-z]/.test(tool.url)) filling.inUrls += base;
-    for (const value of others) add(value);
-  }
-  for (const { tools: named = [] } of Object.values(views)) {
-    for (const entry of named) add(viewToolOf(entry).arguments);
-  }
-  return filling;
+/** Whether the upstream needs no credential, so that no token is forwarded and any is accepted. */
+export function isOpen({ authentication }: Pick<ServerConfig, 'authentication'>, access: Access): boolean {
+  return access === 'caller_token' && authentication === undefined;
 }

@@ -6,9 +6,8 @@ import { readUrl } from '../http/read-url.ts';
 import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
 import { writtenNames } from '../json/dot-path.ts';
 import { isDeeperThan, plainNumbers } from '../json/json.ts';
-import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes/literal-text.ts';
-import { type Guesses, listed } from '../problems/did-you-mean.ts';
-import { type ProblemList, shown } from '../problems/problems.ts';
+import { argumentsInHeaders, bracesInUrl, optionalInPath } from '../mistakes.ts';
+import { type Guesses, listed, type ProblemList, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { checkSchema } from '../schema/schema-rules.ts';
 import {
@@ -19,23 +18,26 @@ import {
   credentialQueryNames,
   noCredential,
 } from './authentication.ts';
-import { filledLength, lengthProblem } from './filling/filled-lengths.ts';
-import { argumentsOf, checkInputSchema, type InputSchema, isJsonSchemaForm, maxArguments } from './input-schema.ts';
-import type { Argument } from './sending/argument.ts';
-import { argumentProblems } from './sending/argument-rules.ts';
-import { bodyProblems, contentTypeProblem, deepestTemplate, emptyFormProblem } from './sending/body-rules.ts';
-import { parseBodyTemplate } from './sending/body-template.ts';
-import { type BodyFields, destinationsOf } from './sending/destinations.ts';
-import { wireNameOf } from './sending/names-beside.ts';
-import type { UrlRule } from './server-rules.ts';
+import { type BodyFields, destinationsOf, parseBodyTemplate, wireNameOf } from './destinations.ts';
 import {
-  absoluteUrl,
-  filledToolProblems,
-  fillVariables,
-  headersOfTool,
-  type ServerWide,
-  type SharedHeaders,
-} from './server-wide.ts';
+  type Argument,
+  argumentsOf,
+  checkInputSchema,
+  constantsOf,
+  type InputSchema,
+  isJsonSchemaForm,
+  maxArguments,
+} from './input-schema.ts';
+import {
+  argumentProblems,
+  bodyProblems,
+  contentTypeProblem,
+  deepestTemplate,
+  emptyFormProblem,
+} from './sending-rules.ts';
+import type { UrlRule } from './server-rules.ts';
+import { absoluteUrl, fillVariables, headersOfTool, type ServerWide, type SharedHeaders } from './server-wide.ts';
+import { filledHeaderProblems, filledLength, fillingProblem, lengthProblem, problemAt } from './sizes.ts';
 import { maxUrlLength, type Tool, toolSchema } from './tool.ts';
 
 type RawTool = { [field: string]: unknown };
@@ -58,9 +60,7 @@ export function checkTool(raw: RawTool, { credentials, ...others }: ToolSurround
   const authentication = authenticationOfTool({ ...others, credentials }, { credential });
   const surroundings = { ...others, authentication };
   const below = (field: string) => problems.within((path) => (path ? `${field}.${path}` : field));
-  const addAll = (found: readonly Problem[]) => {
-    for (const problem of found) problems.add(() => problem);
-  };
+  const addAll = (found: readonly Problem[]) => problems.addAll(found);
   const schema = toolSchema.shape.input_schema.safeParse(raw.input_schema);
   const headers = toolSchema.shape.headers.safeParse(raw.headers);
   const filled = { headers: headers.data, body_template: raw.body_template, input_schema: schema.data };
@@ -124,11 +124,7 @@ function credentialProblems(name: string | undefined, named: Credentials['creden
 }
 
 /** Fields with too many placeholders, and those that are too long when they are filled. */
-function fillProblems(
-  raw: RawTool,
-  fields: Parameters<typeof filledToolProblems>[0],
-  variables: ServerWide['variables'],
-): Problem[] {
+function fillProblems(raw: RawTool, fields: Filled, variables: ServerWide['variables']): Problem[] {
   const crowded = fieldsWithPlaceholders.flatMap((path) => {
     const message = crowdedProblem(raw[path]);
     return message === undefined ? [] : [{ path, message }];
@@ -282,4 +278,23 @@ function headerFault(name: string, seen: ReadonlySet<string>): string | undefine
   return withheld.test(name.toLowerCase())
     ? 'agents never get this header: it holds a cookie or is about the connection; leave it out'
     : undefined;
+}
+
+type Filled = {
+  headers: Record<string, string> | undefined;
+  body_template?: unknown;
+  input_schema: InputSchema | undefined;
+};
+
+/** Why the headers, the body or the constants of a tool are too long when they are filled; paths are relative to it. */
+export function filledToolProblems(
+  { headers, body_template, input_schema }: Filled,
+  variables: ServerWide['variables'],
+): Problem[] {
+  const constants = input_schema && constantsOf(input_schema).map(({ value }) => value);
+  return [
+    ...filledHeaderProblems(headers, variables),
+    ...problemAt('body_template', fillingProblem(body_template, variables)),
+    ...problemAt('input_schema', fillingProblem(constants, variables)),
+  ];
 }

@@ -59,7 +59,7 @@ export const viewFields = Object.keys(viewSchema.shape);
 export const viewToolFields = Object.keys(viewToolSchema.shape);
 
 /** A tool that a view has, and what differs there. */
-export type SelectedTool = { tool: Tool; change: ViewTool | undefined };
+type SelectedTool = { tool: Tool; change: ViewTool | undefined };
 
 /** The tools of a server by their names and by their tags; made once for all of its views. */
 export type ToolsByName = { all: readonly Tool[]; byName: ReadonlyMap<string, Tool>; byTag: Map<string, Tool[]> };
@@ -114,7 +114,7 @@ export function hasEveryTool({ tools, tags }: View): boolean {
 }
 
 /** A tool as a view has it. One without changes is the same object. */
-export function toolInView({ tool, change }: SelectedTool): Tool {
+function toolInView({ tool, change }: SelectedTool): Tool {
   if (!change) return tool;
   const { title, description, arguments: fixed } = change;
   return {

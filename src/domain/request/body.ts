@@ -1,6 +1,5 @@
-import type { BodyNode, BodyTemplate } from '../config/sending/body-template.ts';
-import { type BodyKind, encodingOf } from '../config/sending/destinations.ts';
-import type { TextOrArgument } from '../config/sending/wire-fields.ts';
+import { type BodyKind, type BodyNode, type BodyTemplate, encodingOf } from '../config/destinations.ts';
+import type { TextOrArgument } from '../config/input-schema.ts';
 import { GivenFile } from '../files/kept-files.ts';
 import { mediaTypePattern } from '../http/headers.ts';
 import type { Part } from '../http/url-template.ts';

@@ -4,17 +4,16 @@ import {
   credentialQueryNames,
   credentialsOf,
 } from '../config/authentication.ts';
-import { argumentsOf, constantsOf } from '../config/input-schema.ts';
-import type { Argument } from '../config/sending/argument.ts';
-import { parseBodyTemplate } from '../config/sending/body-template.ts';
 import {
   type BodyKind,
   bodyKindOf,
   contentTypeOfTool,
   destinationsOf,
   hasNoUsualBody,
-} from '../config/sending/destinations.ts';
-import { readAsConstants } from '../config/sending/names-beside.ts';
+  parseBodyTemplate,
+  readAsConstants,
+} from '../config/destinations.ts';
+import { type Argument, argumentsOf, constantsOf } from '../config/input-schema.ts';
 import type { Tool } from '../config/tool.ts';
 import { sentHeaderName } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedBesides, ownedInQuery } from '../http/parameter-names.ts';

@@ -1,4 +1,4 @@
-import type { TextOrArgument, WireStyle } from '../config/sending/wire-fields.ts';
+import type { TextOrArgument, WireStyle } from '../config/input-schema.ts';
 import type { OwnedNames } from '../http/parameter-names.ts';
 
 /** Arguments of a call: validated, with defaults filled in. Numbers may be `JSON.rawJSON` objects. */

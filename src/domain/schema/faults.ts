@@ -1,5 +1,4 @@
-import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
-import { dotted, shown } from '../problems/problems.ts';
+import { didYouMean, dotted, type Guesses, shown } from '../problems.ts';
 import type { Steps } from '../work/steps.ts';
 
 /** A step into a value: a property name or an index, and the step before it. */

@@ -1,7 +1,6 @@
 import type { Problem } from '../../errors.ts';
 import { isDeeperThan } from '../json/json.ts';
-import { didYouMean, type Guesses } from '../problems/did-you-mean.ts';
-import { type ProblemList, shown } from '../problems/problems.ts';
+import { didYouMean, type Guesses, type ProblemList, shown } from '../problems.ts';
 import {
   dialect,
   indexSchema,

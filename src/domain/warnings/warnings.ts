@@ -1,27 +1,34 @@
-import { clientsWithStrictNames, inWords, knownClients, toolNameOfModels } from '../clients/clients.ts';
-import { authenticationOfTool } from '../config/authentication.ts';
-import { argumentNames, argumentsOf, toJsonSchema } from '../config/input-schema.ts';
-import { bodyKindOf } from '../config/sending/destinations.ts';
+import { knownClients } from '../clients/clients.ts';
+import {
+  type Authentication,
+  type Authentications,
+  authenticationOfTool,
+  credentialQueryNames,
+  everyCredential,
+} from '../config/authentication.ts';
+import { bodyKindOf } from '../config/destinations.ts';
+import { argumentsOf } from '../config/input-schema.ts';
 import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
 import { type SecretUse, secretUsesOfServer, secretUsesOfTool, toolResolver } from '../config/server-wide.ts';
-import { enabledTools, type Tool } from '../config/tool.ts';
-import { limitsAnswers, listedTools, toolDefinition, toolList } from '../config/tool-list.ts';
+import { enabledTools, limitsAnswers, listedTools, type Tool, toolDefinition, toolList } from '../config/tool.ts';
 import { indexTools, isReadOnly, toolsOfView, type View, viewToolOf } from '../config/view.ts';
-import { headerOf } from '../http/headers.ts';
-import { foldedHeader } from '../http/parameter-names.ts';
+import { isReadAs } from '../http/parameter-names.ts';
 import { placeholderNames } from '../http/placeholders.ts';
-import { parseUrlTemplate } from '../http/url-template.ts';
+import { readUrl } from '../http/read-url.ts';
 import { tokensOfLength } from '../pieces/tokens.ts';
-import { newGuesses } from '../problems/did-you-mean.ts';
-import { firstNames } from '../problems/first-names.ts';
-import type { JsonSchema } from '../schema/json-schema.ts';
+import { newGuesses } from '../problems.ts';
 import type { ToolDefinition } from '../search/own-tools.ts';
 import { nextTurn } from '../work/next-turn.ts';
-import { schemaFaults } from './client-schemas.ts';
-import { answerWarnings, bracesInHeaders, hintWarnings, pathWarnings } from './effect-warnings.ts';
-import { filterWarnings } from './filter-warnings.ts';
-import { loginWarnings, replacedArguments } from './login-warnings.ts';
-import { besideFixed, besideUrl } from './name-warnings.ts';
+import { clientWarnings } from './client-warnings.ts';
+import {
+  answerWarnings,
+  besideFixed,
+  bracesInHeaders,
+  clearCredentials,
+  hintWarnings,
+  pathWarnings,
+  toolWarnings,
+} from './tool-warnings.ts';
 
 /** A warning about a configuration that is valid but will probably not work as intended. */
 export type Warning = { path: string; message: string };
@@ -119,60 +126,6 @@ export function noTools(config: Pick<ServerConfig, 'tools'>): string {
     : 'every tool of the server is disabled; agents see none';
 }
 
-/** `written` is the tool as it is stored; its warnings are about `tool`, which has the fields of the server too. */
-function toolWarnings(written: Tool, at: string, tool: Tool): Warning[] {
-  const warnings: Warning[] = [];
-  const warn = (field: string, message: string) => warnings.push({ path: `${at}.${field}`, message });
-  const writes = tool.method === 'POST' || tool.method === 'PATCH';
-  if (
-    writes &&
-    tool.url.includes('/rest/v1/') &&
-    !headerOf(tool.headers, 'prefer')?.includes('return=representation')
-  ) {
-    warn('headers', 'without "Prefer: return=representation" such an upstream answers with an empty 204');
-  }
-  if ((tool.method === 'GET' || tool.method === 'DELETE') && hasOwnContentType(written) && !mayHaveBody(tool)) {
-    warn('headers.Content-Type', `a ${tool.method} request normally has no body`);
-  }
-  if (tool.description.length < 20)
-    warn('description', 'is under 20 characters; models choose tools by their description');
-  if (hiddenCharacters.test(tool.description.replaceAll(/[\n\t]/g, '')))
-    warn('description', 'has invisible characters');
-  if (hasTokenInParentheses(tool)) {
-    warn(
-      'url',
-      'a :token inside parentheses of a query value can be escaped from by , and ) in upstreams with their own filter language; prefer eq.:id',
-    );
-  }
-  warnings.push(...filterWarnings(tool, at), ...besideUrl(tool, at), ...clearCredentials(written, `${at}.headers`));
-  return warnings;
-}
-
-/** Whether a tool whose method has no usual body says that it has one. */
-function mayHaveBody(tool: Tool): boolean {
-  return (
-    bodyKindOf(tool) === 'argument' ||
-    bodyKindOf(tool) === 'template' ||
-    argumentsOf(tool.input_schema).some(({ location }) => location === 'body')
-  );
-}
-
-function hasOwnContentType(tool: Tool): boolean {
-  return headerOf(tool.headers, 'content-type') !== undefined;
-}
-
-function clearCredentials({ headers = {} }: { headers?: Record<string, string> | undefined }, at: string): Warning[] {
-  return Object.entries(headers)
-    .filter(
-      ([name, value]) =>
-        /^(authorization|apikey|x-api-key)$/.test(foldedHeader(name)) && placeholderNames(value).length === 0,
-    )
-    .map(([name]) => ({
-      path: `${at}.${name}`,
-      message: 'looks like a credential in clear text; store it as a secret and write {{NAME}}',
-    }));
-}
-
 function secretWarnings(uses: readonly SecretUse[], at: string, storedSecrets: ReadonlySet<string>): Warning[] {
   return uses.flatMap(({ path, names }) =>
     names
@@ -198,58 +151,8 @@ function variableWarnings({ variables = {}, ...rest }: ServerConfig, storedSecre
   });
 }
 
-function hasTokenInParentheses(tool: Tool): boolean {
-  const { template } = parseUrlTemplate(tool.url, argumentNames(tool.input_schema));
-  return (template?.query ?? []).some(({ parts }) => {
-    let depth = 0;
-    for (const part of parts ?? []) {
-      if ('argument' in part && depth > 0) return true;
-      if ('text' in part) depth += part.text.split('(').length - part.text.split(')').length;
-    }
-    return false;
-  });
-}
-
-type Remark = { path: string; message: string };
-
-/** Warnings about a listed tool that known clients refuse or cut off; each names the clients. */
-function clientWarnings(tool: Tool, at: string, slug: string): Remark[] {
-  return [...nameWarnings(tool.name, `${at}.name`, slug), ...schemaWarnings(toJsonSchema(tool.input_schema), at)];
-}
-
-function nameWarnings(name: string, path: string, slug: string): Remark[] {
-  const remarks: Remark[] = [];
-  if (!toolNameOfModels.test(name)) {
-    const clients = inWords(clientsWithStrictNames);
-    remarks.push({ path, message: `has a dot, which the models of ${clients} refuse; write _ instead` });
-  }
-  for (const { name: client, toolName } of knownClients) {
-    const shown = toolName.shown(slug, name);
-    const excess = shown.length - toolName.max;
-    if (excess <= 0) continue;
-    const message = `is ${shown} in ${client}, which takes ${toolName.max} characters; make the name of the tool shorter by ${excess}`;
-    remarks.push({ path, message });
-  }
-  return remarks;
-}
-
-function schemaWarnings(schema: JsonSchema, at: string): Remark[] {
-  return schemaFaults.flatMap(({ what, refusedBy, spoiltBy, advice, find }) => {
-    const found = find(schema);
-    if (found.length === 0) return [];
-    const where = found.filter((place) => place !== '');
-    const named = where.length > 0 ? ` (${firstNames(where)})` : '';
-    const refused = refusedBy.length > 0 && `${inWords(refusedBy)} refuse the tool`;
-    const spoilt = spoiltBy && `${inWords(spoiltBy.clients)} ${spoiltBy.how}`;
-    const effect = [refused, spoilt].filter(Boolean).join(', ');
-    return [{ path: `${at}.input_schema`, message: `${what}${named}: ${effect}; ${advice}` }];
-  });
-}
-
-type ViewWarning = { path: string; message: string };
-
 /** Warnings about tools that a view names and does not have, and about a view that has none. */
-export function viewWarnings({ tools, views = {} }: Pick<ServerConfig, 'tools' | 'views'>): ViewWarning[] {
+export function viewWarnings({ tools, views = {} }: Pick<ServerConfig, 'tools' | 'views'>): Warning[] {
   const index = indexTools(tools);
   return Object.entries(views).flatMap(([name, view]) => {
     const isEmpty = toolsOfView(view, index).every(({ tool }) => tool.disabled === true);
@@ -258,7 +161,7 @@ export function viewWarnings({ tools, views = {} }: Pick<ServerConfig, 'tools' |
   });
 }
 
-function namedInVain(view: View, at: string, byName: ReadonlyMap<string, Tool>): ViewWarning[] {
+function namedInVain(view: View, at: string, byName: ReadonlyMap<string, Tool>): Warning[] {
   return (view.tools ?? []).flatMap((entry, position) => {
     const { name } = viewToolOf(entry);
     const tool = byName.get(name);
@@ -271,4 +174,64 @@ function whyLeftOut(tool: Tool, { read_only }: View): string | undefined {
   if (tool.disabled) return `the tool "${tool.name}" is disabled, so the view does not have it`;
   if (!read_only || isReadOnly(tool)) return undefined;
   return `the tool "${tool.name}" may change data, so read_only leaves it out; leave its name out too, or set its annotation readOnlyHint`;
+}
+
+/** Warnings for settings of `oauth` and of credentials that are valid but will probably not work. */
+function loginWarnings(config: ServerConfig): Warning[] {
+  const { oauth, authentication } = config;
+  const warnings = everyCredential(config).flatMap(({ one, path }) =>
+    credentialWarnings(one).map((warning) => ({ ...warning, path: `${path}.${warning.path}` })),
+  );
+  warnings.push(...unusedCredentials(config));
+  if (!oauth) return warnings;
+  const warn = (path: string, message: string) => warnings.push({ path, message });
+  if (!authentication) {
+    warn(
+      'authentication',
+      'is missing, so the token of a login is never sent to the upstream; say how it is sent, for example {"type": "Bearer"}',
+    );
+  }
+  if (oauth.authorization_url === oauth.token_url) {
+    warn('oauth.token_url', 'is the same address as authorization_url; a provider has one for people and one for us');
+  } else if (hostOf(oauth.authorization_url) !== hostOf(oauth.token_url)) {
+    warn(
+      'oauth.token_url',
+      'is on another host than authorization_url; make sure that both are yours or of one provider',
+    );
+  }
+  for (const field of ['client_id', 'client_secret'] as const) {
+    if (oauth[field] !== oauth[field]?.trim())
+      warn(`oauth.${field}`, 'begins or ends with white space; is it part of it?');
+  }
+  return warnings;
+}
+
+function unusedCredentials({ credentials = {}, tools }: ServerConfig): Warning[] {
+  const used = new Set(tools.map(({ credential }) => credential));
+  const unused = Object.keys(credentials).filter((name) => !used.has(name));
+  return unused.map((name) => ({ path: `credentials.${name}`, message: 'no tool names it in credential' }));
+}
+
+function credentialWarnings({ type, token }: Authentication): Warning[] {
+  const isPrefixed =
+    (type === 'Bearer' || type === 'Basic') && token?.toLowerCase().startsWith(`${type.toLowerCase()} `);
+  if (!isPrefixed) return [];
+  return [{ path: 'token', message: `begins with "${type} ", which the type ${type} adds already` }];
+}
+
+/** Arguments that the credential in the query replaces. */
+function replacedArguments(tool: Tool, at: string, authentication: Authentications | undefined): Warning[] {
+  const credential = credentialQueryNames(authentication);
+  const kind = bodyKindOf(tool);
+  const inBody = kind === 'json' || kind === 'template';
+  return argumentsOf(tool.input_schema)
+    .filter(({ name, wire }) => isReadAs(wire.wire_name ?? name, credential))
+    .map(({ name }) => ({
+      path: `${at}.input_schema.${name}`,
+      message: `could be taken for the credential in the query, so it is sent ${inBody ? 'only where it is part of a JSON body' : 'nowhere'}`,
+    }));
+}
+
+function hostOf(url: string): string {
+  return readUrl(url)?.host ?? url;
 }

@@ -1,20 +1,18 @@
 import { isRawNumber, plainNumbers } from '../../domain/json/json.ts';
-import { newGuesses } from '../../domain/problems/did-you-mean.ts';
-import { dotted } from '../../domain/problems/problems.ts';
+import { dotted, newGuesses } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
-import type { Fault } from '../../domain/schema/faults.ts';
 import {
   allowedText,
   dependentText,
+  type Fault,
   faultText,
   maxNamesShown,
   namesText,
   unknownText,
   valuesText,
 } from '../../domain/schema/faults.ts';
-import type { JsonSchema } from '../../domain/schema/json-schema.ts';
-import { declaredNames } from '../../domain/schema/json-schema.ts';
+import { declaredNames, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import { formatTest, kindOf } from '../../domain/schema/keyword-tests.ts';
 import { Steps, stepsOfText } from '../../domain/work/steps.ts';
 import { type Problem, ToolFailure } from '../../errors.ts';

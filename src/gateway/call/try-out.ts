@@ -2,7 +2,7 @@ import { parseJson } from '../../domain/json/json.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
 import { type ContentBlock, newestLegacyRevision, type ToolResult } from '../../domain/mcp.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
-import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, JobError, ToolFailure } from '../../errors.ts';

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import type { CallerKind } from '../../domain/config/access.ts';
+import type { CallerKind } from '../../domain/config/server-wide.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';

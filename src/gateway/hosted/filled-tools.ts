@@ -1,20 +1,17 @@
-import { everyCredential, filledCredentialProblems } from '../../domain/config/authentication.ts';
+import { everyCredential } from '../../domain/config/authentication.ts';
+import { toJsonSchema, withFixedArguments } from '../../domain/config/input-schema.ts';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { filledCredentialProblems } from '../../domain/config/server-rules.ts';
+import { fillVariablesIn, toolResolver, urlsBelow } from '../../domain/config/server-wide.ts';
 import {
   type Filling,
   filledHeaderProblems,
+  fillingOf,
   fillingProblem,
   wholeFillingProblem,
-} from '../../domain/config/filling/filled-lengths.ts';
-import { toJsonSchema, withFixedArguments } from '../../domain/config/input-schema.ts';
-import type { ServerConfig } from '../../domain/config/server-config.ts';
-import {
-  filledToolProblems,
-  fillingOf,
-  fillVariablesIn,
-  toolResolver,
-  urlsBelow,
-} from '../../domain/config/server-wide.ts';
+} from '../../domain/config/sizes.ts';
 import type { Tool } from '../../domain/config/tool.ts';
+import { filledToolProblems } from '../../domain/config/tool-rules.ts';
 import { patternAmountProblemOf } from '../../domain/schema/schema-rules.ts';
 import type { Problem } from '../../errors.ts';
 

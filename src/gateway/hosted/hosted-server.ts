@@ -1,6 +1,5 @@
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { type Access, accessOf } from '../../domain/config/access.ts';
 import {
   type Authentication,
   type Authentications,
@@ -9,12 +8,11 @@ import {
   credentialsOf,
   isStored,
 } from '../../domain/config/authentication.ts';
-import { viewSizes } from '../../domain/config/compiled-size.ts';
-import type { Filling } from '../../domain/config/filling/filled-lengths.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { enabledTools, type Tool } from '../../domain/config/tool.ts';
-import { limitsAnswers, reservedToolNames, toolList } from '../../domain/config/tool-list.ts';
+import { type Access, accessOf } from '../../domain/config/server-wide.ts';
+import { type Filling, viewSizes } from '../../domain/config/sizes.ts';
+import { enabledTools, limitsAnswers, reservedToolNames, type Tool, toolList } from '../../domain/config/tool.ts';
 import { type View, viewConfig, viewToolOf } from '../../domain/config/view.ts';
 import { keyHeader } from '../../domain/credentials/credential.ts';
 import type { TokenRequest } from '../../domain/credentials/token-request.ts';

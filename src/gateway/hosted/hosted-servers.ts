@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
-import { compiledSize } from '../../domain/config/compiled-size.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
-import { createUnknownFieldFinder } from '../../domain/config/unknown-fields.ts';
+import { compiledSize } from '../../domain/config/sizes.ts';
+import { unknownFieldOf } from '../../domain/config/unknown-fields.ts';
 import { parseJson, parseStored } from '../../domain/json/json.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import { isSlug } from '../../domain/slug.ts';
@@ -146,7 +146,6 @@ function createServerReader(options: HostedServersOptions): ReadServer {
   // A long turn of this very work looks like a stop, and must not be free.
   const workClock = () => performance.now();
   const largeServers = createSharedTime({ ...timeOfLarge, clock: runningNow, workClock });
-  const unknownFieldOf = createUnknownFieldFinder();
   const readServer: ReadServer = async (slug, before) => {
     const stored = await findServingServer(db, slug);
     if (!stored) return undefined;

@@ -1,6 +1,12 @@
 import { argumentsOf } from '../../domain/config/input-schema.ts';
-import { enabledTools, type Tool } from '../../domain/config/tool.ts';
-import { countTags, listedTools, type ToolListSource, toolDefinition } from '../../domain/config/tool-list.ts';
+import {
+  countTags,
+  enabledTools,
+  listedTools,
+  type Tool,
+  type ToolListSource,
+  toolDefinition,
+} from '../../domain/config/tool.ts';
 import type { ToolDefinition } from '../../domain/search/own-tools.ts';
 import { indexing, type SearchedTool, type ToolIndex } from '../../domain/search/tool-index.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';

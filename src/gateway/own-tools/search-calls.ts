@@ -1,7 +1,6 @@
 import { annotationsOf, type Tool } from '../../domain/config/tool.ts';
 import { type ContentBlock, type Era, type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
-import { type Guesses, nearest, newGuesses } from '../../domain/problems/did-you-mean.ts';
-import { shown } from '../../domain/problems/problems.ts';
+import { type Guesses, nearest, newGuesses, shown } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import {
   describeInput,

@@ -5,7 +5,7 @@ import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { parseScanned } from '../../domain/json/long-json.ts';
 import type { Admission, Era, JsonText, McpServer, ToolCall, ToolResult } from '../../domain/mcp.ts';
-import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */

@@ -4,7 +4,7 @@ import type { UrlRule } from '../../domain/config/server-rules.ts';
 import { type View, type ViewTool, viewToolOf } from '../../domain/config/view.ts';
 import { checkViews, type ViewContext } from '../../domain/config/view-rules.ts';
 import { parseJson } from '../../domain/json/json.ts';
-import { ProblemList } from '../../domain/problems/problems.ts';
+import { ProblemList } from '../../domain/problems.ts';
 import { invalid } from '../../errors.ts';
 import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';

@@ -1,4 +1,4 @@
-import { didYouMean, newGuesses } from '../../domain/problems/did-you-mean.ts';
+import { didYouMean, newGuesses } from '../../domain/problems.ts';
 import { invalid, type Problem } from '../../errors.ts';
 import type { ApiDescription } from '../model.ts';
 import { isCredentialAnswer } from './credentials.ts';

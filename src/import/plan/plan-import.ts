@@ -1,14 +1,13 @@
 import { hiddenCharacters, serverConfigSchema } from '../../domain/config/server-config.ts';
-import type { UrlRule } from '../../domain/config/server-rules.ts';
+import { checkServerWide, type UrlRule } from '../../domain/config/server-rules.ts';
 import { sharedHeaders } from '../../domain/config/server-wide.ts';
-import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import { bodyProblem, configurationLimits } from '../../domain/json/body-limits.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { normalised } from '../../domain/normalised.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
-import { ProblemList } from '../../domain/problems/problems.ts';
+import { ProblemList } from '../../domain/problems.ts';
 import { isSlug, reservedSlugs } from '../../domain/slug.ts';
 import { SchemaFinder } from '../document/references.ts';
 import type { ApiDescription, ApiOperation, Finding } from '../model.ts';

@@ -2,7 +2,7 @@ import { isJsonSchemaForm } from '../../domain/config/input-schema.ts';
 import { ownCredentialProblems } from '../../domain/config/server-config.ts';
 import { type Tool, toolSchema } from '../../domain/config/tool.ts';
 import { checkTool, type ToolSurroundings } from '../../domain/config/tool-rules.ts';
-import { addIssues, ProblemList } from '../../domain/problems/problems.ts';
+import { addIssues, ProblemList } from '../../domain/problems.ts';
 import type { Problem } from '../../errors.ts';
 import { field, isFields, type JsonFields } from '../document/lenient.ts';
 import { short } from '../tools/input-arguments.ts';

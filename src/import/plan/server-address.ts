@@ -1,9 +1,8 @@
-import type { UrlRule } from '../../domain/config/server-rules.ts';
+import { checkServerWide, type UrlRule } from '../../domain/config/server-rules.ts';
 import { maxVariables, mostVariableLength, serverWideShape } from '../../domain/config/server-wide.ts';
-import { checkServerWide } from '../../domain/config/server-wide-rules.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
-import { ProblemList } from '../../domain/problems/problems.ts';
+import { ProblemList } from '../../domain/problems.ts';
 import type { ApiDescription, ApiServer, Finding, ServerVariable } from '../model.ts';
 import type { NeededSecret, Question } from '../plan-outline.ts';
 import { joined, plainText } from '../tools/texts.ts';

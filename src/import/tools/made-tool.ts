@@ -1,4 +1,4 @@
-import type { ArgumentLocation } from '../../domain/config/sending/argument.ts';
+import type { ArgumentLocation } from '../../domain/config/input-schema.ts';
 import type { Annotations } from '../../domain/config/tool.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import type { ApiOperation } from '../model.ts';

@@ -1,5 +1,5 @@
+import { hasNoUsualBody } from '../../domain/config/destinations.ts';
 import { toJsonSchema } from '../../domain/config/input-schema.ts';
-import { hasNoUsualBody } from '../../domain/config/sending/destinations.ts';
 import { maxUrlLength, mostTags, mostTagText } from '../../domain/config/tool.ts';
 import { methods } from '../../domain/http/headers.ts';
 import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { type LimitField, limitFieldNames, limitFields } from '../limit-fields.ts';
+import { serverConfigJsonSchema } from '../describe.ts';
+import { type LimitField, limitFieldNames, limitFields } from '../limits.ts';
 
 /** Reference to the value of a secret. A file of a server never holds the value itself. */
 const secretReference = z
@@ -33,3 +34,14 @@ export const fileSections = {
     .optional()
     .describe('Limits of the calls of the server; those that are absent are the defaults.'),
 };
+
+type JsonObject = { [key: string]: unknown };
+
+/** The published schema of a file that `toolhost apply` takes: a configuration with the sections beside it. */
+export function serverFileJsonSchema(id: string): JsonObject {
+  const { properties: sections } = z.toJSONSchema(z.object(fileSections), { io: 'input' }) as {
+    properties: JsonObject;
+  };
+  const { properties, ...schema } = serverConfigJsonSchema(id) as { properties: JsonObject };
+  return { ...schema, title: 'Toolhost server file', properties: { ...properties, ...sections } };
+}

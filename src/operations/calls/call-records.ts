@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type CallerKind, callerKinds } from '../../domain/config/access.ts';
+import { type CallerKind, callerKinds } from '../../domain/config/server-wide.ts';
 import { parseJson } from '../../domain/json/json.ts';
 import { AppError, outcomes } from '../../errors.ts';
 import { namesOfActors } from '../../store/audit-events.ts';
@@ -20,8 +20,7 @@ import {
   toolInput,
   viewInput,
 } from '../shapes.ts';
-import { requestShape, shownRequest } from './shown-request.ts';
-import { responseShape, shownResponse } from './shown-response.ts';
+import { requestShape, responseShape, shownRequest, shownResponse } from './captures.ts';
 
 const callRecord = z.object({
   id: z.string(),

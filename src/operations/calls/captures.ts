@@ -1,5 +1,16 @@
 import { z } from 'zod';
-import { capturesPerServer, capturesPerWorkspace } from '../../store/calls/captures.ts';
+import { mask } from '../../domain/config/server-config.ts';
+import { encode } from '../../domain/http/values.ts';
+import { tokensOfLength } from '../../domain/pieces/tokens.ts';
+import {
+  type ReadableBody,
+  type ReadablePart,
+  type ReadableRequest,
+  readableBody,
+  type UpstreamRequest,
+} from '../../domain/request/upstream-request.ts';
+import { upstreamCurl } from '../../domain/snippets/upstream-curl.ts';
+import { type CapturedResponse, capturesPerServer, capturesPerWorkspace } from '../../store/calls/captures.ts';
 import { setCapture } from '../../store/servers/servers.ts';
 import { operation } from '../operation.ts';
 import { noteChange } from '../servers/store-server.ts';
@@ -36,3 +47,89 @@ const captureCalls = operation({
 });
 
 export const captureOperations = { captureCalls };
+
+const header = z.tuple([z.string(), z.string()]);
+const mostHeaders = 300;
+const headersShape = z.array(header).max(mostHeaders).describe('Name and value of each.');
+
+/** Number of characters of a body that are shown: Linux limits an argument to 128 KiB (execve(2)). */
+const mostOfBody = 100_000;
+
+/** An upstream request as people and agents see it. */
+export const requestShape = {
+  request: z.object({
+    method: z.string(),
+    url: z.string(),
+    headers: headersShape,
+    body: z.string().optional().describe(`Of a longer one the first ${mostOfBody} characters, and how long it is.`),
+  }),
+  curl: z
+    .string()
+    .describe(
+      `The same as a command line; ${mask} stands for credentials. A body that is too long for one is in a file.`,
+    ),
+};
+
+const shown = z.object(requestShape);
+
+export function shownRequest(built: UpstreamRequest | ReadableRequest): z.input<typeof shown> {
+  // Decoded, because people would not recognise the encoded mask in a query.
+  const path = built.path.replaceAll(encode(mask), mask);
+  const request: ReadableRequest = { ...built, path, body: readableBody(built.body) };
+  const headers: [string, string][] = [];
+  for (let i = 0; i < Math.min(request.headers.length, 2 * mostHeaders); i += 2)
+    headers.push([request.headers[i] as string, request.headers[i + 1] as string]);
+  const { body, isWhole } = shownBody(request.body);
+  return {
+    request: {
+      method: request.method,
+      url: request.origin + request.path,
+      headers,
+      ...(body !== undefined && { body }),
+    },
+    curl: upstreamCurl(request, isWhole),
+  };
+}
+
+function shownBody(body: ReadableBody | undefined): { body: string | undefined; isWhole: boolean } {
+  if (typeof body === 'object' && 'byteCount' in body) return { body: `(${body.byteCount} bytes)`, isWhole: true };
+  const text = typeof body === 'object' ? linesOf(body.fields) : body;
+  if (text === undefined || text.length <= mostOfBody) return { body: text, isWhole: true };
+  const size = typeof body === 'object' ? `${body.fields.length} fields` : `${text.length} characters`;
+  return { body: `${text.slice(0, mostOfBody).toWellFormed()}\n… (${size} in all)`, isWhole: false };
+}
+
+/** The first fields up to the limit, and one more that shows there are others. */
+function linesOf(fields: readonly ReadablePart[]): string {
+  const lines: string[] = [];
+  let length = 0;
+  for (const [name, text, of] of fields) {
+    if (length > mostOfBody) break;
+    const about = [of?.fileName, of?.mediaType].filter((one) => one !== undefined);
+    const line = `${name}${about.length > 0 ? ` (${about.join(', ')})` : ''}=${text}`;
+    length += line.length + 1;
+    lines.push(line);
+  }
+  return lines.join('\n');
+}
+
+/** The answer of an upstream as people and agents see it. */
+export const responseShape = z.object({
+  status: z.int(),
+  headers: headersShape,
+  body: z.string().optional().describe('The first 8 KiB; absent when it is not text.'),
+  body_bytes: z.int().describe('Size of the whole body.'),
+  estimated_tokens: z
+    .int()
+    .optional()
+    .describe('What the whole body would cost a model, at four characters each; absent when it is not text.'),
+});
+
+export function shownResponse({ status, headers, body, bodyBytes }: CapturedResponse): z.input<typeof responseShape> {
+  return {
+    status,
+    headers,
+    ...(body !== undefined && { body, estimated_tokens: tokensOfLength(bodyBytes) }),
+    body_bytes: bodyBytes,
+  };
+}

@@ -15,7 +15,7 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import { type Capture, findToolCaptures, openCapture } from '../../store/calls/captures.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
-import { indexOfTool } from '../servers/change-tool.ts';
+import { indexOfTool } from '../servers/tools.ts';
 import { getServer, slugInput, toolInput } from '../shapes.ts';
 
 /** Most captured answers that are looked at. */

@@ -11,7 +11,7 @@ import {
   minutesKeptMs,
   mostCalled,
 } from '../../store/calls/call-statistics.ts';
-import { listSlugs } from '../../store/servers/server-list.ts';
+import { listSlugs } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, toolInput } from '../shapes.ts';
 

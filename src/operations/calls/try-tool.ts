@@ -4,8 +4,8 @@ import { covers } from '../../domain/credentials/scopes.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import { findAuditEvents, namesOfActors } from '../../store/audit-events.ts';
-import { actorNow } from '../actor-now.ts';
 import { operation, servingOf } from '../operation.ts';
+import { actorNow } from '../run-operation.ts';
 import {
   actorName,
   argumentsInput,
@@ -20,8 +20,7 @@ import {
   viewInput,
 } from '../shapes.ts';
 import { callRecordOperations } from './call-records.ts';
-import { requestShape, shownRequest } from './shown-request.ts';
-import { responseShape, shownResponse } from './shown-response.ts';
+import { requestShape, responseShape, shownRequest, shownResponse } from './captures.ts';
 
 const triedView = viewInput.optional().describe('A view of the server, whose tool is called as agents get it there.');
 

@@ -21,14 +21,12 @@ import {
 import { checkInitialize, resultOf } from '../../doctor/session.ts';
 import { type Fields, objectOf, textsOf } from '../../doctor/web.ts';
 import { clientsThat, inWords } from '../../domain/clients/clients.ts';
-import { accessOf } from '../../domain/config/access.ts';
 import { configSecrets, type ServerConfig } from '../../domain/config/server-config.ts';
-import { enabledTools } from '../../domain/config/tool.ts';
-import { toolList } from '../../domain/config/tool-list.ts';
+import { accessOf } from '../../domain/config/server-wide.ts';
+import { enabledTools, toolList } from '../../domain/config/tool.ts';
 import { viewConfig } from '../../domain/config/view.ts';
 import { modernRevision } from '../../domain/mcp.ts';
-import { nearestOrAll, newGuesses } from '../../domain/problems/did-you-mean.ts';
-import { firstNames } from '../../domain/problems/first-names.ts';
+import { firstNames, nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import { estimatedTokens, noTools } from '../../domain/warnings/warnings.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
@@ -36,7 +34,8 @@ import { AppError } from '../../errors.ts';
 import { findGrants } from '../../store/logins/grants.ts';
 import { findSecrets, type SecretInfo } from '../../store/servers/secrets.ts';
 import { operation, servingOf } from '../operation.ts';
-import { forEachSecretUse, movedSecrets } from '../servers/secret-uses.ts';
+import { forEachSecretUse } from '../servers/secrets.ts';
+import { movedSecrets } from '../servers/store-server.ts';
 import { getServer, slugInput, viewInput } from '../shapes.ts';
 import type { ConnectionProbe } from './connection-probe.ts';
 

@@ -10,7 +10,7 @@ import { type Bundle, bundle } from '../../import/bundle.ts';
 import { importDocument, type PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
-import { type RuleSource, rulesOf } from '../servers/config-rules.ts';
+import { type RuleSource, rulesOf } from '../operation.ts';
 
 type Refused = { refused: string; problems: readonly Problem[] };
 

@@ -3,7 +3,7 @@ import type { AgainChoices, ImportedAgain, ImportedServer } from '../../import/a
 import type { PlannedImport } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { AgainReport, ReportKind } from '../../import/plan-outline.ts';
-import type { Validators } from '../../store/servers/import-checks.ts';
+import type { Validators } from '../../store/servers/imports.ts';
 
 /** Headers for fetching a description, by their names. */
 export type DescriptionHeaders = Readonly<Record<string, string>>;

@@ -7,12 +7,11 @@ import { newId } from '../../domain/ids.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
-import { restartCheck } from '../../store/servers/import-checks.ts';
-import { insertImport } from '../../store/servers/imports.ts';
+import { insertImport, restartCheck } from '../../store/servers/imports.ts';
 import { findSecret, saveSecret } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import type { Context } from '../operation.ts';
-import { withinSecretQuota } from '../quotas/quota-rules.ts';
+import { withinSecretQuota } from '../quotas/quotas.ts';
 import type { DescriptionHeaders } from './importing.ts';
 
 /** An import that a configuration will name. */

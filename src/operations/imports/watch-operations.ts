@@ -8,7 +8,7 @@ import {
   saveCheck,
   setWatching,
   watchings,
-} from '../../store/servers/import-checks.ts';
+} from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { importState, importStateOf, saidOfState } from '../servers/import-state.ts';

@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { keyScopes, type Role, roles } from '../../domain/credentials/scopes.ts';
 import { AppError } from '../../errors.ts';
-import type { ApiKey } from '../../store/api-keys.ts';
+import { type ApiKey, workingKeysMadeBy } from '../../store/api-keys.ts';
 import { recordChange } from '../../store/changes/changes.ts';
-import { workingKeysMadeBy } from '../../store/key-makers.ts';
 import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
 import { deleteSessionsOf, moveSession } from '../../store/people/sessions.ts';

@@ -22,7 +22,7 @@ import {
 } from '../../store/people/users.ts';
 import { findWorkspace, renameWorkspace } from '../../store/people/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
-import { checkMemberQuota } from '../quotas/quota-rules.ts';
+import { checkMemberQuota } from '../quotas/quotas.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
 
 export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');

@@ -1,17 +1,123 @@
 import { z } from 'zod';
 import { mostQuota, type QuotaName, type Quotas, quotaKinds, quotaNames, type SetQuotas } from '../../domain/quotas.ts';
+import { AppError } from '../../errors.ts';
+import { dayMs, minuteMs } from '../../store/calls/call-counts.ts';
 import {
+  bytesOfServer,
   countKeys,
   countPeople,
   countSecrets,
   countServers,
   countSlugs,
   findSetQuotas,
+  type StoredServers,
   setQuotas,
+  type Writes,
   writesAt,
 } from '../../store/quotas.ts';
+import { deleteOldestVersions } from '../../store/servers/server-versions.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { isUnchanged, unchangedShape } from '../shapes.ts';
+
+/**
+ * Quotas are checked in the transaction of a change, after the change: an excess rolls it back. Changes of one workspace
+ * run one after the other (`countWrite`), so no two of them use the same free slot.
+ */
+const megabyte = 1_000_000;
+
+/** Checks the quotas after a server was added. @throws AppError forbidden */
+export async function checkNewServer(context: Context): Promise<void> {
+  const { db, actor, quotas } = context;
+  if (quotas.slugs !== 0) {
+    const slugs = await countSlugs(db, actor.workspaceId);
+    refuseAbove(context, 'slugs', slugs, 'change a server rather than delete it and make another');
+  }
+  const stored = await storedNow(context);
+  refuseAbove(context, 'servers', stored.servers, 'delete one that is not needed');
+  await makeSpace(context, stored.bytes);
+}
+
+/** Checks the quotas after a server was changed. A workspace above a quota may still shrink. @throws AppError forbidden */
+export async function checkGrowth(context: Context, server: StoredServer, bytesBefore: number): Promise<void> {
+  if ((await bytesOfServer(context.db, server)) <= bytesBefore) return;
+  await makeSpace(context, (await storedNow(context)).bytes);
+}
+
+async function storedNow({ db, actor, quotas }: Context): Promise<StoredServers> {
+  const isUnlimited = quotas.servers === 0 && quotas.megabytes === 0;
+  return isUnlimited ? { servers: 0, bytes: 0 } : countServers(db, actor.workspaceId);
+}
+
+/** Deletes the oldest versions of the workspace while it is above its quota of bytes. @throws AppError forbidden */
+async function makeSpace(context: Context, bytes: number): Promise<void> {
+  const { db, actor, quotas } = context;
+  const excess = bytes - quotas.megabytes * megabyte;
+  if (quotas.megabytes === 0 || excess <= 0) return;
+  const left = bytes - (await deleteOldestVersions(db, actor.workspaceId, excess));
+  const remedy = 'make configurations smaller or delete servers that are not needed';
+  refuseAbove(context, 'megabytes', Math.ceil(left / megabyte), remedy);
+}
+
+/** Checks the number of tools of a server. A server above the quota may still change and shrink. @throws AppError forbidden */
+export function checkToolQuota({ quotas }: Context, tools: number, before: number): void {
+  const excess = tools > before ? tooManyTools(tools, quotas) : undefined;
+  if (excess !== undefined) throw new AppError('forbidden', `with this the server would have ${excess}`);
+}
+
+/** How far a number of tools is above the quota, or undefined. */
+export function tooManyTools(tools: number, { tools: allowed }: Quotas): string | undefined {
+  if (allowed === 0 || tools <= allowed) return undefined;
+  return `${tools} tools; allowed: ${allowed}; make several servers, or ask the operator of the service for more`;
+}
+
+/** @throws AppError forbidden */
+export async function checkKeyQuota(context: Context): Promise<void> {
+  if (context.quotas.keys === 0) return;
+  const keys = await countKeys(context.db, context.actor.workspaceId, context.now());
+  refuseAbove(context, 'keys', keys, 'revoke one that is not needed');
+}
+
+/** Runs `store`, and checks the quota of secrets after it. @throws AppError forbidden */
+export async function withinSecretQuota(context: Context, store: () => Promise<void>): Promise<void> {
+  const { workspaceId } = context.actor;
+  const before = await countSecrets(context.db, workspaceId);
+  await store();
+  const secrets = await countSecrets(context.db, workspaceId);
+  if (secrets > before) refuseAbove(context, 'secrets', secrets, 'delete one that is not needed');
+}
+
+/** @throws AppError forbidden */
+export async function checkMemberQuota(context: Context): Promise<void> {
+  if (context.quotas.members === 0) return;
+  const people = await countPeople(context.db, context.actor.workspaceId);
+  refuseAbove(context, 'members', people, 'remove a member or withdraw an invitation');
+}
+
+function refuseAbove({ quotas }: Context, name: QuotaName, found: number, remedy: string): void {
+  const allowed = quotas[name];
+  if (allowed === 0 || found <= allowed) return;
+  const { what } = quotaKinds[name];
+  throw new AppError(
+    'forbidden',
+    `with this the workspace would have ${found} ${what}; allowed: ${allowed}; ${remedy}, or ask the operator of the service for more`,
+  );
+}
+
+/** @throws AppError tooMany */
+export function checkWriteQuota({ inMinute, inDay }: Writes, { writes, dailywrites }: Quotas, now: number): void {
+  if (dailywrites !== 0 && inDay > dailywrites) throw tooOften(dailywrites, 'day', dayMs - (now % dayMs));
+  if (writes !== 0 && inMinute > writes) throw tooOften(writes, 'minute', minuteMs - (now % minuteMs));
+}
+
+function tooOften(allowed: number, span: string, leftMs: number): AppError {
+  const retryAfterS = Math.ceil(leftMs / 1000);
+  return new AppError(
+    'tooMany',
+    `the workspace was changed ${allowed} times in this ${span}, which is all that is allowed; try again in ${retryAfterS} s`,
+    { retryAfterS },
+  );
+}
 
 const quotaRecord = z.object({
   limit: z.int().optional().describe('What is allowed; absent when there is no limit.'),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type ImportCheck, watchings } from '../../store/servers/import-checks.ts';
+import { type ImportCheck, watchings } from '../../store/servers/imports.ts';
 import { changesText } from '../import-changes.ts';
 import { isoTime, time } from '../shapes.ts';
 

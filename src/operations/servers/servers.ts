@@ -1,18 +1,19 @@
 import { z } from 'zod';
-import { accessKinds } from '../../domain/config/access.ts';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
+import { accessKinds } from '../../domain/config/server-wide.ts';
 import { covers } from '../../domain/credentials/scopes.ts';
+import { plainNumbers } from '../../domain/json/json.ts';
 import type { Quotas } from '../../domain/quotas.ts';
 import { slugPattern } from '../../domain/slug.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
+import { AppError } from '../../errors.ts';
 import { findSetQuotas } from '../../store/quotas.ts';
-import { findImportCheck, findImportChecks } from '../../store/servers/import-checks.ts';
+import { findImportCheck, findImportChecks } from '../../store/servers/imports.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
-import { listServers, summaryOf } from '../../store/servers/server-list.ts';
-import { deleteServer, findServingServer, isSlugTaken } from '../../store/servers/servers.ts';
-import { changeInput, versionOf } from '../change-input.ts';
+import { deleteServer, findServingServer, isSlugTaken, listServers, summaryOf } from '../../store/servers/servers.ts';
+import { precheck, reportOn } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
-import { tooManyTools } from '../quotas/quota-rules.ts';
+import { tooManyTools } from '../quotas/quotas.ts';
 import {
   firstWarnings,
   getServer,
@@ -30,21 +31,23 @@ import {
   versionInput,
   warningsShape,
 } from '../shapes.ts';
-import { precheck, reportOn } from './check-config.ts';
 import { importedField, importState } from './import-state.ts';
-import { changed, replacement } from './sent-config.ts';
-import { mostSecrets } from './store-secret.ts';
+import { mostSecrets } from './secrets.ts';
 import {
+  auditStored,
   changedMeanwhile,
   changeServer,
+  configOutput,
   createServer,
   movedWarnings,
   noteChange,
   precheckChange,
+  saidOf,
+  stored,
+  storedAnswer,
   takenSentence,
   warningsFor,
 } from './store-server.ts';
-import { auditStored, configOutput, saidOf, stored, storedAnswer } from './stored-answer.ts';
 import { versionOperations } from './versions.ts';
 
 /** The usual quota of servers, so that a list without input shows all of them. */
@@ -137,6 +140,48 @@ const getMcpServer = operation({
   },
 });
 
+const changeable = serverConfigSchema.shape;
+
+const changeInput = z.strictObject({
+  slug: slugInput,
+  expected_version: versionInput,
+  name: changeable.name.optional(),
+  description: changeable.description.nullable(),
+  authentication: changeable.authentication.nullable(),
+  credentials: changeable.credentials.nullable(),
+  oauth: changeable.oauth.nullable(),
+  base_url: changeable.base_url.nullable(),
+  headers: changeable.headers.nullable(),
+  forward_headers: changeable.forward_headers.nullable(),
+  variables: changeable.variables.nullable(),
+  tool_mode: changeable.tool_mode.nullable(),
+  max_answer_tokens: changeable.max_answer_tokens.nullable(),
+  views: changeable.views.nullable(),
+  tools: changeable.tools.optional(),
+});
+
+/** Fields of a stored configuration that a change removes with null. */
+const removable = Object.entries(changeInput.shape).flatMap(([name, field]) =>
+  field.safeParse(null).success ? [name] : [],
+);
+
+/** Merges the fields of an update into a stored configuration. */
+function changed(config: object, { slug: _, expected_version: _version, ...fields }: RawFields): RawFields {
+  const merged: RawFields = { ...config, ...fields };
+  for (const field of removable) if (merged[field] === null) delete merged[field];
+  return merged;
+}
+
+/** Fields as received, in which `LongValue`s stay as they are. */
+export type RawFields = { [field: string]: unknown };
+
+/** @throws AppError invalid */
+export function versionOf(raw: RawFields): number | undefined {
+  const parsed = versionInput.safeParse(plainNumbers(raw.expected_version));
+  if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a whole number from 1');
+  return parsed.data;
+}
+
 const updateMcpServer = operation({
   name: 'updateMcpServer',
   summary: 'Change fields of a hosted server',
@@ -163,6 +208,10 @@ const updateMcpServer = operation({
   audit: auditStored,
   say: saidOf('Updated'),
 });
+
+function replacement({ expected_version: _, ...config }: RawFields): RawFields {
+  return config;
+}
 
 const replaceMcpServer = operation({
   name: 'replaceMcpServer',

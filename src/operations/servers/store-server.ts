@@ -1,10 +1,10 @@
+import { z } from 'zod';
 import { claudeCodeCommand } from '../../domain/clients/client.ts';
-import { accessOf, isOpen } from '../../domain/config/access.ts';
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, mask, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
-import { type OfSecrets, originsOfSecrets } from '../../domain/config/server-wide.ts';
+import { accessOf, isOpen, type OfSecrets, originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { newId } from '../../domain/ids.ts';
-import { firstNames } from '../../domain/problems/first-names.ts';
+import { firstNames } from '../../domain/problems.ts';
 import { credentialVariables } from '../../domain/snippets/call-snippets.ts';
 import { movedSecretMessage } from '../../domain/warnings/moved-secret.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
@@ -12,16 +12,22 @@ import { turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { bytesOfServer } from '../../store/quotas.ts';
-import { restartCheck } from '../../store/servers/import-checks.ts';
+import { restartCheck } from '../../store/servers/imports.ts';
 import { findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
-import { insertServer, type StoredServer, updateServer } from '../../store/servers/servers.ts';
+import { insertServer, type StoredServer, summaryOf, updateServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
+import { type Precheck, precheck, validConfig, warningsOfStored } from '../check-config.ts';
 import type { Context } from '../operation.ts';
-import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quota-rules.ts';
-import { findOwnServer, firstWarnings, sameOrigins } from '../shapes.ts';
-import { precheck, validConfig, warningsOfStored } from './check-config.ts';
-import type { Precheck } from './checked-config.ts';
-import { movedSecrets } from './secret-uses.ts';
+import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quotas.ts';
+import {
+  findOwnServer,
+  firstWarnings,
+  sameOrigins,
+  serverRecord,
+  toRecord,
+  unchangedShape,
+  warningsShape,
+} from '../shapes.ts';
 
 /** `beforeStoring` stores rows that belong to the new server. @throws AppError invalid, conflict when the slug was ever used */
 export async function createServer(
@@ -248,7 +254,7 @@ export function movedWarnings(secrets: readonly SecretInfo[], config: OfSecrets)
 export const mostSteps = 52;
 
 /** Steps that are left for the person before the server works. */
-export function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
+function nextSteps(context: Context, server: StoredServer, warnings: readonly Warning[]): string[] {
   const url = context.serverUrl(server.slug);
   const steps = secretSteps(server, warnings);
   if (server.config.oauth)
@@ -275,4 +281,68 @@ export function secretSteps({ slug }: StoredServer, warnings: readonly Warning[]
   return [...new Set(missing)]
     .slice(0, mostSteps - 2)
     .map((name) => `Set the secret ${name} (tool setSecret, or: ${programName} secrets set ${slug} ${name})`);
+}
+
+export const configOutput = z.record(z.string(), z.unknown()).describe('The configuration, secrets masked.');
+export const stored = z.object({
+  server: serverRecord,
+  url: z.string().describe('Address of the MCP server.'),
+  warnings: warningsShape,
+  next_steps: z.array(z.string()).max(mostSteps).describe('What the person must still do.'),
+  unchanged: unchangedShape,
+});
+
+/** Answer of every operation that stores a server. */
+export async function storedAnswer(context: Context, { server, isUnchanged }: Stored): Promise<z.input<typeof stored>> {
+  const warnings = await warningsFor(context, server);
+  return {
+    server: toRecord(server, summaryOf(server.config), context),
+    url: context.serverUrl(server.slug),
+    warnings,
+    next_steps: nextSteps(context, server, warnings),
+    ...(isUnchanged && { unchanged: true as const }),
+  };
+}
+
+export function saidOf(verb: string) {
+  return (output: z.input<typeof stored>): string =>
+    [
+      `${output.unchanged ? 'Nothing changes in' : verb} the server "${output.server.name}" (version ${output.server.version}) at ${output.url}`,
+      `Access: ${output.server.access}. Tools: ${output.server.tool_count}.`,
+      ...output.warnings.map((warning) => `Warning: ${warning.path}: ${warning.message}`),
+      ...output.next_steps.map((step) => `Next: ${step}`),
+    ].join('\n');
+}
+
+export const auditStored = (_input: unknown, output: z.input<typeof stored>) => ({
+  target: output.server.slug,
+  detail: {
+    version: output.server.version,
+    name: output.server.name,
+    tools: output.server.tool_count,
+    access: output.server.access,
+  },
+});
+
+/**
+ * Secrets that may not be sent wherever the configuration needs them, because they were set before it did. One whose
+ * new value is in the configuration is not among them.
+ */
+export function movedSecrets(secrets: readonly SecretInfo[], config: OfSecrets): SecretInfo[] {
+  const neededBy = originsOfSecrets(config);
+  // Most secrets share one list of origins, which is compared only once.
+  const isMissing = new Map<readonly string[], boolean>();
+  const misses = ({ name, origins: allowed }: SecretInfo) => {
+    const needed = neededBy(name);
+    const isShared = needed === neededBy('');
+    const known = isShared ? isMissing.get(allowed) : undefined;
+    if (known !== undefined) return known;
+    const set = new Set(allowed);
+    const missing = needed.some((origin) => !set.has(origin));
+    if (isShared) isMissing.set(allowed, missing);
+    return missing;
+  };
+  const sealed = sealedFields(config).filter(({ value }) => value !== mask);
+  const apart = new Set<string>([...Object.values(configSecrets), ...sealed.map(({ name }) => name)]);
+  return secrets.filter((secret) => !apart.has(secret.name) && misses(secret));
 }

@@ -15,8 +15,7 @@ import {
   time,
   versionInput,
 } from '../shapes.ts';
-import { changeServer, precheckChange } from './store-server.ts';
-import { configOutput, saidOf, stored, storedAnswer } from './stored-answer.ts';
+import { changeServer, configOutput, precheckChange, saidOf, stored, storedAnswer } from './store-server.ts';
 
 const versionRecord = z.object({
   version: z.int(),

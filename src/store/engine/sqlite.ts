@@ -1,21 +1,22 @@
-import { existsSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
+import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
 import {
   CompiledQuery,
   type DatabaseConnection,
   type Dialect,
+  type Driver,
   type QueryResult,
   SqliteAdapter,
   SqliteDialect,
   type SqliteDialectConfig,
   SqliteDriver,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
 } from 'kysely';
 import { runningNow } from '../../domain/work/running-time.ts';
-import { AppError } from '../../errors.ts';
-import { makePrivateFile } from './private-files.ts';
-import { isBusy, openSqlite, type SqliteFile } from './sqlite-file.ts';
-import { createWriteLock, type WriteLock } from './write-lock.ts';
+import type { ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion } from '../sqlite-thread.ts';
+import { openSqlite, type SqliteFile } from './sqlite-file.ts';
 
 /** A checkpoint blocks the process while the disk syncs; the thread that writes records runs them much earlier. */
 const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as const;
@@ -144,56 +145,147 @@ function isTaken(error: unknown): boolean {
   return (((error as { errcode?: number }).errcode ?? 0) & 0xff) === sqliteBusy;
 }
 
-export type SqliteLock = {
-  readonly file: string;
-  /** Takes the lock again, on a new file after the old one was deleted. @throws AppError conflict */
-  again(): void;
-  release(): void;
-};
-
 /**
- * Locks a file for one serving process. The lock is SQLite's own, so it ends with the process in any case.
- * @throws AppError conflict when another process serves from the file
+ * Kysely on a connection in a thread of its own, so that neither a long statement nor the disk delays a call. One thread
+ * writes frequent data that no request waits for, and its commits do not wait for the disk; one runs the transactions of
+ * operations, which may write megabytes; one reads for reports. A thread starts with its first statement, and accepts
+ * text, numbers and nulls as parameters. The lock is for transactions.
  */
-export function lockSqlite(file: string): SqliteLock {
-  const lockFile = `${file}.lock`;
-  let lock = takeLock(file, lockFile);
+export function threadedSqliteDialect(file: SqliteFile, access: ThreadAccess, lock?: WriteLock): Dialect {
   return {
-    file: lockFile,
-    again() {
-      const next = takeLock(file, lockFile);
-      lock.close();
-      lock = next;
-    },
-    release: () => lock.close(),
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new ThreadDriver({ file, access }, lock),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
   };
 }
 
-function takeLock(file: string, lockFile: string): DatabaseSync {
-  makePrivateFile(lockFile);
-  const lock = new DatabaseSync(lockFile);
-  try {
-    lock.exec('pragma busy_timeout = 0; begin exclusive');
-    return lock;
-  } catch (error) {
-    lock.close();
-    if (!isBusy(error)) throw error;
-    throw new AppError(
-      'conflict',
-      `another toolhost process serves from ${file}; stop it, or give this one its own DATA_DIR or a PostgreSQL DATABASE_URL`,
-    );
+class ThreadDriver implements Driver {
+  readonly #data: ThreadData;
+  readonly #lock: WriteLock | undefined;
+  #thread: SqliteThread | undefined;
+  /** One at a time: the adapter has Kysely lend the connection of SQLite to one user, until its transaction has ended. */
+  #unlock: (() => void) | undefined;
+
+  constructor(data: ThreadData, lock: WriteLock | undefined) {
+    this.#data = data;
+    this.#lock = lock;
+  }
+
+  async init(): Promise<void> {}
+
+  async acquireConnection(): Promise<DatabaseConnection> {
+    if (!this.#thread?.isAlive) this.#thread = new SqliteThread(this.#data);
+    return this.#thread;
+  }
+
+  async beginTransaction(connection: DatabaseConnection): Promise<void> {
+    this.#unlock = await this.#lock?.take();
+    await connection.executeQuery(CompiledQuery.raw('begin'));
+  }
+
+  async commitTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('commit'));
+  }
+
+  async rollbackTransaction(connection: DatabaseConnection): Promise<void> {
+    await connection.executeQuery(CompiledQuery.raw('rollback'));
+  }
+
+  async releaseConnection(): Promise<void> {
+    this.#unlock?.();
+    this.#unlock = undefined;
+  }
+
+  async destroy(): Promise<void> {
+    await this.#thread?.close();
   }
 }
 
-/** A little longer than a serving process takes to notice that its lock file is gone. */
-const noticedMs = 2500;
-const lookMs = 50;
+type Waiting = { resolve: (answer: ThreadAnswer) => void; reject: (error: unknown) => void };
+
+/** The thread answers in the order of the requests, so an answer belongs to the oldest pending one. */
+class SqliteThread implements DatabaseConnection {
+  isAlive = true;
+  #isClosing = false;
+  #failure: unknown = new Error('a thread of the database has ended');
+  readonly #waiting: Waiting[] = [];
+  readonly #worker: Worker;
+  readonly #data: ThreadData;
+
+  constructor(data: ThreadData) {
+    this.#data = data;
+    this.#worker = new Worker(new URL('../sqlite-thread.ts', import.meta.url), {
+      workerData: data,
+      // Flags such as --input-type are meant only for the main program.
+      execArgv: [],
+    });
+    this.#worker.on('message', (answer: ThreadAnswer) => {
+      this.#waiting.shift()?.resolve(answer);
+      if (this.#waiting.length === 0 && !this.#isClosing) this.#worker.unref();
+    });
+    this.#worker.on('error', (error) => {
+      this.#failure = error;
+    });
+    this.#worker.on('exit', () => {
+      this.isAlive = false;
+      for (const { reject } of this.#waiting.splice(0)) reject(this.#failure);
+    });
+    this.#worker.unref();
+  }
+
+  async executeQuery<Row>({ sql, parameters }: CompiledQuery): Promise<QueryResult<Row>> {
+    const isLarge = this.#data.access === 'transactions';
+    const answer = await this.#ask({ sql, parameters: isLarge ? parameters : JSON.stringify(parameters) });
+    if ('failure' in answer) throw Object.assign(new Error(answer.failure.message), answer.failure);
+    return { rows: answer.rows as Row[], ...(answer.changes !== undefined && { numAffectedRows: answer.changes }) };
+  }
+
+  // biome-ignore lint/correctness/useYield: required by the interface, never used here
+  async *streamQuery(): AsyncIterableIterator<never> {
+    throw new Error('the thread gives its rows all at once');
+  }
+
+  /** Ends the thread after its pending work. */
+  async close(): Promise<void> {
+    if (!this.isAlive) return;
+    this.#isClosing = true;
+    const ended = once(this.#worker, 'exit');
+    this.#worker.ref();
+    this.#worker.postMessage('close');
+    await ended;
+  }
+
+  #ask(question: ThreadQuestion): Promise<ThreadAnswer> {
+    if (!this.isAlive) return Promise.reject(this.#failure);
+    const { promise, resolve, reject } = Promise.withResolvers<ThreadAnswer>();
+    // Sent first: a value that cannot be copied throws here, and must not take the answer of the next question.
+    this.#worker.postMessage(question);
+    this.#waiting.push({ resolve, reject });
+    // The process must not end before a pending answer.
+    this.#worker.ref();
+    return promise;
+  }
+}
 
 /**
- * Waits for a serving process to make its lock file again: a database that is in use, or was left by a crash, and has no
- * lock file may belong to a serving process whose lock file was deleted.
+ * The right to write to a SQLite file, for the connections of one process. Whoever asks first is first; with SQLite's own
+ * lock, which is tried again and again, one busy connection could keep another one from writing.
  */
-export async function awaitLockFile(file: string): Promise<void> {
-  const until = performance.now() + noticedMs;
-  while (existsSync(`${file}-wal`) && !existsSync(`${file}.lock`) && performance.now() < until) await delay(lookMs);
+type WriteLock = {
+  /** Waits for the lock; the result gives it back, once. */
+  take(): Promise<() => void>;
+};
+
+export function createWriteLock(): WriteLock {
+  let last: Promise<void> = Promise.resolve();
+  return {
+    async take() {
+      const given = Promise.withResolvers<void>();
+      const before = last;
+      last = given.promise;
+      await before;
+      return given.resolve;
+    },
+  };
 }

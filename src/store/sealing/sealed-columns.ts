@@ -16,9 +16,6 @@ export const contexts = {
   macKey: (keyId: string) => `master_keys|sealed_mac_key|${keyId}`,
 };
 
-/** The columns of a row that make up a context. */
-type Row = { readonly [column: string]: string };
-
 /** A column that holds values sealed with the master key. */
 export type SealedColumn = {
   table: keyof Tables;
@@ -27,74 +24,27 @@ export type SealedColumn = {
   key: readonly [string, ...string[]];
   /** The other columns that the context needs. */
   needs: readonly string[];
-  contextOf: (row: Row) => string;
 };
+
+const ofWorkspace = ['workspace_id'];
 
 /** All sealed columns; a test compares them with the tables. An empty value is not sealed. */
 export const sealedColumns: readonly SealedColumn[] = [
-  {
-    table: 'secrets',
-    column: 'sealed_value',
-    key: ['server_id', 'name'],
-    needs: ['workspace_id'],
-    contextOf: ({ workspace_id: workspaceId = '', server_id: id = '', name = '' }) =>
-      contexts.secret({ workspaceId, id }, name),
-  },
-  {
-    table: 'client_tokens',
-    column: 'sealed_token',
-    key: ['server_id', 'location'],
-    needs: ['workspace_id'],
-    contextOf: ({ workspace_id: workspaceId = '', server_id: id = '', location = '' }) =>
-      contexts.clientToken({ workspaceId, id }, location),
-  },
-  {
-    table: 'grants',
-    column: 'sealed_tokens',
-    key: ['id'],
-    needs: ['workspace_id'],
-    contextOf: ({ workspace_id = '', id = '' }) => contexts.grantTokens(workspace_id, id),
-  },
-  {
-    table: 'authorizations',
-    column: 'sealed_verifier',
-    key: ['id'],
-    needs: [],
-    contextOf: ({ id = '' }) => contexts.login(id),
-  },
-  {
-    table: 'captures',
-    column: 'sealed_document',
-    key: ['call_id'],
-    needs: ['workspace_id'],
-    contextOf: ({ workspace_id = '', call_id = '' }) => contexts.capture(workspace_id, call_id),
-  },
-  {
-    table: 'answer_pieces',
-    column: 'sealed_pieces',
-    key: ['id'],
-    needs: ['workspace_id'],
-    contextOf: ({ workspace_id = '', id = '' }) => contexts.answerPieces(workspace_id, id),
-  },
-  {
-    table: 'files',
-    column: 'sealed_head',
-    key: ['id'],
-    needs: ['workspace_id'],
-    contextOf: ({ workspace_id = '', id = '' }) => contexts.file(workspace_id, id),
-  },
-  {
-    table: 'file_chunks',
-    column: 'sealed_chunk',
-    key: ['file_id', 'number'],
-    needs: ['workspace_id'],
-    contextOf: ({ workspace_id = '', file_id = '', number = '' }) => contexts.fileChunk(workspace_id, file_id, number),
-  },
-  {
-    table: 'master_keys',
-    column: 'sealed_mac_key',
-    key: ['id'],
-    needs: [],
-    contextOf: ({ id = '' }) => contexts.macKey(id),
-  },
+  { table: 'secrets', column: 'sealed_value', key: ['server_id', 'name'], needs: ofWorkspace },
+  { table: 'client_tokens', column: 'sealed_token', key: ['server_id', 'location'], needs: ofWorkspace },
+  { table: 'grants', column: 'sealed_tokens', key: ['id'], needs: ofWorkspace },
+  { table: 'authorizations', column: 'sealed_verifier', key: ['id'], needs: [] },
+  { table: 'captures', column: 'sealed_document', key: ['call_id'], needs: ofWorkspace },
+  { table: 'answer_pieces', column: 'sealed_pieces', key: ['id'], needs: ofWorkspace },
+  { table: 'files', column: 'sealed_head', key: ['id'], needs: ofWorkspace },
+  { table: 'file_chunks', column: 'sealed_chunk', key: ['file_id', 'number'], needs: ofWorkspace },
+  { table: 'master_keys', column: 'sealed_mac_key', key: ['id'], needs: [] },
 ];
+
+/** The context of a value in a row: the same text as `contexts` gives. */
+export function contextIn(
+  { table, column, key, needs }: SealedColumn,
+  row: { readonly [column: string]: string },
+): string {
+  return [table, column, ...[...needs, ...key].map((name) => row[name])].join('|');
+}

@@ -1,6 +1,6 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db.ts';
-import { type SealedColumn, sealedColumns } from './sealed-columns.ts';
+import { contextIn, type SealedColumn, sealedColumns } from './sealed-columns.ts';
 import type { Keyring } from './sealing.ts';
 
 // No query here names a workspace: the whole service has one master key.
@@ -42,7 +42,7 @@ export async function secretsWithout(
 }
 
 /** The result of a batch: `next` is the start of the following one, undefined after the last. */
-export type Batch = { resealed: number; overtaken: number; unreadable: number; next: readonly string[] | undefined };
+type Batch = { resealed: number; overtaken: number; unreadable: number; next: readonly string[] | undefined };
 
 type SealedRow = { [column: string]: string };
 
@@ -56,22 +56,18 @@ export async function resealBatch(
   sealed: SealedColumn,
   { after, limit }: { after: readonly string[] | undefined; limit: number },
 ): Promise<Batch> {
-  const { table, column, key, needs, contextOf } = sealed;
-  const keys = sql.join(key.map((name) => sql.ref(name)));
-  const begin = after ? sql`and (${keys}) > (${sql.join(after)})` : sql``;
-  const { rows } = await sql<SealedRow>`
-    select ${sql.join([...key, ...needs, column].map((name) => sql.ref(name)))} from ${sql.table(table)}
-    where ${sql.ref(column)} <> '' and ${sql.ref(column)} not like ${`v1.${keyring.keyIds[0]}.%`} ${begin}
-    order by ${keys} limit ${limit}`.execute(db);
+  const { table, column, key } = sealed;
+  const isOld = sql`and ${sql.ref(column)} not like ${`v1.${keyring.keyIds[0]}.%`}`;
+  const rows = await nextRows(db, sealed, { after, limit, which: isOld });
   const batch = { resealed: 0, overtaken: 0, unreadable: 0 };
   for (const row of rows) {
     const before = row[column] as string;
-    const value = opened(keyring, before, contextOf(row));
+    const value = opened(keyring, before, contextIn(sealed, row));
     if (value === undefined) {
       batch.unreadable++;
       continue;
     }
-    const after = keyring.seal(value, contextOf(row));
+    const after = keyring.seal(value, contextIn(sealed, row));
     const isRow = sql.join(
       key.map((name) => sql`${sql.ref(name)} = ${row[name]}`),
       sql` and `,
@@ -83,7 +79,7 @@ export async function resealBatch(
     batch[numAffectedRows === 0n ? 'overtaken' : 'resealed']++;
   }
   const last = rows.length === limit ? rows.at(-1) : undefined;
-  return { ...batch, next: last && key.map((name) => last[name] as string) };
+  return { ...batch, next: last && keyIn(last, key) };
 }
 
 const rowsTogether = 200;
@@ -91,20 +87,33 @@ const rowsTogether = 200;
 /** Opens every sealed value, and counts by table those that do not open. */
 export async function countUnreadable(db: Db, keyring: Keyring): Promise<{ [table: string]: number }> {
   const unreadable: { [table: string]: number } = {};
-  for (const { table, column, key, needs, contextOf } of sealedColumns) {
-    const keys = sql.join(key.map((name) => sql.ref(name)));
-    const wanted = sql.join([...key, ...needs, column].map((name) => sql.ref(name)));
+  for (const sealed of sealedColumns) {
+    const { table, column, key } = sealed;
     let rows: SealedRow[] = [];
     do {
       const last = rows.at(-1);
-      const begin = last ? sql`and (${keys}) > (${sql.join(key.map((name) => last[name]))})` : sql``;
-      ({ rows } = await sql<SealedRow>`select ${wanted} from ${sql.table(table)}
-        where ${sql.ref(column)} <> '' ${begin} order by ${keys} limit ${rowsTogether}`.execute(db));
-      const closed = rows.filter((row) => opened(keyring, row[column] as string, contextOf(row)) === undefined);
+      rows = await nextRows(db, sealed, { after: last && keyIn(last, key), limit: rowsTogether });
+      const closed = rows.filter((row) => opened(keyring, row[column] as string, contextIn(sealed, row)) === undefined);
       if (closed.length > 0) unreadable[table] = (unreadable[table] ?? 0) + closed.length;
     } while (rows.length === rowsTogether);
   }
   return unreadable;
+}
+
+const keyIn = (row: SealedRow, key: readonly string[]) => key.map((name) => row[name] as string);
+
+/** The rows with a sealed value that come after a key, in the order of the keys. */
+async function nextRows(
+  db: Db,
+  { table, column, key, needs }: SealedColumn,
+  { after, limit, which = sql`` }: { after: readonly string[] | undefined; limit: number; which?: RawBuilder<unknown> },
+): Promise<SealedRow[]> {
+  const keys = sql.join(key.map((name) => sql.ref(name)));
+  const begin = after ? sql`and (${keys}) > (${sql.join(after)})` : sql``;
+  const { rows } = await sql<SealedRow>`
+    select ${sql.join([...key, ...needs, column].map((name) => sql.ref(name)))} from ${sql.table(table)}
+    where ${sql.ref(column)} <> '' ${which} ${begin} order by ${keys} limit ${limit}`.execute(db);
+  return rows;
 }
 
 /** Bytes, because not every value is text. Undefined when no key opens the value, or it was tampered with. */

@@ -51,7 +51,7 @@ export function identityOf(master: Buffer): { id: string; macKey: Buffer } {
   return { id, macKey };
 }
 
-export type KeyringOptions = {
+type KeyringOptions = {
   /** Authenticating keys of removed master keys; texts that they authenticated stay valid. */
   retiredMacKeys?: readonly Buffer[];
   /** Receives the id of a key that would open a stored value and is not in the ring. */

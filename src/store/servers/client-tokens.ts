@@ -146,14 +146,6 @@ export async function failClientToken(
     .execute();
 }
 
-export async function deleteClientTokens(db: Db, server: { workspaceId: string; id: string }): Promise<void> {
-  await db
-    .deleteFrom('client_tokens')
-    .where('workspace_id', '=', server.workspaceId)
-    .where('server_id', '=', server.id)
-    .execute();
-}
-
 /** Deletes tokens that nobody asked about for long. No workspace: age is the same in all of them. */
 export async function pruneClientTokens(db: Db, before: number, pause?: Pause): Promise<void> {
   const table = { table: 'client_tokens', key: ['server_id', 'location'] } as const;

@@ -1,5 +1,7 @@
-import { type RawBuilder, sql } from 'kysely';
+import { type RawBuilder, type Selectable, sql } from 'kysely';
 import type { Db } from '../db.ts';
+import { isOf } from '../page.ts';
+import type { Tables } from '../schema.ts';
 
 /** An import of a server. `choices` and `generated` are JSON; `generated` is the server without any edit. */
 export type StoredImport = {
@@ -66,14 +68,6 @@ export async function findImport(
   );
 }
 
-export async function deleteImports(db: Db, server: { workspaceId: string; id: string }): Promise<void> {
-  await db
-    .deleteFrom('imports')
-    .where('workspace_id', '=', server.workspaceId)
-    .where('server_id', '=', server.id)
-    .execute();
-}
-
 /** Bytes of the imports of a server, as an SQL expression. */
 export function bytesOfImports(serverId: string): RawBuilder<number> {
   return sql<number>`(select coalesce(sum(octet_length(generated) + octet_length(choices)), 0) from imports where server_id = ${serverId})`;
@@ -81,4 +75,172 @@ export function bytesOfImports(serverId: string): RawBuilder<number> {
 
 function ofServer(db: Db, workspaceId: string, serverId: string) {
   return db.selectFrom('imports').where('workspace_id', '=', workspaceId).where('server_id', '=', serverId);
+}
+
+/** How often the description of an imported server is checked. */
+export const watchings = ['daily', 'never'] as const;
+type Watching = (typeof watchings)[number];
+
+/** How a document was recognised, so that it is sent again only when it has changed. */
+export type Validators = { url: string; etag?: string; modified?: string };
+
+/** What importing again would change. `server` counts the fields of the server itself. */
+export type CheckCounts = { changed: number; conflicts: number; new: number; gone: number; server: number };
+
+/** What is known of the description of a server. Without `checkedAt` it was not checked since the import. */
+export type CheckResult = {
+  /** The import that this is about. */
+  importId: string | undefined;
+  checkedAt?: number | undefined;
+  documentHash?: string | undefined;
+  validators?: Validators | undefined;
+  counts?: CheckCounts | undefined;
+  failures: number;
+  error?: string | undefined;
+};
+
+export type ImportCheck = CheckResult & { watch: Watching; dueAt: number | undefined };
+
+type Server = { workspaceId: string; id: string };
+type Row = Selectable<Tables['import_checks']>;
+
+export async function findImportCheck(db: Db, server: Server): Promise<ImportCheck | undefined> {
+  return (await findImportChecks(db, server.workspaceId, [server.id])).get(server.id);
+}
+
+/** The checks of these servers, by their ids. */
+export async function findImportChecks(
+  db: Db,
+  workspaceId: string,
+  serverIds: readonly string[],
+): Promise<Map<string, ImportCheck>> {
+  if (serverIds.length === 0) return new Map();
+  const rows = await db
+    .selectFrom('import_checks')
+    .selectAll()
+    .where('server_id', 'in', serverIds)
+    .where(isOf(workspaceId))
+    .execute();
+  return new Map(rows.map((row) => [row.server_id, toCheck(row)]));
+}
+
+function toCheck(row: Row): ImportCheck {
+  return {
+    watch: row.watch === 'daily' ? 'daily' : 'never',
+    dueAt: row.due_at ?? undefined,
+    importId: row.import_id ?? undefined,
+    checkedAt: row.checked_at ?? undefined,
+    documentHash: row.document_hash ?? undefined,
+    validators: row.validators === null ? undefined : (JSON.parse(row.validators) as Validators),
+    counts: row.counts === null ? undefined : (JSON.parse(row.counts) as CheckCounts),
+    failures: row.failures,
+    error: row.error ?? undefined,
+  };
+}
+
+function resultColumns({ importId, checkedAt, documentHash, validators, counts, failures, error }: CheckResult) {
+  return {
+    import_id: importId ?? null,
+    checked_at: checkedAt ?? null,
+    document_hash: documentHash ?? null,
+    validators: validators ? JSON.stringify(validators) : null,
+    counts: counts ? JSON.stringify(counts) : null,
+    failures,
+    error: error ?? null,
+  };
+}
+
+/** Begins a new history after an import; whether the description is watched stays. */
+export async function restartCheck(db: Db, server: Server, result: CheckResult): Promise<void> {
+  const columns = resultColumns(result);
+  await db
+    .insertInto('import_checks')
+    .values({ server_id: server.id, workspace_id: server.workspaceId, watch: 'never', due_at: null, ...columns })
+    .onConflict((c) => c.column('server_id').doUpdateSet(columns))
+    .execute();
+}
+
+/** Stores the result of a check, unless another import has become the current one meanwhile. */
+export async function saveCheck(db: Db, server: Server, result: CheckResult): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('import_checks')
+    .set(resultColumns(result))
+    .where('server_id', '=', server.id)
+    .where('workspace_id', '=', server.workspaceId)
+    .where('import_id', '=', result.importId ?? '')
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
+}
+
+export async function setWatching(db: Db, server: Server, watch: Watching, dueAt: number | undefined): Promise<void> {
+  await db
+    .updateTable('import_checks')
+    .set({ watch, due_at: dueAt ?? null })
+    .where('server_id', '=', server.id)
+    .where('workspace_id', '=', server.workspaceId)
+    .execute();
+}
+
+/** Number of servers of a workspace whose descriptions are watched. */
+export async function countWatched(db: Db, workspaceId: string): Promise<number> {
+  const { count } = await db
+    .selectFrom('import_checks')
+    .select((e) => e.fn.countAll<number>().as('count'))
+    .where('workspace_id', '=', workspaceId)
+    .where('due_at', 'is not', null)
+    .executeTakeFirstOrThrow();
+  return Number(count);
+}
+
+/** A check that is due. */
+export type DueCheck = { serverId: string; workspaceId: string; slug: string; dueAt: number };
+
+/**
+ * The oldest due check of each workspace but those in `except`, the oldest first. No workspace: one process does this
+ * work for all of them.
+ */
+export async function findDueChecks(
+  db: Db,
+  { now, most, except }: { now: number; most: number; except: Iterable<string> },
+): Promise<DueCheck[]> {
+  const rows = await db
+    .selectFrom(
+      db
+        .selectFrom('import_checks')
+        .innerJoin('servers', 'servers.id', 'import_checks.server_id')
+        .select([
+          'import_checks.server_id',
+          'import_checks.workspace_id',
+          'servers.slug',
+          'import_checks.due_at',
+          sql<number>`row_number() over (partition by import_checks.workspace_id
+            order by import_checks.due_at, import_checks.server_id)`.as('turn'),
+        ])
+        .where('import_checks.due_at', '<=', now)
+        .where('import_checks.workspace_id', 'not in', [...except, ''])
+        .where('servers.deleted_at', 'is', null)
+        .as('due'),
+    )
+    .selectAll()
+    .where('turn', '=', 1)
+    .orderBy('due_at')
+    .limit(most)
+    .execute();
+  return rows.map((row) => ({
+    serverId: row.server_id,
+    workspaceId: row.workspace_id,
+    slug: row.slug,
+    dueAt: row.due_at ?? now,
+  }));
+}
+
+/** Moves a check from the time that it was due to another one. One of several concurrent callers gets it. */
+export async function moveDueCheck(db: Db, { serverId, dueAt }: DueCheck, to: number): Promise<boolean> {
+  const { numUpdatedRows } = await db
+    .updateTable('import_checks')
+    .set({ due_at: to })
+    .where('server_id', '=', serverId)
+    .where('due_at', '=', dueAt)
+    .executeTakeFirst();
+  return numUpdatedRows > 0n;
 }

@@ -7,11 +7,11 @@ import type { Tables } from '../schema.ts';
 
 type Owner = { workspaceId: string; id: string };
 
-export type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };
-export type NewVersion = Owner & { version: number; config: string; createdBy: string; createdAt: number };
+type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };
+type NewVersion = Owner & { version: number; config: string; createdBy: string; createdAt: number };
 
 /** Most bytes of kept versions; older versions of large configurations are deleted. The current one is always kept. */
-export const mostVersionBytes = 20_000_000;
+const mostVersionBytes = 20_000_000;
 
 /** Stores a version and deletes those beyond the newest `most` (0 is all). Returns the bytes of the kept ones. */
 export async function insertVersion(db: Db, version: NewVersion, most: number): Promise<number> {
@@ -20,17 +20,17 @@ export async function insertVersion(db: Db, version: NewVersion, most: number): 
     .insertInto('server_versions')
     .values({ ...rest, server_id: id, workspace_id: workspaceId, created_by: createdBy, created_at: createdAt })
     .execute();
-  return trimVersions(db, version, most);
-}
-
-/** Deletes versions of a server beyond the newest `most` (0 is all). Returns the bytes of the kept ones. */
-async function trimVersions(db: Db, server: Owner, most: number): Promise<number> {
-  const sizes = await sizesOf(db, server).execute();
+  const sizes = await sizesOf(db, version).execute();
   let [bytes, kept] = [0, 0];
   for (const size of sizes) {
     const isKept = kept === 0 || ((most === 0 || kept < most) && bytes + size.bytes <= mostVersionBytes);
     if (!isKept) {
-      await deleteVersions(db, server, size.version);
+      await db
+        .deleteFrom('server_versions')
+        .where('workspace_id', '=', workspaceId)
+        .where('server_id', '=', id)
+        .where('version', '<=', size.version)
+        .execute();
       break;
     }
     bytes += size.bytes;
@@ -47,16 +47,6 @@ function sizesOf(db: Db, server: Owner) {
     .where('workspace_id', '=', server.workspaceId)
     .where('server_id', '=', server.id)
     .orderBy('version', 'desc');
-}
-
-/** Deletes the versions of a server up to a number. */
-export async function deleteVersions(db: Db, server: Owner, upTo: number): Promise<void> {
-  await db
-    .deleteFrom('server_versions')
-    .where('workspace_id', '=', server.workspaceId)
-    .where('server_id', '=', server.id)
-    .where('version', '<=', upTo)
-    .execute();
 }
 
 /** Most rows that are read to make space; more space than they hold is not freed. */

@@ -1,17 +1,17 @@
-import { type Selectable, sql } from 'kysely';
+import { type Selectable, sql, type Updateable } from 'kysely';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { type Access, accessOf, isOpen } from '../../domain/config/server-wide.ts';
+import { enabledTools } from '../../domain/config/tool.ts';
 import { parseJson, parseStored } from '../../domain/json/json.ts';
 import type { SetLimits } from '../../domain/limits.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
 import { endServerGrants } from '../logins/grants.ts';
+import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
-import { deleteClientTokens } from './client-tokens.ts';
-import { deleteImportCheck } from './import-checks.ts';
-import { bytesOfImports, deleteImports } from './imports.ts';
-import { summaryText } from './server-list.ts';
-import { deleteVersions, insertVersion, type NewVersion } from './server-versions.ts';
+import { bytesOfImports } from './imports.ts';
+import { insertVersion } from './server-versions.ts';
 
 /** A hosted server as stored; `config` has every secret masked. */
 export type StoredServer = {
@@ -65,7 +65,8 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
       workspace_id: workspaceId,
       slug,
       name,
-      ...configColumns(server, config),
+      config,
+      summary: summaryText(server.config),
       stored_bytes: 0,
       version,
       created_by: createdBy,
@@ -75,35 +76,27 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
     .onConflict((c) => c.column('slug').doNothing())
     .executeTakeFirst();
   if (!result.numInsertedOrUpdatedRows) return false;
-  await storeVersion(db, server, versionOf(server, config, createdBy), all);
+  await storeVersion(db, server, { config, createdBy, most: all });
   return true;
 }
 
 /** Every version is kept. */
 const all = 0;
 
-async function storeVersion(db: Db, server: StoredServer, stored: NewVersion, mostVersions: number): Promise<void> {
-  await turnAfter(stored.config);
-  const versionBytes = await insertVersion(db, stored, mostVersions);
-  await turnAfter(stored.config);
+async function storeVersion(
+  db: Db,
+  { id, workspaceId, version, updatedAt }: StoredServer,
+  { config, createdBy, most }: { config: string; createdBy: string; most: number },
+): Promise<void> {
+  await turnAfter(config);
+  const kept = await insertVersion(db, { id, workspaceId, version, config, createdBy, createdAt: updatedAt }, most);
+  await turnAfter(config);
   await db
     .updateTable('servers')
-    .set({ stored_bytes: sql<number>`octet_length(config) + ${versionBytes} + ${bytesOfImports(server.id)}` })
-    .where('workspace_id', '=', server.workspaceId)
-    .where('id', '=', server.id)
+    .set({ stored_bytes: sql<number>`octet_length(config) + ${kept} + ${bytesOfImports(id)}` })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
     .execute();
-}
-
-function configColumns({ config }: StoredServer, text: string) {
-  return { config: text, summary: summaryText(config) };
-}
-
-function versionOf(
-  { id, workspaceId, version, updatedAt }: StoredServer,
-  config: string,
-  createdBy: string,
-): NewVersion {
-  return { id, workspaceId, version, config, createdBy, createdAt: updatedAt };
 }
 
 /**
@@ -122,35 +115,25 @@ export async function updateServer(
   await turnAfter(config);
   const result = await db
     .updateTable('servers')
-    .set({ ...configColumns(server, config), name, version, updated_at: updatedAt })
+    .set({ config, summary: summaryText(server.config), name, version, updated_at: updatedAt })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .where('version', '=', server.version - 1)
     .where('deleted_at', 'is', null)
     .executeTakeFirst();
   if (result.numUpdatedRows === 0n) return false;
-  await storeVersion(db, server, versionOf(server, config, updatedBy), mostVersions);
+  await storeVersion(db, server, { config, createdBy: updatedBy, most: mostVersions });
   return true;
 }
 
 /** Captures the calls of a server until a time, or no longer. */
 export async function setCapture(db: Db, server: StoredServer, until: number | undefined): Promise<void> {
-  await db
-    .updateTable('servers')
-    .set({ capture_until: until ?? null })
-    .where('workspace_id', '=', server.workspaceId)
-    .where('id', '=', server.id)
-    .execute();
+  await setColumns(db, server, { capture_until: until ?? null });
 }
 
 /** Sets the limits of a server's calls; without any the defaults apply. */
 export async function updateServerLimits(db: Db, server: StoredServer, limits: SetLimits): Promise<void> {
-  await db
-    .updateTable('servers')
-    .set({ limits: JSON.stringify(limits) })
-    .where('workspace_id', '=', server.workspaceId)
-    .where('id', '=', server.id)
-    .execute();
+  await setColumns(db, server, { limits: JSON.stringify(limits) });
 }
 
 /** Notes that a version of a server was applied, with the label that it belongs to. */
@@ -159,12 +142,11 @@ export async function setApplied(
   server: StoredServer,
   { label, appliedVersion }: { label: string | undefined; appliedVersion: number },
 ): Promise<void> {
-  await db
-    .updateTable('servers')
-    .set({ label: label ?? null, applied_version: appliedVersion })
-    .where('workspace_id', '=', server.workspaceId)
-    .where('id', '=', server.id)
-    .execute();
+  await setColumns(db, server, { label: label ?? null, applied_version: appliedVersion });
+}
+
+async function setColumns(db: Db, { workspaceId, id }: StoredServer, columns: Updateable<Tables['servers']>) {
+  await db.updateTable('servers').set(columns).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
 }
 
 /** Columns that a deleted server keeps empty; only its slug and times stay. */
@@ -179,28 +161,21 @@ const tombstone = {
   applied_version: null,
 };
 
+/** Tables whose rows go with their server. */
+const goneTables = ['secrets', 'client_tokens', 'server_versions', 'imports', 'import_checks'] as const;
+
 /** Grants and captures of a deleted server that go with it; upkeep deletes the others, which nobody can use or read. */
 const goneAtOnce = { grants: 500, captures: 50 };
 
 /** Deletes a server but for a tombstone that keeps the slug reserved: configuration, versions, secrets and captures are gone. */
 export async function deleteServer(db: Db, server: StoredServer, at: number): Promise<void> {
-  await db
-    .deleteFrom('secrets')
-    .where('workspace_id', '=', server.workspaceId)
-    .where('server_id', '=', server.id)
-    .execute();
-  await deleteClientTokens(db, server);
+  for (const table of goneTables) {
+    const rows = db.deleteFrom(table as 'secrets').where('workspace_id', '=', server.workspaceId);
+    await rows.where('server_id', '=', server.id).execute();
+  }
   await endServerGrants(db, server, at, goneAtOnce.grants);
   await deleteServerCaptures(db, server, goneAtOnce.captures);
-  await deleteVersions(db, server, server.version);
-  await deleteImports(db, server);
-  await deleteImportCheck(db, server);
-  await db
-    .updateTable('servers')
-    .set({ deleted_at: at, updated_at: at, ...tombstone })
-    .where('workspace_id', '=', server.workspaceId)
-    .where('id', '=', server.id)
-    .execute();
+  await setColumns(db, server, { deleted_at: at, updated_at: at, ...tombstone });
 }
 
 /** Lets the slug of a deleted server be used again, in a database that is thrown away. */
@@ -235,7 +210,7 @@ export async function findServer(
 const longConfig = 200_000;
 
 /** A server to be served; `configText` is left out where it is long. */
-export type ServingServer = Omit<StoredServer, 'config'> & { configText: string | undefined; configBytes: number };
+type ServingServer = Omit<StoredServer, 'config'> & { configText: string | undefined; configBytes: number };
 
 /** No workspace: the slug is the public address. */
 export async function findServingServer(db: Db, slug: string): Promise<ServingServer | undefined> {
@@ -290,4 +265,93 @@ export async function isSlugTaken(db: Db, slug: string): Promise<boolean> {
 export async function isSlugServed(db: Db, slug: string): Promise<boolean> {
   const row = db.selectFrom('servers').select('id').where('slug', '=', slug).where('deleted_at', 'is', null);
   return (await row.executeTakeFirst()) !== undefined;
+}
+
+/** A server as lists show it. */
+export type ServerSummary = {
+  id: string;
+  slug: string;
+  name: string;
+  version: number;
+  createdBy: string;
+  createdAt: number;
+  updatedAt: number;
+  /** The set of files that it belongs to. */
+  label?: string;
+} & ConfigSummary;
+
+/** A summary that is stored beside a configuration, so that lists need not read the configuration. */
+export type ConfigSummary = { description?: string; access: Access; isOpen: boolean; toolCount: number };
+
+/** Version of the summary's fields; older summaries are made again. */
+const summaryFormat = 1;
+
+export function summaryOf(config: ServerConfig): ConfigSummary {
+  const { description } = config;
+  const access = accessOf(config);
+  return {
+    ...(description !== undefined && { description }),
+    access,
+    isOpen: isOpen(config, access),
+    toolCount: enabledTools(config).length,
+  };
+}
+
+/** The text of a summary as it is stored. */
+export function summaryText(config: ServerConfig): string {
+  return JSON.stringify({ ...summaryOf(config), format: summaryFormat });
+}
+
+export async function listServers(
+  db: Db,
+  workspaceId: string,
+  slugs: readonly string[] | undefined,
+  page: Page,
+): Promise<{ rows: ServerSummary[]; next: string | undefined }> {
+  const rows = await pageOfServers(db, workspaceId, slugs, page)
+    .select(['id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at', 'label', 'summary'])
+    .execute();
+  const { rows: kept, next } = pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+  const summaries: ServerSummary[] = [];
+  for (const { id, slug, name, version, summary, ...row } of kept) {
+    const times = { createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at };
+    const known = knownSummary(summary) ?? (await summariseConfig(db, workspaceId, id));
+    const label = row.label === null ? {} : { label: row.label };
+    summaries.push({ id, slug, name, version, ...times, ...label, ...known });
+  }
+  return { rows: summaries, next };
+}
+
+function knownSummary(text: string | null): ConfigSummary | undefined {
+  const { format, ...summary } = JSON.parse(text ?? '{}') as ConfigSummary & { format?: number };
+  return format === summaryFormat ? summary : undefined;
+}
+
+async function summariseConfig(db: Db, workspaceId: string, id: string): Promise<ConfigSummary> {
+  const query = db.selectFrom('servers').select('config').where('workspace_id', '=', workspaceId).where('id', '=', id);
+  return summaryOf((await parseStored((await query.executeTakeFirstOrThrow()).config)) as ServerConfig);
+}
+
+/** Slugs of the servers that `listServers` gives for the same page. */
+export async function listSlugs(
+  db: Db,
+  workspaceId: string,
+  slugs: readonly string[] | undefined,
+  page: Page,
+): Promise<{ rows: { slug: string }[]; next: string | undefined }> {
+  const rows = await pageOfServers(db, workspaceId, slugs, page).select(['id', 'slug', 'created_at']).execute();
+  return pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+}
+
+/** Newest first, with one row more than fits the page. */
+function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page) {
+  const query = db.selectFrom('servers').where('deleted_at', 'is', null);
+  const wanted = slugs
+    ? query.where('slug', 'in', [...slugs, '']).where(isOf(workspaceId))
+    : query.where('workspace_id', '=', workspaceId);
+  return wanted
+    .where(olderThan('created_at', page.after))
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1);
 }

@@ -4,7 +4,7 @@ import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } fr
 import { localWorkspace } from '../../../src/config.ts';
 import { base62 } from '../../../src/domain/credentials/api-key.ts';
 import type { Role } from '../../../src/domain/credentials/scopes.ts';
-import { sessionHash } from '../../../src/manage/session-actor.ts';
+import { sessionHash } from '../../../src/manage/actors.ts';
 import { insertSession } from '../../../src/store/people/sessions.ts';
 import { saveMember, saveUser } from '../../../src/store/people/users.ts';
 import { insertWorkspace } from '../../../src/store/people/workspaces.ts';

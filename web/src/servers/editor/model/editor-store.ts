@@ -1,4 +1,4 @@
-import { foreignText } from '../../../../../src/domain/mistakes/foreign-document.ts';
+import { foreignText } from '../../../../../src/domain/mistakes.ts';
 import { parseJson } from '../../../exact-json.ts';
 import { visible } from '../../../ui/text/visible.ts';
 import { type Config, isObject, type PathPart, withValue } from '../../config.ts';

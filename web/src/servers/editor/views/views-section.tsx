@@ -1,7 +1,7 @@
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
-import { newGuesses } from '../../../../../src/domain/problems/did-you-mean.ts';
+import { newGuesses } from '../../../../../src/domain/problems.ts';
 import { viewNameProblem } from '../../../../../src/domain/view-name.ts';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';

@@ -1,9 +1,16 @@
+import { clientsWithStrictNames, inWords, knownClients, toolNameOfModels } from '../clients/clients.ts';
+import { toJsonSchema } from '../config/input-schema.ts';
+import type { Tool } from '../config/tool.ts';
+import { firstNames } from '../problems.ts';
+import type { JsonSchema } from '../schema/json-schema.ts';
+import type { Warning } from './warnings.ts';
+
 /** What clients and the models behind them refuse in the input schemas of tools; from their issue trackers. */
 
 type Schema = { readonly [keyword: string]: unknown };
 
 /** `find` gives the places in an input schema, such as `properties.a[b]`; the root is "". */
-export type SchemaFault = {
+type SchemaFault = {
   what: string;
   /** Clients of which a whole conversation fails for one such tool, and with it the other servers of the client. */
   refusedBy: readonly string[];
@@ -83,3 +90,37 @@ function isObject(value: unknown): value is Schema {
 }
 
 const objectOf = (value: unknown): Schema => (isObject(value) ? value : {});
+
+/** Warnings about a listed tool that known clients refuse or cut off; each names the clients. */
+export function clientWarnings(tool: Tool, at: string, slug: string): Warning[] {
+  return [...nameWarnings(tool.name, `${at}.name`, slug), ...schemaWarnings(toJsonSchema(tool.input_schema), at)];
+}
+
+function nameWarnings(name: string, path: string, slug: string): Warning[] {
+  const remarks: Warning[] = [];
+  if (!toolNameOfModels.test(name)) {
+    const clients = inWords(clientsWithStrictNames);
+    remarks.push({ path, message: `has a dot, which the models of ${clients} refuse; write _ instead` });
+  }
+  for (const { name: client, toolName } of knownClients) {
+    const shown = toolName.shown(slug, name);
+    const excess = shown.length - toolName.max;
+    if (excess <= 0) continue;
+    const message = `is ${shown} in ${client}, which takes ${toolName.max} characters; make the name of the tool shorter by ${excess}`;
+    remarks.push({ path, message });
+  }
+  return remarks;
+}
+
+function schemaWarnings(schema: JsonSchema, at: string): Warning[] {
+  return schemaFaults.flatMap(({ what, refusedBy, spoiltBy, advice, find }) => {
+    const found = find(schema);
+    if (found.length === 0) return [];
+    const where = found.filter((place) => place !== '');
+    const named = where.length > 0 ? ` (${firstNames(where)})` : '';
+    const refused = refusedBy.length > 0 && `${inWords(refusedBy)} refuse the tool`;
+    const spoilt = spoiltBy && `${inWords(spoiltBy.clients)} ${spoiltBy.how}`;
+    const effect = [refused, spoilt].filter(Boolean).join(', ');
+    return [{ path: `${at}.input_schema`, message: `${what}${named}: ${effect}; ${advice}` }];
+  });
+}

@@ -1,23 +1,58 @@
-import { accessOf } from '../../domain/config/access.ts';
-import { type ConfigRules, checkServerConfig, type ServerConfig } from '../../domain/config/server-config.ts';
-import { mostVariableLength, originsOf } from '../../domain/config/server-wide.ts';
-import { hasMorePlaceholders } from '../../domain/http/placeholders.ts';
-import { mostParsed } from '../../domain/json/body-limits.ts';
-import { isLargerThan, parseStored } from '../../domain/json/json.ts';
-import { holdsLong, jsonWithLong } from '../../domain/json/long-value.ts';
-import { type Warning, warningsOf } from '../../domain/warnings/warnings.ts';
-import { nextTurn, turnAfter } from '../../domain/work/next-turn.ts';
-import { AppError, invalid, JobError } from '../../errors.ts';
-import type { StoredServer } from '../../store/servers/servers.ts';
-import type { Context } from '../operation.ts';
-import {
-  type CheckConfigOnThread,
-  type CheckedConfig,
-  type ConfigFacts,
-  type ConfigurationJob,
-  type Precheck,
-  StalePrecheck,
-} from './checked-config.ts';
+import { type ConfigRules, checkServerConfig, type ServerConfig } from '../domain/config/server-config.ts';
+import { type Access, accessOf, mostVariableLength, type OfSecrets, originsOf } from '../domain/config/server-wide.ts';
+import { hasMorePlaceholders } from '../domain/http/placeholders.ts';
+import { mostParsed } from '../domain/json/body-limits.ts';
+import { isLargerThan, parseJson, parseStored } from '../domain/json/json.ts';
+import { holdsLong, jsonWithLong } from '../domain/json/long-value.ts';
+import { foreignDocument } from '../domain/mistakes.ts';
+import { type Warning, warningsOf } from '../domain/warnings/warnings.ts';
+import { nextTurn, turnAfter } from '../domain/work/next-turn.ts';
+import { AppError, invalid, JobError, type Problem } from '../errors.ts';
+import type { StoredServer } from '../store/servers/servers.ts';
+import { type Context, type RuleSource, rulesOf } from './operation.ts';
+
+/** Problems and warnings of a configuration. `config` is set when it is valid, with defaults filled in. */
+export type CheckedConfig = {
+  config?: ServerConfig;
+  problems: readonly Problem[];
+  warnings: readonly Warning[];
+  /** What the tool is, when it is a document of another program. */
+  foreign?: string | undefined;
+};
+
+/** Facts about a valid configuration. `ofSecrets` is what decides where its secrets go, with a tool for each host. */
+type ConfigFacts = { tools: number; access: Access; ofSecrets: OfSecrets };
+
+/** Checks a configuration on a thread. @throws JobError */
+export type CheckConfigOnThread = (
+  input: Omit<ConfigurationJob['input'], 'rules'>,
+  workspaceId: string,
+) => Promise<ConfigurationJob['output']>;
+
+/** The check of a large configuration, made before its transaction, and the version of the server that it is based on. */
+export type Precheck = CheckedConfig & { version: number | undefined };
+
+/** Thrown in a transaction when the server was changed after its new configuration was checked; it is repeated once. */
+export class StalePrecheck extends AppError {
+  constructor() {
+    super('conflict', 'the server was changed again and again meanwhile; repeat your change');
+  }
+}
+
+/**
+ * Check of a configuration on a thread. Configurations are transferred as JSON text, a valid one also back when `purpose`
+ * is to store it, or a tool of it. For a stored configuration, which is valid, only the warnings are computed. `stored`
+ * are the names of the secrets that have a value.
+ */
+export type ConfigurationJob = {
+  input: {
+    config: string;
+    stored: readonly string[];
+    purpose: 'store' | 'store-tool' | 'report' | 'warnings';
+    rules: RuleSource;
+  };
+  output: Omit<CheckedConfig, 'config'> & { config?: string | undefined; facts?: ConfigFacts | undefined };
+};
 
 function isLarge(raw: unknown): boolean {
   if (holdsLong(raw) || isLargerThan(raw, mostParsed)) return true;
@@ -26,13 +61,13 @@ function isLarge(raw: unknown): boolean {
 }
 
 /** `stored` are the names of the secrets that have a value. */
-export function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly string[]): CheckedConfig {
+function checkDirectly(raw: unknown, rules: ConfigRules, stored: readonly string[]): CheckedConfig {
   const { config, problems } = checkServerConfig(raw, rules);
   return config ? { config, problems, warnings: warningsOf(config, new Set(stored)) } : { problems, warnings: [] };
 }
 
 /** What a configuration is checked for: the server that it changes, names of secrets with a value, whether one tool is meant. */
-export type CheckOf = { current?: StoredServer | undefined; stored?: readonly string[]; isTool?: boolean };
+type CheckOf = { current?: StoredServer | undefined; stored?: readonly string[]; isTool?: boolean };
 
 /**
  * Checks a configuration. A large one is checked by a thread before its transaction, and in it the result is used.
@@ -115,4 +150,17 @@ async function onThread(
       throw new AppError('tooMany', `${message}; try again with fewer at once`, { retryAfterS: 5 });
     throw new AppError('tooLarge', `${message}; make it smaller, for example as several servers`);
   }
+}
+
+export function runConfigurationJob(input: ConfigurationJob['input']): { output: ConfigurationJob['output'] } {
+  return { output: resultOf(input, parseJson(input.config)) };
+}
+
+function resultOf({ stored, purpose, rules }: ConfigurationJob['input'], raw: unknown): ConfigurationJob['output'] {
+  if (purpose === 'warnings') return { problems: [], warnings: warningsOf(raw as ServerConfig, new Set(stored)) };
+  const foreign = purpose === 'store-tool' ? foreignDocument((raw as { tools: unknown[] }).tools[0]) : undefined;
+  if (foreign !== undefined) return { problems: [], warnings: [], foreign };
+  const { config, ...found } = checkDirectly(raw, rulesOf(rules), stored);
+  if (!config) return found;
+  return purpose === 'report' ? { ...found, facts: factsOf(config) } : { ...found, config: JSON.stringify(config) };
 }

@@ -1,0 +1,228 @@
+import type { Problem } from '../../errors.ts';
+import { headerOf, isSafeMethod, mediaTypeOf } from '../http/headers.ts';
+import { type NamesBeside, namesBeside, sameNames } from '../http/parameter-names.ts';
+import { type Part, parseParts, tokenPattern } from '../http/url-template.ts';
+import { shown } from '../problems.ts';
+import type { Argument, WireStyle } from './input-schema.ts';
+
+export const bodyEncodings = ['json', 'form', 'multipart'] as const;
+export type Encoding = (typeof bodyEncodings)[number];
+
+/** How the body of a tool is made: in an encoding, as one argument, or from a template. */
+export type BodyKind = Encoding | 'argument' | 'template';
+
+/** Where an argument goes; `part`: only into a template of the body, or into the name or the type of a file. */
+export type Destination = 'url' | 'query' | 'header' | 'body' | 'part';
+
+/** Whether the `body` of a tool names an encoding; otherwise it names an argument. */
+export function isEncoding(body: string | undefined): body is Encoding {
+  return (bodyEncodings as readonly (string | undefined)[]).includes(body);
+}
+
+/** The body encoding that a static Content-Type decides, or undefined when it decides none. */
+export function encodingOf(contentType: string): Encoding | undefined {
+  const type = mediaTypeOf(contentType);
+  if (type === 'application/x-www-form-urlencoded') return 'form';
+  if (type === 'multipart/form-data') return 'multipart';
+  return /[/+]json$/.test(type) ? 'json' : undefined;
+}
+
+/** The fields of a tool that decide about its body. */
+export type BodyFields = {
+  method: string;
+  body?: string | undefined;
+  body_template?: unknown;
+  headers: { readonly [name: string]: string };
+};
+
+/** The static Content-Type of a tool. */
+export function contentTypeOfTool({ headers }: Pick<BodyFields, 'headers'>): string | undefined {
+  return headerOf(headers, 'content-type');
+}
+
+export function bodyKindOf(tool: BodyFields): BodyKind {
+  if (tool.body_template !== undefined) return 'template';
+  if (tool.body !== undefined) return isEncoding(tool.body) ? tool.body : 'argument';
+  const contentType = contentTypeOfTool(tool);
+  return (contentType === undefined ? undefined : encodingOf(contentType)) ?? 'json';
+}
+
+/** Whether requests of this method have a body only where the tool says so. */
+export function hasNoUsualBody(method: string): boolean {
+  return isSafeMethod(method) || method === 'DELETE';
+}
+
+/**
+ * Where each argument of a tool goes. `inUrl` and `inBody` are the arguments of its templates. An argument of a template
+ * is not sent a second time unless its `in` says so.
+ */
+export function destinationsOf(
+  tool: BodyFields,
+  declared: readonly Argument[],
+  { inUrl, inBody }: { inUrl: readonly string[]; inBody: readonly string[] },
+): Map<string, Destination> {
+  const kind = bodyKindOf(tool);
+  const usual = hasNoUsualBody(tool.method) || kind === 'argument' || kind === 'template' ? 'query' : 'body';
+  const parts = new Set([...inBody, ...describingArguments(declared)]);
+  const of = ({ name, location }: Argument): Destination => {
+    if (inUrl.includes(name)) return 'url';
+    if (kind === 'argument' && name === tool.body) return 'body';
+    if (parts.has(name) && (location === undefined || (kind === 'template' && location === 'body'))) return 'part';
+    return location === undefined || location === 'path' ? usual : location;
+  };
+  return new Map(declared.map((argument) => [argument.name, of(argument)]));
+}
+
+/** Arguments that are the file name or the media type of another one. */
+function describingArguments(declared: readonly Argument[]): string[] {
+  return declared.flatMap(({ wire }) =>
+    [wire.file_name, wire.media_type].flatMap((text) => (typeof text === 'object' ? [text.argument] : [])),
+  );
+}
+
+const nested = ['brackets', 'indices', 'deep'];
+
+/** An argument under the name that it has upstream. */
+type NamedArgument = { name: string; wireName: string; style: WireStyle | undefined };
+
+/** An argument of callers, and the upstream name of the constant that a receiver could read it as. */
+type Alike = NamedArgument & { constant: string };
+
+/**
+ * The arguments of callers that could take the place of a constant beside them, for one set of constants after the other:
+ * the names are compared once. Such arguments are not sent: a constant, and an argument that a view fixes, is what its
+ * owner wants to be sent whatever the caller says. In JSON only case can be overlooked, elsewhere names have many
+ * spellings.
+ */
+export function readAsConstants(
+  all: readonly NamedArgument[],
+  kind: BodyKind | 'query',
+): (constants: ReadonlySet<string>) => Alike[] {
+  if (kind === 'argument' || kind === 'template') return () => [];
+  let beside: NamesBeside | undefined;
+  return (constants) => {
+    const fixed = [...all.keys()].filter((at) => constants.has(all[at]?.name ?? ''));
+    if (fixed.length === 0 || fixed.length === all.length) return [];
+    beside ??= (kind === 'json' ? sameNames : namesBeside)(all.map(({ wireName }) => wireName));
+    const found = new Map<number, number>();
+    for (const constant of fixed) for (const at of beside.alike(constant)) if (!found.has(at)) found.set(at, constant);
+    const { folded } = beside;
+    return all.flatMap((one, at) => {
+      const constant = constants.has(one.name) ? undefined : found.get(at);
+      if (constant === undefined || isAround(one, folded[at] ?? '', folded[constant] ?? '')) return [];
+      return [{ ...one, constant: all[constant]?.wireName ?? '' }];
+    });
+  };
+}
+
+/**
+ * Whether the constant is one of the names that the properties of an object get. The names that a caller makes are compared
+ * at each call, so the object is sent.
+ */
+function isAround({ style }: NamedArgument, own: string, constant: string): boolean {
+  if (style !== 'repeat' && !nested.includes(style ?? '')) return false;
+  return own !== constant && !own.startsWith(`${constant}[`);
+}
+
+export function wireNameOf({ name, wire }: Argument): string {
+  return wire.wire_name ?? name;
+}
+
+/** The path of the name that an argument has upstream. */
+export function pathOfName({ name, wire }: Argument): string {
+  return wire.wire_name === undefined ? `input_schema.${name}` : `input_schema.${name}.wire_name`;
+}
+
+/** The problems of the names of arguments that stand beside one another in the query or in the body. */
+export function namesBesideProblems(
+  declared: readonly Argument[],
+  destinations: ReadonlyMap<string, Destination>,
+  kind: BodyKind,
+): Problem[] {
+  const constants = new Set(declared.filter(({ wire }) => wire.value !== undefined).map(({ name }) => name));
+  return (['query', 'body'] as const).flatMap((location) => {
+    if (location === 'body' && (kind === 'argument' || kind === 'template')) return [];
+    const beside = declared.filter(({ name }) => destinations.get(name) === location);
+    const isExact = beside.some(({ wire }) => wire.wire_name !== undefined || wire.style !== undefined);
+    const problems = isExact ? clashes(beside) : [];
+    const told = new Set(problems.map(({ path }) => path));
+    const named = beside.map((one) => ({ name: one.name, wireName: wireNameOf(one), style: one.wire.style }));
+    const alike = readAsConstants(named, location === 'query' ? 'query' : kind)(constants);
+    for (const { name, wireName, constant } of alike) {
+      const path = pathOfName(declared.find((one) => one.name === name) as Argument);
+      const message = `${shown(wireName)} could be read as ${shown(constant)}, which is a constant here, so it would not be sent; leave it out, or make one argument of both`;
+      if (!told.has(path)) problems.push({ path, message });
+    }
+    return problems;
+  });
+}
+
+function clashes(beside: readonly Argument[]): Problem[] {
+  const problems: Problem[] = [];
+  const first = new Map<string, string>();
+  for (const argument of beside) {
+    const wireName = wireNameOf(argument);
+    const other = first.get(wireName);
+    if (other !== undefined) {
+      const message = `${shown(wireName)} is sent for the argument ${other} already`;
+      problems.push({ path: pathOfName(argument), message });
+    }
+    first.set(wireName, argument.name);
+    const holder = beside.find((one) => isHolderOf(one, wireName));
+    if (holder) {
+      const message = `${shown(wireName)} is a name that a property of the argument ${holder.name} can get; make one argument of both`;
+      problems.push({ path: pathOfName(argument), message });
+    }
+  }
+  return problems;
+}
+
+/** Whether an argument becomes parameters whose names begin like this one. */
+function isHolderOf({ name, wire, type }: Argument, wireName: string): boolean {
+  if (!nested.includes(wire.style ?? '') || ['string', 'number', 'integer', 'boolean'].includes(type ?? ''))
+    return false;
+  return wireName.startsWith(`${wire.wire_name ?? name}[`);
+}
+
+/** A JSON body with arguments in it. */
+export type BodyTemplate = {
+  root: BodyNode;
+  /** The arguments in it. */
+  names: readonly string[];
+  /** How often an argument occurs that occurs more than once. */
+  repeats: readonly (readonly [name: string, count: number])[];
+};
+
+export type BodyNode =
+  | { kind: 'literal'; value: unknown }
+  | { kind: 'argument'; name: string }
+  | { kind: 'text'; parts: readonly Part[] }
+  | { kind: 'array'; items: readonly BodyNode[] }
+  | { kind: 'object'; entries: readonly (readonly [name: string, value: BodyNode])[] };
+
+/** Parses the `body_template` of a tool; `declared` are the names of its arguments. */
+export function parseBodyTemplate(template: unknown, declared: readonly string[]): BodyTemplate {
+  const token = tokenPattern(declared, 'y');
+  const counts = new Map<string, number>();
+  const root = nodeOf(template, (text) => {
+    const parts = parseParts(text, token, []);
+    for (const part of parts) {
+      if ('argument' in part) counts.set(part.argument, (counts.get(part.argument) ?? 0) + 1);
+    }
+    return parts;
+  });
+  return { root, names: [...counts.keys()], repeats: [...counts].filter(([, count]) => count > 1) };
+}
+
+function nodeOf(value: unknown, parse: (text: string) => Part[]): BodyNode {
+  if (typeof value === 'string') return textNode(value, parse(value));
+  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return { kind: 'literal', value };
+  if (Array.isArray(value)) return { kind: 'array', items: value.map((item) => nodeOf(item, parse)) };
+  return { kind: 'object', entries: Object.entries(value).map(([name, inner]) => [name, nodeOf(inner, parse)]) };
+}
+
+function textNode(value: string, parts: readonly Part[]): BodyNode {
+  const [first] = parts;
+  if (parts.length === 1 && first && 'argument' in first) return { kind: 'argument', name: first.argument };
+  return parts.some((part) => !('text' in part)) ? { kind: 'text', parts } : { kind: 'literal', value };
+}
