@@ -20,7 +20,7 @@ import {
 } from '../store/api-keys.ts';
 import { namesOfActors } from '../store/audit-events.ts';
 import { recordChange, recordChanges } from '../store/changes/changes.ts';
-import { rowsAtOnce } from '../store/delete-in-steps.ts';
+import { inPieces } from '../store/delete-in-steps.ts';
 import { membersAmong } from '../store/people/members.ts';
 import { findServer, listSlugs } from '../store/servers/servers.ts';
 import {
@@ -294,8 +294,7 @@ const mostNamed = 100;
 /** Revokes many keys, some in each statement. */
 export async function revokeKeys(context: Context, all: readonly string[], at: number): Promise<void> {
   const { db, actor } = context;
-  for (let from = 0; from < all.length; from += rowsAtOnce) {
-    const ids = all.slice(from, from + rowsAtOnce);
+  for (const ids of inPieces(all)) {
     await endApiKeys(db, actor.workspaceId, ids, at);
     await recordChanges(db, context, 'key', ids);
   }
@@ -416,8 +415,7 @@ async function storeAll(context: Context, limitsByKey: ReadonlyMap<string, KeyLi
   const { db, actor } = context;
   const groups = Map.groupBy(limitsByKey.keys(), (id) => JSON.stringify(limitsByKey.get(id)));
   for (const [text, all] of groups) {
-    for (let from = 0; from < all.length; from += rowsAtOnce) {
-      const ids = all.slice(from, from + rowsAtOnce);
+    for (const ids of inPieces(all)) {
       await updateKeyLimits(db, actor.workspaceId, ids, keyLimitsFrom(fieldsOf(JSON.parse(text) as KeyLimits)));
       await recordChanges(db, context, 'key', ids);
     }

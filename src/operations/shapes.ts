@@ -131,10 +131,6 @@ export function findOwnServer(
   return findServer(db, actor.workspaceId, slug, room);
 }
 
-export function sameOrigins(a: readonly string[], b: readonly string[]): boolean {
-  return a.length === b.length && a.every((origin, index) => origin === b[index]);
-}
-
 /** Whether the calls of a server are captured at time `now`. */
 export function isCaptured(server: StoredServer, now: number): server is StoredServer & { captureUntil: number } {
   return server.captureUntil !== undefined && now < server.captureUntil;

@@ -2,6 +2,7 @@ import type { Selectable } from 'kysely';
 import type { KeyScope } from '../domain/credentials/scopes.ts';
 import type { KeyLimits } from '../domain/limits.ts';
 import type { Db } from './db.ts';
+import { inPieces } from './delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 
@@ -160,11 +161,7 @@ export async function updateKeyLimits(
 /** Longest chain of keys, each made with the one before, that is followed. */
 const maxSteps = 20;
 /** Most ids in one statement. */
-const chunk = 500;
-
-function chunks(ids: readonly string[]): string[][] {
-  return Array.from({ length: Math.ceil(ids.length / chunk) }, (_, i) => ids.slice(i * chunk, (i + 1) * chunk));
-}
+const idsAtOnce = 500;
 
 /** Valid keys that a person made, directly or with a key of theirs. */
 export async function workingKeysMadeBy(db: Db, workspaceId: string, userId: string, now: number): Promise<ApiKey[]> {
@@ -185,16 +182,9 @@ export async function listWorkingKeysMadeBy(
     .limit(page.limit + 1)
     .execute();
   const { rows, next } = pageOf(found, page.limit, (row) => ({ at: row.created_at, id: row.id }));
-  const keys = new Map(
-    (
-      await keysById(
-        db,
-        workspaceId,
-        rows.map(({ id }) => id),
-      )
-    ).map((key) => [key.id, key]),
-  );
-  return { rows: rows.flatMap(({ id }) => keys.get(id) ?? []), next };
+  const ids = rows.map(({ id }) => id);
+  const keys = new Map((await keysById(db, workspaceId, ids)).map((key) => [key.id, key]));
+  return { rows: ids.flatMap((id) => keys.get(id) ?? []), next };
 }
 
 /** Follows chains of keys: those that a person made, those that were made with one of these, and so on. */
@@ -232,7 +222,7 @@ export async function originsOfKeys(
   for (let step = 0; step < maxSteps; step++) {
     const open = [...new Set(origins.values())].filter((maker) => maker.startsWith('key_'));
     const makers = new Map<string, string>();
-    for (const some of chunks(open)) {
+    for (const some of inPieces(open, idsAtOnce)) {
       for (const { id, createdBy } of await keysById(db, workspaceId, some)) makers.set(id, createdBy);
     }
     if (makers.size === 0) break;

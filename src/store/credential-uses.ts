@@ -1,4 +1,5 @@
 import type { Db } from './db.ts';
+import { inPieces } from './delete-in-steps.ts';
 
 /** The last use of API keys and logins: noted in memory by each request, and written with the records of calls. */
 export type CredentialUses = {
@@ -21,9 +22,7 @@ export function createCredentialUses(db: Db, now: () => number): CredentialUses 
   const logins: Used = { table: 'grants', ids: new Set() };
 
   async function writeOf({ table, ids }: Used): Promise<void> {
-    const used = [...ids].sort();
-    for (let i = 0; i < used.length; i += idsAtOnce) {
-      const some = used.slice(i, i + idsAtOnce);
+    for (const some of inPieces([...ids].sort(), idsAtOnce)) {
       // Removed first, so that a use during the statement is written by the next one.
       for (const id of some) ids.delete(id);
       await touch(db, table, some, now()).catch((error: unknown) => {

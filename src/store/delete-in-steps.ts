@@ -5,6 +5,11 @@ import type { Tables } from './schema.ts';
 /** Most rows that one statement changes, so that it blocks the database only briefly. */
 export const rowsAtOnce = 1000;
 
+/** A list in pieces of at most so many entries, each for one statement. */
+export function inPieces<Entry>(all: readonly Entry[], most = rowsAtOnce): Entry[][] {
+  return Array.from({ length: Math.ceil(all.length / most) }, (_, i) => all.slice(i * most, (i + 1) * most));
+}
+
 /** Waits between two steps. @throws to end the work */
 export type Pause = () => Promise<void>;
 

@@ -11,19 +11,12 @@ import { isSlugTaken, type StoredServer, setApplied, updateServerLimits } from '
 import { checkConfig, precheck } from '../check-config.ts';
 import { fieldsOf, type LimitInputs, limitInputs, limitsFrom } from '../limits.ts';
 import { type Context, operation } from '../operation.ts';
+import { mostSecrets, secretNameInput, secretNameProblem, secretValueInput, storeSecret } from '../servers/secrets.ts';
 import {
-  isSecretStored,
-  mostSecrets,
-  secretNameInput,
-  secretNameProblem,
-  secretValueInput,
-  storeSecret,
-} from '../servers/secrets.ts';
-import {
-  areStored,
   changeServer,
   checkMasks,
   createServer,
+  isSecretStored,
   noteChange,
   stored,
   storedAnswer,
@@ -133,9 +126,7 @@ async function compareSecrets(
   const server = current && { ...current, config: given.masked };
   for (const [name, value] of values) {
     const isInConfig = given.inConfig.has(name);
-    const isSame = isInConfig
-      ? server && (await areStored(context, server, new Map([[name, value]])))
-      : server && (await isSecretStored(context, server, name, value));
+    const isSame = server && (await isSecretStored(context, server, name, value));
     if (!isSame) changes.push({ path: isInConfig ? name : `secrets.${name}`, ...maskedChange(known.has(name)) });
   }
   return { changes, notCompared: [] };

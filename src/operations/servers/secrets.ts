@@ -12,13 +12,11 @@ import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
-import type { Db } from '../../store/db.ts';
-import { findSecret, findSecrets, removeSecret, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
+import { findSecret, findSecrets, removeSecret, type SecretInfo } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
-import { withinSecretQuota } from '../quotas/quotas.ts';
-import { getServer, isoTime, isUnchanged, sameOrigins, slugInput, time, unchangedShape } from '../shapes.ts';
-import { noteChange } from './store-server.ts';
+import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
+import { isSameSecret, noteChange, sealSecrets } from './store-server.ts';
 
 export const secretNameInput = z
   .string()
@@ -37,24 +35,8 @@ export const secretValueInput = z
   )
   .describe('The secret itself. It is stored sealed and never shown again.');
 
-type FoundSecret = SecretInfo & { value: string | undefined };
-
 /** Most secrets of one server. */
 export const mostSecrets = 200;
-
-/** Whether a secret has this value, for the origins of the server's configuration. */
-export async function isSecretStored(
-  context: Context,
-  server: StoredServer,
-  name: string,
-  value: string,
-): Promise<boolean> {
-  return isSame(await findSecret(context.db, context.keyring, server, name), server, value);
-}
-
-function isSame(known: FoundSecret | undefined, server: StoredServer, value: string): boolean {
-  return known?.value === value && sameOrigins(known.origins, originsOfSecrets(server.config)(known.name));
-}
 
 /** Stores a secret for the origins of the server's configuration, unless it is stored so. @throws AppError forbidden, conflict */
 export async function storeSecret(
@@ -66,17 +48,10 @@ export async function storeSecret(
   const problem = secretNameProblem(server.config, name);
   if (problem !== undefined) throw new AppError('conflict', problem);
   const known = await findSecret(context.db, context.keyring, server, name);
-  if (known && isSame(known, server, value)) return { updatedAt: known.updatedAt, isUnchanged: true };
-  if (!known) await refuseTooMany(context.db, server);
+  if (known && isSameSecret(known, server, value)) return { updatedAt: known.updatedAt, isUnchanged: true };
+  if (!known) await refuseTooMany(context, server);
   const updatedAt = context.now();
-  const secret = {
-    name,
-    value,
-    origins: originsOfSecrets(server.config)(name),
-    createdBy: context.actor.id,
-    updatedAt,
-  };
-  await withinSecretQuota(context, () => saveSecret(context.db, context.keyring, server, secret));
+  await sealSecrets(context, server, new Map([[name, value]]), updatedAt);
   return { updatedAt, isUnchanged: false };
 }
 
@@ -86,9 +61,12 @@ export function secretNameProblem({ variables = {} }: ServerConfig, name: string
   return `${name} is a variable of the server, which fills {{${name}}}; choose another name`;
 }
 
+/** Whether a stored value is a secret. Credentials of a configuration are stored with it, under names no secret can have. */
+const isSecret = ({ name }: SecretInfo) => secretNamePattern.test(name);
+
 /** @throws AppError forbidden */
-async function refuseTooMany(db: Db, server: StoredServer): Promise<void> {
-  const secrets = (await findSecrets(db, server)).filter((secret) => secretNamePattern.test(secret.name));
+async function refuseTooMany({ db }: Context, server: StoredServer): Promise<void> {
+  const secrets = (await findSecrets(db, server)).filter(isSecret);
   if (secrets.length < mostSecrets) return;
   throw new AppError(
     'forbidden',
@@ -130,7 +108,8 @@ const secretRecord = z.object({
 async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {
   const uses = new Map<string, string[]>();
   await forEachSecretUse(config, config.tools, ({ path, names }, tool) => {
-    const where = tool ? `${tool.name}: ${shownPath(path)}` : path;
+    // A header is known by its name.
+    const where = tool ? `${tool.name}: ${path.replace(/^headers\./, '')}` : path;
     for (const name of names) {
       const known = uses.get(name);
       if (!known) uses.set(name, [where]);
@@ -138,11 +117,6 @@ async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[
     }
   });
   return uses;
-}
-
-/** A header is known by its name. */
-function shownPath(path: string): string {
-  return path.replace(/^headers\./, '');
 }
 
 const setSecret = operation({
@@ -188,13 +162,8 @@ const deleteSecret = operation({
 });
 
 async function unknownSecret({ db }: Context, server: StoredServer, name: string): Promise<AppError> {
-  const names = (await findSecrets(db, server)).map((secret) => secret.name).filter((stored) => isSecretName(stored));
+  const names = (await findSecrets(db, server)).filter(isSecret).map((secret) => secret.name);
   return new AppError('notFound', `the server has no secret ${name}${nearestOrAll(name, names, newGuesses())}`);
-}
-
-/** Whether a stored value is a secret. Credentials of a configuration are stored with it, under names no secret can have. */
-function isSecretName(name: string): boolean {
-  return secretNamePattern.test(name);
 }
 
 const listSecrets = operation({
@@ -208,7 +177,7 @@ const listSecrets = operation({
   output: z.object({ secrets: z.array(secretRecord).max(mostSecrets) }),
   async run(context, { slug }) {
     const server = await getServer(context, slug);
-    const secrets = (await findSecrets(context.db, server)).filter(({ name }) => isSecretName(name));
+    const secrets = (await findSecrets(context.db, server)).filter(isSecret);
     const uses = await usesIn(server.config);
     return {
       secrets: secrets.slice(0, mostSecrets).map(({ name, origins, updatedAt }) => ({

@@ -13,21 +13,13 @@ import { AppError, invalid } from '../../errors.ts';
 import { recordChange } from '../../store/changes/changes.ts';
 import { bytesOfServer } from '../../store/quotas.ts';
 import { restartCheck } from '../../store/servers/imports.ts';
-import { findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
+import { type FoundSecret, findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
 import { insertServer, type StoredServer, summaryOf, updateServer } from '../../store/servers/servers.ts';
 import { programName } from '../../version.ts';
 import { type Precheck, precheck, validConfig, warningsOfStored } from '../check-config.ts';
 import type { Context } from '../operation.ts';
 import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quotas.ts';
-import {
-  findOwnServer,
-  firstWarnings,
-  sameOrigins,
-  serverRecord,
-  toRecord,
-  unchangedShape,
-  warningsShape,
-} from '../shapes.ts';
+import { findOwnServer, firstWarnings, serverRecord, toRecord, unchangedShape, warningsShape } from '../shapes.ts';
 
 /** `beforeStoring` stores rows that belong to the new server. @throws AppError invalid, conflict when the slug was ever used */
 export async function createServer(
@@ -54,7 +46,7 @@ export async function createServer(
   await beforeStoring?.(server);
   if (!(await insertServer(context.db, server))) throw await taken(context, config.slug);
   await checkNewServer(context);
-  await sealConfigSecrets(context, server, secrets);
+  await sealSecrets(context, server, secrets);
   await noteChange(context, server);
   return server;
 }
@@ -121,7 +113,7 @@ export async function storeConfig(
     throw changedMeanwhile(undefined);
   await checkGrowth(context, next, bytesBefore);
   await noteImport(context, current, next);
-  await sealConfigSecrets(context, next, secrets);
+  await sealSecrets(context, next, secrets);
   await noteChange(context, next);
   return { server: next, isUnchanged: false };
 }
@@ -133,18 +125,26 @@ async function noteImport({ db }: Context, before: StoredServer, after: StoredSe
     await restartCheck(db, after, { importId: imported.id, failures: 0 });
 }
 
-/** Whether the secrets in a configuration equal the stored ones, for the same origins. */
-export async function areStored(
+async function areStored(context: Context, server: StoredServer, secrets: ReadonlyMap<string, string>) {
+  for (const [name, value] of secrets) if (!(await isSecretStored(context, server, name, value))) return false;
+  return true;
+}
+
+/** Whether a secret is stored with this value, for the origins that the configuration sends it to. */
+export async function isSecretStored(
   context: Context,
   server: StoredServer,
-  secrets: ReadonlyMap<string, string>,
+  name: string,
+  value: string,
 ): Promise<boolean> {
-  for (const [name, value] of secrets) {
-    const known = await findSecret(context.db, context.keyring, server, name);
-    const isSame = known?.value === value && sameOrigins(known.origins, originsOfSecret(server, name));
-    if (!isSame) return false;
-  }
-  return true;
+  return isSameSecret(await findSecret(context.db, context.keyring, server, name), server, value);
+}
+
+/** The same for a secret that was found. */
+export function isSameSecret(known: FoundSecret | undefined, server: StoredServer, value: string): boolean {
+  if (known?.value !== value) return false;
+  const origins = originsOfSecret(server, known.name);
+  return origins.length === known.origins.length && origins.every((origin, index) => origin === known.origins[index]);
 }
 
 /** Origins to which a secret of a configuration may be sent. */
@@ -208,21 +208,19 @@ function refuseMovedSecret(config: ServerConfig, stored: readonly SecretInfo[]):
   ]);
 }
 
-async function sealConfigSecrets(
+/** Stores secrets for the origins that the configuration sends them to. @throws AppError forbidden */
+export async function sealSecrets(
   context: Context,
   server: StoredServer,
   secrets: ReadonlyMap<string, string>,
+  updatedAt = server.updatedAt,
 ): Promise<void> {
   if (secrets.size === 0) return;
+  const createdBy = context.actor.id;
   await withinSecretQuota(context, async () => {
     for (const [name, value] of secrets) {
-      await saveSecret(context.db, context.keyring, server, {
-        name,
-        value,
-        origins: originsOfSecret(server, name),
-        createdBy: context.actor.id,
-        updatedAt: server.updatedAt,
-      });
+      const secret = { name, value, origins: originsOfSecret(server, name), createdBy, updatedAt };
+      await saveSecret(context.db, context.keyring, server, secret);
     }
   });
 }

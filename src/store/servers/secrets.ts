@@ -5,6 +5,9 @@ import type { Keyring } from '../sealing/sealing.ts';
 /** A secret of a hosted server without its value; it may be sent only to `origins`. */
 export type SecretInfo = { name: string; origins: string[]; createdBy: string; updatedAt: number };
 
+/** A secret with its value; undefined where the key that sealed it is missing. */
+export type FoundSecret = SecretInfo & { value: string | undefined };
+
 type Owner = { workspaceId: string; id: string };
 
 export async function saveSecret(
@@ -63,7 +66,7 @@ export async function findSecret(
   keyring: Keyring,
   server: Owner,
   name: string,
-): Promise<(SecretInfo & { value: string | undefined }) | undefined> {
+): Promise<FoundSecret | undefined> {
   const row = await db
     .selectFrom('secrets')
     .selectAll()
