@@ -137,8 +137,7 @@ function objectOf(value: unknown): Schema {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Schema) : {};
 }
 
-/** Recognises documents of other programs that people and agents give where a configuration is expected. */
-
+/** A document of another program, which people and agents give where a configuration is expected. */
 type Document = { [field: string]: unknown };
 
 type Kind = { name: string; isIt: (document: Document) => boolean; advice: string };

@@ -5,7 +5,7 @@ import { filledValuesOf, type ServerWide, urlsBelow } from './server-wide.ts';
 import type { Tool } from './tool.ts';
 import { indexTools, toolsOfView, type View, viewToolOf } from './view.ts';
 
-/** What the variables of a server make of its configuration, counted without filling anything. */
+/** What variables make of a configuration, counted without filling anything, and what it takes when it is compiled. */
 
 type Variables = { [name: string]: { value: string } } | undefined;
 

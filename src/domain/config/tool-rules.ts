@@ -60,15 +60,14 @@ export function checkTool(raw: RawTool, { credentials, ...others }: ToolSurround
   const authentication = authenticationOfTool({ ...others, credentials }, { credential });
   const surroundings = { ...others, authentication };
   const below = (field: string) => problems.within((path) => (path ? `${field}.${path}` : field));
-  const addAll = (found: readonly Problem[]) => problems.addAll(found);
   const schema = toolSchema.shape.input_schema.safeParse(raw.input_schema);
   const headers = toolSchema.shape.headers.safeParse(raw.headers);
   const filled = { headers: headers.data, body_template: raw.body_template, input_schema: schema.data };
   const tooMuch = fillProblems(raw, filled, wide.variables);
-  addAll(tooMuch);
+  problems.addAll(tooMuch);
   // The other rules fill the placeholders.
   if (tooMuch.length > 0) return;
-  addAll(credentialProblems(credential, credentials));
+  problems.addAll(credentialProblems(credential, credentials));
   const before = problems.count;
   if (schema.success) checkInputSchema(schema.data, below('input_schema'));
   const hasSoundSchema = problems.count === before;
@@ -77,27 +76,27 @@ export function checkTool(raw: RawTool, { credentials, ...others }: ToolSurround
 
   const names = declared.map((argument) => argument.name);
   const { template, problems: urlProblems } = checkUrl(raw.url, names, surroundings);
-  addAll(urlProblems.map((message) => ({ path: 'url', message })));
+  problems.addAll(urlProblems.map((message) => ({ path: 'url', message })));
 
   if (headers.success) checkHeaders(headers.data, surroundings, below('headers'));
-  if (wide.forward_headers) addAll(twiceProblems(headers.data ?? {}, declared, wide.forward_headers));
+  if (wide.forward_headers) problems.addAll(twiceProblems(headers.data ?? {}, declared, wide.forward_headers));
   const sent = headersOfTool(
     { method: raw.method as Tool['method'], headers: headers.data ?? {} },
     shared,
     wide.variables,
   );
   const tool = bodyFieldsOf(raw, sent);
-  addAll(bodyProblems(tool, declared, template?.names ?? [], problems.guesses));
-  if (hasSoundSchema) addAll(sendingProblems(tool, declared, template, authentication, problems.guesses));
+  problems.addAll(bodyProblems(tool, declared, template?.names ?? [], problems.guesses));
+  if (hasSoundSchema) problems.addAll(sendingProblems(tool, declared, template, authentication, problems.guesses));
   if (typeof raw.output_schema === 'object' && raw.output_schema !== null) {
     checkSchema(plainNumbers(raw.output_schema) as JsonSchema, below('output_schema'));
   }
   checkPaths(raw, problems);
   checkAnswerFields(raw, problems);
   const unfilled = argumentsInHeaders(headers.data ?? {}, names);
-  addAll(unfilled.map(({ path, message }) => ({ path: `headers.${path}`, message })));
+  problems.addAll(unfilled.map(({ path, message }) => ({ path: `headers.${path}`, message })));
   const inPath = new Set(template?.segments.flatMap(argumentsIn));
-  addAll(optionalInPath(declared.map(withNeed(raw.input_schema)), inPath));
+  problems.addAll(optionalInPath(declared.map(withNeed(raw.input_schema)), inPath));
 }
 
 /** A header that a tool sets itself would be sent twice if it came from the client, too. */

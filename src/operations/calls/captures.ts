@@ -46,8 +46,6 @@ const captureCalls = operation({
   audit: ({ slug, hours }) => ({ target: slug, detail: { hours } }),
 });
 
-export const captureOperations = { captureCalls };
-
 const header = z.tuple([z.string(), z.string()]);
 const mostHeaders = 300;
 const headersShape = z.array(header).max(mostHeaders).describe('Name and value of each.');
@@ -133,3 +131,5 @@ export function shownResponse({ status, headers, body, bodyBytes }: CapturedResp
     body_bytes: bodyBytes,
   };
 }
+
+export const captureOperations = { captureCalls };

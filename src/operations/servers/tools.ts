@@ -19,9 +19,26 @@ import { movedWarnings, secretSteps, storeConfig, stored } from './store-server.
 /** An input that adds a tool, or changes the tool `before`. */
 type ToolInput = { input: RawFields; before?: Tool | undefined };
 
-/** The configuration to check: that of the server with the new tool only. */
-function configToCheck({ config: { tools: _, ...config } }: StoredServer, { input, before }: ToolInput) {
-  return withOnly(config, toolOfFields(input, before));
+/**
+ * The tool that an input adds, or changes: fields that are sent replace those of `before`, and null removes one. In an
+ * input that adds a tool, `tool` is no field of it, and is refused as such.
+ */
+function toolOfFields(input: RawFields, before: object | undefined): RawFields {
+  const { slug: _, expected_version: _version, ...added } = input;
+  if (!before) return added;
+  const { tool: _tool, ...fields } = added;
+  const merged: RawFields = { ...before, ...fields };
+  for (const [name, value] of Object.entries(fields)) if (value === null) delete merged[name];
+  return merged;
+}
+
+/**
+ * The configuration to check: that of the server with the new tool only, so that a change costs the same however many
+ * tools there are, and is not refused because of a tool that it leaves as it is.
+ */
+function configToCheck({ config }: StoredServer, { input, before }: ToolInput) {
+  const { tools: _, views: _views, ...ofServer } = config;
+  return { ...ofServer, tools: [toolOfFields(input, before)] };
 }
 
 /** Index of a tool. @throws AppError notFound */
@@ -245,24 +262,3 @@ const removeTool = operation({
 });
 
 export const toolOperations = { addTool, updateTool, removeTool };
-
-/**
- * The tool that an input adds, or changes: fields that are sent replace those of `before`, and null removes one. In an
- * input that adds a tool, `tool` is no field of it, and is refused as such.
- */
-function toolOfFields(input: RawFields, before: object | undefined): RawFields {
-  const { slug: _, expected_version: _version, ...added } = input;
-  if (!before) return added;
-  const { tool: _tool, ...fields } = added;
-  const merged: RawFields = { ...before, ...fields };
-  for (const [name, value] of Object.entries(fields)) if (value === null) delete merged[name];
-  return merged;
-}
-
-/**
- * The configuration of a server with one tool only. One tool is checked by it, so that a change costs the same however
- * many tools there are, and is not refused because of a tool that it leaves as it is.
- */
-function withOnly({ views: _, ...config }: RawFields, tool: unknown): RawFields {
-  return { ...config, tools: [tool] };
-}
