@@ -1,14 +1,12 @@
 import type { Config } from '../config.ts';
 import type { Visit } from '../domain/visit.ts';
-import type { OnGivenUp } from '../domain/work/given-up.ts';
-import type { MemoryBudget } from '../domain/work/memory-budget.ts';
+import type { MemoryBudget, OnGivenUp } from '../domain/work/memory-budget.ts';
 import { clientNetwork } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
 import { createUnreadAnswers } from '../edge/unread-answers.ts';
-import { createCallQuotas } from '../gateway/limits/call-quotas.ts';
+import { CallQuotas } from '../gateway/limits/call-quotas.ts';
 import { createCircuits } from '../gateway/limits/circuits.ts';
-import { createLimits } from '../gateway/limits/limits.ts';
-import { createQuotaReserves } from '../gateway/limits/quota-reserves.ts';
+import { Limits } from '../gateway/limits/limits.ts';
 import type { Log } from '../log.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import { settleQuotas, takeOfQuotas } from '../store/calls/call-quota-use.ts';
@@ -35,36 +33,39 @@ export function limitCalls(
   const { clock, queueMs, createLoopLag } = surroundings;
   const lag = createLoopLag(clock);
   const processCount = presence.count;
-  const { now } = store.time;
-  const reserves = createQuotaReserves({
+  const quotas = new CallQuotas({
     take: (wishes) => takeOfQuotas(store.records, wishes),
     settle: (uses) => settleQuotas(store.records, uses),
     processCount,
-    now,
+    now: store.time.now,
     ...outageLog(
       log,
       'quotas of calls cannot be counted together; each process makes its share',
       'quotas of calls are counted together again',
     ),
   });
-  const limits = createLimits({
+  const limits = new Limits({
     concurrentPerKey: config.concurrentCallsPerKey,
     clock,
     queueMs,
     lagMs: lag.ms,
     processCount,
-    quotas: createCallQuotas({ now, reserves }),
+    quotas,
   });
   const circuits = createCircuits(clock);
   return {
     limits,
     circuits,
     http: circuits.around(http),
-    presentUse: { ofServer: limits.serverUse, ofWorkspace: limits.workspaceUse, circuitOf: circuits.stateOf },
+    presentUse: {
+      ofServer: (id: string) => limits.serverUse(id),
+      ofWorkspace: (id: string) => limits.workspaceUse(id),
+      circuitOf: circuits.stateOf,
+    },
     addresses: addressesOf(config, surroundings, processCount, { memory, onGivenUp }),
     async stop() {
       lag.stop();
-      await reserves.stop();
+      await quotas.stop();
     },
   };
 }

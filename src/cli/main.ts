@@ -1,4 +1,4 @@
-import { repairJsonParse } from '../domain/json/repair-json-parse.ts';
+import { repairJsonParse } from '../domain/json/json-reader.ts';
 import { runServe } from './commands/serve.ts';
 
 repairJsonParse();

@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { furtherProblems, longestPath, mostProblems, type Problem, shortProblem, shortText } from '../errors.ts';
-import { valueAt } from './json/value-at.ts';
+import { valueAt } from './json/dot-path.ts';
 
 type Issue = z.core.$ZodIssue;
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { OnGivenUp } from '../domain/work/given-up.ts';
+import type { OnGivenUp } from '../domain/work/memory-budget.ts';
 import { noticeStops, runningNow, stoppedWithin } from '../domain/work/running-time.ts';
 import { clientNetwork } from './client-address.ts';
 

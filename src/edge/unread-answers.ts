@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Party, Visit } from '../domain/visit.ts';
-import type { OnGivenUp } from '../domain/work/given-up.ts';
-import { type MemoryBudget, uncountedBytes } from '../domain/work/memory-budget.ts';
+import { type MemoryBudget, type OnGivenUp, uncountedBytes } from '../domain/work/memory-budget.ts';
 import { afterRunning } from '../domain/work/running-time.ts';
 import type { UnreadAnswers } from '../http/incoming.ts';
 

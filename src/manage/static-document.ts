@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Context } from 'hono';
-import { loadedOnce } from '../domain/work/loaded-once.ts';
+import { loadedOnce } from '../domain/work/next-turn.ts';
 
 /** Serves a JSON document that never changes while the process runs. It is serialised at the first request. */
 export function staticDocument(make: () => object | Promise<object>): (c: Context) => Promise<Response> {

@@ -3,8 +3,7 @@ import { holdsOurCredential, holdsPlainCredential } from '../domain/credentials/
 import { redact } from '../domain/credentials/redactor.ts';
 import { addedQuery } from '../domain/http/read-url.ts';
 import { formFields, mostHeaderLength } from '../domain/http/values.ts';
-import { parseDotPath } from '../domain/json/dot-path.ts';
-import { valueAt } from '../domain/json/value-at.ts';
+import { parseDotPath, valueAt } from '../domain/json/dot-path.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
 import type { Answer } from '../outbound/exchange.ts';
 import type { HttpClient } from '../outbound/http-client.ts';

@@ -1,4 +1,4 @@
-import { loadInTurns } from '../domain/work/loaded-once.ts';
+import { loadInTurns } from '../domain/work/next-turn.ts';
 
 /** The modules of the catalogue. Evaluated together, their declarations would hold the event loop for 40 ms. */
 const parts: readonly (() => Promise<unknown>)[] = [

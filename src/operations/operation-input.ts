@@ -1,6 +1,5 @@
 import { type BodyLimits, bodyLimits, checkBody } from '../domain/json/body-limits.ts';
-import { holdsNul, parseJsonInTurns, plainNumbers } from '../domain/json/json.ts';
-import { parseLongJson } from '../domain/json/long-json.ts';
+import { holdsNul, parseJsonInTurns, parseLongJson, plainNumbers } from '../domain/json/json.ts';
 import { LongValue, longBytesOf } from '../domain/json/long-value.ts';
 import { problemsOf } from '../domain/problems.ts';
 import { AppError, type ErrorKind, invalid, type Problem } from '../errors.ts';

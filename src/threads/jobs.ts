@@ -1,6 +1,5 @@
-import type { AnswerJob } from '../gateway/answer/answer-job.ts';
-import type { ContentJob } from '../gateway/answer/shown-content.ts';
-import type { ArgumentJob } from '../gateway/arguments/argument-job.ts';
+import type { AnswerJob, ContentJob } from '../gateway/answer/answer-job.ts';
+import type { ArgumentJob } from '../gateway/arguments/validate-arguments.ts';
 import type { CaptureJob } from '../gateway/captures/capture-job.ts';
 import type { ConfigurationJob } from '../operations/check-config.ts';
 import type { BundleJob, ImportAgainJob, ImportJob } from '../operations/imports/import-job.ts';
@@ -33,13 +32,13 @@ type Job<Kind extends JobKind> = (input: JobInput<Kind>) => Done<JobOutput<Kind>
 /** Loaded by a thread with its first job of a kind. */
 export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'bundle-description': async () => (await import('../operations/imports/import-job.ts')).runBundle,
-  'check-arguments': async () => (await import('../gateway/arguments/argument-job.ts')).checkArguments,
+  'check-arguments': async () => (await import('../gateway/arguments/validate-arguments.ts')).checkArguments,
   'import-again': async () => (await import('../operations/imports/import-job.ts')).runImportAgain,
   'check-configuration': async () => (await import('../operations/check-config.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
   'read-body': async () => (await import('../operations/operation-input.ts')).readLongBody,
-  'shorten-content': async () => (await import('../gateway/answer/shown-content.ts')).shortenContent,
+  'shorten-content': async () => (await import('../gateway/answer/answer-job.ts')).shortenContent,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/captures/capture-job.ts')).writeCapture,
 };

@@ -1,6 +1,6 @@
 /** Code that runs in a thread of `thread-pool.ts`: one job after the other. */
 import { type MessagePort, parentPort } from 'node:worker_threads';
-import { repairJsonParse } from '../domain/json/repair-json-parse.ts';
+import { repairJsonParse } from '../domain/json/json-reader.ts';
 import { yieldToCalls } from '../thread-priority.ts';
 import { type Done, type JobKind, jobs } from './jobs.ts';
 

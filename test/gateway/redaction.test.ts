@@ -4,7 +4,7 @@ import { createServer, type OutgoingHttpHeaders, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { redactor } from '../../src/domain/credentials/redactor.ts';
+import { Redactor } from '../../src/domain/credentials/redactor.ts';
 import { tries } from '../sets.ts';
 import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
@@ -302,7 +302,7 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
       let searched = 0;
       let left = 0;
       for (let length = 0; length < 200_000; length += 2000) {
-        const one = redactor([token]);
+        const one = new Redactor([token]);
         one.text(unit.repeat(length / unit.length));
         const clean = one.text(said);
         assert.ok(!clean.includes('live'), `${length} characters of ${unit}`);

@@ -4,7 +4,7 @@ import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
 import { processMemory } from '../../src/app/process-memory.ts';
-import { createLimits } from '../../src/gateway/limits/limits.ts';
+import { Limits } from '../../src/gateway/limits/limits.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { mirrors, modernMessage } from '../support/mcp.ts';
@@ -178,7 +178,7 @@ describe('[sec M9] the fair share of a process', () => {
   const serverOf = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
 
   it('a workspace gets at most as much as is still free', async () => {
-    const gate = createLimits({ concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 10, capacity: 9 });
+    const gate = new Limits({ concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 10, capacity: 9 });
     const enterAll = async (workspace: string) => {
       const slots = [];
       try {

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { createCallQuotas } from '../../src/gateway/limits/call-quotas.ts';
-import type { Limited } from '../../src/gateway/limits/lanes.ts';
-import { createLimits, type Limits } from '../../src/gateway/limits/limits.ts';
-import { createQuotaReserves } from '../../src/gateway/limits/quota-reserves.ts';
+import { CallQuotas } from '../../src/gateway/limits/call-quotas.ts';
+import { LaneBook, type Limited } from '../../src/gateway/limits/lanes.ts';
+import { Limits } from '../../src/gateway/limits/limits.ts';
 import { type QuotaWish, settleQuotas, takeOfQuotas } from '../../src/store/calls/call-quota-use.ts';
 import { openDatabase } from '../../src/store/database.ts';
 import { eventually } from '../support/eventually.ts';
@@ -26,15 +25,15 @@ describe('the reserves of a quota', () => {
           const books = quotaBook((work) => scheduler.schedule(Promise.resolve()).then(work));
           const gates = Array.from({ length: processes }, () => {
             const processCount = () => processes;
-            const reserves = createQuotaReserves({
+            const now = () => 0;
+            const quotas = new CallQuotas({
               ...books,
               processCount,
-              now: () => 0,
+              now,
               onError: String,
               onSuccess: () => undefined,
             });
-            const quotas = createCallQuotas({ now: () => 0, reserves });
-            return { reserves, limits: createLimits({ ...still, processCount, quotas }) };
+            return { quotas, limits: new Limits({ ...still, processCount, quotas }) };
           });
           const limits = {
             server: { callsPerSecond: 0, concurrentCalls: 0, [name]: quota },
@@ -45,7 +44,7 @@ describe('the reserves of a quota', () => {
           assert.ok(made <= quota, `${made} of ${quota}`);
           if (order.length <= quota / 2) assert.equal(made, order.length);
           if (processes === 1) assert.equal(made, Math.min(quota, order.length));
-          await scheduler.waitFor(Promise.all(gates.map(({ reserves }) => reserves.stop())));
+          await scheduler.waitFor(Promise.all(gates.map(({ quotas }) => quotas.stop())));
           assert.equal(books.taken(), made);
         },
       ),
@@ -63,14 +62,14 @@ describe('the reserves of a quota', () => {
     const onError = () => {
       faults++;
     };
-    const reserves = createQuotaReserves({
+    const quotas = new CallQuotas({
       ...books,
       processCount: () => 3,
       now: () => 0,
       onError,
       onSuccess: () => undefined,
     });
-    const gate = createLimits({ ...still, quotas: createCallQuotas({ now: () => 0, reserves }) });
+    const gate = new Limits({ ...still, quotas });
     const limits = {
       server: { callsPerSecond: 0, concurrentCalls: 0, callsPerDay: 30 },
       workspace: { callsPerSecond: 0, concurrentCalls: 0 },
@@ -80,7 +79,7 @@ describe('the reserves of a quota', () => {
     assert.equal(made.filter(Boolean).length, 10);
     assert.equal(faults, 1);
     isDown = false;
-    await reserves.stop();
+    await quotas.stop();
     assert.equal(books.taken(), 10);
   });
 
@@ -95,7 +94,7 @@ describe('the reserves of a quota', () => {
     });
     const { db } = database;
     try {
-      const reserves = createQuotaReserves({
+      const quotas = new CallQuotas({
         take: (wishes) => takeOfQuotas(db, wishes),
         settle: (uses) => settleQuotas(db, uses),
         processCount: () => 1,
@@ -103,20 +102,31 @@ describe('the reserves of a quota', () => {
         onError: () => undefined,
         onSuccess: () => undefined,
       });
-      const reserve = reserves.make({ kind: 'server', ref: 's', span: 'day', startsAt: 0 }, 86_400_000, 1000);
+      const limits = { callsPerSecond: 0, concurrentCalls: 0 };
+      const server = {
+        id: 's',
+        workspaceId: 'w',
+        limits: { server: { ...limits, callsPerDay: 1000 }, workspace: limits },
+      };
+      const caller = { id: 'k', keyId: 'k', network: undefined, isKnown: true };
+      const lanes = new LaneBook(still).lanesOf(server, caller, 0);
+      const takeAndGiveBack = async () => {
+        await quotas.take(lanes);
+        quotas.giveBack(lanes, 0);
+      };
       const taken = async () => Number((await db.selectFrom('call_quota_use').select('calls').execute())[0]?.calls);
-      await reserves.ask(reserve);
+      await takeAndGiveBack();
       assert.ok((await taken()) > 0);
       proxy.loseAnswer('+ excluded.granted');
-      await reserves.stop();
-      await reserves.stop();
+      await quotas.stop();
+      await quotas.stop();
       assert.equal(await taken(), 0);
       // What did not reach the database is given back later.
-      await reserves.ask(reserve);
+      await takeAndGiveBack();
       await postgres.crash();
-      await reserves.stop();
+      await quotas.stop();
       await postgres.restart();
-      await eventually(() => reserves.stop().then(async () => assert.equal(await taken(), 0)));
+      await eventually(() => quotas.stop().then(async () => assert.equal(await taken(), 0)));
     } finally {
       await database.close();
       await proxy.close();

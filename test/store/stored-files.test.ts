@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { fileChunkBytes, fileKeptMs } from '../../src/domain/files/kept-files.ts';
+import { fileChunkBytes, fileKeptMs } from '../../src/domain/files/file-names.ts';
 import {
   type FileRow,
   findFile,

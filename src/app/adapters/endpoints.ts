@@ -1,7 +1,7 @@
 import type { McpEndpoint } from '../../domain/mcp.ts';
 import type { Lookup } from '../../domain/visit.ts';
-import { loadedOnce } from '../../domain/work/loaded-once.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { loadedOnce } from '../../domain/work/next-turn.ts';
 import type { CallToolParts } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';

@@ -1,4 +1,4 @@
-import { repairJsonParse } from '../../domain/json/repair-json-parse.ts';
+import { repairJsonParse } from '../../domain/json/json-reader.ts';
 import type { MemoryBudget } from '../../domain/work/memory-budget.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
 import { AppError, JobError } from '../../errors.ts';

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
-import { givenUpKinds, type OnGivenUp } from '../../domain/work/given-up.ts';
+import { givenUpKinds, type OnGivenUp } from '../../domain/work/memory-budget.ts';
 import type { Refusal } from '../../errors.ts';
 import type { Log } from '../../log.ts';
 import { type LoginEvent, loginEvents } from '../../oauth/parts.ts';

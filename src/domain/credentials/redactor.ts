@@ -1,19 +1,5 @@
 import { isUtf8 } from 'node:buffer';
 
-/**
- * Removes credentials from texts that come back from an upstream. A credential is found in any case: as it stands, in
- * percent, JSON and HTML escapes (also within each other, three deep), in hex, and in Base64 of either alphabet, whatever
- * is around it there. SECURITY.md says what is not found. The work is a fixed multiple of the text for each credential.
- */
-export type Redactor = {
-  /** The text with `[redacted]` in place of each credential. */
-  text(text: string): string;
-  /** Length of the longest form of a credential, 1 at least. */
-  readonly longest: number;
-  /** Whether a text was left out because the search in it, or in those before it, would take too long. */
-  readonly isSpent: boolean;
-};
-
 const mark = '[redacted]';
 /**
  * Limit of the work on all texts of one turn, about 15 ms: their characters times the forms, as much as `reading` forms
@@ -30,53 +16,57 @@ const escapeDepth = 3;
 /** What a character takes at most: six as `\u0041`, and six times as many where that is escaped again. */
 const mostPerCharacter = (length: number) => (length <= 100 ? 36 : length <= 4000 ? 6 : 3);
 
-/**
- * A redactor is prepared once for the texts that are read in one turn of the event loop: together they have the limit of
- * one text. On a thread, which has a limit of time, each text has it for itself.
- */
-export function redactor(
-  credentials: readonly string[],
-  place: 'in one turn' | 'on a thread' = 'in one turn',
-): Redactor {
-  return new PreparedRedactor(credentials, place === 'in one turn');
-}
-
 /** Removes the credentials of a call from a text. */
 export function redact(text: string, sensitive: readonly string[]): string {
-  return redactor(sensitive).text(text);
+  return new Redactor(sensitive).text(text);
 }
 
-/** A class, because each answer makes one, and most use none of it. */
-class PreparedRedactor implements Redactor {
+/**
+ * Removes credentials from texts that come back from an upstream. A credential is found in any case: as it stands, in
+ * percent, JSON and HTML escapes (also within each other, three deep), in hex, and in Base64 of either alphabet, whatever
+ * is around it there. SECURITY.md says what is not found. The work is a fixed multiple of the text for each credential.
+ *
+ * One is made for the texts that are read in one turn of the event loop: together they have the limit of one text. On a
+ * thread, which has a limit of time, each text has it for itself. Most answers make one and use none of it.
+ */
+export class Redactor {
   readonly #credentials: readonly string[];
   readonly #isShared: boolean;
-  readonly #forms = new Map<string, readonly string[]>();
-  #workLeft = most.work;
-  isSpent = false;
+  /** The forms of each credential that was looked for. */
+  #forms: Map<string, readonly string[]> | undefined;
+  #workLeft: number;
+  /** Whether a text was left out because the search in it, or in those before it, would take too long. */
+  isSpent: boolean;
 
-  constructor(credentials: readonly string[], isShared: boolean) {
+  constructor(credentials: readonly string[], place: 'in one turn' | 'on a thread' = 'in one turn') {
     this.#credentials = credentials;
-    this.#isShared = isShared;
+    this.#isShared = place === 'in one turn';
+    this.#workLeft = most.work;
+    this.isSpent = false;
   }
 
+  /** Length of the longest form of a credential, 1 at least. */
   get longest(): number {
     const lengths = this.#credentials.filter(isLong).map((value) => Buffer.byteLength(value));
     return Math.max(1, ...lengths.map((length) => length * mostPerCharacter(length)));
   }
 
+  /** The text with `[redacted]` in place of each credential. */
   text(text: string): string {
     const possible = new Set(
       this.#credentials.filter((value) => isLong(value) && value.length <= text.length * mostPerCharacter(1)),
     );
     if (possible.size === 0) return text;
     const bytes = Buffer.from(text);
+    this.#forms ??= new Map();
+    const known = this.#forms;
     const forms: string[] = [];
     let left = this.#isShared ? this.#workLeft : most.work;
     for (const value of possible) {
-      if (!this.#forms.has(value)) left -= most.making * value.length;
+      if (!known.has(value)) left -= most.making * value.length;
       if (left < 0) break;
-      const made = this.#forms.get(value) ?? formsOf(value);
-      this.#forms.set(value, made);
+      const made = known.get(value) ?? formsOf(value);
+      known.set(value, made);
       forms.push(...made);
     }
     left -= (forms.length + most.reading) * (bytes.length + longestPiece);
@@ -229,4 +219,27 @@ function without(bytes: Buffer, ranges: Range[]): string {
     done = marked;
   }
   return clean + bytes.toString('utf8', done);
+}
+
+/**
+ * The first `limit` bytes of a long text without credentials, and without the beginning of one at the cut. Reads only a
+ * few times `limit`, however long the text is.
+ */
+export function redactedStart(text: Buffer, limit: number, redact: Redactor): string {
+  const { longest } = redact;
+  const looked = limit + longest * 2;
+  const clean = redact.text(text.toString('utf8', 0, looked));
+  if (text.length <= looked) return cut(clean, limit);
+  return cut(clean, Math.max(0, Math.min(limit, Buffer.byteLength(clean) - longest)));
+}
+
+/** The first `limit` bytes of a text, whole characters only. */
+export function cut(text: string, limit: number): string {
+  if (text.length * 3 <= limit) return text;
+  // A character takes at least one byte.
+  const bytes = Buffer.from(text.slice(0, limit + 1));
+  if (bytes.length <= limit) return text;
+  let end = limit;
+  while (((bytes[end] ?? 0) & 0xc0) === 0x80) end--;
+  return bytes.toString('utf8', 0, end);
 }

@@ -68,3 +68,13 @@ export function foreignPath(text: string): ForeignPath | undefined {
     all: all < 0 ? undefined : all,
   };
 }
+
+/** What a path of own properties leads to; undefined where it leads nowhere. */
+export function valueAt(value: unknown, path: readonly PropertyKey[]): unknown {
+  let found = value;
+  for (const key of path) {
+    if (typeof found !== 'object' || found === null || !Object.hasOwn(found, key)) return undefined;
+    found = (found as Record<PropertyKey, unknown>)[key];
+  }
+  return found;
+}

@@ -1,7 +1,6 @@
 import { plainFailure } from '../../errors.ts';
 import { type DotPath, dotPathText, indexOf } from './dot-path.ts';
-import { copyCompact, JsonCursor } from './json-cursor.ts';
-import { NameTable } from './name-table.ts';
+import { copyCompact, JsonCursor, NameTable } from './json-cursor.ts';
 
 /**
  * The names to keep of an object, and the numbers to keep of a list; `inner` is undefined for a whole value. `order` is the

@@ -1,7 +1,6 @@
 import { ToolFailure } from '../../errors.ts';
 import { type DotPath, dotPathText, indexOf } from './dot-path.ts';
-import { JsonCursor, type TextRange } from './json-cursor.ts';
-import { NameTable } from './name-table.ts';
+import { JsonCursor, NameTable, type TextRange } from './json-cursor.ts';
 
 const maxKeysShown = 20;
 const dot = 0x2e;

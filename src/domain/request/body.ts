@@ -1,6 +1,6 @@
 import { type BodyKind, type BodyNode, type BodyTemplate, encodingOf } from '../config/destinations.ts';
 import type { TextOrArgument } from '../config/input-schema.ts';
-import { GivenFile } from '../files/kept-files.ts';
+import { GivenFile } from '../files/file-names.ts';
 import { mediaTypePattern } from '../http/headers.ts';
 import type { Part } from '../http/url-template.ts';
 import { type ArrayFormat, hasControlCharacter, own, percentDecoded, valueText } from '../http/values.ts';

@@ -1,5 +1,4 @@
 import { AppError } from '../../errors.ts';
-import type { OnGivenUp } from './given-up.ts';
 
 /** Shorter bodies, answers and arguments, in bytes, are not counted: a connection itself takes as much. */
 export const uncountedBytes = 16 * 1024;
@@ -68,12 +67,13 @@ export class Held {
   readonly #budget: MemoryBudget;
   readonly #party: string;
   readonly #isStranger: boolean;
-  bytes = 0;
+  bytes: number;
 
   constructor(budget: MemoryBudget, party: string, isStranger: boolean) {
     this.#budget = budget;
     this.#party = party;
     this.#isStranger = isStranger;
+    this.bytes = 0;
   }
 
   /** False when there is no room for them; the work must end then. */
@@ -111,3 +111,9 @@ export class Held {
     this.bytes = 0;
   }
 }
+
+/** What is ended or refused so that others have room, or because its client is too slow. */
+export const givenUpKinds = ['connection', 'unread_answer', 'memory', 'operation'] as const;
+
+/** Is told of each one. */
+export type OnGivenUp = (what: (typeof givenUpKinds)[number]) => void;

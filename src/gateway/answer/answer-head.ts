@@ -1,7 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import type { Redactor } from '../../domain/credentials/redactor.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import type { Era } from '../../domain/mcp.ts';
 import { normalised } from '../../domain/normalised.ts';
+import { literalAddress } from '../../outbound/address.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { Reading } from './reading.ts';
 
@@ -24,6 +26,10 @@ export type AnswerHead = {
 const longestValue = 4096;
 const none: readonly ShownHeader[] = [];
 
+/** The usual types, which hold nothing that an upstream could have echoed. */
+const usualType =
+  /^(?:application\/(?:problem\+)?json|(?:application|text)\/(?:xml|html|plain|csv|pdf)|image\/\w{3,4})(?:; ?charset=utf-8)?$/i;
+
 export function contentTypeOf(headers: Answer['headers']): string {
   return String(headers['content-type'] ?? '');
 }
@@ -39,28 +45,19 @@ export function headOf(
   redact: Redactor,
 ): AnswerHead {
   const disposition = headers['content-disposition'];
+  const contentType = contentTypeOf(headers);
   return {
-    contentType: openType(contentTypeOf(headers), redact),
+    // It is named in messages and given to files, so there is none where it holds a credential.
+    contentType: usualType.test(contentType) || redact.text(contentType) === contentType ? contentType : '',
     fileName: disposition === undefined ? undefined : fileNameIn(String(disposition).slice(0, longestValue), redact),
-    shown: shownHeaders(headers, reading, redact),
+    shown: reading.headers.length === 0 ? none : shownHeaders(headers, reading, redact),
     sensitive,
     era,
   };
 }
 
-/** The usual types, which hold nothing that an upstream could have echoed. */
-const usualType =
-  /^(?:application\/(?:problem\+)?json|(?:application|text)\/(?:xml|html|plain|csv|pdf)|image\/\w{3,4})(?:; ?charset=utf-8)?$/i;
-
-/** A Content-Type, or none where it holds a credential; it is named in messages and given to files. */
-function openType(contentType: string, redact: Redactor): string {
-  if (contentType === '' || usualType.test(contentType)) return contentType;
-  return redact.text(contentType) === contentType ? contentType : '';
-}
-
 /** The headers that `response_headers` names and the answer has, without credentials, in the order of the configuration. */
 export function shownHeaders(headers: Answer['headers'], reading: Reading, redact: Redactor): readonly ShownHeader[] {
-  if (reading.headers.length === 0) return none;
   return reading.headers.flatMap((name): ShownHeader[] => {
     const key = name.toLowerCase();
     const lines = Object.hasOwn(headers, key) ? headers[key] : undefined;
@@ -153,4 +150,51 @@ function shortened(name: string): string {
   const dot = letters.lastIndexOf('.');
   const extension = dot > 0 && letters.length - dot <= longestExtension ? letters.slice(dot) : [];
   return [...letters.slice(0, longestName - extension.length), ...extension].join('');
+}
+
+const longestPath = 200;
+/** A part of a path that is longer than any name is likely to be a token. */
+const longestSegment = 40;
+/** Stands for the host that answered, which need not be named. */
+const sameHost = 'http://same-host.invalid';
+
+/**
+ * Target of a redirect, for a person who corrects a URL: origin and path of a `Location`, or its path if it is relative.
+ * No query, no fragment, no user name, no address, no credential and nothing that looks like a token. Undefined without
+ * one.
+ */
+export function shownRedirectTarget(location: string, redact: Redactor): string | undefined {
+  const target = targetOf(location, redact);
+  if (!target) return undefined;
+  const path = shownPath(target, redact);
+  const { origin, hostname } = target;
+  if (origin === sameHost) return `${path} on the same host`;
+  if (redact.text(origin) !== origin) return undefined;
+  return literalAddress(hostname) === undefined ? `${origin}${path}` : `${path} on a host that is given by its address`;
+}
+
+/** The path of a `Location`, without what looks like a token. Undefined without one. */
+export function locationPath(location: string, redact: Redactor): string | undefined {
+  const target = targetOf(location, redact);
+  return target && shownPath(target, redact);
+}
+
+/**
+ * A credential is removed before the URL is parsed, which takes segments of dots away, and once more afterwards. Tabs
+ * and ends of lines do not belong to a URL (WHATWG URL, 4.4), and may stand between parts of a credential.
+ */
+function targetOf(location: string, redact: Redactor): URL | undefined {
+  const clean = redact.text(location.replaceAll(/[\t\n\r]/g, ''));
+  const target = clean === '' ? undefined : readUrl(clean, sameHost);
+  return target?.protocol === 'http:' || target?.protocol === 'https:' ? target : undefined;
+}
+
+/** The path, cut only after a credential has been removed, because cutting leaves parts of one. */
+function shownPath({ pathname }: URL, redact: Redactor): string {
+  return redact
+    .text(pathname)
+    .split('/')
+    .map((segment) => (segment.length > longestSegment ? '…' : segment))
+    .join('/')
+    .slice(0, longestPath);
 }

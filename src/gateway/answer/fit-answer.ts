@@ -4,8 +4,8 @@ import { cutJson } from '../../domain/pieces/cut-json.ts';
 import { cutText } from '../../domain/pieces/cut-text.ts';
 import { type Piece, type Segment, segmentsOf } from '../../domain/pieces/pieces.ts';
 import { noteLength } from '../../domain/pieces/read-more.ts';
-import type { AnswerFile } from './attached-files.ts';
-import { tokensOfContent } from './result-tokens.ts';
+import type { AnswerFile } from './answer-files.ts';
+import { tokensOfContent } from './json-answer.ts';
 
 /** The rest of a result that was cut. */
 export type AnswerRest = {

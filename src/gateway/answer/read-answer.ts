@@ -1,17 +1,26 @@
 import { isUtf8 } from 'node:buffer';
-import { type Redactor, redactor } from '../../domain/credentials/redactor.ts';
-import { mediaTypeOf } from '../../domain/http/headers.ts';
+import { cut, Redactor, redact, redactedStart } from '../../domain/credentials/redactor.ts';
+import { knownMediaType, mediaTypeOf } from '../../domain/http/headers.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
+import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';
 import type { Answer } from '../../outbound/exchange.ts';
-import { type AnswerHead, contentTypeOf, headerLines, headersJson, headOf, shownHeaders } from './answer-head.ts';
+import { type AnswerBlock, AttachedFiles, binaryBlock, multipartBlocks } from './answer-files.ts';
+import {
+  type AnswerHead,
+  contentTypeOf,
+  headerLines,
+  headersJson,
+  headOf,
+  locationPath,
+  shownHeaders,
+  shownRedirectTarget,
+} from './answer-head.ts';
 import type { CutResult } from './fit-answer.ts';
-import { readContent } from './read-content.ts';
-import { carriedOut, fieldForJson, fieldOfJson, headersProperty, type Reading } from './reading.ts';
-import { cut, redactedStart } from './redact.ts';
-import { locationPath, shownRedirectTarget } from './redirect-target.ts';
-import { isJson, isText } from './text-body.ts';
+import { jsonResult, structuredOfTexts, withHeaders, withoutMark } from './json-answer.ts';
+import { carriedOut, headersProperty, type Reading } from './reading.ts';
+import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 
 const maxErrorBytes = 8 * 1024;
 /** It says that nothing has changed, and leads nowhere (RFC 9110, 15.4.5). */
@@ -20,39 +29,36 @@ const notModified = 304;
 /** Longest body that is read on the event loop. */
 const shortBytes = 64 * 1024;
 
-/** Whether reading an answer would hold the event loop too long. */
-export function isLongAnswer({ status, headers, body }: Answer, reading: Reading): boolean {
-  if (body.length <= shortBytes || status >= 300) return false;
-  if (fieldOfJson(reading) !== undefined) return true;
-  const contentType = contentTypeOf(headers);
-  return !isOneFile(mediaTypeOf(contentType), contentType, body);
-}
-
-/** Whether a body is one file: only its bytes are passed on, so there is nothing to read. */
-function isOneFile(type: string, contentType: string, body: Buffer): boolean {
-  if (isJson(type) || type.startsWith('multipart/')) return false;
-  return type === '' ? !isUtf8(body) : !isText(type, contentType, body);
-}
-
 /**
- * Turns an upstream's answer into the tool result (behaviour: "The tool result").
- * `client` has the credentials of the call, which the upstream may have echoed. The check of structured content may
- * take `mostSteps`.
+ * Turns an upstream's answer into the tool result (behaviour: "The tool result"). Undefined where that would hold the
+ * event loop too long. `client` has the credentials of the call, which the upstream may have echoed.
  * @throws ToolFailure upstream_status, redirect, malformed, transform
- * @throws TooMuchWork
  */
 export function readAnswer(
   answer: Answer,
   reading: Reading,
   client: Pick<AnswerHead, 'sensitive' | 'era'>,
-  mostSteps: number,
-): CutResult {
+): CutResult | undefined {
   const { status, body } = answer;
-  const redact = redactor(client.sensitive);
+  const redact = new Redactor(client.sensitive);
   if (status >= 300) throw refusal(answer, reading, redact);
+  if (body.length > shortBytes && isLong(answer, reading)) return undefined;
   const head = headOf(answer, reading, client, redact);
-  if (status === 204 || body.length === 0) return emptyResult(answer, head, { reading, redact, mostSteps });
-  return readContent(body, head, reading, mostSteps);
+  try {
+    if (status === 204 || body.length === 0) return emptyResult(answer, head, reading, redact);
+    return readContent(body, head, reading, stepsOnLoop);
+  } catch (error) {
+    if (error instanceof TooMuchWork) return undefined;
+    throw error;
+  }
+}
+
+/** Whether there is something to read in a long body: of one file only the bytes are passed on. */
+function isLong({ headers, body }: Answer, { jsonField }: Reading): boolean {
+  const contentType = contentTypeOf(headers);
+  const type = mediaTypeOf(contentType);
+  if (jsonField !== undefined || isJson(type) || type.startsWith('multipart/')) return true;
+  return type === '' ? isUtf8(body) : isText(type, contentType, body);
 }
 
 function refusal(answer: Answer, reading: Reading, redact: Redactor): ToolFailure {
@@ -90,11 +96,7 @@ function errorBody(body: Buffer, redact: Redactor): string {
 }
 
 /** The result of an answer without a body: its status, and the headers that the tool asks for. */
-function emptyResult(
-  answer: Answer,
-  head: AnswerHead,
-  { reading, redact, mostSteps }: { reading: Reading; redact: Redactor; mostSteps: number },
-): ToolResult {
+function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, redact: Redactor): ToolResult {
   const status = statusText(answer, redact);
   const isLocationShown = head.shown.some(({ name }) => name.toLowerCase() === 'location');
   const path = isLocationShown ? undefined : locationPath(String(answer.headers.location ?? ''), redact);
@@ -104,8 +106,8 @@ function emptyResult(
     ...(head.shown.length > 0 ? [headerLines(head.shown)] : []),
   ];
   const more = [hint, ...lines].join('\n');
-  const structured = structuredStatus(answer, head, reading, mostSteps);
-  const field = structured !== undefined && reading.transform.length === 0 ? undefined : fieldForJson(reading);
+  const structured = structuredStatus(answer, head, reading);
+  const field = structured !== undefined && reading.transform.length === 0 ? undefined : reading.wholeField;
   if (field !== undefined) {
     throw new ToolFailure(
       'transform',
@@ -125,19 +127,95 @@ function headHint({ headers }: Reading): string {
 }
 
 /** The status and the headers as structured content, of a tool that asks for headers or sends HEAD, where its schema asks for it. */
-function structuredStatus(
-  { status }: Answer,
-  { shown }: AnswerHead,
-  reading: Reading,
-  mostSteps: number,
-): string | undefined {
+function structuredStatus({ status }: Answer, { shown }: AnswerHead, reading: Reading): string | undefined {
   if (!reading.output || (!reading.isHead && reading.headers.length === 0)) return undefined;
   const json = `{"status":${status},"${headersProperty}":${headersJson(shown)}}`;
-  return reading.output.fits(JSON.parse(json), mostSteps) ? json : undefined;
+  return reading.output.fits(JSON.parse(json), stepsOnLoop) ? json : undefined;
 }
 
 /** No hint after 202: the row was not written yet, so the upstream could not return it (RFC 9110, 15.3.3). */
 function preferHint({ status }: Answer, { hintPrefer }: Reading): string {
   if (!hintPrefer || status === 202) return '';
   return ' (the header "Prefer: return=representation" asks some upstreams for the written row)';
+}
+
+/** With types such as application/vnd.github.raw+json an API sends a file as it is, which is seldom JSON. */
+const rawSuffix = '.raw+json';
+
+/**
+ * Turns the body of a successful answer into a result. Time is proportional to the body, except for the check of
+ * structured content, which may take `mostSteps`.
+ * @throws ToolFailure malformed, transform
+ * @throws TooMuchWork
+ */
+export function readContent(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
+  try {
+    return contentOf(body, head, reading, mostSteps);
+  } catch (error) {
+    throw error instanceof ToolFailure ? toldFailure(error, head) : error;
+  }
+}
+
+/** A failure may name what the upstream wrote. The request had its effect, whatever became of the answer. */
+function toldFailure({ outcome, message, problems, forRecord }: ToolFailure, { sensitive }: AnswerHead) {
+  const told = message.includes(carriedOut) ? message : `${message}; ${carriedOut}`;
+  return new ToolFailure(outcome, redact(told, sensitive), problems, forRecord);
+}
+
+/**
+ * Where a transform, fields or a schema need JSON, the bytes decide whether an answer is JSON, and one that is not is an
+ * error: nothing is passed on unfiltered. Otherwise its media type decides, and what is called JSON and is not goes out as
+ * text.
+ */
+function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): CutResult {
+  const { contentType, fileName } = head;
+  const type = mediaTypeOf(contentType);
+  const isRaw = type.endsWith(rawSuffix);
+  const field = reading.jsonField;
+  if (field !== undefined || isJson(type) || type === '') {
+    const json = jsonInUtf8(body, contentType);
+    const read = jsonResult(field === undefined ? json : withoutGuard(json), head, reading, mostSteps);
+    if (typeof read !== 'string') return read;
+    if (field !== undefined) throw notJson(field, read, contentType);
+    const isCalledJson = type !== '' && !isRaw;
+    if (isCalledJson || isUtf8(body))
+      return asText(textOfBody(body, contentType), isCalledJson ? read : undefined, head);
+  }
+  if (isText(type, contentType, body)) return asText(textOfBody(body, contentType), undefined, head);
+  const files = new AttachedFiles(reading.mostCharacters);
+  const content = type.startsWith('multipart/')
+    ? multipartBlocks(body, contentType, files)
+    : [binaryBlock(type || 'application/octet-stream', body, fileName, files)];
+  return files.list.length === 0 ? blocks(content, head) : { ...blocks(content, head), files: files.list };
+}
+
+/** What some APIs write before JSON, so that a page cannot run it as a script. */
+const guard = /^(?:\)\]\}'?,?|while\s?\(1\);?|for\s?\(;;\);?|throw 1;[^\r\n]{0,60}|&&&START&&&|\{\}\s?&&)\s*/;
+
+function withoutGuard(body: Buffer): Buffer {
+  const bytes = withoutMark(body);
+  const found = guard.exec(bytes.toString('latin1', 0, 100));
+  return found ? bytes.subarray(found[0].length) : bytes;
+}
+
+/** `why` an answer cannot be read as JSON, which its media type may say already. */
+function notJson(field: string, why: string, contentType: string): ToolFailure {
+  const type = mediaTypeOf(contentType);
+  const more = isJson(type) || type === '' ? `, and ${why}` : '';
+  const sentence = (named: string) => `${field} needs a JSON answer; the upstream answered with ${named}${more}`;
+  return new ToolFailure('transform', sentence(type || 'no media type'), [], sentence(knownMediaType(contentType)));
+}
+
+/** `whyNot`: why an answer that is called JSON could not be read as such. */
+function asText(text: string, whyNot: string | undefined, head: AnswerHead): ToolResult {
+  const note = `The request was carried out. Its answer is passed on as text, because ${whyNot}.`;
+  return blocks(
+    [{ type: 'text', text }, ...(whyNot === undefined ? [] : [{ type: 'text' as const, text: note }])],
+    head,
+  );
+}
+
+function blocks(content: AnswerBlock[], head: AnswerHead): ToolResult {
+  const structured = head.shown.length === 0 ? structuredOfTexts(content, head.era) : undefined;
+  return withHeaders({ content: JSON.stringify(content), structured, isError: false }, head);
 }

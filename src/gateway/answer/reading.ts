@@ -25,6 +25,10 @@ export type ReadingSource = {
 
 /** Rules for reading the answers of a tool; compiled from its configuration. */
 export type Reading = {
+  /** The field of the configuration that an answer without a body cannot satisfy; undefined where any answer will do. */
+  wholeField: 'response_transform' | 'output_schema' | undefined;
+  /** The field by which an answer is read as JSON, whatever its media type says; undefined without one. */
+  jsonField: 'response_transform' | 'response_fields' | 'output_schema' | undefined;
   transform: DotPath;
   fields: FieldTree | undefined;
   hintPrefer: boolean;
@@ -46,8 +50,12 @@ export const headersProperty = 'response_headers';
 export function compileReading(source: ReadingSource): Reading {
   const { transform, fields, hintPrefer, outputSchema, headers, isHead, mayFollow, mostCharacters } = source;
   const declared = outputSchema?.properties;
+  const path = parseDotPath(transform);
+  const wholeField = path.length > 0 ? 'response_transform' : outputSchema && 'output_schema';
   return {
-    transform: parseDotPath(transform),
+    wholeField,
+    jsonField: fields && wholeField !== 'response_transform' ? 'response_fields' : wholeField,
+    transform: path,
     fields: fields && fieldTree(fields.map(parseDotPath)),
     hintPrefer,
     output: outputSchema && compileOutputCheck(outputSchema),
@@ -58,18 +66,6 @@ export function compileReading(source: ReadingSource): Reading {
     isAnnounced: outputSchema !== undefined && mostCharacters === undefined,
     hasHeaderSlot: isSchemaObject(declared) && Object.hasOwn(declared, headersProperty),
   };
-}
-
-/** The field of the configuration that an answer without a body cannot satisfy; undefined where any answer will do. */
-export function fieldForJson({ transform, output }: Reading): 'response_transform' | 'output_schema' | undefined {
-  if (transform.length > 0) return 'response_transform';
-  return output && 'output_schema';
-}
-
-/** The field of the configuration by which an answer is read as JSON, whatever its media type says; undefined without one. */
-export function fieldOfJson(reading: Reading): 'response_transform' | 'response_fields' | 'output_schema' | undefined {
-  const field = fieldForJson(reading);
-  return reading.fields && field !== 'response_transform' ? 'response_fields' : field;
 }
 
 /** An agent must not repeat a change because its answer could not be read. */

@@ -1,7 +1,8 @@
 import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
-import { isRawNumber, numberWithDigits } from '../../domain/json/json.ts';
+import { isRawNumber, numberWithDigits, plainNumbers } from '../../domain/json/json.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
+import { formatTest } from '../../domain/schema/keyword-tests.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
@@ -9,7 +10,9 @@ import { mendArguments } from './mend-arguments.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
 
 /** Rules for a tool's arguments. */
-export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
+export type ArgumentRules = Pick<ArgumentCheck, 'check'> & {
+  /** Whether arguments certainly fit; false when only `check` can decide. Costs next to nothing. */
+  fitsPlainly: (args: Arguments) => boolean;
   /** Adds the defaults of absent arguments. */
   filled: (given: Arguments) => Arguments;
   /** Does the same, but counts an argument as absent if it is null and its schema does not allow null. */
@@ -19,7 +22,7 @@ export type ArgumentRules = Pick<ArgumentCheck, 'fitsPlainly' | 'check'> & {
 };
 
 export function compileArguments(input: InputSchema, schema: JsonSchema): ArgumentRules {
-  const { fitsPlainly, check, notNull } = compileArgumentCheck(schema);
+  const { check, notNull } = compileArgumentCheck(schema);
   const required = new Set((schema.required ?? []) as string[]);
   // Constants are not arguments to a caller.
   const declared = argumentsOf(input).filter(({ wire }) => wire.value === undefined);
@@ -29,9 +32,9 @@ export function compileArguments(input: InputSchema, schema: JsonSchema): Argume
     .map(({ name, fallback }): [string, unknown] => [name, fallback]);
   const optional = declared.map(({ name }) => name).filter((name) => !required.has(name) && isNothing(name, null));
   return {
-    fitsPlainly,
+    fitsPlainly: plainCheck(schema) ?? (() => false),
     check,
-    filled: (given) => withFallbacks(given, fallbacks),
+    filled: (given) => (fallbacks.length === 0 ? given : withFallbacks(given, fallbacks)),
     present: (given) => wholeNumbers(withFallbacks(withoutNulls(given, optional), fallbacks), schema) as Arguments,
     mended: (given) => mendArguments(given, schema),
   };
@@ -70,34 +73,41 @@ export function prepareArguments(
   isLong = false,
 ): MaybePromise<Arguments> {
   const filled = tool.args.filled(given);
-  if (tool.args.fitsPlainly(filled)) return filled;
-  const present = tool.args.present(given);
-  const check = (args: Arguments): MaybePromise<Arguments> => {
-    try {
-      if (!isLong) {
-        tool.args.check(args, stepsOnLoop);
-        return args;
-      }
-    } catch (error) {
-      if (!(error instanceof TooMuchWork)) throw error;
-    }
-    return checkLong(args).then(() => args);
-  };
-  const checkMended = (error: unknown): MaybePromise<Arguments> => {
-    const mended = error instanceof ToolFailure ? tool.args.mended(present) : present;
-    if (mended === present) throw error;
-    return check(mended);
+  return tool.args.fitsPlainly(filled) ? filled : checkedArguments(tool.args, given, checkLong, isLong);
+}
+
+async function checkedArguments(
+  rules: ArgumentRules,
+  given: Arguments,
+  checkLong: (args: Arguments) => Promise<void>,
+  isLong: boolean,
+): Promise<Arguments> {
+  const present = rules.present(given);
+  const check = async (args: Arguments): Promise<Arguments> => {
+    if (isLong || !fitsWithinSteps(rules, args)) await checkLong(args);
+    return args;
   };
   try {
-    const checked = check(present);
-    return checked instanceof Promise ? checked.catch(checkMended) : checked;
+    return await check(present);
   } catch (error) {
-    return checkMended(error);
+    const mended = error instanceof ToolFailure ? rules.mended(present) : present;
+    if (mended === present) throw error;
+    return check(mended);
+  }
+}
+
+/** False where the check takes too many steps for the event loop. @throws ToolFailure */
+function fitsWithinSteps(rules: ArgumentRules, args: Arguments): boolean {
+  try {
+    rules.check(args, stepsOnLoop);
+    return true;
+  } catch (error) {
+    if (error instanceof TooMuchWork) return false;
+    throw error;
   }
 }
 
 function withFallbacks(given: Arguments, fallbacks: readonly [name: string, value: unknown][]): Arguments {
-  if (fallbacks.length === 0) return given;
   const missing = fallbacks.filter(([name]) => !Object.hasOwn(given, name));
   return missing.length === 0 ? given : { ...given, ...Object.fromEntries(missing) };
 }
@@ -148,3 +158,66 @@ function wholeNumber(text: string): unknown {
       .replace(/^0+(?=\d)/, '') || '0';
   return isWhole ? numberWithDigits(integer === '0' ? integer : sign + integer) : JSON.rawJSON(text);
 }
+
+type ValueTest = (value: unknown) => boolean;
+
+const objectKeywords = new Set(['$schema', 'type', 'properties', 'required', 'additionalProperties', 'description']);
+const annotations = ['title', 'description', 'default', 'examples', 'x-mcp-header'];
+const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', ...annotations]);
+
+/**
+ * A quick test for the usual schema, a flat map of text, numbers and flags. Returns true only for arguments that fit.
+ * Returns false when in doubt; the validator then decides and explains. Undefined for any other schema.
+ */
+function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
+  if (Object.keys(schema).some((keyword) => !objectKeywords.has(keyword))) return undefined;
+  const tests = new Map<string, ValueTest>();
+  for (const [name, property] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
+    const test = testOf(property);
+    if (!test) return undefined;
+    tests.set(name, test);
+  }
+  const required = (schema.required ?? []) as string[];
+  return (args) => {
+    for (const name of required) if (!Object.hasOwn(args, name)) return false;
+    for (const name in args) if (!tests.get(name)?.(args[name])) return false;
+    return true;
+  };
+}
+
+function testOf(property: JsonSchema): ValueTest | undefined {
+  const isHint = (keyword: string) => keyword === 'format' && !formatTest(property.format);
+  if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword) && !isHint(keyword))) return undefined;
+  const allowed = property.enum === undefined ? undefined : new Set(property.enum as unknown[]);
+  const test = typeTest(property);
+  return test && allowed ? (value) => test(value) && allowed.has(value) : test;
+}
+
+function typeTest(property: JsonSchema): ValueTest | undefined {
+  const {
+    minimum = -Infinity,
+    maximum = Infinity,
+    minLength = 0,
+    maxLength = Infinity,
+  } = plainNumbers(property) as Limits;
+  const isNumber = (value: unknown) => typeof value === 'number' && value >= minimum && value <= maximum;
+  switch (property.type) {
+    case 'boolean':
+      return (value) => typeof value === 'boolean';
+    case 'integer':
+      return (value) => Number.isInteger(value) && isNumber(value);
+    case 'number':
+      return (value) => Number.isFinite(value) && isNumber(value);
+    case 'string':
+      // A schema counts characters. There are at most as many as code units, and at least half as many.
+      return (value) =>
+        typeof value === 'string' &&
+        value.length <= maxLength &&
+        value.length >= 2 * minLength - 1 &&
+        value.isWellFormed();
+    default:
+      return undefined;
+  }
+}
+
+type Limits = { minimum?: number; maximum?: number; minLength?: number; maxLength?: number };

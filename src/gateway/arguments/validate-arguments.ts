@@ -1,4 +1,4 @@
-import { isRawNumber, plainNumbers } from '../../domain/json/json.ts';
+import { isRawNumber, parseJson } from '../../domain/json/json.ts';
 import { dotted, newGuesses } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { type CompiledSchema, compileSchema } from '../../domain/schema/compile-schema.ts';
@@ -13,9 +13,11 @@ import {
   valuesText,
 } from '../../domain/schema/faults.ts';
 import { declaredNames, type JsonSchema } from '../../domain/schema/json-schema.ts';
-import { formatTest, kindOf } from '../../domain/schema/keyword-tests.ts';
-import { Steps, stepsOfText } from '../../domain/work/steps.ts';
-import { type Problem, ToolFailure } from '../../errors.ts';
+import { kindOf } from '../../domain/schema/keyword-tests.ts';
+import { Steps, stepsOfText, TooMuchWork } from '../../domain/work/steps.ts';
+import { type Problem, plainFailure, ToolFailure } from '../../errors.ts';
+import { compiledTexts } from '../compiled-texts.ts';
+import { type FailureData, failureData } from '../failure-data.ts';
 
 const maxProblems = 10;
 
@@ -23,8 +25,6 @@ const maxProblems = 10;
 const maxListed = 1000;
 
 export type ArgumentCheck = {
-  /** Whether arguments certainly fit; false when only `check` can decide. Costs next to nothing. */
-  fitsPlainly: (args: Arguments) => boolean;
   /**
    * Checks arguments in at most `mostSteps` steps.
    * @throws ToolFailure invalid_arguments that names each argument at fault
@@ -44,7 +44,6 @@ export function compileArgumentCheck(schema: JsonSchema): ArgumentCheck {
   // What is not a text in a default is sent as the configuration wants it.
   const isDefault = (name: string, value: unknown) => typeof value === 'object' && value === properties[name]?.default;
   return {
-    fitsPlainly: plainCheck(schema) ?? (() => false),
     notNull: compiled.notNull,
     check(args, mostSteps) {
       const steps = new Steps(mostSteps);
@@ -188,63 +187,29 @@ function faultReason({ keyword, limit, path, found, names = [] }: Fault, declare
   }
 }
 
-type ValueTest = (value: unknown) => boolean;
+/** Checks the arguments of a call by the JSON Schema of its tool; both are JSON text. */
+export type ArgumentJob = {
+  input: { schema: string; args: string };
+  output: { failure: FailureData | undefined };
+};
 
-const objectKeywords = new Set(['$schema', 'type', 'properties', 'required', 'additionalProperties', 'description']);
-const annotations = ['title', 'description', 'default', 'examples', 'x-mcp-header'];
-const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', ...annotations]);
+/** About half a second. */
+const mostSteps = 15_000_000;
 
-/**
- * A quick test for the usual schema, a flat map of text, numbers and flags. Returns true only for arguments that fit.
- * Returns false when in doubt; the validator then decides and explains. Undefined for any other schema.
- */
-export function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefined {
-  if (Object.keys(schema).some((keyword) => !objectKeywords.has(keyword))) return undefined;
-  const tests = new Map<string, ValueTest>();
-  for (const [name, property] of Object.entries((schema.properties ?? {}) as Record<string, JsonSchema>)) {
-    const test = testOf(property);
-    if (!test) return undefined;
-    tests.set(name, test);
-  }
-  const required = (schema.required ?? []) as string[];
-  return (args) =>
-    required.every((name) => Object.hasOwn(args, name)) &&
-    Object.keys(args).every((name) => tests.get(name)?.(args[name]));
-}
+const compiled = compiledTexts((schema) => compileArgumentCheck(schema as JsonSchema));
 
-function testOf(property: JsonSchema): ValueTest | undefined {
-  const isHint = (keyword: string) => keyword === 'format' && !formatTest(property.format);
-  if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword) && !isHint(keyword))) return undefined;
-  const allowed = property.enum === undefined ? undefined : new Set(property.enum as unknown[]);
-  const test = typeTest(property);
-  return test && allowed ? (value) => test(value) && allowed.has(value) : test;
-}
-
-function typeTest(property: JsonSchema): ValueTest | undefined {
-  const {
-    minimum = -Infinity,
-    maximum = Infinity,
-    minLength = 0,
-    maxLength = Infinity,
-  } = plainNumbers(property) as Limits;
-  const isNumber = (value: unknown) => typeof value === 'number' && value >= minimum && value <= maximum;
-  switch (property.type) {
-    case 'boolean':
-      return (value) => typeof value === 'boolean';
-    case 'integer':
-      return (value) => Number.isInteger(value) && isNumber(value);
-    case 'number':
-      return (value) => Number.isFinite(value) && isNumber(value);
-    case 'string':
-      // A schema counts characters. There are at most as many as code units, and at least half as many.
-      return (value) =>
-        typeof value === 'string' &&
-        value.length <= maxLength &&
-        value.length >= 2 * minLength - 1 &&
-        value.isWellFormed();
-    default:
-      return undefined;
+export function checkArguments({ schema, args }: ArgumentJob['input']): { output: ArgumentJob['output'] } {
+  try {
+    compiled(schema).check(parseJson(args) as Arguments, mostSteps);
+    return { output: { failure: undefined } };
+  } catch (error) {
+    if (error instanceof ToolFailure) return { output: { failure: failureData(error) } };
+    if (error instanceof TooMuchWork) return { output: { failure: failureData(tooMuch) } };
+    throw error;
   }
 }
 
-type Limits = { minimum?: number; maximum?: number; minLength?: number; maxLength?: number };
+const tooMuch = plainFailure(
+  'invalid_arguments',
+  `The arguments hold too many values to check against input_schema, which takes more than ${mostSteps} steps: about one for each value and each part of the schema that it meets, and more for a text that a pattern reads. Send fewer or shorter values in one call.`,
+);

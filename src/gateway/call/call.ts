@@ -1,11 +1,15 @@
+import { Buffer } from 'node:buffer';
 import { performance } from 'node:perf_hooks';
 import type { CallSpan } from '../../domain/call-observation.ts';
-import type { ToolCall } from '../../domain/mcp.ts';
+import type { ToolCall, ToolResult } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import type { Held } from '../../domain/work/memory-budget.ts';
 import type { Outcome } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
+import { callIdPrefix } from '../../store/calls/call-writer.ts';
+import type { CallRow } from '../../store/schema.ts';
+import { tokensOfResult } from '../answer/json-answer.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { OwnTokens } from '../credentials/own-tokens.ts';
 import type { Signing } from '../credentials/sign-request.ts';
@@ -51,6 +55,8 @@ export type Call = {
   answer: Answer | undefined;
   /** How long the call waited for its slots, in ms; undefined when it never got them. */
   waitMs: number | undefined;
+  /** When its request was sent, in ms of `performance.now()`; undefined when nothing was sent. */
+  sentClock: number | undefined;
   /** How long the upstream took, in ms; undefined when nothing was sent. */
   upstreamMs: number | undefined;
 };
@@ -79,6 +85,46 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
     host: undefined,
     answer: undefined,
     waitMs: undefined,
+    sentClock: undefined,
     upstreamMs: undefined,
   };
+}
+
+/** The part of a call that its record is made of. A call that the service answers itself has no upstream. */
+export type RecordedCall = Pick<Call, 'server' | 'caller' | 'asked' | 'startedAt' | 'outcome'> &
+  Partial<Pick<Call, 'host' | 'answer' | 'upstreamMs' | 'reason'>>;
+
+/** The record of a call that has ended after `totalMs`. */
+export function callRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
+  const { server, caller, asked, upstreamMs } = call;
+  return {
+    id: `${callIdPrefix}${asked.requestId}`,
+    workspace_id: server.workspaceId,
+    server_id: server.id,
+    slug: server.slug,
+    tool: asked.name,
+    started_at: call.startedAt,
+    caller_kind: caller.kind,
+    key_id: caller.keyId ?? null,
+    upstream_host: call.host ?? null,
+    upstream_status: call.answer?.status ?? null,
+    outcome: call.outcome,
+    duration_ms: Math.round(totalMs),
+    upstream_ms: upstreamMs === undefined ? null : Math.round(upstreamMs),
+    bytes_in: asked.bytesIn,
+    bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
+    reason: call.reason ?? null,
+    estimated_tokens: result ? tokensOfResult(result) : null,
+    view: server.view?.name ?? null,
+  };
+}
+
+/** Whether a call is captured: where the owner of its server has turned captures on, and when it is only tried out. */
+export function isCaptured({ caller, server, startedAt }: Call): boolean {
+  return caller.kind === 'try_out' || isCapturing(server, startedAt);
+}
+
+/** Whether the owner of a server has turned on captures for calls that begin now. */
+export function isCapturing(server: HostedServer, now: number): boolean {
+  return server.captureUntil !== undefined && now < server.captureUntil;
 }

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { redactor } from '../../domain/credentials/redactor.ts';
+import { cut, Redactor } from '../../domain/credentials/redactor.ts';
 import { mediaTypeOf } from '../../domain/http/headers.ts';
 import type { ToolResult } from '../../domain/mcp.ts';
 import {
@@ -12,13 +12,16 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import { contentTypeOf } from '../answer/answer-head.ts';
-import { startOfContent } from '../answer/json-text-block.ts';
-import { cut } from '../answer/redact.ts';
 import { isJson, isText } from '../answer/text-body.ts';
-import { maxCapturedBytes, maxFieldBytes, type RawCapture, writeShortCapture } from '../captures/capture-job.ts';
+import {
+  maxCapturedBytes,
+  maxFieldBytes,
+  type RawCapture,
+  startOfContent,
+  writeShortCapture,
+} from '../captures/capture-job.ts';
 import { shortField } from '../captures/fit-capture.ts';
-import type { HostedServer } from '../hosted/hosted-server.ts';
-import type { Call } from './call.ts';
+import { type Call, isCapturing } from './call.ts';
 import { findPreview } from './preview-call.ts';
 import type { ThreadWork } from './thread-work.ts';
 
@@ -33,16 +36,6 @@ const lookedBytes = maxCapturedBytes + 4 * 3 * 16_384 + 1;
 const most = { work: 100_000, sensitive: 20_000 };
 
 export type CaptureParts = { threads: ThreadWork; onUnexpected: (error: unknown, requestId: string) => void };
-
-/** Whether a call is captured: where the owner of its server has turned captures on, and when it is only tried out. */
-export function isCallCaptured({ caller, server, startedAt }: Call): boolean {
-  return caller.kind === 'try_out' || isCapturing(server, startedAt);
-}
-
-/** Whether the owner of a server has turned on captures for calls that begin now. */
-export function isCapturing(server: HostedServer, now: number): boolean {
-  return server.captureUntil !== undefined && now < server.captureUntil;
-}
 
 /**
  * The JSON text of a `Capture`. Undefined if it could not be made or too many jobs wait for a thread: a capture must
@@ -74,7 +67,7 @@ async function captureText(call: Call, result: ToolResult | undefined, threads: 
   const secrets = [...server.secrets.values()].map((secret) => secret.value);
   const sensitive = [...new Set([...call.sensitive, ...secrets])];
   // Credentials are removed before texts get their final length, or the cut could leave a part of one.
-  const margin = 2 * redactor(sensitive).longest + 4;
+  const margin = 2 * new Redactor(sensitive).longest + 4;
   const raw: RawCapture = {
     arguments: argumentsBytes <= maxArgumentsBytes ? text : undefined,
     argumentsBytes,

@@ -1,12 +1,12 @@
-import { redact, redactor } from '../../domain/credentials/redactor.ts';
+import { Redactor, redact } from '../../domain/credentials/redactor.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
-import { runningNow } from '../../domain/work/running-time.ts';
+import { runningNow, stoppedWithin } from '../../domain/work/running-time.ts';
 import { OutboundError, ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
-import { shownRedirectTarget } from '../answer/redirect-target.ts';
+import { shownRedirectTarget } from '../answer/answer-head.ts';
 import type { Call, CallRequest } from './call.ts';
-import { type Hop, sendOnce } from './send-request.ts';
+import { type Hop, send } from './send-request.ts';
 
 const mostRedirects = 3;
 /** Statuses that lead to another URL for the same request (RFC 9110, 15.4). */
@@ -20,24 +20,18 @@ export type FollowParts = {
   urlProblem: (url: URL) => string | undefined;
 };
 
-/** Whether an answer is a redirect that the tool follows. */
-export function isFollowed({ tool }: Call, { status }: Answer): boolean {
-  return tool.followsRedirects && redirectStatuses.has(status);
-}
-
 /**
- * Follows the redirects of a GET or HEAD until `until`, in ms of `runningNow`. Each target passes the rules of configured
- * URLs and the guarded connector. Once a redirect has left the origin of the tool, no further request has a credential, a
+ * Follows the redirects of a GET or HEAD, all within the time of the tool. Each target passes the rules of configured URLs
+ * and the guarded connector. Once a redirect has left the origin of the tool, no further request has a credential, a
  * header of the tool, or trace context.
  * @throws ToolFailure redirect, blocked
  * @throws OutboundError
  */
-export async function followRedirects(
-  call: Call,
-  first: Answer,
-  { sentClock, until }: { sentClock: number; until: number },
-  parts: FollowParts,
-): Promise<Answer> {
+export async function followRedirects(call: Call, first: Answer, parts: FollowParts): Promise<Answer> {
+  if (!redirectStatuses.has(first.status)) return first;
+  const sentClock = call.sentClock as number;
+  const elapsedMs = performance.now() - sentClock;
+  const until = runningNow() + call.tool.timeoutMs - elapsedMs + stoppedWithin(elapsedMs);
   try {
     return await lastAnswer(call, first, until, parts);
   } finally {
@@ -56,7 +50,7 @@ async function lastAnswer(
   const path = new Path(call, new URL(request.origin + request.path));
   if (request.body !== undefined) throw path.refusal(first, 'redirect', 'the request has a body, which is sent once');
   let answer = first;
-  while (isFollowed(call, answer)) {
+  while (redirectStatuses.has(answer.status)) {
     const to = path.next(answer, urlProblem);
     const { isHome } = path;
     const headers = isHome ? request.headers : openHeaders(request.headers, call);
@@ -118,7 +112,7 @@ class Path {
   refusal({ status, headers }: Answer, outcome: 'redirect' | 'blocked', why: string): ToolFailure {
     const location = String(headers.location ?? '');
     const target = (location === '' ? undefined : readUrl(location, this.#at))?.href ?? '';
-    const shown = shownRedirectTarget(target, redactor(this.#call.sensitive)) ?? 'another URL';
+    const shown = shownRedirectTarget(target, new Redactor(this.#call.sensitive)) ?? 'another URL';
     const count = this.#asked.size === 1 ? '' : ` after ${this.#asked.size - 1} others`;
     const said = (of: string) => `HTTP ${status}: the redirect${of}${count} was not followed: ${why}`;
     return new ToolFailure(outcome, said(` to ${shown}`), [], said(''));
@@ -127,7 +121,7 @@ class Path {
 
 /** What every origin may be told: neither static headers nor arguments, and no text with a credential in it. */
 function openHeaders(headers: readonly string[], { sensitive }: Call): string[] {
-  const redact = redactor(sensitive);
+  const redact = new Redactor(sensitive);
   return headers.flatMap((name, index) => {
     const value = headers[index + 1] ?? '';
     const isOpen = index % 2 === 0 && describing.has(name.toLowerCase()) && redact.text(value) === value;
@@ -136,10 +130,10 @@ function openHeaders(headers: readonly string[], { sensitive }: Call): string[] 
 }
 
 /** @throws OutboundError about the whole call; its text for the record names no host that the upstream chose */
-async function sendHop(call: Call, sent: Parameters<typeof sendOnce>[1], http: HttpClient, hop: Hop): Promise<Answer> {
+async function sendHop(call: Call, sent: Parameters<typeof send>[1], http: HttpClient, hop: Hop): Promise<Answer> {
   try {
     if (hop.timeoutMs < 1) throw new OutboundError('timeout', '');
-    return await sendOnce(call, sent, http, hop);
+    return await send(call, sent, http, hop);
   } catch (error) {
     if (!(error instanceof OutboundError)) throw error;
     const { reason, message } = error;

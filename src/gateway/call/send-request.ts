@@ -73,31 +73,24 @@ function headersOfClient({ asked }: Call, names: readonly string[]): string[] {
 export type SendParts = { http: HttpClient; clientTokens: ClientTokens };
 
 /**
- * Sends the request of a call. An upstream that refuses the token of a login, or one that the service got for itself, has
- * done nothing, so the request is sent once more with a fresh token.
+ * Sends a request that was refused with 401 once more, with a fresh token of the login or of the service: an upstream that
+ * refuses a token has done nothing. Without another token, the first answer.
  * @throws OutboundError
  * @throws Unauthenticated, AppError when the call may not be sent any more after the wait for that token
  */
-export function send(call: Call, request: CallRequest, args: Arguments, parts: SendParts): Promise<Answer> {
-  const sent = sendOnce(call, request, parts.http);
-  if (!call.caller.renew && !call.ownTokens) return sent;
-  return sent.then((answer) => sendRenewed(call, answer, args, parts));
-}
-
-async function sendRenewed(call: Call, answer: Answer, args: Arguments, parts: SendParts): Promise<Answer> {
-  if (answer.status !== 401) return answer;
+export async function sendRenewed(call: Call, refused: Answer, args: Arguments, parts: SendParts): Promise<Answer> {
   const renewed = await call.caller.renew?.();
   const own = call.ownTokens && (await renewOwnTokens(call, call.ownTokens, parts.clientTokens));
-  if (renewed === undefined && !own) return answer;
+  if (renewed === undefined && !own) return refused;
   call.ownTokens = own ?? call.ownTokens;
   if (call.asked.admission.isOld()) await admitAgain(call.asked, call.server);
-  const second = await sendOnce(call, requestOf(call, args, renewed), parts.http);
-  if (second.status === 401 && renewed !== undefined) await call.caller.giveUp?.(renewed);
-  return second;
+  const answer = await send(call, requestOf(call, args, renewed), parts.http);
+  if (answer.status === 401 && renewed !== undefined) await call.caller.giveUp?.(renewed);
+  return answer;
 }
 
-/** Sends one request of a call; `hop` is given for one that a redirect leads to. */
-export function sendOnce(
+/** Sends one request of a call; `hop` is given for one that a redirect leads to. @throws OutboundError */
+export function send(
   call: Call,
   { request, credentialHash }: Pick<CallRequest, 'request'> & { credentialHash: string | undefined },
   client: HttpClient,

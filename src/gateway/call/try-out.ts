@@ -9,14 +9,14 @@ import { AppError, JobError, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { decidedAdmission } from '../admission.ts';
-import { tokensOfContent } from '../answer/result-tokens.ts';
-import { mostShownText } from '../answer/shown-content.ts';
+import { mostShownText } from '../answer/answer-job.ts';
+import { tokensOfContent } from '../answer/json-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import { readSizes, withGivenFiles } from '../files/given-files.ts';
 import { type HostedServer, type HostedTool, serverOrView } from '../hosted/hosted-server.ts';
 import type { HostedServers } from '../hosted/hosted-servers.ts';
+import { isCapturing } from './call.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
-import { isCapturing } from './capture.ts';
 import { findPreview, type Previewed, previewCall } from './preview-call.ts';
 import { checkOnThread, type ThreadWork } from './thread-work.ts';
 

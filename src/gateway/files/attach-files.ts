@@ -1,10 +1,11 @@
-import { fileHeadOf } from '../../domain/files/file-names.ts';
-import type { FileHead } from '../../domain/files/kept-files.ts';
+import { type FileHead, fileHeadOf } from '../../domain/files/file-names.ts';
+import { createServerHosts } from '../../domain/http/own-hosts.ts';
+import { readUrl } from '../../domain/http/read-url.ts';
 import { type ContentBlock, firstRevisionWithLinks, type ToolCall, type ToolResult } from '../../domain/mcp.ts';
-import { type AnswerFile, withBlocks } from '../answer/attached-files.ts';
+import { fileIdIn, filePath, pathReader } from '../../routes.ts';
+import { type AnswerFile, withBlocks } from '../answer/answer-files.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
-import type { FileAddresses } from './file-addresses.ts';
 import type { FileOwner, Kept, KeptFiles } from './kept-files.ts';
 
 export type AttachParts = { files: KeptFiles; fileAddresses: FileAddresses };
@@ -61,4 +62,34 @@ function notKeptText(head: FileHead, size: number, kept: Exclude<Kept, { outcome
 
 function about({ name, mediaType }: FileHead, size: number): string {
   return `${name} (${mediaType}, ${size} bytes)`;
+}
+
+/** The addresses of files: below the base URL, and on the own host of each server. */
+export type FileAddresses = {
+  /** `ownOrigin` is the origin of the server's own host, for a request that came to it. */
+  addressOf(id: string, ownOrigin: string | undefined): string;
+  /** The id in an address of ours; undefined for any other text. */
+  idIn(text: string): string | undefined;
+  /** Whether a file of this server is served on an own host with this origin. */
+  isOwnOrigin(origin: string, slug: string): boolean;
+};
+
+/** Longest text that can be such an address. */
+const longest = 400;
+
+export function createFileAddresses(baseUrl: string, serverHosts: string | undefined): FileAddresses {
+  const hosts = serverHosts === undefined ? undefined : createServerHosts(serverHosts, baseUrl);
+  const { origin, protocol } = new URL(baseUrl);
+  const readPath = pathReader(baseUrl);
+  return {
+    addressOf: (id, ownOrigin) => (ownOrigin ?? baseUrl) + filePath(id),
+    idIn(text) {
+      const url = text.length <= longest && /^https?:/.test(text) ? readUrl(text) : undefined;
+      // Only the one plain form: no credentials, query, fragment or encoding.
+      if (!url || url.href !== text || url.origin + url.pathname !== text) return undefined;
+      if (url.origin === origin) return fileIdIn(readPath(url.pathname));
+      return url.protocol === protocol && hosts?.slugOf(url.host) ? fileIdIn(url.pathname) : undefined;
+    },
+    isOwnOrigin: (origin, slug) => hosts?.originOf(slug) === origin,
+  };
 }

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { attachment } from '../../domain/files/file-names.ts';
-import { fileChunkBytes } from '../../domain/files/kept-files.ts';
+import { attachment, fileChunkBytes } from '../../domain/files/file-names.ts';
 import type { Lookup, Strangers, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
@@ -16,7 +15,7 @@ import type { FileRow } from '../../store/calls/files.ts';
 import { type Caller, type CallerOptions, callerDigest } from '../callers/caller.ts';
 import { resolveCaller } from '../callers/resolve-caller.ts';
 import { type HostedServer, serverOrView } from '../hosted/hosted-server.ts';
-import type { FileAddresses } from './file-addresses.ts';
+import type { FileAddresses } from './attach-files.ts';
 import type { KeptFiles } from './kept-files.ts';
 
 export type FileListenerParts = {

@@ -1,4 +1,4 @@
-import { fileChunkBytes, GivenFile } from '../../domain/files/kept-files.ts';
+import { fileChunkBytes, GivenFile } from '../../domain/files/file-names.ts';
 import { own } from '../../domain/http/values.ts';
 import { refusedArgument } from '../../domain/request/pairs.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';

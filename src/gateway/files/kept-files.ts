@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { type FileHead, fileChunkBytes } from '../../domain/files/kept-files.ts';
+import { type FileHead, fileChunkBytes } from '../../domain/files/file-names.ts';
 import { newId } from '../../domain/ids.ts';
 import type { Lookup } from '../../domain/visit.ts';
 import {

@@ -1,104 +1,235 @@
-import type { QuotaPeriod } from '../../store/calls/call-quota-use.ts';
+import { shareOf } from '../../domain/limits.ts';
+import type { QuotaGrant, QuotaPeriod, QuotaWish } from '../../store/calls/call-quota-use.ts';
+import { StoreFault } from '../../store/engine/faults.ts';
+import { oneAtATime } from '../../store/one-at-a-time.ts';
 import type { Lane, LaneOf } from './lanes.ts';
-import type { QuotaReserves, Reserve } from './quota-reserves.ts';
+
+/** The part of one quota that this process holds in one minute or day. */
+export type Reserve = QuotaPeriod & {
+  readonly endsAt: number;
+  /** The quota as of the last call. */
+  quota: number;
+  /** Calls that were taken from the quota and not made yet. */
+  held: number;
+  /** How many calls are taken at once; doubles each time, up to a fraction of what is left. */
+  step: number;
+  /** Whether a call was made since the last settling. */
+  isUsed: boolean;
+  /** Calls to add in the database, or to give back there (below 0). */
+  owed: number;
+  /** Calls made without asking, because the database did not answer. */
+  unasked: number;
+  /** Time until which the quota counts as used up, in epoch ms. */
+  usedUpUntil: number;
+};
 
 /** A used-up quota: whose it is, how many calls it allows, and how long until it starts anew. */
 export type UsedUp = { of: LaneOf; kind: QuotaPeriod['span']; limit: number; waitMs: number };
 
-/** Quotas of calls per minute and per day (UTC), shared by all processes. */
-export type QuotaCounter = {
-  /**
-   * Counts a call in the quotas of its lanes. Returns the quota that is used up, if any; the call then counts in none.
-   * Returns a promise if more calls have to be taken from the database.
-   */
-  take(lanes: readonly Lane[]): UsedUp | undefined | Promise<UsedUp | undefined>;
-  /** Takes back the count of a call that was not made after all; it was counted `agoMs` ago. */
-  giveBack(lanes: readonly Lane[], agoMs: number): void;
-};
-
 export type CallQuotasOptions = {
+  /** @throws errors of the database */
+  take: (wishes: readonly QuotaWish[]) => Promise<QuotaGrant[]>;
+  /** @throws errors of the database */
+  settle: (uses: readonly (QuotaPeriod & { calls: number })[]) => Promise<void>;
+  processCount: () => number;
   /** Epoch ms. */
   now: () => number;
-  reserves: QuotaReserves;
+  onError: (error: unknown) => void;
+  onSuccess: () => void;
 };
 
-/** A quota that a call counts in. */
-type Counted = { of: LaneOf; reserve: Reserve };
+const spans = { minute: 60_000, day: 86_400_000 };
+const settleMs = 5000;
+/** Time after which a used-up quota is asked for again: another process may have given some calls back. */
+const againMs = 1000;
+const firstStep = 8;
+const mostAtOnce = 500;
 
-const spansMs = { minute: 60_000, day: 86_400_000 };
+/**
+ * Quotas of calls per minute and per day (UTC), shared by all processes through the database. A process takes some calls
+ * at a time, makes them, and gives back what it did not use within five seconds.
+ */
+export class CallQuotas {
+  readonly #options: CallQuotasOptions;
+  /** Reserves that hold or owe something. */
+  readonly #kept = new Set<Reserve>();
+  readonly #asking = new Set<Reserve>();
+  readonly #askSoon = oneAtATime(() => this.#askForAll());
+  #timer: NodeJS.Timeout | undefined;
+  /** Whether the last query to the database failed. Calls do not wait for it then. */
+  #isDown = false;
 
-export function createCallQuotas({ now, reserves }: CallQuotasOptions): QuotaCounter {
-  function reserveOf(lane: Lane, span: QuotaPeriod['span'], at: number): Reserve {
-    const quota = span === 'minute' ? lane.perMinute : lane.perDay;
-    const known = lane[span];
-    if (known && at < known.endsAt) {
-      if (known.quota !== quota) reserves.change(known, quota);
-      return known;
-    }
-    const startsAt = at - (at % spansMs[span]);
-    const made = reserves.make({ kind: lane.of, ref: lane.id, span, startsAt }, startsAt + spansMs[span], quota);
-    lane[span] = made;
-    return made;
+  constructor(options: CallQuotasOptions) {
+    this.#options = options;
   }
 
-  function countedIn(lanes: readonly Lane[], at: number): Counted[] {
-    const counted: Counted[] = [];
+  /** Counts a call in the quotas of its lanes. Returns the one that is used up, if any; the call then counts in none. */
+  async take(lanes: readonly Lane[]): Promise<UsedUp | undefined> {
+    const { now } = this.#options;
+    const counted: { of: LaneOf; reserve: Reserve }[] = [];
     for (const lane of lanes) {
-      if (lane.perMinute > 0) counted.push({ of: lane.of, reserve: reserveOf(lane, 'minute', at) });
-      if (lane.perDay > 0) counted.push({ of: lane.of, reserve: reserveOf(lane, 'day', at) });
+      const { of, perMinute, perDay } = lane;
+      if (perMinute > 0) counted.push({ of, reserve: this.#reserveOf(lane, 'minute', perMinute) });
+      if (perDay > 0) counted.push({ of, reserve: this.#reserveOf(lane, 'day', perDay) });
     }
-    return counted;
-  }
-
-  async function takeLater(counted: readonly Counted[]): Promise<UsedUp | undefined> {
-    const empty = counted.filter(({ reserve }) => reserve.held === 0);
-    await Promise.all(empty.map(({ reserve }) => reserves.ask(reserve)));
     const taken: Reserve[] = [];
     for (const { of, reserve } of counted) {
-      // Other calls may have used up the reserve meanwhile.
+      // Other calls may use up what was asked for.
       while (reserve.held === 0) {
         const at = now();
-        if (isUsedUp(reserve, at)) {
+        if (at < reserve.usedUpUntil) {
           for (const other of taken) other.held++;
-          return usedUp(of, reserve, at);
+          const { span, quota, endsAt } = reserve;
+          return { of, kind: span, limit: quota, waitMs: Math.max(0, endsAt - at) };
         }
-        await reserves.ask(reserve);
+        await this.#ask(reserve);
       }
-      use(reserve);
+      reserve.held--;
+      reserve.isUsed = true;
       taken.push(reserve);
     }
     return undefined;
   }
 
-  return {
-    take(lanes) {
-      const at = now();
-      const counted = countedIn(lanes, at);
-      const none = counted.find(({ reserve }) => isUsedUp(reserve, at));
-      if (none) return usedUp(none.of, none.reserve, at);
-      if (counted.some(({ reserve }) => reserve.held === 0)) return takeLater(counted);
-      for (const { reserve } of counted) use(reserve);
-      return undefined;
-    },
-    giveBack(lanes, agoMs) {
-      for (const { minute, day, perMinute, perDay } of lanes) {
-        const takenAt = now() - agoMs;
-        if (perMinute > 0 && minute && minute.startsAt <= takenAt) minute.held++;
-        if (perDay > 0 && day && day.startsAt <= takenAt) day.held++;
+  /** Takes back the count of a call that was not made after all; it was counted `agoMs` ago. */
+  giveBack(lanes: readonly Lane[], agoMs: number): void {
+    const takenAt = this.#options.now() - agoMs;
+    for (const { minute, day, perMinute, perDay } of lanes) {
+      if (perMinute > 0 && minute && minute.startsAt <= takenAt) minute.held++;
+      if (perDay > 0 && day && day.startsAt <= takenAt) day.held++;
+    }
+  }
+
+  /** Gives everything back. */
+  async stop(): Promise<void> {
+    if (this.#asking.size > 0) await this.#askSoon();
+    clearTimeout(this.#timer);
+    for (const reserve of this.#kept) this.#return(reserve);
+    await this.#settleOwed();
+  }
+
+  #reserveOf(lane: Lane, span: QuotaPeriod['span'], quota: number): Reserve {
+    const at = this.#options.now();
+    const known = lane[span];
+    if (known && at < known.endsAt) {
+      if (known.quota !== quota) {
+        known.quota = quota;
+        known.usedUpUntil = 0;
+        this.#return(known);
+        this.#keep(known);
       }
-    },
-  };
-}
+      return known;
+    }
+    const startsAt = at - (at % spans[span]);
+    const period = { kind: lane.of, ref: lane.id, span, startsAt, endsAt: startsAt + spans[span], quota };
+    const made = { ...period, held: 0, step: firstStep, isUsed: false, owed: 0, unasked: 0, usedUpUntil: 0 };
+    this.#fitStep(made, quota);
+    lane[span] = made;
+    return made;
+  }
 
-function isUsedUp({ held, usedUpUntil }: Reserve, at: number): boolean {
-  return held === 0 && at < usedUpUntil;
-}
+  /** A process takes a fraction of its share of the remainder, which leaves enough for the others. */
+  #fitStep(reserve: Reserve, left: number): void {
+    reserve.step = Math.max(1, Math.min(reserve.step, Math.floor(left / (4 * this.#options.processCount()))));
+  }
 
-function use(reserve: Reserve): void {
-  reserve.held--;
-  reserve.isUsed = true;
-}
+  /** Takes more calls. Afterwards some are held, or the quota counts as used up for now. Never throws. */
+  async #ask(reserve: Reserve): Promise<void> {
+    if (this.#isDown) {
+      this.#takeUnasked(reserve);
+      return;
+    }
+    this.#asking.add(reserve);
+    await this.#askSoon();
+  }
 
-function usedUp(of: LaneOf, { span, quota, endsAt }: Reserve, at: number): UsedUp {
-  return { of, kind: span, limit: quota, waitMs: Math.max(0, endsAt - at) };
+  async #askForAll(): Promise<void> {
+    const reserves = [...this.#asking];
+    this.#asking.clear();
+    for (let at = 0; at < reserves.length; at += mostAtOnce) await this.#askFor(reserves.slice(at, at + mostAtOnce));
+  }
+
+  async #askFor(reserves: readonly Reserve[]): Promise<void> {
+    const wishes = reserves.map(({ kind, ref, span, startsAt, quota, step }) => {
+      return { kind, ref, span, startsAt, quota, calls: step };
+    });
+    try {
+      const grants = await this.#options.take(wishes);
+      this.#options.onSuccess();
+      for (const [index, reserve] of reserves.entries()) {
+        const { granted, taken } = grants[index] as QuotaGrant;
+        this.#hold(reserve, granted);
+        reserve.step *= 2;
+        this.#fitStep(reserve, reserve.quota - taken);
+      }
+    } catch (error) {
+      this.#options.onError(error);
+      this.#isDown = true;
+      for (const reserve of reserves) this.#takeUnasked(reserve);
+    }
+  }
+
+  /** Without the database, this process may make its share of the quota. */
+  #takeUnasked(reserve: Reserve): void {
+    const share = shareOf(reserve.quota, this.#options.processCount());
+    const calls = Math.max(0, Math.min(reserve.step, share - reserve.unasked));
+    reserve.unasked += calls;
+    reserve.owed += calls;
+    this.#hold(reserve, calls);
+  }
+
+  #hold(reserve: Reserve, calls: number): void {
+    reserve.held += calls;
+    if (calls > 0) this.#keep(reserve);
+    else reserve.usedUpUntil = this.#options.now() + againMs;
+  }
+
+  #keep(reserve: Reserve): void {
+    this.#kept.add(reserve);
+    this.#timer ??= setTimeout(() => void this.#settle(), settleMs).unref();
+  }
+
+  #return(reserve: Reserve): void {
+    reserve.owed -= reserve.held;
+    reserve.held = 0;
+    reserve.step = firstStep;
+    this.#fitStep(reserve, reserve.quota);
+  }
+
+  /** Gives back what was not needed since the last time, and reports to the database what it does not know. */
+  async #settle(): Promise<void> {
+    this.#timer = undefined;
+    const ended = this.#options.now();
+    for (const reserve of this.#kept) {
+      if (!reserve.isUsed) this.#return(reserve);
+      reserve.isUsed = false;
+      if (reserve.endsAt <= ended) this.#kept.delete(reserve);
+    }
+    await this.#settleOwed();
+    for (const reserve of this.#kept) {
+      if (reserve.held === 0 && reserve.owed === 0) this.#kept.delete(reserve);
+      else this.#keep(reserve);
+    }
+  }
+
+  async #settleOwed(): Promise<void> {
+    const owing = [...this.#kept].filter(({ owed }) => owed !== 0);
+    for (let at = 0; at < owing.length; at += mostAtOnce) await this.#settleSome(owing.slice(at, at + mostAtOnce));
+  }
+
+  async #settleSome(reserves: readonly Reserve[]): Promise<void> {
+    const uses = reserves.map(({ kind, ref, span, startsAt, owed }) => ({ kind, ref, span, startsAt, calls: owed }));
+    for (const reserve of reserves) reserve.owed = 0;
+    try {
+      await this.#options.settle(uses);
+      this.#isDown = false;
+      this.#options.onSuccess();
+      for (const reserve of reserves) reserve.unasked = 0;
+    } catch (error) {
+      this.#options.onError(error);
+      // Calls that may have been given back already are not given back again: more calls than the quota would be made.
+      const least = error instanceof StoreFault && error.isOpen ? 0 : Number.NEGATIVE_INFINITY;
+      for (const [index, reserve] of reserves.entries()) reserve.owed += Math.max(least, uses[index]?.calls ?? 0);
+    }
+  }
 }

@@ -3,7 +3,6 @@ import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import { OutboundError, type OutboundReason } from '../../errors.ts';
 import type { Exchange } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
-import { clearCount, countAt, createRecentCount, type RecentCount, recentTotal } from './recent-count.ts';
 
 /**
  * Spares an upstream that fails, and spares its callers the waiting. When most calls of a workspace to one origin fail,
@@ -94,21 +93,19 @@ export function createCircuits(clock: () => number): Circuits {
   return {
     around: (http) => ({
       ...http,
-      send(exchange) {
+      async send(exchange) {
         const circuit = circuitOf(exchange);
         const isAttempt = circuit.openUntil !== 0;
         const refusal = isAttempt ? takeAttempt(circuit) : undefined;
-        if (refusal) return Promise.reject(refusal);
-        return http.send(exchange).then(
-          (answer) => {
-            note(circuit, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
-            return answer;
-          },
-          (error: unknown) => {
-            note(circuit, isAttempt, error instanceof OutboundError ? meanings[error.reason] : 'unrelated', clock());
-            throw error;
-          },
-        );
+        if (refusal) throw refusal;
+        try {
+          const answer = await http.send(exchange);
+          note(circuit, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
+          return answer;
+        } catch (error) {
+          note(circuit, isAttempt, error instanceof OutboundError ? meanings[error.reason] : 'unrelated', clock());
+          throw error;
+        }
       },
     }),
     stateOf(workspaceId, origin) {
@@ -172,4 +169,42 @@ function refusalText(leftMs: number | undefined): string {
       ? 'one attempt is under way, try again in a few seconds'
       : `the next attempt is made in ${Math.ceil(leftMs / 1000)} s`;
   return `the upstream has failed most calls of the last ${windowMs / 1000} s, so nothing was sent to it; ${next}`;
+}
+
+/** Counts recent events, one count per time slot; the oldest slot is dropped as time passes. */
+export type RecentCount = { slotMs: number; slots: number[]; slot: number; total: number };
+
+/** The window covered is `windowMs` at most, and one slot less at least. */
+export function createRecentCount(windowMs: number, slots: number): RecentCount {
+  return { slotMs: windowMs / slots, slots: new Array<number>(slots).fill(0), slot: 0, total: 0 };
+}
+
+/** `now` is monotonic, in ms. */
+export function countAt(count: RecentCount, now: number): void {
+  dropOld(count, now);
+  const at = count.slot % count.slots.length;
+  count.slots[at] = (count.slots[at] as number) + 1;
+  count.total++;
+}
+
+export function recentTotal(count: RecentCount, now: number): number {
+  dropOld(count, now);
+  return count.total;
+}
+
+export function clearCount(count: RecentCount): void {
+  count.slots.fill(0);
+  count.total = 0;
+}
+
+function dropOld(count: RecentCount, now: number): void {
+  const slot = Math.floor(now / count.slotMs);
+  if (slot === count.slot) return;
+  const { slots } = count;
+  for (let passed = Math.min(slot - count.slot, slots.length); passed > 0; passed--) {
+    const at = (slot - passed + 1) % slots.length;
+    count.total -= slots[at] as number;
+    slots[at] = 0;
+  }
+  count.slot = slot;
 }

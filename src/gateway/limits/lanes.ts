@@ -1,9 +1,8 @@
 import { type CallLimits, type KeyLimits, shareOf } from '../../domain/limits.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
-import type { Caller } from '../callers/caller.ts';
-import { knownMs } from '../callers/caller.ts';
-import type { Reserve } from './quota-reserves.ts';
-import { type RecentCount, recentTotal } from './recent-count.ts';
+import { type Caller, knownMs } from '../callers/caller.ts';
+import type { Reserve } from './call-quotas.ts';
+import { type RecentCount, recentTotal } from './circuits.ts';
 
 /** The server that is called, as limits see it. */
 export type Limited = {
@@ -34,7 +33,8 @@ export type Lane = {
   running: number;
   /** Calls that run, wait here, or wait elsewhere and will come here. */
   inside: number;
-  waiting: Waiting[];
+  /** What starts those that wait here, first come, first served. */
+  waiting: (() => void)[];
   /** Theoretical arrival time of the next call (GCRA), in monotonic ms. */
   dueAt: number;
   /** Where the last known caller came from, when, and when the last one from elsewhere came, in monotonic ms. */
@@ -51,12 +51,8 @@ export type Lane = {
   day: Reserve | undefined;
 };
 
-type Waiting = { start: () => void };
-export type Waited = 'started' | 'late' | 'gone';
-
 export const queueLength = 50;
-/** Time whose worth of its rate an idle lane may use at once. */
-const burstMs = 1000;
+/** Unused lanes are dropped in occasional sweeps above this number, not after each call. */
 const sweepAbove = 10_000;
 
 export type LaneBookOptions = {
@@ -68,14 +64,10 @@ export type LaneBookOptions = {
   processCount?: () => number;
 };
 
-/** Finds the lanes of a call and updates their limits. */
-export type LaneBook = {
-  /** In the order in which the call takes slots; the last two are those of the server and of the workspace. */
-  lanesOf(server: Limited, caller: LimitedCaller, now: number): Lane[];
-  findServer(id: string): Lane | undefined;
-  findWorkspace(id: string): Lane | undefined;
-};
+/** The lanes in use, by id. */
+type Lanes = { of: LaneOf; byId: Map<string, Lane>; most: number };
 
+const lanes = (of: LaneOf): Lanes => ({ of, byId: new Map(), most: sweepAbove });
 const noLimits: KeyLimits = {};
 
 /**
@@ -83,68 +75,91 @@ const noLimits: KeyLimits = {};
  * credential. While known callers use a server or workspace, strangers together get half of it, and so do all callers of
  * one address that no key and no login vouches for, while there are known callers from elsewhere.
  */
-export function createLaneBook({ concurrentPerKey, clock, processCount = () => 1 }: LaneBookOptions): LaneBook {
-  const keys = createLanes('key', clock);
-  const addresses = createLanes('address', clock);
-  const halvesOfAddress = createLanes('address', clock);
-  const halvesOfStrangers = createLanes('strangers', clock);
-  const servers = createLanes('server', clock);
-  const workspaces = createLanes('workspace', clock);
+export class LaneBook {
+  readonly #options: LaneBookOptions;
+  readonly #keys = lanes('key');
+  readonly #addresses = lanes('address');
+  readonly #halvesOfAddress = lanes('address');
+  readonly #halvesOfStrangers = lanes('strangers');
+  readonly #servers = lanes('server');
+  readonly #workspaces = lanes('workspace');
 
-  function fit(lane: Lane, limits: KeyLimits, concurrentCalls: number): Lane {
-    const { callsPerSecond = 0, callsPerMinute = 0, callsPerDay = 0 } = limits;
-    const processes = processCount();
-    lane.slots = shareOf(concurrentCalls, processes);
-    lane.rate = callsPerSecond === 0 ? 0 : Math.max(Math.min(1, callsPerSecond), callsPerSecond / processes);
-    lane.perMinute = callsPerMinute;
-    lane.perDay = callsPerDay;
-    return lane;
+  constructor(options: LaneBookOptions) {
+    this.#options = options;
   }
 
-  /** Undefined where any credential is accepted, and where nothing limits one. */
-  function ownLane(serverId: string, { id, network, isKnown, limits = noLimits }: LimitedCaller): Lane | undefined {
-    if (id === undefined || (concurrentPerKey === 0 && limits === noLimits)) return undefined;
-    const lane = isKnown ? keys.laneOf(id) : addresses.laneOf(`${serverId} ${network}`);
-    return fit(lane, limits, concurrentPerKey);
+  /** The lanes in the order in which the call takes slots; the last two are those of the server and of the workspace. */
+  lanesOf({ id, workspaceId, limits: of }: Limited, caller: LimitedCaller, now: number): Lane[] {
+    const { concurrentPerKey, processCount } = this.#options;
+    const processes = processCount?.() ?? 1;
+    const server = fit(laneOf(this.#servers, id, now), of.server, of.server.concurrentCalls, processes);
+    const workspace = laneOf(this.#workspaces, workspaceId, now);
+    fit(workspace, of.workspace, of.workspace.concurrentCalls, processes);
+    const found: Lane[] = [];
+    const { limits = noLimits, network } = caller;
+    // Where any credential is accepted, a caller has no id.
+    if (caller.id !== undefined && (concurrentPerKey !== 0 || limits !== noLimits)) {
+      const own = caller.isKnown
+        ? laneOf(this.#keys, caller.id, now)
+        : laneOf(this.#addresses, `${id} ${network}`, now);
+      found.push(fit(own, limits, concurrentPerKey, processes));
+    }
+    if (caller.keyId === undefined) {
+      this.#addHalves(found, server, caller, now);
+      this.#addHalves(found, workspace, caller, now);
+    }
+    found.push(server, workspace);
+    return found;
   }
 
-  function addHalves(lanes: Lane[], whole: Lane, { network = '', isKnown }: LimitedCaller, now: number): void {
+  #addHalves(found: Lane[], whole: Lane, { network = '', isKnown }: LimitedCaller, now: number): void {
     if (now - (whole.knownFrom === network ? whole.otherAt : whole.knownAt) < knownMs)
-      lanes.push(halfOf(halvesOfAddress.laneOf(`${whole.id} ${network}`), whole));
+      found.push(halfOf(laneOf(this.#halvesOfAddress, `${whole.id} ${network}`, now), whole));
     if (isKnown || now - whole.knownAt >= knownMs) return;
-    const strangers = halfOf(halvesOfStrangers.laneOf(whole.id), whole);
+    const strangers = halfOf(laneOf(this.#halvesOfStrangers, whole.id, now), whole);
     // An address has no quotas: they are counted in the database, which stores none.
     strangers.perMinute = half(whole.perMinute);
     strangers.perDay = half(whole.perDay);
-    lanes.push(strangers);
+    found.push(strangers);
   }
 
-  return {
-    lanesOf({ id, workspaceId, limits }, caller, now) {
-      const server = fit(servers.laneOf(id), limits.server, limits.server.concurrentCalls);
-      const workspace = fit(workspaces.laneOf(workspaceId), limits.workspace, limits.workspace.concurrentCalls);
-      const own = ownLane(id, caller);
-      const lanes = own ? [own] : [];
-      if (caller.keyId === undefined) {
-        addHalves(lanes, server, caller, now);
-        addHalves(lanes, workspace, caller, now);
-      }
-      lanes.push(server, workspace);
-      return lanes;
-    },
-    findServer: servers.find,
-    findWorkspace: workspaces.find,
-  };
+  findServer(id: string): Lane | undefined {
+    return this.#servers.byId.get(id);
+  }
+
+  findWorkspace(id: string): Lane | undefined {
+    return this.#workspaces.byId.get(id);
+  }
 }
 
-/** Notes a call of a known caller at its server and its workspace, which are the last two lanes. */
-export function noteKnown(lanes: readonly Lane[], { keyId, network }: LimitedCaller, now: number): void {
-  const from = keyId === undefined ? network : undefined;
-  for (const lane of lanes.slice(-2)) {
-    if (lane.knownFrom !== from) lane.otherAt = lane.knownAt;
-    lane.knownFrom = from;
-    lane.knownAt = now;
+function laneOf(kind: Lanes, id: string, now: number): Lane {
+  const { of, byId } = kind;
+  const known = byId.get(id);
+  if (known) return known;
+  if (byId.size >= kind.most) {
+    for (const [old, lane] of byId) if (isIdle(lane, now)) byId.delete(old);
+    kind.most = Math.max(sweepAbove, byId.size * 2);
   }
+  const limits = { slots: 0, rate: 0, perMinute: 0, perDay: 0 };
+  const use = { running: 0, inside: 0, waiting: [], dueAt: 0, refused: undefined, minute: undefined, day: undefined };
+  const never = Number.NEGATIVE_INFINITY;
+  const lane: Lane = { of, id, ...limits, ...use, knownFrom: undefined, knownAt: never, otherAt: never };
+  byId.set(id, lane);
+  return lane;
+}
+
+function isIdle(lane: Lane, now: number): boolean {
+  return lane.inside === 0 && lane.dueAt <= now && !(lane.refused && recentTotal(lane.refused, now) > 0);
+}
+
+/** Gives a lane its limits, of which each process has its share. */
+function fit(lane: Lane, limits: KeyLimits, concurrentCalls: number, processes: number): Lane {
+  const { callsPerSecond = 0, callsPerMinute = 0, callsPerDay = 0 } = limits;
+  lane.slots = shareOf(concurrentCalls, processes);
+  lane.rate = callsPerSecond === 0 ? 0 : Math.max(Math.min(1, callsPerSecond), callsPerSecond / processes);
+  lane.perMinute = callsPerMinute;
+  lane.perDay = callsPerDay;
+  return lane;
 }
 
 function halfOf(lane: Lane, whole: Lane): Lane {
@@ -156,6 +171,16 @@ function halfOf(lane: Lane, whole: Lane): Lane {
 /** Half of a limit; 0 means no limit and stays 0. */
 function half(slots: number): number {
   return slots === 0 ? 0 : Math.max(1, Math.floor(slots / 2));
+}
+
+/** Notes a call of a known caller at its server and its workspace, which are the last two lanes. */
+export function noteKnown(lanes: readonly Lane[], { keyId, network }: LimitedCaller, now: number): void {
+  const from = keyId === undefined ? network : undefined;
+  for (const lane of lanes.slice(-2)) {
+    if (lane.knownFrom !== from) lane.otherAt = lane.knownAt;
+    lane.knownFrom = from;
+    lane.knownAt = now;
+  }
 }
 
 /** Whether a call may run at once, without overtaking one that waits. */
@@ -171,7 +196,7 @@ export function giveBack(lane: Lane): void {
 function advance(lane: Lane): void {
   while (lane.waiting.length > 0 && (lane.slots === 0 || lane.running < lane.slots)) {
     lane.running++;
-    lane.waiting.shift()?.start();
+    lane.waiting.shift()?.();
   }
 }
 
@@ -183,64 +208,23 @@ export function waitForSlot(
   lane: Lane,
   forMs: number,
   onGone: ((cancel: () => void) => void) | undefined,
-): Promise<Waited> {
-  const { promise, resolve } = Promise.withResolvers<Waited>();
-  const end = (how: Waited) => {
-    cancel();
-    resolve(how);
-  };
-  const giveUp = (how: Waited) => {
-    const at = lane.waiting.indexOf(waiting);
-    if (at < 0) return;
-    lane.waiting.splice(at, 1);
-    end(how);
-  };
-  const waiting: Waiting = { start: () => end('started') };
-  const cancel = afterRunning(forMs, () => giveUp('late'));
-  lane.waiting.push(waiting);
-  onGone?.(() => giveUp('gone'));
-  // The limit may have been raised since the others began to wait.
-  advance(lane);
-  return promise;
-}
-
-/** How long until the next call is due under the rate of a lane (GCRA); 0 when it may come now. */
-export function overdueMs(lane: Lane, now: number): number {
-  return lane.rate === 0 ? 0 : Math.max(0, lane.dueAt - now - burstMs);
-}
-
-export function noteArrival(lane: Lane, now: number): void {
-  if (lane.rate !== 0) lane.dueAt = Math.max(now, lane.dueAt) + 1000 / lane.rate;
-}
-
-function createLane(of: LaneOf, id: string): Lane {
-  const limits = { slots: 0, rate: 0, perMinute: 0, perDay: 0 };
-  const use = { running: 0, inside: 0, waiting: [], dueAt: 0, refused: undefined, minute: undefined, day: undefined };
-  const never = Number.NEGATIVE_INFINITY;
-  return { of, id, ...limits, ...use, knownFrom: undefined, knownAt: never, otherAt: never };
-}
-
-/** The lanes in use, by id. Unused lanes are dropped in occasional sweeps, not after each call. */
-function createLanes(of: LaneOf, clock: () => number) {
-  const lanes = new Map<string, Lane>();
-  let most = sweepAbove;
-  return {
-    laneOf(id: string): Lane {
-      const known = lanes.get(id);
-      if (known) return known;
-      if (lanes.size >= most) {
-        const now = clock();
-        for (const [old, lane] of lanes) if (isIdle(lane, now)) lanes.delete(old);
-        most = Math.max(sweepAbove, lanes.size * 2);
-      }
-      const lane = createLane(of, id);
-      lanes.set(id, lane);
-      return lane;
-    },
-    find: (id: string) => lanes.get(id),
-  };
-}
-
-function isIdle(lane: Lane, now: number): boolean {
-  return lane.inside === 0 && lane.dueAt <= now && !(lane.refused && recentTotal(lane.refused, now) > 0);
+): Promise<'started' | 'late' | 'gone'> {
+  return new Promise((resolve) => {
+    const start = () => {
+      cancel();
+      resolve('started');
+    };
+    const giveUp = (how: 'late' | 'gone') => {
+      const at = lane.waiting.indexOf(start);
+      if (at < 0) return;
+      lane.waiting.splice(at, 1);
+      cancel();
+      resolve(how);
+    };
+    const cancel = afterRunning(forMs, () => giveUp('late'));
+    lane.waiting.push(start);
+    onGone?.(() => giveUp('gone'));
+    // The limit may have been raised since the others began to wait.
+    advance(lane);
+  });
 }

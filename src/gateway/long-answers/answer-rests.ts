@@ -9,8 +9,8 @@ import {
   insertAnswerPieces,
   trimAnswerPieces,
 } from '../../store/calls/answer-pieces.ts';
-import { structuredOfTexts } from '../answer/earlier-clients.ts';
 import { type AnswerRest, type CutResult, fitResult } from '../answer/fit-answer.ts';
+import { structuredOfTexts } from '../answer/json-answer.ts';
 import { type Caller, callerDigest } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import { type KeptAnswersOptions, strangerOf } from '../kept-answers.ts';

@@ -1,8 +1,8 @@
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { type Outcome, ToolFailure } from '../../errors.ts';
 import { admitAgain } from '../admission.ts';
+import { callRecord } from '../call/call.ts';
 import { outcomeOfError, recordedReason } from '../call/call-failure.ts';
-import { callRecord } from '../call/call-record.ts';
 import type { CallToolParts } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';

@@ -13,7 +13,7 @@ import { searchTools } from '../../domain/search/search-tools.ts';
 import type { ToolIndex } from '../../domain/search/tool-index.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { ToolFailure } from '../../errors.ts';
-import { structuredOfTexts } from '../answer/earlier-clients.ts';
+import { structuredOfTexts } from '../answer/json-answer.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolParts, callTool } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { headerValue } from '../../domain/credentials/credential.ts';
+import { valueAt } from '../../domain/json/dot-path.ts';
 import { isRawNumber } from '../../domain/json/json.ts';
-import { valueAt } from '../../domain/json/value-at.ts';
 import { type McpServer, type MirroredArgument, modernRevision, revisions } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';

@@ -1,4 +1,4 @@
-import type { OnGivenUp } from '../../domain/work/given-up.ts';
+import type { OnGivenUp } from '../../domain/work/memory-budget.ts';
 import { afterRunning, runningNow } from '../../domain/work/running-time.ts';
 import { AppError } from '../../errors.ts';
 import type { Operation } from '../operation.ts';

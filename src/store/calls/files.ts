@@ -1,5 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
-import { type FileHead, fileKeptMs } from '../../domain/files/kept-files.ts';
+import { type FileHead, fileKeptMs } from '../../domain/files/file-names.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import { contexts } from '../sealing/sealed-columns.ts';

@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { EventEmitter } from 'node:events';
 import { Readable, Writable } from 'node:stream';
 import { runCommandLine } from '../../../src/cli/program.ts';
-import { repairJsonParse } from '../../../src/domain/json/repair-json-parse.ts';
+import { repairJsonParse } from '../../../src/domain/json/json-reader.ts';
 import type { Ended } from './toolhost-command.ts';
 
 /** What a command has of `process` for itself. */

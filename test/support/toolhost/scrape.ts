@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { givenUpKinds } from '../../../src/domain/work/given-up.ts';
+import type { givenUpKinds } from '../../../src/domain/work/memory-budget.ts';
 
 /** The answer of `/metrics`, parsed as strictly as by Prometheus. */
 export type Scrape = {

@@ -1,0 +1,156 @@
+import { isUtf8 } from 'node:buffer';
+import { mostInlineBytes } from '../../domain/files/file-names.ts';
+import { knownMediaType, mediaTypeOf } from '../../domain/http/headers.ts';
+import type { ContentBlock, JsonText } from '../../domain/mcp.ts';
+import { plainFailure, ToolFailure } from '../../errors.ts';
+import { fileNameIn } from './answer-head.ts';
+import { isJson, isText, textOfBody } from './text-body.ts';
+
+/** A file of an answer that is too large for the result, and gets an address. */
+export type AnswerFile = {
+  /** Undefined when the upstream names none. */
+  name: string | undefined;
+  mediaType: string;
+  bytes: Uint8Array;
+};
+
+/** Stands in the content of a result for the file with this index, until the file has an address. */
+type AttachedBlock = { type: 'attached_file'; file: number };
+
+/**
+ * Decides which files of one answer stay in its result: those of the first 256 KiB. `mostCharacters` is the limit of the
+ * answer's text. It counts for files that are neither images nor sounds too, because clients that do not know what to do
+ * with them give the model their Base64 as text.
+ */
+export class AttachedFiles {
+  readonly list: AnswerFile[] = [];
+  readonly #mostCharacters: number;
+  #left = mostInlineBytes;
+
+  constructor(mostCharacters: number | undefined) {
+    this.#mostCharacters = mostCharacters ?? Number.POSITIVE_INFINITY;
+  }
+
+  /** The block for a file that does not stay in the result; undefined for one that stays. */
+  take(file: AnswerFile): AttachedBlock | undefined {
+    const { length } = file.bytes;
+    const isMedia = /^(image|audio)\//.test(file.mediaType);
+    const characters = isMedia ? 0 : Math.ceil(length / 3) * 4;
+    if (length <= this.#left && characters <= this.#mostCharacters) {
+      this.#left -= length;
+      return undefined;
+    }
+    this.list.push(file);
+    return { type: 'attached_file', file: this.list.length - 1 };
+  }
+}
+
+/**
+ * The content of a result, which is JSON text, with other blocks in place of those that stand for its files. A text
+ * cannot pose as such a block, because its quotation marks are escaped.
+ */
+export function withBlocks(content: JsonText, blocks: readonly ContentBlock[][]): Buffer {
+  const bytes = typeof content === 'string' ? Buffer.from(content) : content;
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const [file, list] of blocks.entries()) {
+    const stand = JSON.stringify({ type: 'attached_file', file } satisfies AttachedBlock);
+    const at = bytes.indexOf(stand, from);
+    pieces.push(bytes.subarray(from, at), Buffer.from(JSON.stringify(list).slice(1, -1)));
+    from = at + stand.length;
+  }
+  return Buffer.concat([...pieces, bytes.subarray(from)]);
+}
+
+/** A block of the content of an answer, before its large files have addresses. */
+export type AnswerBlock = ContentBlock | AttachedBlock;
+
+/**
+ * An image, a sound, or an embedded resource for everything else that is not text. The name of a file ends the URI of
+ * its resource, and is in its metadata. A large file is attached to the result instead.
+ * @throws ToolFailure malformed when what is called an image is a text: models refuse a whole conversation for that
+ */
+export function binaryBlock(
+  mimeType: string,
+  body: Buffer,
+  fileName: string | undefined,
+  attached: AttachedFiles,
+): AnswerBlock {
+  const kind = /^(image|audio)\//.exec(mimeType)?.[1] as 'image' | 'audio' | undefined;
+  if (kind && isUtf8(body) && !body.includes(0)) {
+    const said = (type: string) => `the upstream declared ${type} and answered with text`;
+    throw new ToolFailure('malformed', said(mimeType.slice(0, 100)), [], said(knownMediaType(mimeType)));
+  }
+  const large = attached.take({ name: fileName, mediaType: mimeType, bytes: body });
+  if (large) return large;
+  const data = body.toString('base64');
+  if (kind) return { type: kind, data, mimeType, ...metaOf(fileName) };
+  return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, blob: data, ...metaOf(fileName) } };
+}
+
+const answerUri = 'urn:toolhost:answer';
+
+function uriOf(fileName: string | undefined): string {
+  return fileName === undefined ? answerUri : `${answerUri}/${encodeURIComponent(fileName)}`;
+}
+
+function metaOf(fileName: string | undefined): { _meta?: { 'toolhost/file_name': string } } {
+  return fileName === undefined ? {} : { _meta: { 'toolhost/file_name': fileName } };
+}
+
+const maxParts = 50;
+
+/**
+ * The parts of a multipart answer (RFC 2046, 5.1), each as the block of its own media type.
+ * @throws ToolFailure malformed
+ */
+export function multipartBlocks(body: Buffer, contentType: string, attached: AttachedFiles): AnswerBlock[] {
+  const boundary = /;\s*boundary=(?:"([^"]{1,70})"|([^\s;]{1,70}))/i.exec(contentType);
+  const name = boundary?.[1] ?? boundary?.[2];
+  if (!name) throw plainFailure('malformed', 'the upstream answered with a multipart body without a boundary');
+  const parts = split(body, `--${name}`);
+  if (parts.length === 0 || parts.length > maxParts) {
+    const found = parts.length === 0 ? 'no parts' : `more than ${maxParts} parts`;
+    throw plainFailure(
+      'malformed',
+      `the upstream answered with a multipart body of ${found}; allowed: 1 to ${maxParts}`,
+    );
+  }
+  return parts.map((part) => partBlock(part, attached));
+}
+
+/** The parts of a body; one more than allowed when there are too many. */
+function split(body: Buffer, delimiter: string): Buffer[] {
+  const parts: Buffer[] = [];
+  let start = body.indexOf(delimiter);
+  while (start >= 0 && parts.length <= maxParts) {
+    const from = start + delimiter.length;
+    if (body.subarray(from, from + 2).toString() === '--') break;
+    const end = body.indexOf(`\r\n${delimiter}`, from);
+    if (end < 0) break;
+    parts.push(body.subarray(from + 2, end));
+    start = end + 2;
+  }
+  return parts;
+}
+
+function partBlock(part: Buffer, attached: AttachedFiles): AnswerBlock {
+  const hasNoHead = part.subarray(0, 2).toString() === '\r\n';
+  const headEnd = hasNoHead ? -2 : part.indexOf('\r\n\r\n');
+  const head = part.subarray(0, Math.max(0, headEnd)).toString('latin1', 0, longestHead);
+  const content = headEnd === -1 ? part : part.subarray(headEnd + 4);
+  const contentType = /^content-type:\s*([^\r\n]+)/im.exec(head)?.[1] ?? 'text/plain';
+  const mimeType = mediaTypeOf(contentType);
+  const fileName = fileNameIn(/^content-disposition:\s*([^\r\n]{1,4096})/im.exec(head)?.[1] ?? '');
+  const isBase64 = /^content-transfer-encoding:\s*base64/im.test(head);
+  const bytes = isBase64 ? Buffer.from(content.toString('latin1'), 'base64') : content;
+  if (mimeType === 'text/plain') return { type: 'text', text: textOfBody(bytes, contentType) };
+  if (isJson(mimeType) || isText(mimeType, contentType, bytes)) {
+    const text = textOfBody(bytes, contentType);
+    return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, text, ...metaOf(fileName) } };
+  }
+  return binaryBlock(mimeType, bytes, fileName, attached);
+}
+
+/** Longest head of a part that is read, in bytes. */
+const longestHead = 16_384;
