@@ -4,7 +4,7 @@ import type { MemoryBudget, OnGivenUp } from '../domain/work/memory-budget.ts';
 import { clientNetwork } from '../edge/client-address.ts';
 import { createStrangers } from '../edge/strangers.ts';
 import { createUnreadAnswers } from '../edge/unread-answers.ts';
-import { CallQuotas } from '../gateway/limits/call-quotas.ts';
+import { QuotaCounter } from '../gateway/limits/call-quotas.ts';
 import { createCircuits } from '../gateway/limits/circuits.ts';
 import { Limits } from '../gateway/limits/limits.ts';
 import type { Log } from '../log.ts';
@@ -33,7 +33,7 @@ export function limitCalls(
   const { clock, queueMs, createLoopLag } = surroundings;
   const lag = createLoopLag(clock);
   const processCount = presence.count;
-  const quotas = new CallQuotas({
+  const quotas = new QuotaCounter({
     take: (wishes) => takeOfQuotas(store.records, wishes),
     settle: (uses) => settleQuotas(store.records, uses),
     processCount,

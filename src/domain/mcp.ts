@@ -1,6 +1,6 @@
 import type { Access } from './config/server-wide.ts';
-import type { BodyLimits } from './json/body-limits.ts';
-import { wellFormedJsonText } from './json/well-formed-json.ts';
+import type { BodyLimits } from './json/json-scan.ts';
+import { wellFormedJsonText } from './json/json-scan.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { Lookup, Party, RequestHeaders, Visit } from './visit.ts';
 import type { MaybePromise } from './work/maybe-promise.ts';

@@ -1,5 +1,6 @@
-import { type BodyLimits, bodyLimits, checkBody } from '../domain/json/body-limits.ts';
+import { bodyLimits, checkBody } from '../domain/json/body-limits.ts';
 import { holdsNul, parseJsonInTurns, parseLongJson, plainNumbers } from '../domain/json/json.ts';
+import type { BodyLimits } from '../domain/json/json-scan.ts';
 import { LongValue, longBytesOf } from '../domain/json/long-value.ts';
 import { problemsOf } from '../domain/problems.ts';
 import { AppError, type ErrorKind, invalid, type Problem } from '../errors.ts';

@@ -1,7 +1,8 @@
 import type { Kysely, Transaction } from 'kysely';
 import { covers, scopesOf } from '../domain/credentials/scopes.ts';
 import { newId } from '../domain/ids.ts';
-import { type BodyLimits, bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
+import { bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
+import type { BodyLimits } from '../domain/json/json-scan.ts';
 import { longBytesOf } from '../domain/json/long-value.ts';
 import type { Admission } from '../domain/mcp.ts';
 import type { Quotas } from '../domain/quotas.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { CallQuotas } from '../../src/gateway/limits/call-quotas.ts';
+import { QuotaCounter } from '../../src/gateway/limits/call-quotas.ts';
 import { LaneBook, type Limited } from '../../src/gateway/limits/lanes.ts';
 import { Limits } from '../../src/gateway/limits/limits.ts';
 import { type QuotaWish, settleQuotas, takeOfQuotas } from '../../src/store/calls/call-quota-use.ts';
@@ -26,7 +26,7 @@ describe('the reserves of a quota', () => {
           const gates = Array.from({ length: processes }, () => {
             const processCount = () => processes;
             const now = () => 0;
-            const quotas = new CallQuotas({
+            const quotas = new QuotaCounter({
               ...books,
               processCount,
               now,
@@ -62,7 +62,7 @@ describe('the reserves of a quota', () => {
     const onError = () => {
       faults++;
     };
-    const quotas = new CallQuotas({
+    const quotas = new QuotaCounter({
       ...books,
       processCount: () => 3,
       now: () => 0,
@@ -94,7 +94,7 @@ describe('the reserves of a quota', () => {
     });
     const { db } = database;
     try {
-      const quotas = new CallQuotas({
+      const quotas = new QuotaCounter({
         take: (wishes) => takeOfQuotas(db, wishes),
         settle: (uses) => settleQuotas(db, uses),
         processCount: () => 1,

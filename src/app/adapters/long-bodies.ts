@@ -1,8 +1,9 @@
 import { parseJsonInTurns } from '../../domain/json/json.ts';
 import { LongValue } from '../../domain/json/long-value.ts';
+import { Gate } from '../../domain/work/gate.ts';
 import { AppError } from '../../errors.ts';
 import type { ReadBodyJob, ReadLongBody } from '../../operations/operation-input.ts';
-import { Gate } from '../../operations/quotas/gate.ts';
+import { fewAtOnce } from '../../operations/quotas/gate.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { jobMs, ownMemory, refusalOfJob } from './threads.ts';
 
@@ -12,7 +13,7 @@ type Fields = { [field: string]: unknown };
 
 /** Reads long bodies on threads. */
 export function longBodies(threads: ThreadPool, waitingBytes: number): ReadLongBody {
-  const gate = new Gate({ what: 'large bodies', atOnce: 8, waitingBytes });
+  const gate = new Gate({ rule: fewAtOnce('large bodies'), atOnce: 8, waitingBytes });
   return async (body, actor, of) => {
     const input: ReadBodyJob['input'] = { body, ...of };
     // The length of a message, and its beginning, are needed when it was read.

@@ -1,10 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { AppError, invalid } from '../../errors.ts';
 import { JsonCursor } from './json-cursor.ts';
-import { type JsonScan, scanJson } from './json-scan.ts';
-
-/** What a body may hold, in the units of `JsonScan`. */
-export type BodyLimits = { bytes: number; depth: number; elements: number; names: number };
+import { type BodyLimits, bodyProblem, type JsonScan, scanJson } from './json-scan.ts';
 
 /**
  * Limits of a posted body. Making a value takes a tenth of a microsecond, a new name three times as long, and each is
@@ -28,19 +25,6 @@ export const shortLimits: BodyLimits = {
   elements: mostParsed.values,
   names: mostParsed.values,
 };
-
-/** Whether a body is larger than these limits allow; its depth does not count. */
-export function exceedsLimits(bytes: number, { elements, names }: JsonScan, most: BodyLimits): boolean {
-  return bytes > most.bytes || elements > most.elements || names > most.names;
-}
-
-/** The limit that a posted body exceeds, or undefined. */
-export function bodyProblem({ depth, elements, names }: JsonScan, most: BodyLimits): string | undefined {
-  if (depth > most.depth) return `nested deeper than ${most.depth} levels`;
-  if (elements > most.elements) return `the body holds more than ${most.elements} elements; send less at once`;
-  if (names > most.names) return `the body holds more than ${most.names} names; send less at once`;
-  return undefined;
-}
 
 /** Checks that a body is a JSON object within limits, without parsing it. @throws AppError invalid, tooLarge */
 export function checkBody(bytes: Buffer, limits: BodyLimits): JsonScan {

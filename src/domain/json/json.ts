@@ -1,9 +1,9 @@
 import { AppError } from '../../errors.ts';
 import type { MaybePromise } from '../work/maybe-promise.ts';
 import { nextTurn } from '../work/next-turn.ts';
-import { bodyLimits, exceedsLimits, shortLimits } from './body-limits.ts';
+import { bodyLimits, shortLimits } from './body-limits.ts';
 import { closingQuote, hasEscapedName, isName, parseNative, readJson, readJsonInTurns } from './json-reader.ts';
-import type { JsonScan } from './json-scan.ts';
+import { exceedsLimits, type JsonScan } from './json-scan.ts';
 
 /**
  * JSON that keeps what a plain parse and write would change: the digits of numbers (`9007199254740993`, `1.10`).

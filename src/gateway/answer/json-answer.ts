@@ -2,10 +2,9 @@ import { Buffer, isUtf8 } from 'node:buffer';
 import { Redactor, redactedStart } from '../../domain/credentials/redactor.ts';
 import { keepsNumbers } from '../../domain/json/json.ts';
 import { compactJson } from '../../domain/json/json-cursor.ts';
-import { type EscapedPieces, scanJson } from '../../domain/json/json-scan.ts';
+import { type EscapedPieces, scanJson, wellFormedJson, wellFormedJsonText } from '../../domain/json/json-scan.ts';
 import { keepFields } from '../../domain/json/response-fields.ts';
 import { findPart, hasPart } from '../../domain/json/response-transform.ts';
-import { wellFormedJson, wellFormedJsonText } from '../../domain/json/well-formed-json.ts';
 import type { ContentBlock, Era, JsonText, ToolResult } from '../../domain/mcp.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
@@ -20,9 +19,9 @@ const maxDepth = 1000;
  * JSON is checked and cut, but never parsed and written again, so it is passed on unchanged, except for what parsers of
  * clients refuse. A text: why it cannot be read.
  */
-export function jsonResult(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult | string {
+export function resultOfJson(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: number): ToolResult | string {
   if (!isUtf8(body)) return 'it is not valid UTF-8';
-  const bytes = wellFormedJson(withoutMark(body));
+  const bytes = wellFormedJson(body[0] === firstOfMark ? withoutMark(body) : body);
   const isWhole = reading.transform.length === 0 && !reading.fields;
   const block = isWhole ? new JsonTextBlock(bytes) : undefined;
   const scan = scanJson(bytes, maxDepth, block);
@@ -77,9 +76,11 @@ function resultOf(json: Buffer): ToolResult {
   return block.result();
 }
 
+const firstOfMark = 0xef;
+
 /** Without the byte order mark. */
 export function withoutMark(body: Buffer): Buffer {
-  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
+  return body[0] === firstOfMark && body[1] === 0xbb && body[2] === 0xbf ? body.subarray(3) : body;
 }
 
 const closeObject = 0x7d;
@@ -183,8 +184,7 @@ function copyOf(bytes: Buffer, length: number, before: number, behind: number): 
 const mostParsed = 64 * 1024;
 
 /** Estimated tokens of the text of a result, by the length of its JSON, without parsing it. Files do not count. */
-export function tokensOfResult({ content, tokens }: ToolResult): number {
-  if (tokens !== undefined) return tokens;
+export function tokensOfResult({ content }: ToolResult): number {
   const start = typeof content === 'string' ? content : content.toString('latin1', 0, textStart.length);
   if (start.startsWith(textStart)) return tokensOfLength(content.length - textStart.length - textEnd.length);
   return content.length > mostParsed ? 0 : tokensOfContent(JSON.parse(String(content)) as ContentBlock[]);

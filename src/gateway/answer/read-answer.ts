@@ -18,7 +18,7 @@ import {
   shownRedirectTarget,
 } from './answer-head.ts';
 import type { CutResult } from './fit-answer.ts';
-import { jsonResult, structuredOfTexts, withHeaders, withoutMark } from './json-answer.ts';
+import { resultOfJson, structuredOfTexts, withHeaders, withoutMark } from './json-answer.ts';
 import { carriedOut, headersProperty, type Reading } from './reading.ts';
 import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 
@@ -174,7 +174,7 @@ function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: 
   const field = reading.jsonField;
   if (field !== undefined || isJson(type) || type === '') {
     const json = jsonInUtf8(body, contentType);
-    const read = jsonResult(field === undefined ? json : withoutGuard(json), head, reading, mostSteps);
+    const read = resultOfJson(field === undefined ? json : withoutGuard(json), head, reading, mostSteps);
     if (typeof read !== 'string') return read;
     if (field !== undefined) throw notJson(field, read, contentType);
     const isCalledJson = type !== '' && !isRaw;

@@ -1,6 +1,6 @@
-import { bodyLimits, bodyProblem } from '../../domain/json/body-limits.ts';
+import { bodyLimits } from '../../domain/json/body-limits.ts';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
-import { scanJson } from '../../domain/json/json-scan.ts';
+import { bodyProblem, scanJson } from '../../domain/json/json-scan.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { indexSchema, isSchemaObject, type JsonSchema, resolveReference } from '../../domain/schema/json-schema.ts';
 import { type Kind, kindOf } from '../../domain/schema/keyword-tests.ts';

@@ -92,7 +92,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
 
   return {
     add(row, document) {
-      if (!isKept(row)) return;
+      if (row.outcome === 'limited' && !isKept(row)) return;
       waiting.push(row);
       if (waiting.length === batchRows) void write();
       if (document !== undefined) addCapture(captures, row, document);
@@ -131,14 +131,13 @@ const mostRefused = 600;
 const minuteMs = 60_000;
 
 /**
- * Whether the record of a call is kept. No limit of calls bounds those that it refuses, and on many servers anybody may
+ * Whether the record of a refused call is kept. No limit of calls bounds those that it refuses, and on many servers anybody may
  * have calls refused; the metrics count all of them.
  */
 function createRefusedCalls(): (row: CallRow) => boolean {
   let minute = 0;
   const refused = new Map<string, number>();
-  return function isKept({ outcome, server_id, started_at }) {
-    if (outcome !== 'limited') return true;
+  return function isKept({ server_id, started_at }) {
     const at = Math.floor(started_at / minuteMs);
     // A call that waited may have begun in the minute before; a clock that was set back begins anew.
     if (at > minute || at < minute - 1) {

@@ -19,11 +19,10 @@ import { getOwnTokens } from '../credentials/own-tokens.ts';
 import { attachFiles, type FileAddresses } from '../files/attach-files.ts';
 import { takeGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
-import type { HostedServer } from '../hosted/hosted-server.ts';
-import { refuseUnfillable } from '../hosted/hosted-server.ts';
+import { type HostedServer, refuseUnfillable } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { type AnswerRests, fitCall } from '../long-answers/answer-rests.ts';
-import { beginCall, type Call, callRecord, isCaptured } from './call.ts';
+import { beginCall, type Call, callRecord, isCallCaptured } from './call.ts';
 import { failureOf, outcomeOfError, recordedReason } from './call-failure.ts';
 import { captureOf } from './capture.ts';
 import { type FollowParts, followRedirects } from './follow-redirects.ts';
@@ -152,7 +151,7 @@ function noteAnswer(call: Call, answer: Answer): void {
 function readLong(call: Call, answer: Answer, threads: ThreadWork): Promise<CutResult> {
   const { tool, sensitive } = call;
   // The bytes are transferred, so the part that a capture needs is copied first.
-  const body = isCaptured(call) ? Buffer.from(answer.body) : answer.body;
+  const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;
   const head = headOf(answer, tool.reading, { sensitive, era: call.asked.era }, new Redactor(sensitive));
   return readOnThread(threads, tool, { body, head }, jobOf(call));
 }
@@ -168,7 +167,7 @@ function record(
   parts.observe(call.server.access, call.asked.era, call, totalMs);
   call.span?.end(call.outcome);
   const row = callRecord(call, result, totalMs);
-  if (isCaptured(call)) return captureOf(call, result, parts).then((capture) => parts.record(row, capture));
+  if (isCallCaptured(call)) return captureOf(call, result, parts).then((capture) => parts.record(row, capture));
   parts.record(row);
   return undefined;
 }

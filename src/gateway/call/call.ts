@@ -114,13 +114,13 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
     bytes_in: asked.bytesIn,
     bytes_out: result ? Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '') : 0,
     reason: call.reason ?? null,
-    estimated_tokens: result ? tokensOfResult(result) : null,
+    estimated_tokens: result ? (result.tokens ?? tokensOfResult(result)) : null,
     view: server.view?.name ?? null,
   };
 }
 
 /** Whether a call is captured: where the owner of its server has turned captures on, and when it is only tried out. */
-export function isCaptured({ caller, server, startedAt }: Call): boolean {
+export function isCallCaptured({ caller, server, startedAt }: Call): boolean {
   return caller.kind === 'try_out' || isCapturing(server, startedAt);
 }
 

@@ -89,6 +89,9 @@ export async function sendRenewed(call: Call, refused: Answer, args: Arguments, 
   return answer;
 }
 
+/** The body of a request, and its headers including those that depend on the body. */
+type Content = { body: string | Buffer | undefined; headers: string[] };
+
 /** Sends one request of a call; `hop` is given for one that a redirect leads to. @throws OutboundError */
 export function send(
   call: Call,
@@ -99,7 +102,10 @@ export function send(
   const { server, tool, asked, caller } = call;
   const isElsewhere = hop?.isElsewhere === true;
   const span = call.span?.request(request.method, request.origin);
-  const content = contentOf(request);
+  const content: Content =
+    typeof request.body === 'object' && 'fields' in request.body
+      ? withMultipartBody(request.headers, request.body.fields)
+      : { body: request.body, headers: request.headers };
   const signed = call.signing && !isElsewhere ? signedContent(call, call.signing, request, content) : undefined;
   const { body, headers } = signed ?? content;
   const traceparent = isElsewhere ? undefined : (span?.traceparent ?? asked.traceparent);
@@ -125,8 +131,6 @@ function traceHeaders(traceparent: string, tracestate: string | undefined): stri
   return ['traceparent', traceparent, ...(tracestate === undefined ? [] : ['tracestate', tracestate])];
 }
 
-type Content = { body: string | Buffer | undefined; headers: string[] };
-
 /** The same content with a signature, which is made last; the trace context that follows is not signed. */
 function signedContent(call: Call, signing: Signing, request: UpstreamRequest, content: Content) {
   const path = signablePath(request.path);
@@ -134,13 +138,6 @@ function signedContent(call: Call, signing: Signing, request: UpstreamRequest, c
   const signature = signatureOf({ ...request, ...content, path }, signing, at);
   call.sensitive.push(signature.at(-1)?.split('Signature=')[1] ?? '');
   return { ...content, path, headers: [...content.headers, ...signature] };
-}
-
-/** The body of a request, and its headers including those that depend on the body. */
-function contentOf({ body, headers }: UpstreamRequest): Content {
-  if (typeof body !== 'object' || !('fields' in body)) return { body, headers };
-  const multipart = multipartBody(body.fields);
-  return { body: multipart.body, headers: [...headers, 'Content-Type', multipart.contentType] };
 }
 
 async function traced(sent: Promise<Answer>, span: RequestSpan): Promise<Answer> {
@@ -158,8 +155,8 @@ const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const lineEnd = Buffer.from('\r\n');
 
-/** A body of `multipart/form-data` (RFC 7578) with the boundary that its Content-Type must name. */
-function multipartBody(parts: readonly FormPart[]): { contentType: string; body: Buffer } {
+/** A body of `multipart/form-data` (RFC 7578), and the headers with its Content-Type, which must name the boundary. */
+function withMultipartBody(headers: readonly string[], parts: readonly FormPart[]): Content {
   const heads = headsOf(parts);
   const values = parts.map(bytesOf);
   // No value can contain the hash of all of them, so the boundary occurs in none.
@@ -169,7 +166,7 @@ function multipartBody(parts: readonly FormPart[]): { contentType: string; body:
   const delimiter = Buffer.from(`--${boundary}\r\n`);
   const pieces = values.flatMap((value, i) => [delimiter, heads[i] as Buffer, value, lineEnd]);
   const body = Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);
-  return { contentType: `multipart/form-data; boundary=${boundary}`, body };
+  return { body, headers: [...headers, 'Content-Type', `multipart/form-data; boundary=${boundary}`] };
 }
 
 /** The headers of each part. Thousands of plain fields may have one name, which is written once. */

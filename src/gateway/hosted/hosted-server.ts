@@ -16,7 +16,7 @@ import { enabledTools, limitsAnswers, reservedToolNames, type Tool, toolList } f
 import { type View, viewConfig, viewToolOf } from '../../domain/config/view.ts';
 import { keyHeader } from '../../domain/credentials/credential.ts';
 import type { TokenRequest } from '../../domain/credentials/token-request.ts';
-import { wellFormedJson } from '../../domain/json/well-formed-json.ts';
+import { wellFormedJson } from '../../domain/json/json-scan.ts';
 import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';

@@ -6,10 +6,9 @@ import { parseJson, parseStored } from '../../domain/json/json.ts';
 import { type CallLimits, effectiveLimits } from '../../domain/limits.ts';
 import { isSlug } from '../../domain/slug.ts';
 import type { Lookup } from '../../domain/visit.ts';
+import { Gate } from '../../domain/work/gate.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { runningNow } from '../../domain/work/running-time.ts';
-import { createSharedTime } from '../../domain/work/shared-time.ts';
 import { AppError } from '../../errors.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
@@ -126,8 +125,9 @@ const mostOfOne = maxCharacters / 2;
  */
 const timeOfLarge = {
   atOnce: 1,
-  share: 0.1,
-  mostWaiting: 100,
+  ofWorkspace: 1,
+  share: () => 0.1,
+  patienceMs: 5000,
   rule: 'large servers of a workspace are read one at a time, and not all of the time; use fewer of them at once, or make them smaller',
 };
 /** Secrets as a text for comparison; a list of hosts that several secrets share is in it once. */
@@ -143,9 +143,7 @@ type ReadServer = (slug: string, before: Found | undefined) => Promise<Found | u
 
 function createServerReader(options: HostedServersOptions): ReadServer {
   const { db, keyring, userAgent } = options;
-  // A long turn of this very work looks like a stop, and must not be free.
-  const workClock = () => performance.now();
-  const largeServers = createSharedTime({ ...timeOfLarge, clock: runningNow, workClock });
+  const largeServers = new Gate(timeOfLarge);
   const readServer: ReadServer = async (slug, before) => {
     const stored = await findServingServer(db, slug);
     if (!stored) return undefined;
@@ -164,7 +162,7 @@ function createServerReader(options: HostedServersOptions): ReadServer {
     };
     const { configText } = stored;
     if (configText !== undefined) return compiled(parseJson(configText) as ServerConfig);
-    const large = await largeServers.run(stored.workspaceId, async () => {
+    const large = await largeServers.run(stored, async () => {
       const text = await findServingConfig(db, stored);
       if (text === undefined) return undefined;
       const config = (await parseStored(text)) as ServerConfig;

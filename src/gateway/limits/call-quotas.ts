@@ -26,7 +26,7 @@ export type Reserve = QuotaPeriod & {
 /** A used-up quota: whose it is, how many calls it allows, and how long until it starts anew. */
 export type UsedUp = { of: LaneOf; kind: QuotaPeriod['span']; limit: number; waitMs: number };
 
-export type CallQuotasOptions = {
+export type QuotaCounterOptions = {
   /** @throws errors of the database */
   take: (wishes: readonly QuotaWish[]) => Promise<QuotaGrant[]>;
   /** @throws errors of the database */
@@ -49,8 +49,8 @@ const mostAtOnce = 500;
  * Quotas of calls per minute and per day (UTC), shared by all processes through the database. A process takes some calls
  * at a time, makes them, and gives back what it did not use within five seconds.
  */
-export class CallQuotas {
-  readonly #options: CallQuotasOptions;
+export class QuotaCounter {
+  readonly #options: QuotaCounterOptions;
   /** Reserves that hold or owe something. */
   readonly #kept = new Set<Reserve>();
   readonly #asking = new Set<Reserve>();
@@ -59,7 +59,7 @@ export class CallQuotas {
   /** Whether the last query to the database failed. Calls do not wait for it then. */
   #isDown = false;
 
-  constructor(options: CallQuotasOptions) {
+  constructor(options: QuotaCounterOptions) {
     this.#options = options;
   }
 

@@ -40,6 +40,9 @@ const leastFailures = 20;
 /** One workspace can fill three fourths of it. */
 const mostCircuits = 13_500;
 
+/** Statuses that say that the upstream cannot be reached or does not answer. */
+const faults = new Set([502, 503, 504]);
+
 type Meaning = 'good' | 'failed' | 'unrelated';
 
 /** Whether an ending is the fault of the upstream or the network in between. An answer that was not read is a good sign. */
@@ -100,7 +103,7 @@ export function createCircuits(clock: () => number): Circuits {
         if (refusal) throw refusal;
         try {
           const answer = await http.send(exchange);
-          note(circuit, isAttempt, isFault(answer.status) ? 'failed' : 'good', clock());
+          note(circuit, isAttempt, faults.has(answer.status) ? 'failed' : 'good', clock());
           return answer;
         } catch (error) {
           note(circuit, isAttempt, error instanceof OutboundError ? meanings[error.reason] : 'unrelated', clock());
@@ -125,10 +128,6 @@ export function createCircuits(clock: () => number): Circuits {
       return counted;
     },
   };
-}
-
-function isFault(status: number): boolean {
-  return status === 502 || status === 503 || status === 504;
 }
 
 function note(circuit: Circuit, isAttempt: boolean, meaning: Meaning, now: number): void {

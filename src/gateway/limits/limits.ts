@@ -1,7 +1,7 @@
 import type { LimitUse } from '../../domain/limits.ts';
 import { runningNow } from '../../domain/work/running-time.ts';
 import { AppError, plainFailure } from '../../errors.ts';
-import type { CallQuotas } from './call-quotas.ts';
+import type { QuotaCounter } from './call-quotas.ts';
 import { countAt, createRecentCount, recentTotal } from './circuits.ts';
 import {
   giveBack,
@@ -25,7 +25,7 @@ export type LimitOptions = LaneBookOptions & {
   queueMs: number;
   /** Calls that may be in the process at once, including those that wait. */
   capacity?: number;
-  quotas?: CallQuotas;
+  quotas?: QuotaCounter;
 };
 
 /** The slots of one call, one in each of its lanes; released with `leave`. */
@@ -151,8 +151,12 @@ export class Limits {
     const { clock } = this.#options;
     if (caller.isKnown) noteKnown(slots, caller, clock());
     this.#running--;
-    this.#goOut(slots);
-    for (let at = slots.length - 1; at >= 0; at--) giveBack(slots[at] as Lane);
+    this.#inside--;
+    for (let at = slots.length - 1; at >= 0; at--) {
+      const lane = slots[at] as Lane;
+      lane.inside--;
+      giveBack(lane);
+    }
   }
 
   #goOut(lanes: Slots): void {

@@ -1,8 +1,8 @@
 import { isUtf8 } from 'node:buffer';
 import { headerValue } from '../../domain/credentials/credential.ts';
-import { type BodyLimits, bodyProblem, exceedsLimits, shortLimits } from '../../domain/json/body-limits.ts';
+import { shortLimits } from '../../domain/json/body-limits.ts';
 import { isRawNumber, parseJson, parseScanned } from '../../domain/json/json.ts';
-import { scanJson } from '../../domain/json/json-scan.ts';
+import { type BodyLimits, bodyProblem, exceedsLimits, scanJson } from '../../domain/json/json-scan.ts';
 import type { Admission, Era, JsonText, McpServer, ToolCall, ToolResult } from '../../domain/mcp.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';

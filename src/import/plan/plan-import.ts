@@ -3,8 +3,8 @@ import { checkServerWide, type UrlRule } from '../../domain/config/server-rules.
 import { sharedHeaders } from '../../domain/config/server-wide.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
-import { bodyProblem, configurationLimits } from '../../domain/json/body-limits.ts';
-import { scanJson } from '../../domain/json/json-scan.ts';
+import { configurationLimits } from '../../domain/json/body-limits.ts';
+import { bodyProblem, scanJson } from '../../domain/json/json-scan.ts';
 import { normalised } from '../../domain/normalised.ts';
 import { startAnswerTokens } from '../../domain/pieces/read-more.ts';
 import { ProblemList } from '../../domain/problems.ts';

@@ -1,151 +1,6 @@
+import { Gate } from '../../domain/work/gate.ts';
 import type { OnGivenUp } from '../../domain/work/memory-budget.ts';
-import { afterRunning, runningNow } from '../../domain/work/running-time.ts';
-import { AppError } from '../../errors.ts';
 import type { Operation } from '../operation.ts';
-
-type GateOptions = {
-  /** What it lets through, for refusals. */
-  what: string;
-  atOnce: number;
-  /** How many of a workspace run; half of what the others leave when absent. */
-  ofWorkspace?: number;
-  /** How many may wait, and how many bytes their inputs may have together. */
-  waiting?: number;
-  waitingBytes?: number;
-  patienceMs?: number;
-  /** Part of the time in which a workspace may run, from 0 to 1; all of it when absent. */
-  share?: () => number;
-  onRefused?: () => void;
-};
-
-/** An operation: whose it is, and the bytes of its input. */
-type Asked = { workspaceId: string; actorId: string; bytes: number; start: () => void };
-
-/** Time that a workspace with a share may save up. */
-const savedMs = 2000;
-const mostRemembered = 1000;
-const retryAfterS = 2;
-
-/** Nobody gets more than half of what the others leave, but one where anything is left. */
-const halfOf = (all: number, ofOthers: number) => Math.ceil((all - ofOthers) / 2);
-
-/** What stands before operations: some run, some wait in the order in which they came, and the rest is refused. */
-export class Gate {
-  readonly #options: GateOptions;
-  readonly #running = new Set<Asked>();
-  readonly #waiting = new Set<Asked>();
-  /** Until when workspaces with a share pay for the time that they took. */
-  readonly #paysUntil = new Map<string, number>();
-  #refused = 0;
-  #timer: NodeJS.Timeout | undefined;
-
-  constructor(options: GateOptions) {
-    this.#options = options;
-  }
-
-  counts(): { running: number; waiting: number; refused: number } {
-    return { running: this.#running.size, waiting: this.#waiting.size, refused: this.#refused };
-  }
-
-  /** @throws AppError tooMany when too many wait or this one has waited for too long, and any error of `work` */
-  async run<Output>(
-    actor: { workspaceId: string; id: string },
-    work: () => Promise<Output>,
-    bytes = 0,
-  ): Promise<Output> {
-    const { promise: started, resolve: start } = Promise.withResolvers<void>();
-    const asked = { workspaceId: actor.workspaceId, actorId: actor.id, bytes, start };
-    if (this.#mayRun(asked)) this.#running.add(asked);
-    else await this.#wait(asked, started);
-    const startedAt = runningNow();
-    try {
-      return await work();
-    } finally {
-      this.#running.delete(asked);
-      this.#pay(asked, runningNow() - startedAt);
-      this.#startWaiting();
-    }
-  }
-
-  #mayRun(asked: Asked): boolean {
-    const { atOnce, ofWorkspace } = this.#options;
-    const { all, own, ofActor } = countOf(this.#running, asked);
-    const most = ofWorkspace ?? halfOf(atOnce, all - own);
-    return this.#paysForMs(asked) === 0 && own < most && ofActor < halfOf(most, own - ofActor);
-  }
-
-  #mayWait(asked: Asked): boolean {
-    const { waiting = 200, waitingBytes = Number.POSITIVE_INFINITY } = this.#options;
-    const { all, own, ofActor, bytes, ownBytes } = countOf(this.#waiting, asked);
-    const most = halfOf(waiting, all - own);
-    const hasRoom = asked.bytes === 0 || ownBytes + asked.bytes <= halfOf(waitingBytes, bytes - ownBytes);
-    return hasRoom && own < most && ofActor < halfOf(most, own - ofActor);
-  }
-
-  async #wait(asked: Asked, started: Promise<void>): Promise<void> {
-    const { patienceMs = 20_000 } = this.#options;
-    if (!this.#mayWait(asked)) throw this.#refusal(asked, 'as many wait already as may');
-    this.#waiting.add(asked);
-    this.#startWaiting();
-    const { promise: isLate, reject } = Promise.withResolvers<never>();
-    const cancel = afterRunning(patienceMs, () => {
-      if (this.#waiting.delete(asked)) reject(this.#refusal(asked, `this was not begun within ${patienceMs / 1000} s`));
-    });
-    await Promise.race([started, isLate]).finally(cancel);
-  }
-
-  /** Starts what may run now, and looks again when a workspace has paid. */
-  #startWaiting(): void {
-    clearTimeout(this.#timer);
-    let soonest = Number.POSITIVE_INFINITY;
-    for (const asked of this.#waiting) {
-      if (this.#mayRun(asked)) {
-        this.#waiting.delete(asked);
-        this.#running.add(asked);
-        asked.start();
-      } else soonest = Math.min(soonest, this.#paysForMs(asked) || soonest);
-    }
-    if (soonest < Number.POSITIVE_INFINITY)
-      this.#timer = setTimeout(() => this.#startWaiting(), Math.ceil(soonest)).unref();
-  }
-
-  #pay({ workspaceId }: Asked, ms: number): void {
-    const share = this.#options.share?.();
-    if (share === undefined) return;
-    const hasAll = runningNow() - savedMs / share;
-    if (this.#paysUntil.size > mostRemembered)
-      for (const [id, until] of this.#paysUntil) if (until <= hasAll) this.#paysUntil.delete(id);
-    this.#paysUntil.set(workspaceId, Math.max(this.#paysUntil.get(workspaceId) ?? hasAll, hasAll) + ms / share);
-  }
-
-  #paysForMs({ workspaceId }: Asked): number {
-    return Math.max(0, (this.#paysUntil.get(workspaceId) ?? 0) - runningNow());
-  }
-
-  #refusal(asked: Asked, found: string): AppError {
-    this.#refused++;
-    this.#options.onRefused?.();
-    const afterS = Math.max(retryAfterS, Math.ceil(this.#paysForMs(asked) / 1000));
-    return new AppError(
-      'tooMany',
-      `${found}; ${this.#options.what} run a few at a time, and nobody gets more than half of what others leave; nothing was done, try again in ${afterS} s, with fewer at a time`,
-      { retryAfterS: afterS },
-    );
-  }
-}
-
-/** Numbers and bytes: of all, of the workspace, and of the actor. */
-function countOf(all: ReadonlySet<Asked>, { workspaceId, actorId }: Asked) {
-  const count = { all: all.size, own: 0, ofActor: 0, bytes: 0, ownBytes: 0 };
-  for (const one of all) {
-    count.bytes += one.bytes;
-    if (one.workspaceId !== workspaceId) continue;
-    count.own++;
-    count.ownBytes += one.bytes;
-    if (one.actorId === actorId) count.ofActor++;
-  }
-  return count;
-}
 
 /** The gates of a process, by what an operation does. */
 export type Gates = { [Kind in Operation['effect'] | 'report' | 'transaction']: Gate };
@@ -160,19 +15,28 @@ type GatesOptions = {
 export function createGates({ reportsAtOnce = 1, reportShare, waitingBytes, onGivenUp }: GatesOptions = {}): Gates {
   const ofAll = { ...(waitingBytes && { waitingBytes }), onRefused: () => onGivenUp?.('operation') };
   return {
-    read: new Gate({ ...ofAll, what: 'requests that read', atOnce: 24 }),
+    read: new Gate({ ...ofAll, rule: fewAtOnce('requests that read'), atOnce: 24 }),
     // What waits for another change keeps nobody from reading.
-    write: new Gate({ ...ofAll, what: 'changes', atOnce: 24 }),
+    write: new Gate({ ...ofAll, rule: fewAtOnce('changes'), atOnce: 24 }),
     // They mostly wait for an upstream, and the limits of calls hold for them as well.
-    call: new Gate({ ...ofAll, what: 'calls to try a tool or a login', atOnce: 200 }),
+    call: new Gate({ ...ofAll, rule: fewAtOnce('calls to try a tool or a login'), atOnce: 200 }),
     report: new Gate({
-      what: 'lists, statistics and exports',
+      rule: fewAtOnce('lists, statistics and exports'),
       atOnce: reportsAtOnce,
       waiting: 32,
       patienceMs: 5000,
       ...(reportShare && { share: reportShare }),
     }),
     // The database would do so too (`countWrite`), but a change that waits there holds a connection that others need.
-    transaction: new Gate({ what: 'changes of a workspace', atOnce: Number.POSITIVE_INFINITY, ofWorkspace: 1 }),
+    transaction: new Gate({
+      rule: fewAtOnce('changes of a workspace'),
+      atOnce: Number.POSITIVE_INFINITY,
+      ofWorkspace: 1,
+    }),
   };
+}
+
+/** The rule of a gate, for refusals. */
+export function fewAtOnce(what: string): string {
+  return `${what} run a few at a time, and nobody gets more than half of what others leave`;
 }

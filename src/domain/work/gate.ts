@@ -1,0 +1,152 @@
+import { AppError } from '../../errors.ts';
+import { afterRunning, runningNow } from './running-time.ts';
+
+type GateOptions = {
+  /** The rule that a refusal explains. */
+  rule: string;
+  atOnce: number;
+  /** How many of a workspace run; half of what the others leave when absent. */
+  ofWorkspace?: number;
+  /** How many may wait, and how many bytes their inputs may have together. */
+  waiting?: number;
+  waitingBytes?: number;
+  patienceMs?: number;
+  /** Part of the time in which a workspace may run, from 0 to 1; all of it when absent. */
+  share?: () => number;
+  onRefused?: () => void;
+};
+
+/** A piece of work: whose it is, and the bytes of its input. */
+type Asked = { workspaceId: string; actorId: string; bytes: number; start: () => void };
+
+/** Time that a workspace with a share may save up. */
+const savedMs = 2000;
+const mostRemembered = 1000;
+const retryAfterS = 2;
+
+/** Nobody gets more than half of what the others leave, but one where anything is left. */
+const halfOf = (all: number, ofOthers: number) => Math.ceil((all - ofOthers) / 2);
+
+/**
+ * What stands before work that takes long: some of it runs, some waits in the order in which it came, and the rest is
+ * refused. Where workspaces have a share of the time, the one that owes least begins first.
+ */
+export class Gate {
+  readonly #options: GateOptions;
+  readonly #running = new Set<Asked>();
+  readonly #waiting = new Set<Asked>();
+  /** Until when workspaces with a share pay for the time that they took. */
+  readonly #paysUntil = new Map<string, number>();
+  #refused = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+  }
+
+  counts(): { running: number; waiting: number; refused: number } {
+    return { running: this.#running.size, waiting: this.#waiting.size, refused: this.#refused };
+  }
+
+  /** @throws AppError tooMany when too many wait or this one has waited for too long, and any error of `work` */
+  async run<Output>(
+    actor: { workspaceId: string; id: string },
+    work: () => Promise<Output>,
+    bytes = 0,
+  ): Promise<Output> {
+    const { promise: started, resolve: start } = Promise.withResolvers<void>();
+    const asked = { workspaceId: actor.workspaceId, actorId: actor.id, bytes, start };
+    if (this.#mayRun(asked)) this.#running.add(asked);
+    else await this.#wait(asked, started);
+    // A long turn of this very work looks like a stop of the process, and must not be free.
+    const startedAt = performance.now();
+    try {
+      return await work();
+    } finally {
+      this.#running.delete(asked);
+      this.#pay(asked, performance.now() - startedAt);
+      this.#startWaiting();
+    }
+  }
+
+  #mayRun(asked: Asked): boolean {
+    const { atOnce, ofWorkspace } = this.#options;
+    const { all, own, ofActor } = countOf(this.#running, asked);
+    const most = ofWorkspace ?? halfOf(atOnce, all - own);
+    return this.#paysForMs(asked) === 0 && own < most && ofActor < halfOf(most, own - ofActor);
+  }
+
+  #mayWait(asked: Asked): boolean {
+    const { waiting = 200, waitingBytes = Number.POSITIVE_INFINITY } = this.#options;
+    const { all, own, ofActor, bytes, ownBytes } = countOf(this.#waiting, asked);
+    const most = halfOf(waiting, all - own);
+    const hasRoom = asked.bytes === 0 || ownBytes + asked.bytes <= halfOf(waitingBytes, bytes - ownBytes);
+    return hasRoom && own < most && ofActor < halfOf(most, own - ofActor);
+  }
+
+  async #wait(asked: Asked, started: Promise<void>): Promise<void> {
+    const { patienceMs = 20_000 } = this.#options;
+    if (!this.#mayWait(asked)) throw this.#refusal(asked, 'as many wait already as may');
+    this.#waiting.add(asked);
+    this.#startWaiting();
+    const { promise: isLate, reject } = Promise.withResolvers<never>();
+    const cancel = afterRunning(patienceMs, () => {
+      if (this.#waiting.delete(asked)) reject(this.#refusal(asked, `this was not begun within ${patienceMs / 1000} s`));
+    });
+    await Promise.race([started, isLate]).finally(cancel);
+  }
+
+  /** Starts what may run now, and looks again when a workspace has paid. */
+  #startWaiting(): void {
+    clearTimeout(this.#timer);
+    let soonest = Number.POSITIVE_INFINITY;
+    const owed = ({ workspaceId }: Asked) => this.#paysUntil.get(workspaceId) ?? 0;
+    const inTurn = this.#options.share ? [...this.#waiting].toSorted((a, b) => owed(a) - owed(b)) : this.#waiting;
+    for (const asked of inTurn) {
+      if (this.#mayRun(asked)) {
+        this.#waiting.delete(asked);
+        this.#running.add(asked);
+        asked.start();
+      } else soonest = Math.min(soonest, this.#paysForMs(asked) || soonest);
+    }
+    if (soonest < Number.POSITIVE_INFINITY)
+      this.#timer = setTimeout(() => this.#startWaiting(), Math.ceil(soonest)).unref();
+  }
+
+  #pay({ workspaceId }: Asked, ms: number): void {
+    const share = this.#options.share?.();
+    if (share === undefined) return;
+    const hasAll = runningNow() - savedMs / share;
+    if (this.#paysUntil.size > mostRemembered)
+      for (const [id, until] of this.#paysUntil) if (until <= hasAll) this.#paysUntil.delete(id);
+    this.#paysUntil.set(workspaceId, Math.max(this.#paysUntil.get(workspaceId) ?? hasAll, hasAll) + ms / share);
+  }
+
+  #paysForMs({ workspaceId }: Asked): number {
+    return Math.max(0, (this.#paysUntil.get(workspaceId) ?? 0) - runningNow());
+  }
+
+  #refusal(asked: Asked, found: string): AppError {
+    this.#refused++;
+    this.#options.onRefused?.();
+    const afterS = Math.max(retryAfterS, Math.ceil(this.#paysForMs(asked) / 1000));
+    return new AppError(
+      'tooMany',
+      `${found}; ${this.#options.rule}; nothing was done, try again in ${afterS} s, with fewer at a time`,
+      { retryAfterS: afterS },
+    );
+  }
+}
+
+/** Numbers and bytes: of all, of the workspace, and of the actor. */
+function countOf(all: ReadonlySet<Asked>, { workspaceId, actorId }: Asked) {
+  const count = { all: all.size, own: 0, ofActor: 0, bytes: 0, ownBytes: 0 };
+  for (const one of all) {
+    count.bytes += one.bytes;
+    if (one.workspaceId !== workspaceId) continue;
+    count.own++;
+    count.ownBytes += one.bytes;
+    if (one.actorId === actorId) count.ofActor++;
+  }
+  return count;
+}
