@@ -16,7 +16,6 @@ export type OwnedMemoryOptions<Value> = {
   ownerOf: (value: Value) => string | undefined;
   /** A part of the owner, such as an address. The one with more than half of what an owner has loses first. */
   partyOf?: (value: Value) => string;
-  onDropped?: (value: Value, key: string) => void;
 };
 
 /** What a process remembers of many owners, in a limited space that no owner can take from the others. */
@@ -40,99 +39,76 @@ const nearlyFull = 0.75;
 const none: ReadonlySet<string> = new Set();
 
 export function createOwnedMemory<Value extends object>(options: OwnedMemoryOptions<Value>): OwnedMemory<Value> {
-  const { max, maxSize, sizeOf, ownerOf, partyOf, onDropped } = options;
+  const { max, maxSize = Number.MAX_SAFE_INTEGER, sizeOf, idsOf, ownerOf, partyOf } = options;
   const keysById = new Map<string, Set<string>>();
+  const sizes = new Map<string, number>();
+  /**
+   * Owners that had more than half when they got a value, with the party that had more than half of theirs, if any. At
+   * most two still have it: by number, and by size.
+   */
+  const large = new Map<string, string | undefined>();
   const sizeAt = (value: Value) => 1 + (sizeOf?.(value) ?? 0);
   const idsAt = (value: Value) =>
-    [...(options.idsOf?.(value) ?? []), ownerOf(value), partyOf?.(value)].filter((id) => id !== undefined);
+    [...(idsOf?.(value) ?? []), ownerOf(value), partyOf?.(value)].filter((id) => id !== undefined);
   // The library reserves room for `max` values at once when it knows that number, so it only knows the size.
   const entries = new LRUCache<string, Value>({
-    maxSize: maxSize ?? Number.MAX_SAFE_INTEGER,
+    maxSize,
     sizeCalculation: sizeAt,
     dispose(value, key) {
       for (const id of idsAt(value)) unlink(keysById, id, key);
-      const owner = ownerOf(value);
-      if (owner !== undefined) shares.remove(owner, sizeAt(value));
-      onDropped?.(value, key);
+      addSize(value, -sizeAt(value));
     },
   });
   const keysOf = (id: string) => keysById.get(id) ?? none;
-  const shares = createShares(entries, keysOf, max);
+  const hasHalf = (owner: string) => keysOf(owner).size > max / 2 || (sizes.get(owner) ?? 0) > maxSize / 2;
+  const hasMost = (party: string, owner: string) => keysOf(party).size * 2 > keysOf(owner).size;
+
+  function addSize(value: Value, size: number): void {
+    const owner = ownerOf(value);
+    if (owner === undefined) return;
+    const left = (sizes.get(owner) ?? 0) + size;
+    if (left > 0) sizes.set(owner, left);
+    else sizes.delete(owner);
+  }
+
+  /**
+   * Makes room for a value of this size, whoever its owner is: while the memory would be nearly full, an owner of more
+   * than half of it loses the values that were set first. Otherwise what was not used for longest is dropped.
+   */
+  function makeRoom(size: number): void {
+    const isNearlyFull = () =>
+      entries.size + 1 > nearlyFull * max || entries.calculatedSize + size > nearlyFull * maxSize;
+    for (const [owner, crowd] of large) {
+      while (hasHalf(owner) && isNearlyFull()) {
+        const loser = crowd !== undefined && hasMost(crowd, owner) ? crowd : owner;
+        entries.delete(keysOf(loser).values().next().value as string);
+      }
+      if (!hasHalf(owner)) large.delete(owner);
+    }
+  }
+
   return {
     get: (key) => entries.get(key),
     peek: (key) => entries.peek(key),
     set(key, value, lifeMs) {
+      const size = sizeAt(value);
       entries.delete(key);
-      if (maxSize !== undefined && sizeAt(value) > maxSize) return;
-      shares.makeRoom(sizeAt(value));
+      if (size > maxSize) return;
+      makeRoom(size);
       entries.set(key, value, lifeMs === undefined ? undefined : { ttl: lifeMs });
       if (!entries.has(key)) return;
       if (entries.size > max) entries.pop();
       for (const id of idsAt(value)) link(keysById, id, key);
-      const owner = ownerOf(value);
-      if (owner !== undefined) shares.add(owner, partyOf?.(value), sizeAt(value));
+      addSize(value, size);
+      const [owner, party] = [ownerOf(value), partyOf?.(value)];
+      if (owner === undefined || !hasHalf(owner)) return;
+      large.set(owner, party !== undefined && hasMost(party, owner) ? party : large.get(owner));
     },
     delete: (key) => void entries.delete(key),
     clear: () => entries.clear(),
     size: () => entries.size,
     keys: () => entries.rkeys(),
     keysOf,
-  };
-}
-
-/** How much of a memory each owner has. */
-type Shares = {
-  add(owner: string, party: string | undefined, size: number): void;
-  remove(owner: string, size: number): void;
-  /**
-   * Makes room for a value of this size, whoever its owner is: while the memory would be nearly full, an owner of more
-   * than half of it loses the values that were set first. Otherwise what was not used for longest is dropped.
-   */
-  makeRoom(size: number): void;
-};
-
-function createShares<Value extends object>(
-  entries: LRUCache<string, Value>,
-  keysOf: (id: string) => ReadonlySet<string>,
-  max: number,
-): Shares {
-  const { maxSize } = entries;
-  const sizes = new Map<string, number>();
-  /** Owners that had more than half when they got a value. There are at most two that still do: by number, and by size. */
-  const large = new Set<string>();
-  /** The party of a large owner that had more than half of its values when it got one. */
-  const crowds = new Map<string, string>();
-  const isNearlyFull = (size: number) =>
-    entries.size + 1 > nearlyFull * max || entries.calculatedSize + size > nearlyFull * maxSize;
-  const hasHalf = (owner: string) => keysOf(owner).size > max / 2 || (sizes.get(owner) ?? 0) > maxSize / 2;
-  const hasMost = (party: string, owner: string) => keysOf(party).size * 2 > keysOf(owner).size;
-
-  function dropOldest(owner: string): void {
-    const crowd = crowds.get(owner);
-    const loser = crowd !== undefined && hasMost(crowd, owner) ? crowd : owner;
-    entries.delete(keysOf(loser).values().next().value as string);
-  }
-
-  return {
-    add(owner, party, size) {
-      sizes.set(owner, (sizes.get(owner) ?? 0) + size);
-      if (!hasHalf(owner)) return;
-      large.add(owner);
-      if (party !== undefined && hasMost(party, owner)) crowds.set(owner, party);
-    },
-    remove(owner, size) {
-      const left = (sizes.get(owner) ?? 0) - size;
-      if (left > 0) sizes.set(owner, left);
-      else sizes.delete(owner);
-    },
-    makeRoom(size) {
-      for (const owner of large) {
-        while (hasHalf(owner) && isNearlyFull(size)) dropOldest(owner);
-        if (hasHalf(owner)) continue;
-        large.delete(owner);
-        crowds.delete(owner);
-      }
-    },
   };
 }
 
