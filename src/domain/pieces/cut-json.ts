@@ -1,5 +1,4 @@
-import { characterEnd } from './cut-text.ts';
-import type { Piece } from './pieces.ts';
+import { characterEnd, type Piece } from './pieces.ts';
 
 /**
  * Cuts compact JSON into pieces of at most `most` characters. The first is the JSON with fewer items in its largest list,

@@ -1,8 +1,7 @@
 import { scanJson } from '../../domain/json/json-scan.ts';
 import type { ContentBlock, ToolResult } from '../../domain/mcp.ts';
 import { cutJson } from '../../domain/pieces/cut-json.ts';
-import { cutText } from '../../domain/pieces/cut-text.ts';
-import { type Piece, type Segment, segmentsOf } from '../../domain/pieces/pieces.ts';
+import { cutText, type Piece, type Segment, segmentsOf } from '../../domain/pieces/pieces.ts';
 import { noteLength } from '../../domain/pieces/read-more.ts';
 import type { AnswerFile } from './answer-files.ts';
 import { tokensOfContent } from './json-answer.ts';

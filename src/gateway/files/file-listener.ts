@@ -141,11 +141,11 @@ async function serve({ request, response, headers }: Incoming, file: FileRow, pl
     return;
   }
   const chunk = (number: number) => parts.files.chunk(file, number);
-  const { slowReaderMs } = parts;
+  const waitFor: WaitFor = (event) => place.slowly(() => happened(response, event, parts.slowReaderMs));
   place.gone.addEventListener('abort', () => response.destroy());
   let isWhole = false;
   try {
-    isWhole = await sendBytes(response, { first, last }, chunk, { slowReaderMs, slowly: place.slowly });
+    isWhole = await sendBytes(response, { first, last }, chunk, waitFor);
   } finally {
     parts.files.count(isWhole ? 'served' : 'cut');
   }
@@ -173,12 +173,8 @@ function endWith(response: ServerResponse, status: number, headers: string[], te
   response.writeHead(status, [...headers, 'Content-Length', String(Buffer.byteLength(text))]).end(text);
 }
 
-type Patience = {
-  /** How long a client may take to read a chunk, in ms. */
-  slowReaderMs: number;
-  /** Runs what waits for the client; rejects when the download has to end. */
-  slowly: Place['slowly'];
-};
+/** Waits until the client has taken what was written, or all of it. Rejects when the download has to end. */
+type WaitFor = (event: 'drain' | 'finish') => Promise<boolean>;
 
 /**
  * Sends the bytes of a file, chunk after chunk, each after the client has taken the one before it, and ends the response.
@@ -188,7 +184,7 @@ async function sendBytes(
   response: ServerResponse,
   { first, last }: ByteRange,
   chunk: (number: number) => Promise<Buffer | undefined>,
-  { slowReaderMs, slowly }: Patience,
+  waitFor: WaitFor,
 ): Promise<boolean> {
   const end = last + 1;
   for (let at = first; at < end; ) {
@@ -202,15 +198,11 @@ async function sendBytes(
     at = start + fileChunkBytes;
     // Opening a chunk takes up to a millisecond of the event loop.
     await nextTurn();
-    if (response.writableNeedDrain && !(await slowly(() => drained(response, slowReaderMs)))) return false;
+    if (response.writableNeedDrain && !(await waitFor('drain'))) return false;
   }
   response.end();
-  return response.writableFinished || slowly(() => finished(response, slowReaderMs));
+  return response.writableFinished || waitFor('finish');
 }
-
-/** Waits until the client has taken what was written. */
-const drained = (response: ServerResponse, slowReaderMs: number) => happened(response, 'drain', slowReaderMs);
-const finished = (response: ServerResponse, slowReaderMs: number) => happened(response, 'finish', slowReaderMs);
 
 /** Resolves with true at this event, and with false when the connection closes before it; it does after `mostMs`. */
 function happened(response: ServerResponse, event: 'drain' | 'finish', mostMs: number): Promise<boolean> {
