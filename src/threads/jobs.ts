@@ -1,4 +1,4 @@
-import type { AnswerJob, ContentJob } from '../gateway/answer/answer-job.ts';
+import type { AnswerJob } from '../gateway/answer/answer-job.ts';
 import type { ArgumentJob } from '../gateway/arguments/validate-arguments.ts';
 import type { CaptureJob } from '../gateway/captures/capture-job.ts';
 import type { ConfigurationJob } from '../operations/check-config.ts';
@@ -15,7 +15,6 @@ export type Jobs = {
   'plan-import': ImportJob;
   'read-answer': AnswerJob;
   'read-body': ReadBodyJob;
-  'shorten-content': ContentJob;
   'write-capture': CaptureJob;
   'decode-body': DecodeJob;
 };
@@ -38,7 +37,6 @@ export const jobs: { [Kind in JobKind]: () => Promise<Job<Kind>> } = {
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
   'read-body': async () => (await import('../operations/operation-input.ts')).readLongBody,
-  'shorten-content': async () => (await import('../gateway/answer/answer-job.ts')).shortenContent,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/captures/capture-job.ts')).writeCapture,
 };

@@ -69,7 +69,8 @@ describe('the cost of trying a tool out', () => {
       const shown = await tried(what);
       assert.ok(body.startsWith(textOf(shown)) && textOf(shown).length >= 262_143, what);
       assert.equal(shown.structured_content, undefined);
-      assert.equal(shown.estimated_tokens, Math.ceil(body.length / 4));
+      // Escapes of its JSON count, as in the record of a call.
+      assert.ok(shown.estimated_tokens >= body.length / 4, what);
       assert.match(shown.left_out ?? '', /^The result is \d+ bytes long\. Only the first 262144 characters/);
     }
   });

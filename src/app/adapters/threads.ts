@@ -44,10 +44,6 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
       const kind = 'write-capture';
       return threads.run({ kind, input, limitMs: jobMs, ...of });
     },
-    shortenContent(input, of) {
-      const kind = 'shorten-content';
-      return threads.run({ kind, input, limitMs: jobMs, transfer: ownMemory(input.content), ...of });
-    },
   };
 }
 

@@ -1,106 +1,71 @@
-import { JsonCursor } from '../json/json-cursor.ts';
+import { isRawNumber } from '../json/json.ts';
 import { boundFields, type FieldUse, isPathName } from './field-use.ts';
 
 /** Most fields of one answer that are told apart while it is measured. */
 const mostMeasured = 5000;
 const deepest = 12;
+/** Longest name of a field, and longest value that is remembered, in bytes. */
 const longestName = 100;
-/** Longest value that is remembered, in bytes. */
 const longestAlways = 60;
-const startOfNull = 0x6e;
-
-/**
- * Measures the fields of an answer, which must be compact JSON. Reads every byte a few times at most, and makes no
- * values of it.
- */
-export function measureFields(json: Buffer): FieldUse {
-  return new Measure(json).run();
-}
 
 type Node = Omit<FieldUse, 'fields' | 'always' | 'isPartial'> & {
   isPartial: boolean;
   /** Undefined as soon as values differ, or one is long. */
   always: string | undefined;
-  /** By the name as it is spelled. */
-  inner: Map<string, Node | undefined>;
+  inner: Map<string, Node>;
 };
 
-class Measure {
-  readonly #cursor: JsonCursor;
-  #fields = 0;
+/** Measures the fields of an answer, a value as `parseJson` gives it. */
+export function measureFields(answer: unknown): FieldUse {
+  const root = nodeOf('');
+  root.bytes = measure(answer, root, 0, { fields: 0 });
+  root.times = 1;
+  return boundFields(fieldOf(root));
+}
 
-  constructor(json: Buffer) {
-    this.#cursor = new JsonCursor(json);
+/** Adds a value to the node of its field. Returns the length of the value as compact JSON, in bytes. */
+function measure(value: unknown, node: Node, depth: number, found: { fields: number }): number {
+  const isContainer = typeof value === 'object' && value !== null && !isRawNumber(value);
+  if (isContainer && depth < deepest) {
+    return Array.isArray(value) ? measureList(value, node, depth, found) : measureObject(value, node, depth, found);
   }
+  // Fields cannot be kept of an answer that is a single value or a list with one.
+  if ((isContainer && !Array.isArray(value)) || (node.name === '' && value !== null)) node.isPartial = true;
+  // In place of a single value, an empty object is written.
+  node.around += value === null ? 4 : 2;
+  return bytesOf(value);
+}
 
-  run(): FieldUse {
-    const root = nodeOf('');
-    const start = this.#cursor.at;
-    this.#value(root, 0);
-    root.times = 1;
-    root.bytes = this.#cursor.at - start;
-    return boundFields(fieldOf(root));
-  }
+function measureList(list: readonly unknown[], node: Node, depth: number, found: { fields: number }): number {
+  const around = 2 + Math.max(0, list.length - 1);
+  node.around += around;
+  return list.reduce<number>((sum, item) => sum + measure(item, node, depth + 1, found), around);
+}
 
-  #value(node: Node, depth: number): void {
-    const cursor = this.#cursor;
-    const from = cursor.at;
-    if (depth < deepest && cursor.isAt('object')) this.#object(node, depth);
-    else if (depth < deepest && cursor.isAt('array')) this.#array(node, depth);
-    else {
-      const isNull = cursor.bytes[from] === startOfNull;
-      // Fields cannot be kept of an answer that is a single value or a list with one.
-      if (cursor.isAt('object') || (node.name === '' && !isNull)) node.isPartial = true;
-      cursor.skipValue();
-      // In place of a single value, an empty object is written.
-      node.around += isNull ? 4 : 2;
-    }
+function measureObject(object: object, node: Node, depth: number, found: { fields: number }): number {
+  node.objects++;
+  const entries = Object.entries(object) as [string, unknown][];
+  let bytes = 2 + Math.max(0, entries.length - 1);
+  for (const [name, value] of entries) {
+    const ofName = bytesOf(name) + 1;
+    const field = ofName <= longestName ? fieldIn(node, name, found) : undefined;
+    if (!field) node.isPartial = true;
+    const ofValue = field ? measure(value, field, depth + 1, found) : bytesOf(value);
+    bytes += ofName + ofValue;
+    if (!field) continue;
+    field.bytes += ofName + ofValue;
+    noteValue(field, value, ofValue);
   }
+  return bytes;
+}
 
-  #array(node: Node, depth: number): void {
-    const cursor = this.#cursor;
-    node.around += 2;
-    cursor.at++;
-    for (let items = 0; cursor.next(); items++) {
-      if (items > 0) node.around++;
-      this.#value(node, depth + 1);
-    }
-  }
-
-  #object(node: Node, depth: number): void {
-    const cursor = this.#cursor;
-    node.objects++;
-    cursor.at++;
-    while (cursor.next()) {
-      const from = cursor.at;
-      cursor.skipString();
-      const end = cursor.at;
-      cursor.skipColon();
-      const field = this.#field(node, from, end);
-      if (!field) {
-        node.isPartial = true;
-        cursor.skipValue();
-        continue;
-      }
-      const start = cursor.at;
-      this.#value(field, depth + 1);
-      noteValue(field, cursor.bytes, start, cursor.at);
-      field.bytes += cursor.at - from;
-    }
-  }
-
-  #field(node: Node, from: number, end: number): Node | undefined {
-    const { bytes } = this.#cursor;
-    if (end - from > longestName) return undefined;
-    const spelled = bytes.toString('latin1', from, end);
-    if (node.inner.has(spelled)) return node.inner.get(spelled);
-    const name = this.#cursor.nameAt(from, end);
-    const field = this.#fields < mostMeasured && isPathName(name) ? nodeOf(name) : undefined;
-    if (field) this.#fields++;
-    // Names without a field are not remembered without end.
-    if (field || node.inner.size < mostMeasured) node.inner.set(spelled, field);
-    return field;
-  }
+function fieldIn(node: Node, name: string, found: { fields: number }): Node | undefined {
+  const known = node.inner.get(name);
+  if (known || found.fields >= mostMeasured || !isPathName(name)) return known;
+  found.fields++;
+  const field = nodeOf(name);
+  node.inner.set(name, field);
+  return field;
 }
 
 function nodeOf(name: string): Node {
@@ -108,22 +73,22 @@ function nodeOf(name: string): Node {
   return { name, ...none, isPartial: false, always: undefined, inner: new Map() };
 }
 
+function bytesOf(value: unknown): number {
+  return Buffer.byteLength(JSON.stringify(value));
+}
+
 const emptyValues = new Set(['null', '""', '[]', '{}']);
 
-function noteValue(field: Node, bytes: Buffer, from: number, end: number): void {
-  const text = end - from <= longestAlways ? bytes.toString('utf8', from, end) : undefined;
+function noteValue(field: Node, value: unknown, bytes: number): void {
+  const text = bytes <= longestAlways ? JSON.stringify(value) : undefined;
   if (field.times === 0) field.always = text;
   else if (field.always !== text) field.always = undefined;
   field.times++;
   if (text !== undefined && emptyValues.has(text)) field.empty++;
-  else if (isUrl(bytes, from)) field.urls++;
-}
-
-function isUrl(bytes: Buffer, from: number): boolean {
-  return bytes[from] === 0x22 && /^https?:\/\//i.test(bytes.toString('latin1', from + 1, from + 9));
+  else if (typeof value === 'string' && /^https?:\/\//i.test(value)) field.urls++;
 }
 
 function fieldOf({ inner, always, isPartial, ...rest }: Node): FieldUse {
-  const fields = [...inner.values()].flatMap((node) => (node ? [fieldOf(node)] : []));
+  const fields = [...inner.values()].map(fieldOf);
   return { ...rest, ...(always !== undefined && { always }), ...(isPartial && { isPartial: true as const }), fields };
 }

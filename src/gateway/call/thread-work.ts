@@ -3,7 +3,7 @@ import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { Held } from '../../domain/work/memory-budget.ts';
 import { JobError, type Outcome, plainFailure } from '../../errors.ts';
 import type { AnswerHead } from '../answer/answer-head.ts';
-import type { AnswerJob, ContentJob } from '../answer/answer-job.ts';
+import type { AnswerJob } from '../answer/answer-job.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
 import type { ArgumentJob } from '../arguments/validate-arguments.ts';
 import type { CaptureJob } from '../captures/capture-job.ts';
@@ -29,8 +29,6 @@ export type ThreadWork = {
   /** Transfers the memory of the body. */
   readAnswer(input: AnswerJob['input'], of: JobOf): Promise<AnswerJob['output']>;
   writeCapture(input: CaptureJob['input'], of: JobOf): Promise<CaptureJob['output']>;
-  /** Transfers the memory of the content. */
-  shortenContent(input: ContentJob['input'], of: JobOf): Promise<ContentJob['output']>;
 };
 
 /** @throws ToolFailure when the arguments do not fit, or cannot be checked */

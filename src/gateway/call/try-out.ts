@@ -1,24 +1,23 @@
 import { parseJson } from '../../domain/json/json.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
-import { type ContentBlock, newestLegacyRevision, type ToolResult } from '../../domain/mcp.ts';
-import { tokensOfLength } from '../../domain/pieces/tokens.ts';
+import { type ContentBlock, type JsonText, newestLegacyRevision, type ToolResult } from '../../domain/mcp.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError, JobError, ToolFailure } from '../../errors.ts';
+import { AppError, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { decidedAdmission } from '../admission.ts';
-import { mostShownText } from '../answer/answer-job.ts';
-import { tokensOfContent } from '../answer/json-answer.ts';
+import { tokensOfContent, tokensOfResult } from '../answer/json-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
+import { textsAtStart } from '../captures/capture-job.ts';
 import { readSizes, withGivenFiles } from '../files/given-files.ts';
 import { type HostedServer, type HostedTool, serverOrView } from '../hosted/hosted-server.ts';
 import type { HostedServers } from '../hosted/hosted-servers.ts';
 import { isCapturing } from './call.ts';
 import { type CallToolParts, callTool } from './call-tool.ts';
 import { findPreview, type Previewed, previewCall } from './preview-call.ts';
-import { checkOnThread, type ThreadWork } from './thread-work.ts';
+import { checkOnThread } from './thread-work.ts';
 
 export type TryOutCall = {
   slug: string;
@@ -91,7 +90,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
         },
         recordingInto(written, server, parts),
       );
-      const answered = await shown(result, parts.threads, server.workspaceId);
+      const answered = shown(result);
       // What follows walks through all arguments again, twice.
       await nextTurn();
       const args = await preparable(server, tool, call.args);
@@ -185,29 +184,35 @@ function checkToken(server: HostedServer, tool: HostedTool, given: string | unde
 /** Longest result that is shown whole, in bytes of its JSON; reading and writing it takes a few milliseconds. */
 const mostShownWhole = 512 * 1024;
 
-async function shown(result: ToolResult, threads: ThreadWork, workspaceId: string): Promise<ShownResult> {
-  const bytes = Buffer.byteLength(result.content) + Buffer.byteLength(result.structured ?? '');
-  if (bytes > mostShownWhole)
-    return { is_error: result.isError, ...(await shownBeginning(result, threads, workspaceId)) };
-  const content = JSON.parse(String(result.content)) as ContentBlock[];
+/** Longest text of a longer result that is shown, in characters. */
+const mostShownText = 256 * 1024;
+
+function shown(result: ToolResult): ShownResult {
+  const { content: json, structured, isError } = result;
+  const bytes = Buffer.byteLength(json);
+  if (bytes + Buffer.byteLength(structured ?? '') > mostShownWhole) {
+    const left_out = `The result is ${bytes} bytes long. Only the first ${mostShownText} characters of its text are shown here, without structured content; an agent gets all of it.`;
+    return { is_error: isError, content: beginningOf(json), estimated_tokens: tokensOfResult(result), left_out };
+  }
+  const content = JSON.parse(String(json)) as ContentBlock[];
   return {
-    is_error: result.isError,
+    is_error: isError,
     content,
     estimated_tokens: tokensOfContent(content),
-    ...(result.structured !== undefined && { structured_content: parseJson(String(result.structured)) }),
+    ...(structured !== undefined && { structured_content: parseJson(String(structured)) }),
   };
 }
 
-async function shownBeginning({ content }: ToolResult, threads: ThreadWork, workspaceId: string) {
-  const bytes = Buffer.byteLength(content);
-  const input = { content: typeof content === 'string' ? Buffer.from(content) : content };
-  try {
-    const begun = await threads.shortenContent(input, { workspaceId, onGone: undefined });
-    const left_out = `The result is ${bytes} bytes long. Only the first ${mostShownText} characters of its text are shown here, without structured content; an agent gets all of it.`;
-    return { content: begun.content, estimated_tokens: begun.estimatedTokens, left_out };
-  } catch (error) {
-    if (!(error instanceof JobError) || error.reason === 'failed') throw error;
-    const left_out = `The result is ${bytes} bytes long and is not shown here: ${error.message}. An agent gets all of it.`;
-    return { content: [], estimated_tokens: tokensOfLength(bytes), left_out };
-  }
+/** The texts that content begins with, without half of a surrogate pair at the end. */
+function beginningOf(json: JsonText): ContentBlock[] {
+  let left = mostShownText;
+  return textsAtStart(typeof json === 'string' ? Buffer.from(json) : json, mostShownText).flatMap(
+    (text): ContentBlock[] => {
+      if (left <= 0) return [];
+      const isSplit = text.length > left && /[\ud800-\udbff]/.test(text.charAt(left - 1));
+      const start = text.slice(0, isSplit ? left - 1 : left);
+      left -= text.length;
+      return [{ type: 'text', text: start }];
+    },
+  );
 }

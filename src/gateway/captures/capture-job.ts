@@ -4,7 +4,6 @@ import { measureFields } from '../../domain/answer-fields/measure-fields.ts';
 import { Redactor, redactedStart } from '../../domain/credentials/redactor.ts';
 import { type DotPath, dotPathText } from '../../domain/json/dot-path.ts';
 import { isRawNumber, parseJson } from '../../domain/json/json.ts';
-import { compactJson } from '../../domain/json/json-cursor.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { findPart, hasPart } from '../../domain/json/response-transform.ts';
 import type { ContentBlock, JsonText } from '../../domain/mcp.ts';
@@ -133,7 +132,7 @@ function measuredAnswer(
   const { from, end } = findPart(json, transform);
   return {
     transform: dotPathText(transform),
-    answer: redacted(measureFields(compactJson(json.subarray(from, end))), redact),
+    answer: redacted(measureFields(parseJson(json.toString('utf8', from, end))), redact),
   };
 }
 
@@ -158,17 +157,35 @@ export function startOfContent(content: JsonText, most: number): Uint8Array {
 }
 
 /**
- * The text of a result, from the first bytes of its content; a file is a line that says its type. Of longer content at
- * least the first `most` bytes of its first text, or undefined when it begins with something else.
+ * The text of a result, from the first bytes of its content; a file is a line that says its type. Of longer content the
+ * texts that it begins with, or undefined when it begins with something else.
  */
 function textOfStart(start: Uint8Array, isWhole: boolean, most: number): string | undefined {
   const bytes = Buffer.from(start.buffer, start.byteOffset, start.byteLength);
   if (isWhole && bytes.length <= mostParsed)
     return (JSON.parse(bytes.toString('utf8')) as ContentBlock[]).map(textOfBlock).join('\n');
-  if (bytes.toString('latin1', 0, textStart.length) !== textStart) return undefined;
+  const texts = textsAtStart(bytes, most);
+  return texts.length === 0 ? undefined : texts.join('\n');
+}
+
+/** Between two texts of content. */
+const betweenTexts = `"},${textStart.slice(1)}`;
+
+/** The texts that content begins with, of which at least the first `most` characters; nothing else of it is read. */
+export function textsAtStart(content: Buffer, most: number): string[] {
+  const texts: string[] = [];
+  let at = textStart.length;
+  let isText = content.toString('latin1', 0, at) === textStart;
   // An escaped character takes six bytes at most, and an unfinished one at the end is left out.
-  const escaped = bytes.subarray(textStart.length, textStart.length + 6 * most);
-  return JSON.parse(`"${escaped.toString('utf8', 0, endOfText(escaped))}"`) as string;
+  for (let left = 6 * most; isText && left > 0; ) {
+    const escaped = content.subarray(at, at + left);
+    const end = endOfText(escaped);
+    texts.push(JSON.parse(`"${escaped.toString('utf8', 0, end)}"`) as string);
+    left -= end;
+    at += end + betweenTexts.length;
+    isText = content.toString('latin1', at - betweenTexts.length, at) === betweenTexts;
+  }
+  return texts;
 }
 
 function textOfBlock(block: ContentBlock): string {

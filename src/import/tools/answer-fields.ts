@@ -22,7 +22,7 @@ const plainPath = /^[\w.$-]{1,200}$/;
  */
 export function answerFieldsOf(schema: unknown, root: unknown, finder: SchemaFinder): AnswerFields | undefined {
   const example = exampleOf(schema, { references: new References(root, finder, mostFollowed), depth: 0, name: '' });
-  const answer = measureFields(Buffer.from(JSON.stringify(example)));
+  const answer = measureFields(example);
   const tokens = tokensOfLength(answer.bytes);
   if (tokens <= manyTokens || answer.isPartial) return undefined;
   const paths = pathsOf(answer, '', true) ?? [];
