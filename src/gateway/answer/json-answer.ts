@@ -116,14 +116,14 @@ function withFirst(block: object, content: JsonText): JsonText {
  */
 const longBytes = 4096;
 /** JSON as a text when it is short, otherwise as its bytes. */
-export function shortAsText(json: Buffer): JsonText {
+function shortAsText(json: Buffer): JsonText {
   return json.length < longBytes ? json.toString('utf8') : json;
 }
 
 /** The beginning of content that begins with a text. */
 export const textStart = '[{"type":"text","text":"';
 /** The end of content that is one text. */
-export const textEnd = '"}]';
+const textEnd = '"}]';
 const startBytes = Buffer.from(textStart);
 const endBytes = Buffer.from(textEnd);
 
@@ -131,7 +131,7 @@ const endBytes = Buffer.from(textEnd);
  * The content of a result whose text is JSON, made of the escaped text that the scan of the JSON writes: `JSON.stringify`
  * would go over the same text once more, which takes ten times as long.
  */
-export class JsonTextBlock implements EscapedPieces {
+class JsonTextBlock implements EscapedPieces {
   readonly #length: number;
   readonly #isShort: boolean;
   #text: string;
@@ -210,7 +210,7 @@ const openObject = 0x7b;
 const bareStart = /^\s*(?:["[\d-]|(?:true|false|null)\s*$)/;
 
 /** For an answer that is JSON. */
-export function structuredForEarlier(json: Buffer, era: Era): JsonText | undefined {
+function structuredForEarlier(json: Buffer, era: Era): JsonText | undefined {
   return era === 'modern' || json[0] === openObject ? undefined : `{"result":${exactly(json.toString('utf8'))}}`;
 }
 

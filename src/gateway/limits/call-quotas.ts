@@ -24,7 +24,7 @@ export type Reserve = QuotaPeriod & {
 };
 
 /** A used-up quota: whose it is, how many calls it allows, and how long until it starts anew. */
-export type UsedUp = { of: LaneOf; kind: QuotaPeriod['span']; limit: number; waitMs: number };
+type UsedUp = { of: LaneOf; kind: QuotaPeriod['span']; limit: number; waitMs: number };
 
 export type QuotaCounterOptions = {
   /** @throws errors of the database */

@@ -191,7 +191,7 @@ export function recentTotal(count: RecentCount, now: number): number {
   return count.total;
 }
 
-export function clearCount(count: RecentCount): void {
+function clearCount(count: RecentCount): void {
   count.slots.fill(0);
   count.total = 0;
 }
