@@ -146,12 +146,7 @@ function cookieText(value: string): string {
  * Adds the credentials of a call to its headers and its query. A signature is not added: it is made of the whole request.
  * @throws ToolFailure invalid_arguments when a credential cannot go where it belongs
  */
-export function addCredentials(
-  all: readonly Authentication[],
-  tokens: Tokens,
-  headers: string[],
-  query: string[],
-): void {
+function addCredentials(all: readonly Authentication[], tokens: Tokens, headers: string[], query: string[]): void {
   let cookies = '';
   for (let index = 0; index < all.length; index++) {
     const one = all[index] as Authentication;

@@ -6,7 +6,7 @@ export type CharacterSet = {
   named: readonly NamedSet[];
 };
 
-export type NamedSet = (code: number) => boolean;
+type NamedSet = (code: number) => boolean;
 
 const isDigit = (code: number) => code >= 0x30 && code <= 0x39;
 const isSpace = (code: number) => /\s/u.test(String.fromCodePoint(code));
@@ -21,7 +21,7 @@ export function isWordCharacter(code: number): boolean {
 }
 
 /** `\d` and the like, by their letter. */
-export const escapedSets: ReadonlyMap<string, NamedSet> = new Map([
+const escapedSets: ReadonlyMap<string, NamedSet> = new Map([
   ['d', isDigit],
   ['D', not(isDigit)],
   ['w', isWordCharacter],
@@ -67,10 +67,10 @@ const properties: ReadonlyMap<string, RegExp> = new Map([
   ['Script=Hebrew', /\p{Script=Hebrew}/u],
 ]);
 
-export const propertyNames: readonly string[] = [...properties.keys()];
+const propertyNames: readonly string[] = [...properties.keys()];
 
 /** `\p{name}`, or `\P{name}` when it is negated; undefined for a property that a pattern may not name. */
-export function propertySet(name: string, isNegated: boolean): NamedSet | undefined {
+function propertySet(name: string, isNegated: boolean): NamedSet | undefined {
   const property = properties.get(name.replace(/^(gc|General_Category)=|^(sc)=/, (_, gc) => (gc ? '' : 'Script=')));
   return property && ((code) => property.test(String.fromCodePoint(code)) !== isNegated);
 }
@@ -90,7 +90,7 @@ export function costOf({ ranges, named }: CharacterSet): number {
 }
 
 /** `.` */
-export const notLineEnd: CharacterSet = {
+const notLineEnd: CharacterSet = {
   isNegated: true,
   ranges: [0x0a, 0x0a, 0x0d, 0x0d, 0x2028, 0x2029],
   named: [],
