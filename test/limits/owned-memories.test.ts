@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { Caller } from '../../src/gateway/callers/caller.ts';
-import { createKnownCallers } from '../../src/gateway/callers/caller.ts';
+import { createKnownCallers } from '../../src/gateway/callers/resolve-caller.ts';
 
 /** A memory of the process: it keeps the nth value of an owner, and says whether it still has it. */
 type Memory = {

@@ -3,7 +3,6 @@ import type { CallerKind } from '../../domain/config/server-wide.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
-import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import type { AppError } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
@@ -63,42 +62,10 @@ export type KnownCallers = {
   noteAnswer(caller: Caller, workspaceId: string, status: number): void;
 };
 
-/** A digest of a caller's identity, the same in every process. All callers whom nothing identifies have one. */
-export function callerDigest({ kind, keyId, id }: Caller): string {
-  return hash('sha256', JSON.stringify([kind, keyId ?? null, id ?? null]), 'base64url');
-}
-
-/** When the upstream last answered a credential with success, in monotonic ms, and whose server and which address asked. */
-type Known = { at: number; readonly workspaceId: string; readonly network: string | undefined };
-
-/** One workspace can fill three fourths of it. */
-const mostKnown = 27_000;
 /** How long a caller counts as known, and how long after its last call half of a server or workspace stays free for such. */
 export const knownMs = 10 * 60_000;
 
-/**
- * Remembers digests of the credentials that callers bring and that an upstream has answered with success. All others are
- * strangers. `clock` is monotonic, in ms.
- */
-export function createKnownCallers(clock: () => number): KnownCallers {
-  const all = createOwnedMemory<Known>({
-    max: mostKnown,
-    ownerOf: ({ workspaceId }) => workspaceId,
-    partyOf: ({ workspaceId, network }) => `${workspaceId} ${network}`,
-  });
-  return {
-    has(id) {
-      const known = all.get(id);
-      return known !== undefined && clock() - known.at < knownMs;
-    },
-    noteAnswer(caller, workspaceId, status) {
-      const { id, network } = caller;
-      if (id === undefined || (status > 299 && status !== 401)) return;
-      caller.isKnown = status !== 401;
-      const known = all.get(id);
-      if (!caller.isKnown) all.delete(id);
-      else if (known) known.at = clock();
-      else all.set(id, { at: clock(), workspaceId, network });
-    },
-  };
+/** A digest of a caller's identity, the same in every process. All callers whom nothing identifies have one. */
+export function callerDigest({ kind, keyId, id }: Caller): string {
+  return hash('sha256', JSON.stringify([kind, keyId ?? null, id ?? null]), 'base64url');
 }

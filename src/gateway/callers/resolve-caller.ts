@@ -4,10 +4,11 @@ import { holdsOurCredential, looksLikeOurs } from '../../domain/credentials/own-
 import { covers } from '../../domain/credentials/scopes.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
-import type { Caller, CallerOptions } from './caller.ts';
+import { type Caller, type CallerOptions, type KnownCallers, knownMs } from './caller.ts';
 
 /**
  * Identifies the caller. The four kinds of credential have disjoint shapes and never fall back to one another.
@@ -126,4 +127,37 @@ function ownCredential(server: HostedServer, options: CallerOptions): Unauthenti
     'invalid',
     'this server forwards the bearer to its upstream, so send a token of the upstream itself; an API key of this service is never sent there',
   );
+}
+
+/** When the upstream last answered a credential with success, in monotonic ms, and whose server and which address asked. */
+type Known = { at: number; readonly workspaceId: string; readonly network: string | undefined };
+
+/** One workspace can fill three fourths of it. */
+const mostKnown = 27_000;
+
+/**
+ * Remembers digests of the credentials that callers bring and that an upstream has answered with success. All others are
+ * strangers. `clock` is monotonic, in ms.
+ */
+export function createKnownCallers(clock: () => number): KnownCallers {
+  const all = createOwnedMemory<Known>({
+    max: mostKnown,
+    ownerOf: ({ workspaceId }) => workspaceId,
+    partyOf: ({ workspaceId, network }) => `${workspaceId} ${network}`,
+  });
+  return {
+    has(id) {
+      const known = all.get(id);
+      return known !== undefined && clock() - known.at < knownMs;
+    },
+    noteAnswer(caller, workspaceId, status) {
+      const { id, network } = caller;
+      if (id === undefined || (status > 299 && status !== 401)) return;
+      caller.isKnown = status !== 401;
+      const known = all.get(id);
+      if (!caller.isKnown) all.delete(id);
+      else if (known) known.at = clock();
+      else all.set(id, { at: clock(), workspaceId, network });
+    },
+  };
 }

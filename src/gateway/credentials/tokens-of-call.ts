@@ -15,11 +15,13 @@ const noTokens: Tokens = [];
 export function tokensOf(call: CredentialUse, sources: Sources): Tokens {
   const { credentials } = call.tool.request;
   if (credentials.length === 0) return noTokens;
-  return credentials.map((one) => {
+  const tokens: (string | undefined)[] = [];
+  for (const one of credentials) {
     const token = tokenOf(call, one, sources);
     if (token !== undefined) sources.sent.push(token);
-    return token;
-  });
+    tokens.push(token);
+  }
+  return tokens;
 }
 
 function tokenOf(call: CredentialUse, one: Authentication, { token, secret }: Sources): string | undefined {

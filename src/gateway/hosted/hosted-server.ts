@@ -114,7 +114,7 @@ export function compileServer(
   const { config } = source;
   const access = accessOf(config);
   const filled = createFilledTools(config);
-  let memory: CompiledViews | undefined;
+  let memory: ViewMemory | undefined;
   const server: HostedServer = {
     id: source.id,
     workspaceId: source.workspaceId,
@@ -169,14 +169,13 @@ export function refuseUnfillable({ refusal }: HostedTool): void {
   throw plainFailure('invalid_arguments', `this tool cannot be called until its configuration is changed: ${refusal}`);
 }
 
-type CompiledViews = ViewMemory<HostedServer, HostedTool>;
 type NewView = {
   name: string;
   view: View;
   version: number;
   userAgent: string;
   filled: FilledTools;
-  memory: CompiledViews;
+  memory: ViewMemory;
 };
 
 /**
@@ -318,18 +317,16 @@ function createStoredCredentialHash(): CredentialHash {
 }
 
 /** The compiled views of a server, and the tools that are compiled for them. */
-type ViewMemory<CompiledView, CompiledTool> = {
-  view(name: string, view: View, make: () => CompiledView): CompiledView;
-  tool(viewName: string, tool: Tool, make: () => CompiledTool): CompiledTool;
+type ViewMemory = {
+  view(name: string, view: View, make: () => HostedServer): HostedServer;
+  tool(viewName: string, tool: Tool, make: () => HostedTool): HostedTool;
 };
 
 /**
  * Twenty views may fix an argument of the same large tool, so together they keep what the size of the server counts for
  * them. Beyond it, what was not used for longest is compiled again.
  */
-function createViewMemory<CompiledView extends object, CompiledTool extends object>(
-  config: ServerConfig,
-): ViewMemory<CompiledView, CompiledTool> {
+function createViewMemory(config: ServerConfig): ViewMemory {
   const sizes = viewSizes(config);
   const kept = new LRUCache<string, object>({ maxSize: sizes.room() });
   function remembered<Compiled extends object>(key: string, size: () => number, make: () => Compiled): Compiled {

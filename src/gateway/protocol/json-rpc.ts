@@ -261,7 +261,8 @@ export function toolCall(
   called: Called,
   era: Era,
 ): ToolCall {
-  const { traceparent, tracestate } = traceContext(headers, params._meta);
+  const isTraced = params._meta !== undefined || headers.traceparent !== undefined;
+  const { traceparent, tracestate } = isTraced ? traceContext(headers, params._meta) : noTrace;
   const { name, args } = called;
   const revision = headerValue(headers, 'mcp-protocol-version');
   return {
@@ -283,13 +284,14 @@ export function toolCall(
 const traceparentPattern = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
 const tracestatePattern = /^[\x20-\x7e]{1,512}$/;
 
+const noTrace = { traceparent: undefined, tracestate: undefined };
+
 /** W3C trace context from `_meta` (SEP-414), or else from the headers; invalid values are dropped. */
 function traceContext(headers: RequestHeaders, meta: unknown): Pick<ToolCall, 'traceparent' | 'tracestate'> {
   const fields = typeof meta === 'object' && meta !== null ? (meta as Record<string, unknown>) : {};
   const fromMeta = fields.traceparent;
   const traceparent = fromMeta ?? headerValue(headers, 'traceparent');
-  if (typeof traceparent !== 'string' || !traceparentPattern.test(traceparent))
-    return { traceparent: undefined, tracestate: undefined };
+  if (typeof traceparent !== 'string' || !traceparentPattern.test(traceparent)) return noTrace;
   const state = fromMeta === undefined ? headerValue(headers, 'tracestate') : fields.tracestate;
   return { traceparent, tracestate: typeof state === 'string' && tracestatePattern.test(state) ? state : undefined };
 }
