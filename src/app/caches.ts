@@ -8,7 +8,7 @@ import { createCredentialUses } from '../store/credential-uses.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import { userAgentOf } from '../version.ts';
 import type { FullConfig } from './full-config.ts';
-import { outageLog } from './observability/outage-log.ts';
+import { outageLog } from './observability/fault-log.ts';
 import type { Store } from './open-store.ts';
 import { defaultLimits } from './operation-parts.ts';
 

@@ -7,7 +7,7 @@ import type { Database } from '../store/database.ts';
 import { reasonOf } from '../store/engine/faults.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
-import { outageLog } from './observability/outage-log.ts';
+import { outageLog } from './observability/fault-log.ts';
 
 export type CallRecordParts = {
   store: Pick<Database, 'records' | 'calls'>;

@@ -1,8 +1,8 @@
 import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
-import { startUpkeep } from '../app/elected/upkeep.ts';
+import { startUpkeep } from '../app/elected/elected.ts';
 import { openKeyring } from '../app/keys/keyring.ts';
-import { outageLog } from '../app/observability/outage-log.ts';
+import { outageLog } from '../app/observability/fault-log.ts';
 import { openStore } from '../app/open-store.ts';
 import { processClocks } from '../app/surroundings.ts';
 import type { Settings } from '../config.ts';

@@ -1,7 +1,8 @@
 import type { Scope } from '../../domain/credentials/scopes.ts';
 import { widestNetwork } from '../../domain/networks.ts';
 import type { Lookup, Strangers } from '../../domain/visit.ts';
-import { type CallerOptions, createKnownCallers } from '../../gateway/callers/caller.ts';
+import type { CallerOptions } from '../../gateway/callers/caller.ts';
+import { createKnownCallers } from '../../gateway/callers/resolve-caller.ts';
 import type { HostedServer } from '../../gateway/hosted/hosted-server.ts';
 import type { Log } from '../../log.ts';
 import type { ManagerCredentials } from '../../manage/actors.ts';

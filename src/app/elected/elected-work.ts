@@ -4,7 +4,7 @@ import type { Log } from '../../log.ts';
 import type { Db } from '../../store/db.ts';
 import { oneAtATime } from '../../store/one-at-a-time.ts';
 import { releaseLease, takeLease } from '../../store/pruning/leases.ts';
-import { outageLog } from '../observability/outage-log.ts';
+import { outageLog } from '../observability/fault-log.ts';
 
 /** When the holder dies, another process takes over within the lease plus the interval between two looks. */
 const leaseMs = 60_000;

@@ -1,8 +1,12 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Config } from '../../config.ts';
 import type { Log } from '../../log.ts';
 import type { Parts } from '../../operations/operation.ts';
+import type { EndedLogins } from '../../store/audit-events.ts';
 import type { Database } from '../../store/database.ts';
+import { prunings, roundMs } from '../../store/pruning/prunings.ts';
 import type { FullConfig } from '../full-config.ts';
-import { startUpkeep } from './upkeep.ts';
+import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
 import { startWatchingImports } from './watch-imports.ts';
 
 /** Starts the work that one of all processes does. With several workers their first process prunes for all of them. */
@@ -14,4 +18,72 @@ export function startElected(config: FullConfig, database: Database, log: Log, p
       await Promise.all([upkeep?.stop(), watching.stop()]);
     },
   };
+}
+
+const dayMs = 24 * 60 * 60_000;
+/** A failed round is repeated after this time. */
+const againMs = 5 * 60_000;
+
+/** Each step is followed by a pause of four times its own duration, within these bounds, to leave the database to others. */
+const shortestPauseMs = 20;
+const longestPauseMs = 1000;
+
+/** Deletes expired rows, in the one process that holds the lease of the database. */
+export function startUpkeep(
+  config: Config,
+  database: Database,
+  log: Log,
+  now: () => number,
+  lookMs?: number,
+): ElectedWork {
+  return startElectedWork(database.records, log, now, {
+    name: 'upkeep',
+    roundMs,
+    againMs,
+    lookMs,
+    failure: 'could not prune old rows',
+    round: (running) => prune(config, database, log, { now: now(), running }),
+  });
+}
+
+function pacing({ signal, mayGoOn }: RunningRound): () => Promise<void> {
+  let since = performance.now();
+  return async () => {
+    const pauseMs = Math.max(shortestPauseMs, 4 * (performance.now() - since));
+    // The abort at stop ends the pause early.
+    await delay(Math.min(pauseMs, longestPauseMs), undefined, { signal }).catch(() => undefined);
+    mayGoOn();
+    since = performance.now();
+  };
+}
+
+async function prune(
+  config: Config,
+  database: Database,
+  log: Log,
+  { now, running }: { now: number; running: RunningRound },
+): Promise<void> {
+  const { db, records } = database;
+  const pause = pacing(running);
+  const round = {
+    db,
+    records,
+    now,
+    callsFrom: now - config.callRetentionDays * dayMs,
+    auditFrom: now - config.auditRetentionDays * dayMs,
+    pause,
+    onLoginsEnded: (ended: EndedLogins) => log.warn(ended, 'upkeep ended logins beyond a limit'),
+  };
+  const failures: unknown[] = [];
+  for (const [, pruneTables] of prunings) {
+    try {
+      await pruneTables(round);
+    } catch (error) {
+      // A table that cannot be pruned must not keep the rows of all the others.
+      failures.push(error);
+      running.mayGoOn();
+    }
+  }
+  if (failures.length > 0)
+    throw new AggregateError(failures, `${failures.length} of ${prunings.length} prunings failed`);
 }

@@ -25,7 +25,6 @@ export function startWatchingImports(
   { keyring, importing, now, lookMs }: Omit<CheckParts, 'db'> & { lookMs?: number },
 ): ElectedWork {
   const parts = { db, keyring, importing, now };
-  const check = (due: DueCheck, round: RunningRound) => checkOne(parts, due, round, log);
   return startElectedWork(records, log, now, {
     name: 'watched descriptions',
     roundMs,
@@ -33,11 +32,16 @@ export function startWatchingImports(
     lookMs,
     failure: 'could not check watched descriptions',
     async round(round) {
-      const find = (except: Iterable<string>) => findDueChecks(db, { now: now(), most: foundAtOnce, except });
-      const turns = turnsOfWorkspaces(find, now);
-      const lane = () => turns((due) => check(due, round));
-      const ended = await Promise.allSettled(Array.from({ length: runAtOnce }, lane));
-      for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
+      // One of each workspace, so that slow descriptions delay those of their own workspace.
+      for (;;) {
+        const due = await findDueChecks(db, now(), foundAtOnce);
+        if (due.length === 0) return;
+        const lane = async () => {
+          for (let next = due.shift(); next; next = due.shift()) await checkOne(parts, next, round, log);
+        };
+        const ended = await Promise.allSettled(Array.from({ length: runAtOnce }, lane));
+        for (const lane of ended) if (lane.status === 'rejected') throw lane.reason;
+      }
     },
   });
 }
@@ -73,53 +77,4 @@ async function checkOne(parts: CheckParts, due: DueCheck, { signal, mayGoOn }: R
   await saveCheck(db, server, result);
   const next = failures > 0 ? retryAt(now(), failures) : nextCheckAt(server.id, now());
   await moveDueCheck(db, claimed, next);
-}
-
-type OfWorkspace = { workspaceId: string };
-
-/**
- * Lets the workspaces take turns: one item of a workspace at a time, and first the items of those that took the least
- * time until now. So slow items delay those of their own workspace. `find` gives one item of each workspace that is not
- * in `except`. The result is a lane, which may run several times at once; it ends when `find` has nothing for it.
- */
-function turnsOfWorkspaces<Item extends OfWorkspace>(
-  find: (except: Iterable<string>) => Promise<Item[]>,
-  now: () => number,
-): (run: (item: Item) => Promise<void>) => Promise<void> {
-  const running = new Set<string>();
-  const spentMs = new Map<string, number>();
-  let waiting: Item[] = [];
-  let finding: Promise<void> | undefined;
-
-  /** Lanes that have nothing at the same time share one query, so that none begins what another one has begun. */
-  function findMore(): Promise<void> {
-    finding ??= find(running)
-      .then((found) => {
-        waiting = found.sort((one, other) => spentBy(one) - spentBy(other));
-      })
-      .finally(() => {
-        finding = undefined;
-      });
-    return finding;
-  }
-  const spentBy = ({ workspaceId }: Item) => spentMs.get(workspaceId) ?? 0;
-
-  return async (run) => {
-    for (;;) {
-      if (waiting.length === 0) await findMore();
-      const item = waiting.shift();
-      if (!item) return;
-      const { workspaceId } = item;
-      // Another lane may have begun an item of this workspace while this one was being found.
-      if (running.has(workspaceId)) continue;
-      const from = now();
-      running.add(workspaceId);
-      try {
-        await run(item);
-      } finally {
-        running.delete(workspaceId);
-        spentMs.set(workspaceId, spentBy(item) + now() - from);
-      }
-    }
-  };
 }

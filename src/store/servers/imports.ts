@@ -199,10 +199,7 @@ export type DueCheck = { serverId: string; workspaceId: string; slug: string; du
  * The oldest due check of each workspace but those in `except`, the oldest first. No workspace: one process does this
  * work for all of them.
  */
-export async function findDueChecks(
-  db: Db,
-  { now, most, except }: { now: number; most: number; except: Iterable<string> },
-): Promise<DueCheck[]> {
+export async function findDueChecks(db: Db, now: number, most: number): Promise<DueCheck[]> {
   const rows = await db
     .selectFrom(
       db
@@ -217,7 +214,6 @@ export async function findDueChecks(
             order by import_checks.due_at, import_checks.server_id)`.as('turn'),
         ])
         .where('import_checks.due_at', '<=', now)
-        .where('import_checks.workspace_id', 'not in', [...except, ''])
         .where('servers.deleted_at', 'is', null)
         .as('due'),
     )
