@@ -1,4 +1,4 @@
-import { stem } from './stem.ts';
+import { stem } from './words.ts';
 
 /** Words that APIs and the people who ask use for the same thing. */
 const groups = [

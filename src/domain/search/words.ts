@@ -1,5 +1,4 @@
 import { normalised } from '../normalised.ts';
-import { stem } from './stem.ts';
 
 /** Words that say nothing about what a tool does. */
 const stopWords = new Set(
@@ -46,4 +45,102 @@ export function termsOf(text: string, stems: Map<string, string>): string[] {
     terms.push(term);
   }
   return terms;
+}
+
+/**
+ * Stems of English words: "issues", "issued" and "issuing" become one term. The algorithm is that of M. F. Porter, "An
+ * algorithm for suffix stripping" (1980), whose steps have these numbers.
+ */
+export function stem(word: string): string {
+  if (word.length < 3 || !/^[a-z]+$/.test(word)) return word;
+  return step5(step4(step3(step2(step1(word)))));
+}
+
+const isConsonant = (word: string, at: number): boolean => {
+  const letter = word[at] as string;
+  if (letter === 'y') return at === 0 || !isConsonant(word, at - 1);
+  return !'aeiou'.includes(letter);
+};
+
+/** Number of changes from a vowel to a consonant: m in the paper. */
+function measure(text: string): number {
+  let count = 0;
+  for (let at = 1; at < text.length; at++) if (isConsonant(text, at) && !isConsonant(text, at - 1)) count++;
+  return count;
+}
+
+function hasVowel(text: string): boolean {
+  for (let at = 0; at < text.length; at++) if (!isConsonant(text, at)) return true;
+  return false;
+}
+
+const endsInDouble = (text: string) =>
+  text.length > 1 && text.at(-1) === text.at(-2) && isConsonant(text, text.length - 1);
+
+/** Whether a text ends in consonant, vowel, consonant, and not in w, x or y. */
+function endsShort(text: string): boolean {
+  const last = text.length - 1;
+  if (last < 2 || 'wxy'.includes(text[last] as string)) return false;
+  return isConsonant(text, last) && !isConsonant(text, last - 1) && isConsonant(text, last - 2);
+}
+
+/** Plurals and participles. */
+function step1(word: string): string {
+  let text = word;
+  if (/(?:ss|i)es$/.test(text)) text = text.slice(0, -2);
+  else if (/[^s]s$/.test(text)) text = text.slice(0, -1);
+  if (text.endsWith('eed')) {
+    if (measure(text.slice(0, -3)) > 0) text = text.slice(0, -1);
+  } else {
+    const end = /(?:ed|ing)$/.exec(text)?.[0];
+    if (end && hasVowel(text.slice(0, -end.length))) text = repaired(text.slice(0, -end.length));
+  }
+  return text.endsWith('y') && hasVowel(text.slice(0, -1)) ? `${text.slice(0, -1)}i` : text;
+}
+
+/** The end of a word after "ed" or "ing" was removed: "creat" becomes "create", "submitt" becomes "submit". */
+function repaired(text: string): string {
+  if (/(?:at|bl|iz)$/.test(text)) return `${text}e`;
+  if (endsInDouble(text) && !/[lsz]$/.test(text)) return text.slice(0, -1);
+  return measure(text) === 1 && endsShort(text) ? `${text}e` : text;
+}
+
+type Rules = readonly (readonly [suffix: string, replacement: string])[];
+
+/** Pairs of a suffix and what replaces it. */
+function rulesOf(text: string): Rules {
+  return text.split(' ').map((pair) => pair.split(':') as [string, string]);
+}
+
+const rules2 = rulesOf(
+  'ational:ate tional:tion enci:ence anci:ance izer:ize bli:ble alli:al entli:ent eli:e ousli:ous ization:ize ' +
+    'ation:ate ator:ate alism:al iveness:ive fulness:ful ousness:ous aliti:al iviti:ive biliti:ble logi:log',
+);
+const rules3 = rulesOf('icate:ic ative: alize:al iciti:ic ical:ic ful: ness:');
+const suffixes4 = /(?:ement|ance|ence|able|ible|ment|ant|ent|ism|ate|iti|ous|ive|ize|al|er|ic|ou|(?<=[st])ion)$/;
+
+const step2 = (word: string) => replaced(word, rules2);
+const step3 = (word: string) => replaced(word, rules3);
+
+function replaced(word: string, rules: Rules): string {
+  const rule = rules.find(([suffix]) => word.endsWith(suffix));
+  const before = rule && word.slice(0, -rule[0].length);
+  return rule && before !== undefined && measure(before) > 0 ? before + rule[1] : word;
+}
+
+function step4(word: string): string {
+  const suffix = suffixes4.exec(word)?.[0];
+  const before = suffix && word.slice(0, -suffix.length);
+  return before && measure(before) > 1 ? before : word;
+}
+
+/** A final e, and a double l. */
+function step5(word: string): string {
+  let text = word;
+  if (text.endsWith('e')) {
+    const before = text.slice(0, -1);
+    const count = measure(before);
+    if (count > 1 || (count === 1 && !endsShort(before))) text = before;
+  }
+  return text.endsWith('ll') && measure(text) > 1 ? text.slice(0, -1) : text;
 }

@@ -1,4 +1,4 @@
-import { stem } from '../../domain/search/stem.ts';
+import { stem } from '../../domain/search/words.ts';
 import type { ApiDescription, ApiOperation } from '../model.ts';
 import { nameWords } from '../tools/names.ts';
 
