@@ -1,6 +1,5 @@
 import { isSafeMethod } from '../http/headers.ts';
-import { stem } from './stem.ts';
-import { wordsOf } from './words.ts';
+import { stem, wordsOf } from './words.ts';
 
 /** Kinds of what a tool does to the upstream's data. */
 const effects = { read: 0, create: 1, update: 2, delete: 3 } as const;

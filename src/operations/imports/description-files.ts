@@ -1,12 +1,12 @@
 import { AppError, invalid } from '../../errors.ts';
 import { type Bundle, mayHaveFiles, mostFileCharacters } from '../../import/bundle.ts';
-import type { BundleJob } from './import-job.ts';
+import type { BundleInput } from './import-job.ts';
 
 type FileParts = {
   /** Fetches a file. @throws AppError */
   read: (address: string) => Promise<Uint8Array | undefined>;
   /** Makes one document of what was read until now, on a thread. */
-  bundle: (input: BundleJob['input']) => Promise<Bundle>;
+  bundle: (input: BundleInput) => Promise<Bundle>;
 };
 
 /**
