@@ -15,7 +15,7 @@ import type { LoginEvent, LoginServer, LoginView, OAuthParts, RequestParts, Toke
 import { createHandedOutTokens } from '../oauth/passthrough.ts';
 import { hostedProvider } from '../oauth/provider.ts';
 import { redeem, revoke } from '../oauth/token.ts';
-import type { GivenLogin, LoginAttempt } from '../operations/connection/login-attempt.ts';
+import type { GivenLogin, LoginAttempt } from '../operations/connection/connection-probe.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import { apiPath, routes, urlOf } from '../routes.ts';
 import type { Database } from '../store/database.ts';

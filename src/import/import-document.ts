@@ -10,6 +10,7 @@ import { type ImportLine, type PlanReport, planBounds, type ReportKind } from '.
 import { readDescription } from './read-description.ts';
 import { type AnswerFields, answerFieldsOf } from './tools/answer-fields.ts';
 import type { ImportedTool } from './tools/made-tool.ts';
+import { listedName } from './tools/texts.ts';
 
 export type { ImportLine };
 
@@ -46,7 +47,7 @@ export function importDocument(
     title,
     format,
     operations: counts,
-    groups: groups.slice(0, planBounds.groups).map((group) => ({ ...group, name: shortName(group.name) })),
+    groups: groups.slice(0, planBounds.groups).map((group) => ({ ...group, name: listedName(group.name) })),
     proposal,
     chosen: { tools: plan.chosen.length, tokens: plan.tokens },
     questions: questions.slice(0, planBounds.entries),
@@ -81,12 +82,8 @@ function withFields(config: ImportedConfig, answers: Answers): object {
 
 const responseFields = (fields: AnswerFields | undefined) => fields && { response_fields: fields.paths };
 
-function shortName(name: string): string {
-  return name.length > 200 ? `${name.slice(0, 200)}…` : name;
-}
-
 function firstFindings(findings: readonly Finding[]): Finding[] {
-  const shown = findings.slice(0, planBounds.findings - 1).map(({ at, message }) => ({ at: shortName(at), message }));
+  const shown = findings.slice(0, planBounds.findings - 1).map(({ at, message }) => ({ at: listedName(at), message }));
   const more = findings.length - shown.length;
   return more > 0 ? [...shown, { at: '', message: `and ${more} more` }] : shown;
 }
@@ -99,11 +96,11 @@ function linesOf({ all, chosen }: ImportPlan, report: ReportKind, answers: Answe
     return report === 'all' || isChosen.has(made);
   });
   return wanted.slice(0, planBounds.report).map((made) => ({
-    operation: shortName(`${made.operation.method} ${made.operation.path}`),
+    operation: listedName(`${made.operation.method} ${made.operation.path}`),
     tool: made.name,
-    group: shortName(groupOf(made)),
+    group: listedName(groupOf(made)),
     outcome: made.outcome,
-    notes: made.notes.slice(0, planBounds.notes).map(shortName),
+    notes: made.notes.slice(0, planBounds.notes).map(listedName),
     tokens: made.tokens,
     chosen: isChosen.has(made),
     ...(made.operation.isDeprecated && { deprecated: true as const }),

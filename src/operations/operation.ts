@@ -14,8 +14,7 @@ import type { Db } from '../store/db.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { CheckConfigOnThread, Precheck } from './check-config.ts';
-import type { ConnectionProbe } from './connection/connection-probe.ts';
-import type { GivenLogin, LoginAttempt } from './connection/login-attempt.ts';
+import type { ConnectionProbe, GivenLogin, LoginAttempt } from './connection/connection-probe.ts';
 import type { Importing } from './imports/importing.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 

@@ -2,6 +2,7 @@ import type { JsonFields } from '../document/lenient.ts';
 import type { ImportPlan } from '../plan/plan-import.ts';
 import { groupOf } from '../plan/selection.ts';
 import { type AgainReport, type OfferedKind, planBounds } from '../plan-outline.ts';
+import { listedName } from '../tools/texts.ts';
 import { type Generated, operationDigest } from './generated.ts';
 import type { MergedTools, ToolChange, ToolConflict } from './merge-tools.ts';
 import type { ChangedField, Conflict, Value } from './merge-values.ts';
@@ -10,7 +11,6 @@ const mostListed = 500;
 const mostFields = 50;
 const mostQuestions = 200;
 const longestValue = 300;
-const longestName = 200;
 
 /** The fields of the server that a merge gives, with what changed and what is to be decided. */
 export type MergedServer = { fields: JsonFields; changes: ChangedField[]; conflicts: Conflict[] };
@@ -52,7 +52,7 @@ export function reportOf({ tools, server, plan, before }: Merged, listed: Offere
     offered: shown.slice(0, planBounds.report),
     moved: tools.moved
       .slice(0, mostListed)
-      .map(({ tool, from, to }) => ({ tool, from: shortName(from), to: shortName(to) })),
+      .map(({ tool, from, to }) => ({ tool, from: listedName(from), to: listedName(to) })),
     gone: tools.gone.slice(0, mostListed),
     questions: plan.questions.filter(({ name }) => name !== 'client_secret').slice(0, mostQuestions),
   };
@@ -67,7 +67,7 @@ function offeredOf({ offered }: MergedTools, { all, keys }: ImportPlan, { known 
     return {
       operation,
       tool: tool.name,
-      group: made ? shortName(groupOf(made)) : '',
+      group: made ? listedName(groupOf(made)) : '',
       tokens: made?.tokens ?? 0,
       ...(old && !old.has(operationDigest(operation)) && !wasRemoved && { new: true as const }),
       ...(wasRemoved && { removed: true as const }),
@@ -75,10 +75,6 @@ function offeredOf({ offered }: MergedTools, { all, keys }: ImportPlan, { known 
     };
   });
   return [...entries.filter((entry) => entry.new), ...entries.filter((entry) => !entry.new)];
-}
-
-function shortName(name: string): string {
-  return name.length > longestName ? `${name.slice(0, longestName)}…` : name;
 }
 
 function reportedTools(changes: readonly ToolChange[]): AgainReport['changed'] {

@@ -55,7 +55,7 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
       return [];
     }
     const own = field(request, 'auth') ?? auth;
-    const type = asText(field(own, 'type'));
+    const headers = headersOf(field(request, 'header'));
     return [
       {
         name,
@@ -63,9 +63,9 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
         tags: folder.tags.slice(0, 1),
         method: (asText(field(request, 'method')) || 'GET').toUpperCase(),
         url,
-        headers: headersOf(field(request, 'header')),
-        body: bodyOf(field(request, 'body'), headersOf(field(request, 'header'))),
-        auth: authOf(type, own),
+        headers,
+        body: bodyOf(field(request, 'body'), headers),
+        auth: authOf(own),
         at,
       },
     ];
@@ -75,16 +75,15 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
 function urlOf(url: unknown): string {
   if (typeof url === 'string') return url;
   const raw = asText(field(url, 'raw')) || withoutRaw(url);
-  const disabled = new Set(
-    listOf(field(url, 'query'))
-      .filter((pair) => field(pair, 'disabled') === true)
-      .map((pair) => asText(field(pair, 'key'))),
-  );
-  const names = listOf(field(url, 'query')).map(
-    (pair) => `${encodeURIComponent(asText(field(pair, 'key')))}=${encodeURIComponent(asText(field(pair, 'value')))}`,
-  );
+  const hasDisabled = listOf(field(url, 'query')).some((pair) => field(pair, 'disabled') === true);
   // Disabled pairs are missing from the raw text, and are optional inputs all the same.
-  return disabled.size === 0 ? raw : `${raw.split('?')[0]}?${names.join('&')}`;
+  return hasDisabled ? `${raw.split('?')[0]}?${queryOf(url)}` : raw;
+}
+
+function queryOf(url: unknown): string {
+  const encoded = (pair: unknown, name: string) => encodeURIComponent(asText(field(pair, name)));
+  const pairs = listOf(field(url, 'query')).map((pair) => `${encoded(pair, 'key')}=${encoded(pair, 'value')}`);
+  return pairs.join('&');
 }
 
 /** The text of an address that has only its parts. */
@@ -98,13 +97,12 @@ function withoutRaw(url: unknown): string {
   const protocol = asText(field(url, 'protocol'));
   const port = asText(field(url, 'port'));
   const address = `${protocol === '' ? '' : `${protocol.replace(/(?<!\/)\/+$/, '').replace(/:$/, '')}://`}${host}${port === '' ? '' : `:${port}`}`;
-  const pairs = listOf(field(url, 'query')).map(
-    (pair) => `${encodeURIComponent(asText(field(pair, 'key')))}=${encodeURIComponent(asText(field(pair, 'value')))}`,
-  );
-  return `${address}/${texts(field(url, 'path'), '/').replace(/^\/+/, '')}${pairs.length > 0 ? `?${pairs.join('&')}` : ''}`;
+  const query = queryOf(url);
+  return `${address}/${texts(field(url, 'path'), '/').replace(/^\/+/, '')}${query && `?${query}`}`;
 }
 
-function authOf(type: string, auth: unknown): DescribedRequest['auth'] {
+function authOf(auth: unknown): DescribedRequest['auth'] {
+  const type = asText(field(auth, 'type'));
   if (type === 'apikey') return keyOf(auth);
   if (type === 'basic') return 'basic';
   if (type === 'bearer' || type === 'oauth2' || type === 'jwt') return 'bearer';
@@ -115,12 +113,8 @@ function authOf(type: string, auth: unknown): DescribedRequest['auth'] {
 function valueIn(auth: unknown, type: string, key: string): string {
   const entries = field(auth, type);
   if (isFields(entries)) return asText(entries[key]);
-  return asText(
-    field(
-      listOf(entries).find((entry) => field(entry, 'key') === key),
-      'value',
-    ),
-  );
+  const entry = listOf(entries).find((one) => field(one, 'key') === key);
+  return asText(field(entry, 'value'));
 }
 
 function keyOf(auth: unknown): { in: 'header' | 'query'; name: string } {

@@ -343,52 +343,40 @@ function questionsOf(
     value: id,
     meaning: `${all.map(meaningOf).join(' and ')}; enough for ${covers} of ${total} operations`,
   }));
-  const loginQuestions = schemes.some(
+  const hasLogins = schemes.some(
     ({ kind, authorizationUrl, tokenUrl }) => kind === 'oauth2' && authorizationUrl && tokenUrl,
-  )
-    ? [
-        {
-          name: 'client_id',
-          required: false,
-          question:
-            'Client id of your OAuth application at the provider. With it and client_secret people log in; without them one access token is stored.',
-        },
-        { name: 'client_secret', required: false, question: 'Client secret of your OAuth application.' },
-      ]
-    : [];
-  if (given !== undefined) return loginQuestions;
-  if (options.length === 0) {
-    const hint = [
-      { value: 'bearer', meaning: 'a token in the Authorization header' },
-      { value: 'basic', meaning: 'user and password' },
-      { value: 'header:NAME', meaning: 'a key in a header' },
-      { value: 'query:NAME', meaning: 'a key in the query' },
-      { value: 'none', meaning: 'no credential' },
-    ];
-    return [
-      {
-        name: 'credential',
-        required: false,
-        question: 'The document describes no credential that can be sent. Which one does the API need?',
-        options: hint,
-        assumed: 'none',
-      },
-    ];
-  }
-  const assumed = options[0]?.id ?? 'none';
-  if (options.length === 1) return loginQuestions;
-  return [
-    {
-      name: 'credential',
-      required: false,
-      question:
-        'Which credential should the server use? A tool that it is not enough for names one of its own where it can.',
-      options: listed,
-      assumed,
-    },
-    ...loginQuestions,
-  ];
+  );
+  const logins = hasLogins ? loginQuestions : [];
+  if (given !== undefined || options.length === 1) return logins;
+  if (options.length === 0) return [unknownCredential];
+  const question =
+    'Which credential should the server use? A tool that it is not enough for names one of its own where it can.';
+  return [{ name: 'credential', required: false, question, options: listed, assumed: options[0]?.id }, ...logins];
 }
+
+const loginQuestions: Question[] = [
+  {
+    name: 'client_id',
+    required: false,
+    question:
+      'Client id of your OAuth application at the provider. With it and client_secret people log in; without them one access token is stored.',
+  },
+  { name: 'client_secret', required: false, question: 'Client secret of your OAuth application.' },
+];
+
+const unknownCredential: Question = {
+  name: 'credential',
+  required: false,
+  question: 'The document describes no credential that can be sent. Which one does the API need?',
+  options: [
+    { value: 'bearer', meaning: 'a token in the Authorization header' },
+    { value: 'basic', meaning: 'user and password' },
+    { value: 'header:NAME', meaning: 'a key in a header' },
+    { value: 'query:NAME', meaning: 'a key in the query' },
+    { value: 'none', meaning: 'no credential' },
+  ],
+  assumed: 'none',
+};
 
 function meaningOf(scheme: ApiScheme): string {
   const text = plainText(scheme.description, 80);

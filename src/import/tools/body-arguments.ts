@@ -1,11 +1,11 @@
 import { isHeaderValue, isSafeMethod, mediaTypeOf } from '../../domain/http/headers.ts';
+import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues } from '../document/references.ts';
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
-import { moreFields, sizeOf, withFewerFields } from './fewer-fields.ts';
 import { isListedCredential, type Making, short, wireStyle } from './input-arguments.ts';
 import type { MadeArgument } from './made-tool.ts';
-import { mostFieldText, plainText, visibleName } from './texts.ts';
+import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 
 /** Most fields of a JSON body that become arguments of their own. */
 const mostFlat = 15;
@@ -372,4 +372,53 @@ function rawBody(body: ApiBody, content: ApiContent, kind: 'text' | 'binary', ma
 
 function concrete(mediaType: string, otherwise: string): string {
   return mediaType.includes('*') || !/^[\w.+-]+\/[\w.+-]+/.test(mediaType) ? otherwise : mediaType;
+}
+
+/** Most names of left fields that a description has. */
+const mostNamed = 20;
+
+/** Characters that something takes in a list of tools. */
+function sizeOf(schema: unknown): number {
+  return JSON.stringify(schema)?.length ?? 0;
+}
+
+/** The names of fields that have no schema of their own any more, as a sentence. */
+function moreFields(names: readonly string[]): string {
+  const rest = names.length > mostNamed ? ` and ${names.length - mostNamed} more` : '';
+  return `Also takes ${names.slice(0, mostNamed).join(', ')}${rest}.`;
+}
+
+/**
+ * The fields of an object that stay when about `save` characters have to go: of the optional ones the largest go first.
+ * A field that is most of the object is looked into instead, so that a body of one field keeps it.
+ */
+function withFewerFields(schema: JsonSchema, save: number): JsonSchema {
+  if (isFields(schema.items)) return { ...schema, items: withFewerFields(schema.items, save) };
+  const required = new Set(asTexts(schema.required));
+  const sizes = entriesOf(schema.properties).map(([name, inner]) => ({ name, inner, size: sizeOf(inner) }));
+  const whole = sizes.reduce((sum, { size }) => sum + size, 0);
+  const kept = new Map(sizes.map(({ name, inner }) => [name, inner]));
+  let left = save;
+  const gone = new Set<string>();
+  for (const { name, inner, size } of sizes.toSorted((a, b) => b.size - a.size)) {
+    if (left <= 0) break;
+    if (size > whole / 2 && isFields(inner)) {
+      const smaller = withFewerFields(inner, left);
+      kept.set(name, smaller);
+      left -= size - sizeOf(smaller);
+    } else if (!required.has(name)) {
+      kept.delete(name);
+      gone.add(name);
+      left -= size;
+    }
+  }
+  if (gone.size === 0) return { ...schema, ...(kept.size > 0 && { properties: Object.fromEntries(kept) }) };
+  // What is left out may be sent, so the object is open.
+  const { additionalProperties: _closed, description = '', ...open } = schema;
+  const names = sizes.map(({ name }) => name).filter((name) => gone.has(name));
+  return {
+    ...open,
+    description: joined([String(description), moreFields(names)]),
+    properties: Object.fromEntries(kept),
+  };
 }

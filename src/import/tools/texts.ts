@@ -85,3 +85,10 @@ export function joined(parts: readonly string[]): string {
     .map((part, index, all) => (index < all.length - 1 && !/[.!?…]$/.test(part) ? `${part}.` : part))
     .join(' ');
 }
+
+const longestName = 200;
+
+/** A name as a report has it. */
+export function listedName(name: string): string {
+  return name.length > longestName ? `${name.slice(0, longestName)}…` : name;
+}

@@ -41,14 +41,18 @@ export function partsOf(from: number, until: number): Part[] {
 /** A slug that no server has, for callers that may see none. */
 const noSlug = '-';
 
+function countsIn(db: Db, { workspaceId }: CallScope, { width, from, until }: Part) {
+  return db
+    .selectFrom('call_counts')
+    .where('workspace_id', '=', workspaceId)
+    .where('width', '=', width)
+    .where('at', '>=', from)
+    .where('at', '<', until);
+}
+
 /** The counts of tools. */
 function countsOfTools(db: Db, scope: CallScope, part: Part) {
-  let query = db
-    .selectFrom('call_counts')
-    .where('workspace_id', '=', scope.workspaceId)
-    .where('width', '=', part.width)
-    .where('at', '>=', part.from)
-    .where('at', '<', part.until);
+  let query = countsIn(db, scope, part);
   query = scope.slugs ? query.where('slug', 'in', [...scope.slugs, noSlug]) : query.where('slug', '<>', '');
   return scope.tool === undefined ? query : query.where('tool', '=', scope.tool);
 }
@@ -56,14 +60,7 @@ function countsOfTools(db: Db, scope: CallScope, part: Part) {
 /** The counts to sum: those of the whole workspace where the sum is the same. */
 function countsOfScope(db: Db, scope: CallScope, part: Part) {
   if (scope.slugs || scope.tool !== undefined) return countsOfTools(db, scope, part);
-  return db
-    .selectFrom('call_counts')
-    .where('workspace_id', '=', scope.workspaceId)
-    .where('width', '=', part.width)
-    .where('at', '>=', part.from)
-    .where('at', '<', part.until)
-    .where('slug', '=', '')
-    .where('tool', '=', '');
+  return countsIn(db, scope, part).where('slug', '=', '').where('tool', '=', '');
 }
 
 const sumOf = (column: string) => sql<number>`cast(sum(${sql.ref(column)}) as bigint)`;
