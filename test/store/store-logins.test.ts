@@ -274,9 +274,9 @@ for (const engine of bothEngines) {
       await save('srv_1', 'a', 'second');
       assert.deepEqual(await agreed(), ['second', 'second', undefined]);
       await save('srv_1', 'c', 'second', 300);
-      await pruneHandedOutTokens(db, 51, { ofServer: 2, ofWorkspace: 100 });
+      await pruneHandedOutTokens(db, 51, 2);
       assert.deepEqual(await agreed(), ['second', undefined, 'second']);
-      await pruneHandedOutTokens(db, 51, { ofServer: 1, ofWorkspace: 100 });
+      await pruneHandedOutTokens(db, 51, 1);
       assert.deepEqual(await agreed(), [undefined, undefined, 'second']);
       assert.equal(await findHandedOutAgreement(db, 'srv_2', 'a'), 'third');
     });

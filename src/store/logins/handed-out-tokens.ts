@@ -40,49 +40,46 @@ export async function findHandedOutAgreement(db: Db, serverId: string, hash: str
   return row?.agreement;
 }
 
-/** Most tokens of a server, and of all servers of a workspace. */
-type MostTokens = { ofServer: number; ofWorkspace: number };
-
 /**
- * Deletes expired tokens. A server with more tokens than it may have also loses those that expire first. In a workspace with
- * too many, each of the servers that have any keeps an equal share at most.
+ * Deletes expired tokens, and of a workspace with more than `most` those that expire first, at the servers that have most of
+ * them.
  */
-export async function pruneHandedOutTokens(db: Db, before: number, most: MostTokens, pause?: Pause): Promise<void> {
+export async function pruneHandedOutTokens(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
   const table = { table: 'handed_out_tokens', key: ['server_id', 'hash'] } as const;
   await deleteInSteps(db, { ...table, where: sql`expires_at < ${before}` }, pause);
-  for (const { server_id, most: kept } of await crowdedServers(db, most)) {
-    const first = await db
-      .selectFrom('handed_out_tokens')
-      .select(['expires_at', 'hash'])
-      .where('server_id', '=', server_id)
-      .orderBy('expires_at', 'desc')
-      .orderBy('hash', 'desc')
-      .offset(Number(kept))
-      .limit(1)
-      .executeTakeFirst();
-    if (!first) continue;
-    // Compared with the first one that is too many: PostgreSQL would search a list of those to keep for each row anew.
-    const isCrowded = sql`server_id = ${server_id} and (expires_at, hash) <= (${first.expires_at}, ${first.hash})`;
-    await deleteInSteps(db, { ...table, where: isCrowded }, pause);
+  const { rows } = await sql<{ serverId: string; workspaceId: string; tokens: number }>`
+    select server_id as "serverId", coalesce(workspace_id, server_id) as "workspaceId", tokens
+    from (select server_id, count(*) as tokens from handed_out_tokens group by server_id) as counts
+    left join servers on servers.id = server_id`.execute(db);
+  for (const servers of Map.groupBy(rows, ({ workspaceId }) => workspaceId).values()) {
+    const counts = servers.map(({ tokens }) => Number(tokens));
+    const share = shareWithin(most, counts);
+    for (const { serverId } of servers.filter(({ tokens }) => Number(tokens) > share)) {
+      const first = await db
+        .selectFrom('handed_out_tokens')
+        .select(['expires_at', 'hash'])
+        .where('server_id', '=', serverId)
+        .orderBy('expires_at', 'desc')
+        .orderBy('hash', 'desc')
+        .offset(share)
+        .limit(1)
+        .executeTakeFirst();
+      if (!first) continue;
+      // Compared with the first one that is too many: PostgreSQL would search a list of those to keep for each row anew.
+      const isCrowded = sql`server_id = ${serverId} and (expires_at, hash) <= (${first.expires_at}, ${first.hash})`;
+      await deleteInSteps(db, { ...table, where: isCrowded }, pause);
+    }
   }
 }
 
-/** The servers with more tokens than they may have, and how many each may have. */
-async function crowdedServers(db: Db, most: MostTokens): Promise<{ server_id: string; most: number }[]> {
-  const [ofServer, ofWorkspace] = [sql.lit(most.ofServer), sql.lit(most.ofWorkspace)];
-  const { rows } = await sql<{ server_id: string; most: number }>`
-    with counts as (select server_id, count(*) as tokens from handed_out_tokens group by server_id),
-    owned as (
-      select server_id, tokens, coalesce(workspace_id, server_id) as workspace_id
-      from counts left join servers on servers.id = server_id
-    ),
-    sums as (select workspace_id, sum(tokens) as tokens, count(*) as servers from owned group by workspace_id),
-    shares as (
-      select workspace_id, case when tokens > ${ofWorkspace} then ${ofWorkspace} / servers else ${ofServer} end as share
-      from sums
-    ),
-    bounds as (select workspace_id, case when share < ${ofServer} then share else ${ofServer} end as most from shares)
-    select server_id, most from owned join bounds on bounds.workspace_id = owned.workspace_id
-    where tokens > most`.execute(db);
-  return rows;
+/** The most that each may have, so that all have no more than `most` together. */
+export function shareWithin(most: number, sums: readonly number[]): number {
+  let left = most;
+  const ordered = sums.toSorted((a, b) => a - b);
+  const index = ordered.findIndex((sum, before) => {
+    if (sum * (ordered.length - before) > left) return true;
+    left -= sum;
+    return false;
+  });
+  return index < 0 ? most : Math.floor(left / (ordered.length - index));
 }

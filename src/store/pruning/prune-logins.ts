@@ -3,12 +3,12 @@ import { type EndedLogins, insertEndedLogins } from '../audit-events.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { endGrants, endServerGrants, isOfDeletedServer } from '../logins/grants.ts';
-import { pruneHandedOutTokens } from '../logins/handed-out-tokens.ts';
+import { pruneHandedOutTokens, shareWithin } from '../logins/handed-out-tokens.ts';
 
 // No query here names a workspace: expiry is the same in all of them.
 
-/** Most stored tokens of the provider. A row with its indexes takes about 500 bytes. */
-const mostTokens = { ofServer: 100_000, ofWorkspace: 1_000_000 };
+/** Most stored tokens of providers of a workspace. A row with its indexes takes about 500 bytes. */
+const mostTokens = 1_000_000;
 
 /** Most bytes of the live logins at the servers of one workspace, and of all its ended ones. */
 export const mostBytesOfWorkspace = 500_000_000;
@@ -94,57 +94,37 @@ const lastUse = sql`coalesce(last_used_at, created_at)`;
 export async function endLargeGrants(db: Db, most: number, ending: LoginEnding): Promise<void> {
   const reason = `the logins of the workspace took more than ${most} bytes; those used longest ago at this server ended`;
   for (const { id } of (await workspacesAbove(isOfLiveLogin, most).execute(db)).rows) {
-    const { rows } = await sql<{ id: string; bytes: number }>`
-      select server_id as id, sum(${grantBytes}) as bytes from grants
+    const { rows } = await sql<{ server: string; slug: string; bytes: number }>`
+      select server_id as server, max(slug) as slug, sum(${grantBytes}) as bytes from grants
       where workspace_id = ${id} and ${isOfLiveLogin} group by server_id`.execute(db);
     const sums = rows.map(({ bytes }) => Number(bytes));
-    const share = shareOf(sums, most);
-    for (const row of rows.filter(({ bytes }) => Number(bytes) > share)) {
-      const server = { workspace_id: id, server_id: row.id };
-      const isLive = sql`${isOfServer(server)} and ${isOfLiveLogin}`;
+    const share = shareWithin(most, sums);
+    for (const { server, slug } of rows.filter(({ bytes }) => Number(bytes) > share)) {
+      const isLive = sql`workspace_id = ${id} and server_id = ${server} and ${isOfLiveLogin}`;
       const first = await firstBeyond(db, isLive, lastUse, share);
-      if (first) await endUpTo(db, { server, isLive, first, reason }, ending);
+      if (!first) continue;
+      const where = sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`;
+      await endAndTell(db, { where, workspaceId: id, slug, reason }, ending);
     }
   }
 }
 
-type Beyond = { server: ServerOfGrants; isLive: RawBuilder<unknown>; first: First; reason: string };
+type Beyond = { where: RawBuilder<unknown> } & Omit<EndedLogins, 'logins'>;
 
-/**
- * Ends the grants of a server that were used as long ago as the first that is too many, and tells that they ended. Also of
- * those that had ended when it is cut off: the next round finds only the others.
- */
-async function endUpTo(
-  db: Db,
-  { server, isLive, first, reason }: Beyond,
-  { now, pause, onEnded }: LoginEnding,
-): Promise<void> {
-  const known = await db.selectFrom('grants').select('slug').where('id', '=', first.id).executeTakeFirst();
+/** Ends grants, and tells how many ended. Also where it is cut off: the next round finds only the others. */
+async function endAndTell(db: Db, { where, ...of }: Beyond, { now, pause, onEnded }: LoginEnding): Promise<void> {
   let logins = 0;
   const onStep = (ended: number) => {
     logins += ended;
   };
   try {
-    await endInSteps(db, sql`${isLive} and (${lastUse}, id) <= (${first.at}, ${first.id})`, { now, pause, onStep });
+    await endInSteps(db, where, { now, pause, onStep });
   } finally {
-    const ended = { workspaceId: server.workspace_id, slug: known?.slug ?? server.server_id, logins, reason };
     if (logins > 0) {
-      onEnded(ended);
-      await insertEndedLogins(db, ended, now);
+      onEnded({ ...of, logins });
+      await insertEndedLogins(db, { ...of, logins }, now);
     }
   }
-}
-
-/** The most that each may have, so that all have no more than `most` together. */
-function shareOf(sums: readonly number[], most: number): number {
-  let left = most;
-  const ordered = sums.toSorted((a, b) => a - b);
-  const index = ordered.findIndex((sum, before) => {
-    if (sum * (ordered.length - before) > left) return true;
-    left -= sum;
-    return false;
-  });
-  return index < 0 ? most : Math.floor(left / (ordered.length - index));
 }
 
 type First = { at: number; id: string };
@@ -162,12 +142,6 @@ async function firstBeyond(
     ) as sums where bytes > ${most} order by at desc, id desc limit 1`.execute(db);
   return rows[0];
 }
-
-/** A server of a workspace: the logins for managing are all at one server, whose people belong to many workspaces. */
-type ServerOfGrants = { workspace_id: string; server_id: string };
-
-const isOfServer = ({ workspace_id, server_id }: ServerOfGrants) =>
-  sql`workspace_id = ${workspace_id} and server_id = ${server_id}`;
 
 /** Deletes grants that ended before `before`, and of a workspace those beyond the `most` bytes that ended last. */
 export async function pruneEndedGrants(db: Db, before: number, most: number, pause?: Pause): Promise<void> {
