@@ -6,14 +6,14 @@ import { isReadOnly } from '../domain/config/view.ts';
 import { createOwnHosts } from '../domain/http/own-hosts.ts';
 import { AppError, OAuthError } from '../errors.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
-import { createIdentityProvider, type Identity } from '../manage/identity.ts';
+import { causeOf, createIdentityProvider, type Identity, type IdentityProvider } from '../manage/identity.ts';
 import { welcome } from '../manage/people.ts';
 import { createClientTokens } from '../oauth/client-tokens.ts';
 import { createClientDocuments } from '../oauth/clients.ts';
 import { createGrantUse, createUnsavedTokens, type GrantUse } from '../oauth/grants.ts';
 import type { LoginEvent, LoginServer, LoginView, OAuthParts, RequestParts, TokenAnswer } from '../oauth/parts.ts';
 import { createHandedOutTokens } from '../oauth/passthrough.ts';
-import { hostedProvider } from '../oauth/provider.ts';
+import { hostedProvider, shownCode } from '../oauth/provider.ts';
 import { redeem, revoke } from '../oauth/token.ts';
 import type { GivenLogin, LoginAttempt } from '../operations/connection/connection-probe.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
@@ -21,7 +21,6 @@ import { apiPath, routes, urlOf } from '../routes.ts';
 import type { Database } from '../store/database.ts';
 import { transact } from '../store/transact.ts';
 import { userAgentOf } from '../version.ts';
-import { createManagementLogin } from './adapters/management-login.ts';
 import type { Caches, CachesOptions } from './caches.ts';
 import type { FullConfig } from './full-config.ts';
 import { ownAddressOf } from './operation-parts.ts';
@@ -81,16 +80,62 @@ function signInOf(config: FullConfig, db: Database['db'], now: () => number) {
   const commonWorkspace = config.mode === 'local' ? localWorkspace.id : undefined;
   const welcomed = (person: Identity) =>
     transact(db, (transaction) => welcome(person, { db: transaction, random: randomBytes, now, commonWorkspace }));
-  const managementLogin = createManagementLogin({
-    slug: config.managementSlug,
-    issuer: urlOf(config.baseUrl, routes.mcp, config.managementSlug),
-    ownAddress: ownAddressOf(config)(config.managementSlug),
-    apiAddress: config.baseUrl + apiPath,
-    redirectUri: urlOf(config.baseUrl, routes.callback, config.managementSlug),
-    identity,
-    welcome: welcomed,
-  });
-  return { identity, welcome: welcomed, managementLogin };
+  return { identity, welcome: welcomed, managementLogin: managementLoginOf(config, identity, welcomed) };
+}
+
+/** The login of the management server. Its provider is the identity provider of the dashboard. */
+function managementLoginOf(
+  config: FullConfig,
+  identity: IdentityProvider,
+  welcomed: (person: Identity) => Promise<{ userId: string; workspaceId: string }>,
+): LoginServer {
+  const { baseUrl, managementSlug: slug } = config;
+  const redirectUri = urlOf(baseUrl, routes.callback, slug);
+  return {
+    id: 'management',
+    workspaceId: 'management',
+    slug,
+    name: 'Toolhost management',
+    operator: 'this Toolhost itself',
+    actsIn: 'Your own workspace, or the one that you last switched to in the dashboard',
+    issuer: urlOf(baseUrl, routes.mcp, slug),
+    ownAddress: ownAddressOf(config)(slug),
+    apiAddress: baseUrl + apiPath,
+    scopes: ['manage:read', 'manage:write'],
+    mode: 'issued',
+    agreement: 'management',
+    views: [],
+    findView: () => undefined,
+    provider: {
+      host: identity.host,
+      audience: [],
+      shownCode: (error) => shownCode(error, []),
+      authorizationUrl: ({ state, verifier }) =>
+        identity.authorizationUrl({ state, verifier, nonce: nonceOf(verifier) }, redirectUri),
+      async exchange({ parameters, state, verifier }) {
+        const returned = new URL(redirectUri);
+        returned.search = parameters.toString();
+        const person = await identity
+          .identify(returned, { state, verifier, nonce: nonceOf(verifier) })
+          .catch(asOAuthError);
+        // No token of the identity provider is kept: only the identity was needed.
+        const tokens = { accessToken: 'none', refreshToken: undefined, expiresAt: undefined, scope: undefined };
+        return { tokens, ...(await welcomed(person)) };
+      },
+      refresh: () => Promise.reject(new OAuthError('invalid_grant', 'a sign-in has nothing to refresh')),
+    },
+  };
+}
+
+/** Derives the nonce from the verifier, which never leaves this service before the nonce is checked. */
+function nonceOf(verifier: string): string {
+  return createHash('sha256').update(`nonce ${verifier}`).digest('base64url');
+}
+
+function asOAuthError(error: unknown): never {
+  if (!(error instanceof AppError)) throw error;
+  const code = error.kind === 'unavailable' ? 'temporarily_unavailable' : 'server_error';
+  throw new OAuthError(code, error.message, causeOf(error));
 }
 
 export type Logins = ReturnType<typeof createLogins>;
@@ -129,7 +174,6 @@ function toLoginServer(server: HostedServer, options: LoginServersOptions): Logi
     workspaceId: server.workspaceId,
     slug: server.slug,
     name: server.config.name,
-    operator: '',
     issuer: urlOf(options.baseUrl, routes.mcp, server.slug),
     ownAddress: options.ownAddressOf(server.slug),
     scopes: oauth.scopes,

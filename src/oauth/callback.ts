@@ -62,7 +62,7 @@ export async function callback(
     });
     const ours = await storeGrant(server, { login, result, agreement, requestId }, parts);
     parts.onEvent('finished');
-    return clientRedirect(server, login.redirect_uri, { code: ours, state }, cookies);
+    return clientRedirect(server, login.redirect_uri, { code: ours, state }, { cookies });
   } catch (thrown) {
     parts.onEvent('failed');
     // A provider that is down refuses no code, and neither does one that was not asked.
@@ -71,7 +71,7 @@ export async function callback(
     const error = toldOf(thrown, requestId, parts);
     parts.log('a login failed', { slug: server.slug, error: error.code, message: error.message, detail: error.detail });
     if (error !== refusal) await noteFailure(failureOf(server, { login, error, requestId }), parts);
-    return clientRedirect(server, login.redirect_uri, { error, state }, cookies);
+    return clientRedirect(server, login.redirect_uri, { error, state }, { cookies });
   }
 }
 

@@ -14,7 +14,7 @@ import {
   shownWord,
 } from './clients.ts';
 import { hashOf, newSecret } from './credentials.ts';
-import { clientAnswerPage, clientRedirect, consentPage, departurePage, errorWithLink } from './pages.ts';
+import { clientRedirect, consentPage, departurePage, errorWithLink } from './pages.ts';
 import {
   type LoginServer,
   type OAuthAnswer,
@@ -82,14 +82,14 @@ export async function authorize(
       expiresAt: parts.now() + spans.consent,
     };
     const sealed = parts.keyring.seal(JSON.stringify(request), consentContext(server, view));
-    const operator =
-      server.operator || ((await findWorkspace(parts.db, server.workspaceId))?.name ?? server.workspaceId);
+    const workspace = server.operator === undefined ? await findWorkspace(parts.db, server.workspaceId) : undefined;
+    const operator = server.operator ?? workspace?.name ?? server.workspaceId;
     const html = consentPage({ ...server, operator }, client, request, sealed);
     const cookies = [
       jar.set(consentCookie(consentId), browser, spans.consent),
       ...jar.clearOlder(cookieHeader, consentPrefix),
     ];
-    return { kind: 'page', status: 200, html, cookies };
+    return { status: 200, html, cookies };
   } catch (error) {
     if (!(error instanceof OAuthError)) throw error;
     const outcome = { error, state: query.get('state') ?? undefined };
@@ -175,7 +175,8 @@ export async function decide(
   const used = jar.clear(consentCookie(request.consentId));
   if (form.get('decision') !== 'allow') {
     const error = new OAuthError('access_denied', 'the person did not allow it');
-    return clientAnswerPage(server, request.redirectUri, { error, state: request.state }, [used]);
+    const outcome = { error, state: request.state };
+    return clientRedirect(server, request.redirectUri, outcome, { cookies: [used], isOfForm: true });
   }
   const state = newSecret(parts.random);
   const verifier = newSecret(parts.random);
@@ -205,7 +206,7 @@ export async function decide(
   parts.onEvent('started');
   const cookie = jar.set(loginCookie(id), binding, spans.login);
   const cookies = [cookie, used, ...jar.clearOlder(headers.cookie, loginPrefix)];
-  return { kind: 'page', status: 200, html: departurePage(server, url), cookies };
+  return { status: 200, html: departurePage(server, url), cookies };
 }
 
 function refused(message: string): OAuthError {

@@ -8,7 +8,12 @@ import type { ConsentRequest } from './consent.ts';
 import type { LoginServer, LoginView, OAuthAnswer } from './parts.ts';
 
 /** Shows which client asks, for what, on whose server, and where the answer and the tokens will go. */
-export function consentPage(server: LoginServer, client: OAuthClient, request: ConsentRequest, sealed: string): string {
+export function consentPage(
+  server: LoginServer & { operator: string },
+  client: OAuthClient,
+  request: ConsentRequest,
+  sealed: string,
+): string {
   const { host, audience } = server.provider;
   const name = visible(client.name);
   const view = request.view === undefined ? undefined : server.findView(request.view);
@@ -110,25 +115,6 @@ function returnPage(
   );
 }
 
-/** An error that only the client can act on. Its redirect URI is not verified, so the page shows it and waits for a click. */
-function unansweredPage(server: LoginServer, client: OAuthClient, error: OAuthError, onward: string): string {
-  const { protocol, host } = new URL(onward);
-  const target = host === '' ? protocol : `${protocol}//${host}`;
-  return page(
-    'This login cannot begin',
-    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot begin</h1>
-<p>The client asked for it wrongly: ${error.message}. Nothing was shared with anyone.</p>
-<p class="soft">If you did not start this yourself, close the page. Otherwise you can report the error to the client.</p>
-<dl>
-${fact('Server', visible(server.name), server.issuer)}
-${fact('Who asks', visible(client.name), sourceOf(client))}
-${fact('The answer would go to', target, isLocalRedirect(onward) ? 'A program on this device.' : 'A web site that this service does not know.')}
-${fact('Error', html`<code>${error.code}</code>`)}
-</dl>
-<div class="actions"><a class="button" href="${onward}">Go to ${target}</a></div>`,
-  );
-}
-
 function sourceOf({ host }: OAuthClient): string {
   return host === undefined ? 'It gave itself this name; nobody has checked it.' : `Described at ${host}`;
 }
@@ -164,44 +150,47 @@ type Outcome = { state: string | undefined } & ({ code: string } | { error: OAut
 
 /**
  * Sends the browser back to the client with a code or an error, always with `state` and our `iss` (RFC 6749, 4.1.2; RFC
- * 9207). For a private-use scheme the answer is a page: a browser that starts a program stays on the page before it,
- * which after a redirect would be the provider's form.
+ * 9207). The answer to a form must not be a redirect, so it is a page, and so it is for a private-use scheme: a browser that
+ * starts a program stays on the page before it, which after a redirect would be the provider's form.
  */
 export function clientRedirect(
   server: LoginServer,
   redirectUri: string,
   outcome: Outcome,
-  cookies: string[] = [],
+  { cookies = [], isOfForm = false }: { cookies?: string[]; isOfForm?: boolean } = {},
 ): OAuthAnswer {
   const failure = 'error' in outcome ? outcome.error : undefined;
   const location = addressOf(server, redirectUri, outcome);
-  if (!/^https?:/.test(location)) {
-    return { kind: 'page', status: 200, html: returnPage(server, redirectUri, failure, location), cookies };
-  }
-  return { kind: 'redirect', location, html: returnPage(server, redirectUri, failure), cookies };
+  if (isOfForm || !/^https?:/.test(location))
+    return { status: 200, html: returnPage(server, redirectUri, failure, location), cookies };
+  return { status: 302, location, html: returnPage(server, redirectUri, failure), cookies };
 }
 
-/** The same, always as a page: the answer to a form must not be a redirect. */
-export function clientAnswerPage(
-  server: LoginServer,
-  redirectUri: string,
-  outcome: Outcome & { error: OAuthError },
-  cookies: string[],
-): OAuthAnswer {
-  const location = addressOf(server, redirectUri, outcome);
-  return { kind: 'page', status: 200, html: returnPage(server, redirectUri, outcome.error, location), cookies };
-}
-
-/** An error page for a client that nobody has verified. The person decides whether to follow the link to it. */
+/** An error that only a client can act on which nobody has verified: the page shows where it is, and waits for a click. */
 export function errorWithLink(
   server: LoginServer,
   client: OAuthClient,
   redirectUri: string,
   outcome: Outcome & { error: OAuthError },
 ): OAuthAnswer {
+  const { error } = outcome;
   const onward = addressOf(server, redirectUri, outcome);
-  const html = unansweredPage(server, client, outcome.error, onward);
-  return { kind: 'page', status: oauthErrorStatus[outcome.error.code], html };
+  const { protocol, host } = new URL(onward);
+  const target = host === '' ? protocol : `${protocol}//${host}`;
+  const shown = page(
+    'This login cannot begin',
+    html`${mark('bad', 'M12 5v9M12 19v.01')}<h1>This login cannot begin</h1>
+<p>The client asked for it wrongly: ${error.message}. Nothing was shared with anyone.</p>
+<p class="soft">If you did not start this yourself, close the page. Otherwise you can report the error to the client.</p>
+<dl>
+${fact('Server', visible(server.name), server.issuer)}
+${fact('Who asks', visible(client.name), sourceOf(client))}
+${fact('The answer would go to', target, isLocalRedirect(onward) ? 'A program on this device.' : 'A web site that this service does not know.')}
+${fact('Error', html`<code>${error.code}</code>`)}
+</dl>
+<div class="actions"><a class="button" href="${onward}">Go to ${target}</a></div>`,
+  );
+  return { status: oauthErrorStatus[error.code], html: shown };
 }
 
 /**

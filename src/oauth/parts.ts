@@ -49,8 +49,8 @@ export type LoginServer = {
   workspaceId: string;
   slug: string;
   name: string;
-  /** Name of its operator, for people; empty where nobody sees it. */
-  operator: string;
+  /** Name of its operator, for people, where that is not the workspace. */
+  operator?: string;
   /** Where the login acts, for people, when that is no property of the server. */
   actsIn?: string;
   /** Both issuer and resource: `{base_url}/mcp/{slug}`. */
@@ -121,10 +121,8 @@ export type RequestParts = OAuthParts & { network: string };
 export const loginEvents = ['started', 'finished', 'failed', 'refreshed', 'refresh_failed'] as const;
 export type LoginEvent = (typeof loginEvents)[number];
 
-/** Answer to a browser: a page, or a redirect to the client. */
-export type OAuthAnswer =
-  | { kind: 'page'; status: number; html: string; cookies?: string[] }
-  | { kind: 'redirect'; location: string; html: string; cookies?: string[] };
+/** Answer to a browser: a page, or with a location a redirect to the client, whose page is shown until that has loaded. */
+export type OAuthAnswer = { status: number; html: string; location?: string; cookies?: string[] };
 
 /** The answer of a token endpoint (RFC 6749, 5.1). */
 export type TokenAnswer = {

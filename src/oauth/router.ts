@@ -207,11 +207,10 @@ function pageHeaders(c: Context<Env>): void {
   c.header('Cache-Control', 'no-store');
 }
 
-function send(c: Context<Env>, answer: OAuthAnswer): Response {
-  for (const cookie of answer.cookies ?? []) c.header('Set-Cookie', cookie, { append: true });
-  if (answer.kind === 'page') return c.html(answer.html, answer.status as 200);
-  c.header('Location', answer.location);
-  return c.html(answer.html, 302);
+function send(c: Context<Env>, { status, html, location, cookies = [] }: OAuthAnswer): Response {
+  for (const cookie of cookies) c.header('Set-Cookie', cookie, { append: true });
+  if (location !== undefined) c.header('Location', location);
+  return c.html(html, status as 200);
 }
 
 /** What is answered to something that was thrown. The headers of an error of ours are set, and `refused` is logged. */
