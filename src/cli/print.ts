@@ -39,30 +39,24 @@ function harmless(text: string): string {
   return text.replaceAll(controls, (found) => (kept.some((start) => found.startsWith(start)) ? found : '\u{fffd}'));
 }
 
-/** A table of entries, with a column for each head: a field of the entries, or what is made of one. */
+/**
+ * A table of entries, with a column for each head: a field of the entries, or what is made of one. Columns are as wide
+ * as their widest text; the last one is not padded.
+ */
 export function tableOf<Entry>(
   entries: readonly Entry[],
   columns: { [head: string]: (keyof Entry & string) | ((entry: Entry) => string | number) },
 ): string {
-  const texts = Object.values(columns);
-  return table(
-    Object.keys(columns).map((head) => head.toUpperCase()),
-    entries.map((entry) => texts.map((text) => String(typeof text === 'string' ? entry[text] : text(entry)))),
-  );
-}
-
-/** Prints a table. Columns are as wide as their widest entry; the last one is not padded. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const lines = [head, ...rows.map((row) => row.map(oneLine))];
-  const widths = head.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0)));
-  return lines
-    .map((line) =>
-      line
-        .map((entry, column) => entry.padEnd(widths[column] ?? 0))
-        .join('  ')
-        .trimEnd(),
-    )
-    .join('\n');
+  const texts = Object.entries(columns).map(([head, text]) => {
+    const ofEntries = entries.map((entry) => String(typeof text === 'string' ? entry[text] : text(entry)));
+    return [head.toUpperCase(), ...ofEntries.map(oneLine)];
+  });
+  const padded = texts.map((column) => {
+    const width = Math.max(...column.map(({ length }) => length));
+    return column.map((text) => text.padEnd(width));
+  });
+  const lines = ['', ...entries].map((_, row) => padded.map((column) => column[row]).join('  '));
+  return lines.map((line) => line.trimEnd()).join('\n');
 }
 
 type Colour = 'green' | 'red' | 'yellow' | 'dim';

@@ -4,7 +4,7 @@ import type { KeyOperator, MasterKeyStatus } from '../../app/keys/master-keys.ts
 import type { Resealed } from '../../app/keys/reseal.ts';
 import { programName } from '../../version.ts';
 import { jsonOption } from '../options.ts';
-import { note, print, printJson, table } from '../print.ts';
+import { note, print, printJson, tableOf } from '../print.ts';
 
 type Options = { json?: true; discard?: string; withoutRecords?: true };
 
@@ -166,8 +166,8 @@ async function status({ json }: Options): Promise<void> {
 function statusText({ keys, unreadable_secrets: unreadable }: MasterKeyStatus): string {
   if (keys.length === 0) return 'Nothing is sealed yet, and there is no master key in this environment.';
   const tables = Object.keys(keys[0]?.rows ?? {});
-  const rows = keys.map((key) => [key.id, stateOf(key), ...tables.map((name) => String(key.rows[name] ?? 0))]);
-  const overview = table(['KEY', 'STATE', ...tables.map((name) => name.toUpperCase())], rows);
+  const counts = tables.map((name) => [name, (key: MasterKeyStatus['keys'][number]) => key.rows[name] ?? 0] as const);
+  const overview = tableOf(keys, { key: 'id', state: stateOf, ...Object.fromEntries(counts) });
   if (unreadable.length === 0) return overview;
   const list = unreadable.map(({ slug, name, key }) => `  ${slug}: ${name} (${key})`).join('\n');
   return `${overview}\n\nSecrets that no key of this environment opens:\n${list}`;

@@ -76,14 +76,13 @@ async function doctor(url: string, options: Options): Promise<void> {
 }
 
 async function logIn(web: WebClient, url: string, opensBrowser: boolean): Promise<FinishedLogin> {
-  const [{ logInAtServer }, { revokeToken }, { terminalPerson }] = await Promise.all([
-    import('../login/authorization-server.ts'),
-    import('../login/authorization-server.ts'),
+  const [{ logInAtServer }, { revokeToken }] = await Promise.all([
     import('../login/log-in.ts'),
+    import('../login/authorization-server.ts'),
   ]);
   const { clientId, tokens, target } = await logInAtServer(web, url, {
     clientName: `Toolhost doctor on ${hostname()}`,
-    person: terminalPerson(opensBrowser),
+    opensBrowser,
   });
   const { tokenEndpoint, revocationEndpoint } = target;
   return {

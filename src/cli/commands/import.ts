@@ -18,7 +18,7 @@ import {
   collectText,
   type JsonOption,
 } from '../options.ts';
-import { note, print, printJson, table } from '../print.ts';
+import { note, print, printJson, tableOf } from '../print.ts';
 import { writeWholeFile } from '../whole-file.ts';
 import { collectHeader, type ImportSource, readImportSource } from './import-source.ts';
 
@@ -269,18 +269,11 @@ async function checkOrWatch(
 /** A plan for a person at a terminal. */
 function planText(plan: PlannedImport): string {
   const { title, format, operations: counts, groups, chosen, proposal } = plan;
-  const rows = groups.map(({ name, operations, reads, skipped, tokens }) => [
-    String(operations),
-    String(reads),
-    String(skipped),
-    String(tokens),
-    name,
-  ]);
   return [
     `${title || 'An API'} (${format})`,
     `${counts.operations} operations: ${counts.whole} whole, ${counts.loosened} with a loosened schema, ${counts.partial} without an optional input, ${counts.skipped} skipped`,
     '',
-    table(['OPERATIONS', 'READ', 'SKIPPED', 'TOKENS', 'TAG'], rows),
+    tableOf(groups, { operations: 'operations', read: 'reads', skipped: 'skipped', tokens: 'tokens', tag: 'name' }),
     '',
     `Chosen: ${chosen.tools} tools, about ${chosen.tokens} tokens in every conversation`,
     `Proposal: ${proposal.reason} (${proposal.tools} tools, ${proposal.tokens} tokens)`,

@@ -17,11 +17,7 @@ type Reading = Sources & {
 export type Planning = { planned: PlannedServer[]; problems: FileProblem[]; unread: FileProblem[] };
 
 /** Reads the servers of files and compares each with the service. Nothing is changed. */
-export async function planFiles(
-  client: Pick<RestClient, 'run'>,
-  paths: readonly string[],
-  reading: Reading,
-): Promise<Planning> {
+export async function planFiles(client: RestClient, paths: readonly string[], reading: Reading): Promise<Planning> {
   const { servers, problems } = await readServerFiles(paths);
   const unknown = [...(reading.more?.keys() ?? [])].filter((slug) => !servers.some((server) => server.slug === slug));
   const strayed = unknown.map((slug) => ({
@@ -35,7 +31,7 @@ export async function planFiles(
 
 /** Compares servers of files with the service, one after the other. */
 export async function planServers(
-  client: Pick<RestClient, 'run'>,
+  client: RestClient,
   servers: readonly ServerFile[],
   reading: Reading,
 ): Promise<Planning> {
@@ -65,7 +61,7 @@ function adviceFor(path: string, message: string): string {
 }
 
 async function planOf(
-  client: Pick<RestClient, 'run'>,
+  client: RestClient,
   server: ReadyServer,
   label: string | undefined,
 ): Promise<Plan | { failure: FileProblem }> {

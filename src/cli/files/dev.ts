@@ -6,7 +6,7 @@ import { routes, urlOf } from '../../routes.ts';
 import { note, print } from '../print.ts';
 import { applyServer, planServers, type ServerOutcome } from './applying.ts';
 import type { Sources } from './secret-values.ts';
-import { duplicateSlug, type FileProblem, filesOf, readDocuments, type ServerFile, serverOf } from './server-files.ts';
+import { type FileProblem, filesOf, readDocuments, type ServerFile, serverOf, takenSlugs } from './server-files.ts';
 
 export type DevOptions = { port?: number; env?: string[] };
 
@@ -109,16 +109,6 @@ async function readAll(paths: readonly string[], known: Map<string, string[]>): 
     }
   }
   return read;
-}
-
-/** Problems of servers whose slug another one has already; `owners` are the places of those by slug. */
-function takenSlugs(servers: readonly ServerFile[], owners: Map<string, string>): FileProblem[] {
-  return servers.flatMap(({ at, slug }) => {
-    const owner = owners.get(slug);
-    if (owner !== undefined) return [{ at, ...duplicateSlug(slug, owner) }];
-    owners.set(slug, at);
-    return [];
-  });
 }
 
 /** Time without a change after which files are read: editors save in several steps. */

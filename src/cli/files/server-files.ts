@@ -106,7 +106,7 @@ export async function readServerFiles(
       if (found.server) servers.push(found.server);
     }
   }
-  return { servers, problems: [...problems, ...duplicateProblems(servers)] };
+  return { servers, problems: [...problems, ...takenSlugs(servers)] };
 }
 
 /** Splits a document into the configuration and the other sections. */
@@ -177,15 +177,13 @@ export function referenceProblems(section: unknown, path: string): Problem[] {
   });
 }
 
-function duplicateProblems(servers: readonly ServerFile[]): FileProblem[] {
-  const first = new Map<string, ServerFile>();
-  return servers.flatMap((server) => {
-    const before = first.get(server.slug);
-    if (!before) {
-      first.set(server.slug, server);
-      return [];
-    }
-    return [{ at: server.at, ...duplicateSlug(server.slug, before.at) }];
+/** Problems of servers whose slug another one has already; `owners` are the places of those by slug. */
+export function takenSlugs(servers: readonly ServerFile[], owners = new Map<string, string>()): FileProblem[] {
+  return servers.flatMap(({ at, slug }) => {
+    const owner = owners.get(slug);
+    if (owner !== undefined) return [{ at, ...duplicateSlug(slug, owner) }];
+    owners.set(slug, at);
+    return [];
   });
 }
 
@@ -230,14 +228,9 @@ export async function readConfigFile(path: string): Promise<unknown> {
 
 /** The text of a file; `-` is standard input. @throws AppError that names the file */
 export async function readConfigText(path: string): Promise<string> {
-  const content = (await textOf(path)).replace(/^\u{feff}/u, '');
+  const content = (path === '-' ? await text(process.stdin) : await readTextFile(path)).replace(/^\u{feff}/u, '');
   if (content.trim() === '') throw new AppError('invalid', `${path}: is empty`);
   return content;
-}
-
-async function textOf(path: string): Promise<string> {
-  if (path === '-') return text(process.stdin);
-  return readTextFile(path);
 }
 
 /** @throws AppError that names the file */

@@ -1,9 +1,7 @@
 import { isSafeUrl } from '../../doctor/checks.ts';
 import { errorOf, findIssuer, findResource } from '../../doctor/login.ts';
-import { initialize, post } from '../../doctor/session.ts';
 import { type Answered, Unreachable, type WebClient } from '../../doctor/web.ts';
 import { AppError } from '../../errors.ts';
-import { type LoggedIn, type LoginRequest, logIn } from './log-in.ts';
 
 /** Tokens of a login. */
 export type LoginTokens = { accessToken: string; refreshToken: string | undefined; scope: string | undefined };
@@ -116,24 +114,4 @@ export async function askOrFail(web: WebClient, ...ask: Parameters<WebClient['as
     if (!(error instanceof Unreachable)) throw error;
     throw new AppError('unavailable', `${new URL(ask[0]).origin} cannot be reached: ${error.message}`);
   }
-}
-
-/**
- * Logs a person in at any MCP server, as its clients do: the server refuses a first message, and its metadata names the
- * authorization server, which may be on another host.
- * @throws AppError when the server wants no login, or its login cannot be used
- */
-export async function logInAtServer(
-  web: WebClient,
-  address: string,
-  request: Omit<LoginRequest, 'scopes'> & { scopes?: readonly string[] },
-): Promise<LoggedIn & { target: LoginTarget }> {
-  const refusal = await post({ web, address, token: undefined }, initialize);
-  if (refusal.status !== 401)
-    throw new AppError(
-      'invalid',
-      `${address} answers ${refusal.status} without a login, so there is nowhere to log in`,
-    );
-  const target = await discoverLogin(web, address, refusal);
-  return { ...(await logIn(web, target, { ...request, scopes: request.scopes ?? target.scopes })), target };
 }

@@ -3,26 +3,16 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
-import type { Readable } from 'node:stream';
 import { checkRegistration, register } from '../../doctor/login.ts';
+import { initialize, post } from '../../doctor/session.ts';
 import { Unreachable, type WebClient } from '../../doctor/web.ts';
 import { addedQuery } from '../../domain/http/read-url.ts';
 import { AppError, messageOf } from '../../errors.ts';
 import { note } from '../print.ts';
-import { askTokens, type LoginTarget, type LoginTokens } from './authorization-server.ts';
+import { askTokens, discoverLogin, type LoginTarget, type LoginTokens } from './authorization-server.ts';
 
-/** How a person takes part in a login. */
-export type LoginPerson = {
-  /** Shows the address, and opens it where that is possible. */
-  show: (url: string) => void;
-  /** Where the person may paste the address that the login led to, for a browser on another machine. */
-  input: Readable | undefined;
-  /** Says why a pasted line is of no use. */
-  note: (text: string) => void;
-};
-
-export type LoginRequest = { clientName: string; scopes: readonly string[]; person: LoginPerson };
-export type LoggedIn = { clientId: string; tokens: LoginTokens };
+type LoginRequest = { clientName: string; scopes: readonly string[]; opensBrowser: boolean };
+type LoggedIn = { clientId: string; tokens: LoginTokens };
 
 /** As long as the service keeps a login that was begun, and as long as its consent page is valid. */
 const patienceMs = 20 * 60_000;
@@ -40,7 +30,7 @@ export async function logIn(web: WebClient, target: LoginTarget, request: LoginR
     const code = await codeFrom(
       loopback,
       { state, issuer: target.issuer, namesIssuer: target.namesIssuer },
-      request.person,
+      request.opensBrowser,
       () => authorizationUrl(target, { clientId, verifier, state, scopes: request.scopes, loopback }),
     );
     const tokens = await askTokens(web, target.tokenEndpoint, {
@@ -55,6 +45,26 @@ export async function logIn(web: WebClient, target: LoginTarget, request: LoginR
   } finally {
     loopback.close();
   }
+}
+
+/**
+ * Logs a person in at any MCP server, as its clients do: the server refuses a first message, and its metadata names the
+ * authorization server, which may be on another host.
+ * @throws AppError when the server wants no login, or its login cannot be used
+ */
+export async function logInAtServer(
+  web: WebClient,
+  address: string,
+  request: Omit<LoginRequest, 'scopes'> & { scopes?: readonly string[] },
+): Promise<LoggedIn & { target: LoginTarget }> {
+  const refusal = await post({ web, address, token: undefined }, initialize);
+  if (refusal.status !== 401)
+    throw new AppError(
+      'invalid',
+      `${address} answers ${refusal.status} without a login, so there is nowhere to log in`,
+    );
+  const target = await discoverLogin(web, address, refusal);
+  return { ...(await logIn(web, target, { ...request, scopes: request.scopes ?? target.scopes })), target };
 }
 
 async function registered(web: WebClient, target: LoginTarget, name: string, redirectUri: string): Promise<string> {
@@ -98,7 +108,7 @@ function authorizationUrl(target: LoginTarget, { clientId, verifier, state, scop
 async function codeFrom(
   loopback: Loopback,
   expected: Expected,
-  { show, input, note }: LoginPerson,
+  opensBrowser: boolean,
   url: () => string,
 ): Promise<string> {
   const ending = new AbortController();
@@ -110,8 +120,12 @@ async function codeFrom(
     ending.signal.addEventListener('abort', () => clearTimeout(timer));
   });
   const answered = loopback.code(expected);
-  const pasted = input && pastedCode(input, (line) => loopback.codeIn(line, expected), { note, ending });
-  show(url());
+  const canPaste = !opensBrowser || process.stdin.isTTY;
+  const pasted = canPaste && pastedCode((line) => loopback.codeIn(line, expected), ending);
+  const address = url();
+  const opened = opensBrowser && openBrowser(address);
+  note(`${opened ? 'Log in in the browser that opens, or open' : 'To log in, open'} this address:\n\n  ${address}\n`);
+  if (canPaste) note('If the browser is on another machine, paste the address here that it shows at the end.');
   try {
     return await Promise.race([answered, late, ...(pasted ? [pasted] : [])]);
   } finally {
@@ -120,11 +134,8 @@ async function codeFrom(
 }
 
 /** The code in the first pasted line that has one. Never resolves when the input ends without it. */
-function pastedCode(
-  input: Readable,
-  codeIn: (line: string) => string,
-  { note, ending }: { note: (text: string) => void; ending: AbortController },
-): Promise<string> {
+function pastedCode(codeIn: (line: string) => string, ending: AbortController): Promise<string> {
+  const input = process.stdin;
   return new Promise((resolve) => {
     const reader = createInterface({ input, terminal: false });
     reader.on('line', (line) => {
@@ -234,22 +245,6 @@ function answer(response: ServerResponse, status: number, sentence: string): voi
   response.end(`<!doctype html><html lang="en"><title>Toolhost</title><p>${sentence}</p></html>\n`);
 }
 
-/** The person at the terminal, who logs in in a browser or pastes the address that the login led to. */
-export function terminalPerson(opensBrowser: boolean): LoginPerson {
-  const canPaste = !opensBrowser || process.stdin.isTTY;
-  return {
-    show(address) {
-      const opened = opensBrowser && openBrowser(address, process.env, process.platform);
-      note(
-        `${opened ? 'Log in in the browser that opens, or open' : 'To log in, open'} this address:\n\n  ${address}\n`,
-      );
-      if (canPaste) note('If the browser is on another machine, paste the address here that it shows at the end.');
-    },
-    input: canPaste ? process.stdin : undefined,
-    note,
-  };
-}
-
 /** Programs that open an address, by platform. Addresses are never given to a shell. */
 const openers: { [platform: string]: readonly [string, ...string[]] } = {
   darwin: ['open'],
@@ -257,15 +252,15 @@ const openers: { [platform: string]: readonly [string, ...string[]] } = {
 };
 
 /** The command that opens an address for the person at this machine, or undefined where there is no screen. */
-function openerOf(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): readonly string[] | undefined {
+function openerOf({ env, platform }: NodeJS.Process): readonly string[] | undefined {
   if (env.BROWSER) return [env.BROWSER];
   if (openers[platform]) return openers[platform];
   return env.DISPLAY || env.WAYLAND_DISPLAY ? ['xdg-open'] : undefined;
 }
 
 /** Opens an http or https address in the browser, if there is one. Returns whether it was tried. */
-function openBrowser(url: string, env: NodeJS.ProcessEnv, platform: NodeJS.Platform): boolean {
-  const [program, ...args] = openerOf(env, platform) ?? [];
+function openBrowser(url: string): boolean {
+  const [program, ...args] = openerOf(process) ?? [];
   if (program === undefined || !/^https?:\/\//.test(url)) return false;
   const child = spawn(program, [...args, url], { stdio: 'ignore', detached: true });
   // The address was printed, so the person can go on without the browser.

@@ -8,7 +8,7 @@ import { programName } from '../../version.ts';
 import { environmentUrl, namedUrl } from '../connection/connect.ts';
 import { createRestClient } from '../connection/rest-client.ts';
 import { askOrFail, discoverLogin } from '../login/authorization-server.ts';
-import { logIn, terminalPerson } from '../login/log-in.ts';
+import { logIn } from '../login/log-in.ts';
 import type { JsonOption } from '../options.ts';
 import { note, print, printJson, tableOf } from '../print.ts';
 import { changeCredential, endStoredLogin, lockFileIn, readCredentials, type StoredCredential } from './credentials.ts';
@@ -79,7 +79,7 @@ async function loggedIn({ url }: Target, { browser, readOnly }: LoginOptions): P
   const { clientId, tokens } = await logIn(web, target, {
     clientName: `Toolhost command line on ${hostname()}`,
     scopes: readOnly ? ['manage:read'] : target.scopes,
-    person: terminalPerson(browser),
+    opensBrowser: browser,
   });
   const { accessToken, refreshToken, scope } = tokens;
   return {
