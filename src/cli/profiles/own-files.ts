@@ -1,6 +1,6 @@
 import { closeSync, fstatSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises';
+import { setTimeout as wait } from 'node:timers/promises';
 import { AppError, messageOf } from '../../errors.ts';
 
 /** Permissions that other people must not have: to change a file, or to do anything with it. */
@@ -82,18 +82,31 @@ function took(begin: () => void): boolean {
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-async function whileSignalsWait<Result>(work: () => Promise<Result>): Promise<Result> {
+/**
+ * Has signals that end the process wait until `work` has ended. The listeners stay until the next work: the system may
+ * have given a signal to a thread of the process that has not run since, and without a listener that signal would be lost.
+ */
+export async function whileSignalsWait<Result>(work: () => Promise<Result>): Promise<Result> {
   let waiting: NodeJS.Signals | undefined;
   const take = (signal: NodeJS.Signals) => {
-    waiting = signal;
+    if (!onSignal.isOver) waiting = signal;
+    // Listeners that were added later decide themselves, and those before have decided.
+    else if (process.listeners(signal).at(-1) === onSignal) end(signal);
   };
-  for (const signal of signals) process.on(signal, take);
+  const onSignal = Object.assign(take, { isOver: false });
+  const end = (signal: NodeJS.Signals) => {
+    for (const each of signals) process.off(each, onSignal);
+    process.kill(process.pid, signal);
+  };
+  for (const signal of signals) {
+    const before = process.listeners(signal).filter((other) => 'isOver' in other && other.isOver === true);
+    process.on(signal, onSignal);
+    for (const other of before) process.off(signal, other);
+  }
   try {
     return await work();
   } finally {
-    // A signal that came with the last answer is heard in the next turn.
-    await nextTurn();
-    for (const signal of signals) process.off(signal, take);
-    if (waiting) process.kill(process.pid, waiting);
+    onSignal.isOver = true;
+    if (waiting) end(waiting);
   }
 }
