@@ -127,7 +127,7 @@ export function sentenceStart(text: string): string {
   return /^[A-Z][a-z ]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;
 }
 
-export function fieldSchema({ input }: Operation, field: string): FieldSchema {
+export function schemaOfField({ input }: Operation, field: string): FieldSchema {
   const declared = input.shape[field];
   if (!declared) throw new Error(`the operation has no field ${field}`);
   return jsonSchemaOf(declared, 'input');
@@ -141,7 +141,7 @@ export type FieldFlags =
 /** The option for a field of an operation: its bounds, its choices and its meaning are those of the catalogue. */
 export function fieldOption(operation: Operation, field: string, given: FieldFlags, least?: number): Option {
   const [flags, meaning, read] = typeof given === 'string' ? [given] : given;
-  const schema = fieldSchema(operation, field);
+  const schema = schemaOfField(operation, field);
   const { type, minimum = 0, maximum = 0, enum: choices } = schema.anyOf?.[0] ?? schema;
   const isList = type === 'array';
   const text = meaning ?? `${fieldMeaning(schema)}${isList ? '; may be given several times' : ''}`;

@@ -8,6 +8,7 @@ import { addDoctor } from './commands/doctor.ts';
 import { addImport, addImportAgain } from './commands/import.ts';
 import { addKeys } from './commands/keys.ts';
 import { addLimits, addQuotas } from './commands/limits.ts';
+import { addLogin, addLogout, addProfiles } from './commands/login-commands.ts';
 import { addAudit, addCalls } from './commands/records.ts';
 import { addServe } from './commands/serve.ts';
 import { addLogins, addSecrets, addServers, addTools } from './commands/servers.ts';
@@ -16,7 +17,6 @@ import { addCompletion } from './completion/completion.ts';
 import { addApply, addCheck, addDev, addDiff, addExport, addSchema } from './files/commands.ts';
 import { connectionGroup } from './options.ts';
 import { paintedError, reportFailure } from './print.ts';
-import { addLogin, addLogout, addProfiles } from './profiles/commands.ts';
 
 const commandGroups: { [heading: string]: readonly ((program: Command) => void)[] } = {
   'The service:': [addServe, addDev],

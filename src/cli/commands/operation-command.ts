@@ -2,17 +2,17 @@ import type { Command } from 'commander';
 import { type Input, type OperationName, type Output, operations } from '../../operations/index.ts';
 import type { Operation } from '../../operations/operation.ts';
 import { confirm } from '../ask.ts';
-import { atPlace, connect, type Place, type PlaceOptions } from '../connection/connect.ts';
+import { atPlace, connect, type OperatorPlace, type PlaceOptions } from '../connection/connect.ts';
 import { pageReader, readList } from '../connection/lists.ts';
-import type { RestClient } from '../connection/rest-client.ts';
+import { type RestClient, serviceTime } from '../connection/rest-client.ts';
 import {
   addConnectionOptions,
   addPlaceOptions,
   type FieldFlags,
   fieldMeaning,
   fieldOption,
-  fieldSchema,
   type JsonOption,
+  schemaOfField,
   sentenceStart,
 } from '../options.ts';
 import { print, printJson } from '../print.ts';
@@ -68,13 +68,16 @@ export function operationCommand<Name extends OperationName>(
       const { what, word } = asks(input);
       await confirm(what, word, given);
     }
-    const run = async (client: RestClient, now: Place['now']) => {
+    const run = async (client: RestClient, now: OperatorPlace['now']) => {
       const output = await outputOf(client, operationName, input, declared);
       if (given.json) printJson(output);
       else print(declared.text ? await declared.text(output, input, now) : (operation.say?.(output) ?? ''));
     };
     if (isOperator) await atPlace(given, (place) => run(place as RestClient, place.now));
-    else await run(await connect(given), async () => Date.now());
+    else {
+      const client = await connect(given);
+      await run(client, () => serviceTime(client.url));
+    }
   });
 }
 
@@ -96,7 +99,7 @@ type FieldArgument = string | readonly [meaning: string, read: (text: string) =>
 /** An argument for a field: its name and its meaning are those of the catalogue. */
 function addFieldArgument(command: Command, operation: Operation, field: string, given: FieldArgument): void {
   if (Array.isArray(given)) command.argument(`<${field}>`, ...(given as [string, (text: string) => unknown]));
-  else command.argument(`<${field}>`, (given as string | undefined) ?? fieldMeaning(fieldSchema(operation, field)));
+  else command.argument(`<${field}>`, (given as string | undefined) ?? fieldMeaning(schemaOfField(operation, field)));
 }
 
 /** Adds options for fields of an operation. Returns the field of each attribute that Commander gives its value. */

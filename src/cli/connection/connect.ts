@@ -84,7 +84,7 @@ export type PlaceOptions = ConnectionOptions & { workspace?: string };
 type PlaceOperation = Parameters<Operator['run']>[0];
 
 /** Where operations of the operator run: at a service, or directly on the database. */
-export type Place = {
+export type OperatorPlace = {
   run<Name extends PlaceOperation>(name: Name, input: Input<Name>): Promise<Output<Name>>;
   /** Time of the service or the database in epoch ms. */
   now(): Promise<number>;
@@ -97,7 +97,7 @@ export type Place = {
 /** `makesDatabase` creates a missing database, for a command that may run before the first start of the service. */
 export async function atPlace(
   options: PlaceOptions,
-  work: (place: Place) => Promise<void>,
+  work: (place: OperatorPlace) => Promise<void>,
   makesDatabase = false,
 ): Promise<void> {
   const { url, key, profile, workspace } = options;
@@ -114,7 +114,7 @@ export async function atPlace(
   }
 }
 
-async function serviceAsPlace(options: PlaceOptions): Promise<Place> {
+async function serviceAsPlace(options: PlaceOptions): Promise<OperatorPlace> {
   if (options.workspace !== undefined)
     throw new AppError('invalid', '--workspace is for the database; at a service the credential is of one workspace');
   const client = await connect(options);

@@ -13,7 +13,7 @@ import {
 import { print } from '../print.ts';
 import type { ApplyOptions, DiffOptions } from './apply.ts';
 import type { DevOptions } from './dev.ts';
-import type { ExportOptions } from './export.ts';
+import type { ExportCommandOptions } from './export.ts';
 
 export function addCheck(program: Command): void {
   program
@@ -105,7 +105,7 @@ Examples:
   toolhost export weather > weather.yaml
   toolhost export --out servers`,
     )
-    .action(async (slugs: string[], options: ExportOptions) =>
+    .action(async (slugs: string[], options: ExportCommandOptions) =>
       (await import('./export.ts')).exportServers(slugs, options),
     );
 }

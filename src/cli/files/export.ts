@@ -45,9 +45,9 @@ import {
   serverOf,
 } from './server-files.ts';
 
-export type ExportOptions = ConnectionOptions & { json?: true; out?: string; label?: string; schema?: string };
+export type ExportCommandOptions = ConnectionOptions & { json?: true; out?: string; label?: string; schema?: string };
 
-export async function exportServers(slugs: readonly string[], options: ExportOptions): Promise<void> {
+export async function exportServers(slugs: readonly string[], options: ExportCommandOptions): Promise<void> {
   const client = await connect(options);
   const wanted = slugs.length > 0 && options.label === undefined ? slugs : await chosen();
   const documents = [];

@@ -11,9 +11,22 @@ import { askOrFail, discoverLogin } from '../login/authorization-server.ts';
 import { logIn } from '../login/log-in.ts';
 import type { JsonOption } from '../options.ts';
 import { note, print, printJson, tableOf } from '../print.ts';
-import { changeCredential, endStoredLogin, lockFileIn, readCredentials, type StoredCredential } from './credentials.ts';
-import { whileLocked } from './own-files.ts';
-import { configFolder, type Profiles, profileInUse, readProfiles, urlOfProfile, writeProfiles } from './profiles.ts';
+import {
+  changeCredential,
+  endStoredLogin,
+  lockFileIn,
+  readCredentials,
+  type StoredCredential,
+} from '../profiles/credentials.ts';
+import { whileLocked } from '../profiles/own-files.ts';
+import {
+  configFolder,
+  type Profiles,
+  profileInUse,
+  readProfiles,
+  urlOfProfile,
+  writeProfiles,
+} from '../profiles/profiles.ts';
 
 export type LoginOptions = JsonOption & { profile?: string; browser: boolean; readOnly?: true; withKey?: true };
 export type LogoutOptions = JsonOption & { profile?: string; local?: true };
