@@ -12,8 +12,6 @@ import { type AnswerFields, answerFieldsOf } from './tools/answer-fields.ts';
 import type { ImportedTool } from './tools/made-tool.ts';
 import { listedName } from './tools/texts.ts';
 
-export type { ImportLine };
-
 /** A plan as plain data, with what is stored when the server is made. */
 export type PlannedImport = PlanReport & {
   /** As JSON; missing while a question must be answered, and when it would be larger than a configuration may be. */

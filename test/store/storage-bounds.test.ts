@@ -136,11 +136,6 @@ const rows: Row[] = [
     deletedBy: 'nobody',
   },
   {
-    tables: ['machine_clock'],
-    bound: 'one row',
-    deletedBy: 'the look for changes, when the clock of the machine has met it',
-  },
-  {
     tables: ['master_keys'],
     bound: 'one row for each key that the operator ever used',
     deletedBy: 'nobody',

@@ -32,9 +32,28 @@ export async function startDatabaseClock(db: Db, clocks: ProcessClocks): Promise
   return isPostgres(db) ? startServerClock(db, clocks) : machineClock(clocks);
 }
 
-/** SQLite: every process is on the machine of the file, and that machine's clock is the database's. */
-function machineClock({ now }: ProcessClocks): DatabaseClock {
-  return { now: () => Math.floor(now()), take: () => undefined, measure: async () => undefined, skewMs: () => 0 };
+/** A clock that was set back by more was wrong for everybody, and is followed at once. */
+const mostBackMs = 24 * 60 * 60_000;
+
+/**
+ * SQLite: every process is on the machine of the file, and that machine's clock is the database's. When it is set back,
+ * time passes at half speed in the processes that run, until the two agree, so that nothing that has expired is valid again.
+ */
+function machineClock({ now, clock }: ProcessClocks): DatabaseClock {
+  let last = { time: Number.NEGATIVE_INFINITY, at: 0 };
+  const time = () => {
+    const at = clock();
+    const slow = last.time + (at - last.at) / 2;
+    const machine = now();
+    last = { time: slow - machine > mostBackMs ? machine : Math.max(machine, slow), at };
+    return last.time;
+  };
+  return {
+    now: () => Math.floor(time()),
+    take: () => undefined,
+    measure: async () => undefined,
+    skewMs: () => now() - time(),
+  };
 }
 
 /**
