@@ -502,7 +502,9 @@ create table processes (
 create table leases (
   name text primary key,
   holder text not null,
-  held_until bigint not null
+  held_until bigint not null,
+  -- When the work was last done to its end, epoch ms; 0 before.
+  done_at bigint not null default 0
 );
 
 -- The master keys that seal values in this database, by their ids. The keys themselves are never stored.

@@ -27,7 +27,6 @@ const redactedFields = [
 export function createLog(level: string, { isImmediate = false } = {}): Log {
   const options = {
     level,
-    base: null,
     timestamp: pino.stdTimeFunctions.isoTime,
     // The `code` of an error, such as ECONNREFUSED, is kept. At the top level it could be an authorization code.
     redact: {

@@ -33,7 +33,7 @@ import { startElected } from './elected/elected.ts';
 import type { FullConfig } from './full-config.ts';
 import { openKeyring } from './keys/keyring.ts';
 import { createLoginCheck, createLogins, type Logins } from './logins.ts';
-import { metricSources } from './observability/metric-sources.ts';
+import { metricSources, storedMetrics } from './observability/metric-sources.ts';
 import { type Observability, startObservability } from './observability/observability.ts';
 import { openStore, type Store } from './open-store.ts';
 import { operationParts, urlRule } from './operation-parts.ts';
@@ -107,7 +107,7 @@ export async function createApp(
   });
   const others = await join(presence, database, caches, log);
   const parts = { http, caches, logins, callLog, limits, circuits, ...managing, threads, ...kept };
-  observability.watch(metricSources({ ...database, ...addresses, ...others, ...parts }));
+  observability.watch(metricSources({ ...database, ...addresses, ...others, ...parts }), () => storedMetrics(database));
   const find = endpoints({ config, caches, logins, runner }, endpointOf);
   const { ofMcpListener, ofWebRouter } = observability;
   const listener = { ...surroundings, ...addresses, onUnexpected };

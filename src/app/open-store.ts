@@ -5,6 +5,7 @@ import type { Log } from '../log.ts';
 import { type DatabaseClock, startDatabaseClock } from '../store/changes/database-clock.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Db } from '../store/db.ts';
+import { readMigrations } from '../store/engine/migrate.ts';
 import { insertWorkspace } from '../store/people/workspaces.ts';
 import { isSlugServed } from '../store/servers/servers.ts';
 import { version } from '../version.ts';
@@ -20,6 +21,9 @@ export function databaseFile({ dataDir }: Pick<Config, 'dataDir'>): string {
 }
 
 export const migrationsFolder = join(import.meta.dirname, '..', '..', 'migrations');
+
+/** The name of the last migration that a database of this version has. */
+export const newestMigration = () => readMigrations(migrationsFolder).at(-1)?.name;
 
 /**
  * Opens the store of a configuration. Processes that serve open it with `exclusive`.

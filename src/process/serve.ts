@@ -1,7 +1,9 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { newestMigration } from '../app/open-store.ts';
 import { type Config, readConfig, type Settings } from '../config.ts';
 import { greeting } from '../local/greeting.ts';
 import { createLog, type Log } from '../log.ts';
+import { commit, version } from '../version.ts';
 import { endWith, exitDespiteThreads, stopOnSignals, stopWhenLost } from './signals.ts';
 import { drainMs, type Running, readText, start, usualSurroundings } from './start.ts';
 
@@ -31,7 +33,7 @@ async function serveAsOneProcess(config: Config, log: Log): Promise<void> {
   // Before the ready line: a supervisor that waits for that line may send a signal at once.
   stopOnSignals(log, () => stopGently(running, config));
   stopWhenLost(log, running.app.lost, () => running.stop(lostMs));
-  announceReady(config, running.baseUrl);
+  announceReady(log, config, running.baseUrl);
   setImmediate(giveBackMemory);
 }
 
@@ -42,7 +44,7 @@ async function serveWithWorkers(settings: Settings, log: Log): Promise<void> {
   stopOnSignals(log, stop);
   stopWhenLost(log, workers.lost, stop);
   workers.givenUp.then(stop).finally(() => process.exit(1));
-  announceReady(settings.config, workers.baseUrl);
+  announceReady(log, settings.config, workers.baseUrl);
   setImmediate(giveBackMemory);
 }
 
@@ -59,7 +61,11 @@ async function serveAsWorker(config: Config, log: Log): Promise<void> {
   setImmediate(giveBackMemory);
 }
 
-function announceReady(config: Config, baseUrl: string): void {
+/** One line says what runs, for whoever reads the log later. */
+function announceReady(log: Log, config: Config, baseUrl: string): void {
+  const { mode, engine, workers } = config;
+  const migration = newestMigration();
+  log.info({ version, commit, node: process.version, mode, engine, migration, workers, baseUrl }, 'the service serves');
   process.stderr.write(greeting(config, baseUrl));
   process.stdout.write(`toolhost ready ${baseUrl}\n`);
 }

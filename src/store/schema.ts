@@ -1,4 +1,4 @@
-import type { Insertable } from 'kysely';
+import type { Generated, Insertable } from 'kysely';
 import type { Outcome } from '../errors.ts';
 
 /** The tables as `migrations/` makes them. Times are epoch milliseconds, documents are JSON text. */
@@ -29,7 +29,7 @@ export type Tables = {
     day_writes_at: number | null;
     day_writes: number | null;
   };
-  leases: { name: string; holder: string; held_until: number };
+  leases: { name: string; holder: string; held_until: number; done_at: Generated<number> };
   users: {
     id: string;
     issuer: string;

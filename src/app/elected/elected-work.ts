@@ -3,7 +3,7 @@ import { newId } from '../../domain/ids.ts';
 import type { Log } from '../../log.ts';
 import type { Db } from '../../store/db.ts';
 import { oneAtATime } from '../../store/one-at-a-time.ts';
-import { releaseLease, takeLease } from '../../store/pruning/leases.ts';
+import { noteDone, releaseLease, takeLease } from '../../store/pruning/leases.ts';
 import { outageLog } from '../observability/fault-log.ts';
 
 /** When the holder dies, another process takes over within the lease plus the interval between two looks. */
@@ -68,6 +68,7 @@ export function startElectedWork(records: Db, log: Log, now: () => number, work:
     dueAt = now() + work.roundMs;
     try {
       await work.round({ signal, mayGoOn });
+      await noteDone(records, name, now());
     } catch (error) {
       if (error instanceof RoundEnded) return;
       dueAt = now() + work.againMs;

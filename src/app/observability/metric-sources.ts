@@ -6,7 +6,8 @@ import type { AnswerRests } from '../../gateway/long-answers/answer-rests.ts';
 import type { Gates } from '../../operations/quotas/gate.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { Database } from '../../store/database.ts';
-import { counter, gauge, type Source } from '../../telemetry/metric.ts';
+import { lastDone } from '../../store/pruning/leases.ts';
+import { counter, gauge, type Metric, type Source } from '../../telemetry/metric.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { threadSources } from '../adapters/threads.ts';
 import type { Caches } from '../caches.ts';
@@ -192,5 +193,20 @@ function reportSources({ gates: { report } }: Watched): Source[] {
       'Lists, statistics and exports that were refused because their workspace asks for too many.',
       () => report.counts().refused,
     ),
+  ];
+}
+
+/** Metrics of what all processes share in the database; without values while it does not answer. */
+export async function storedMetrics({ db }: Pick<Database, 'db'>): Promise<Metric[]> {
+  // That it does not answer is another metric, and in the log.
+  const done = await lastDone(db).catch(() => []);
+  const values = Object.fromEntries(done.map(({ name, done_at }) => [name, done_at / 1000]));
+  return [
+    gauge(
+      'toolhost_work_done_timestamp_seconds',
+      'When work that one process does for all was last done to its end: deleting old rows (upkeep), looking at watched descriptions.',
+      () => values,
+      { label: 'work', merge: 'max' },
+    )(),
   ];
 }

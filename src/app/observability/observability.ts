@@ -31,8 +31,8 @@ export type Observability = {
   onGivenUp: OnGivenUp;
   /** Counts call records that were dropped. */
   onDropped: (rows: number) => void;
-  /** Adds metrics whose values other modules keep. */
-  watch(sources: readonly Source[]): void;
+  /** Adds metrics whose values other modules keep, and those that are stored, which are the same in all processes. */
+  watch(sources: readonly Source[], stored: () => Promise<Metric[]>): void;
   /** All metrics of this process. */
   read(): Metric[];
   /** Sends the spans that are still waiting. Never throws. */
@@ -59,6 +59,7 @@ export async function startObservability(
     () => dropped,
   );
   const sources: Source[] = [...processSources, lost];
+  let readStored = async (): Promise<Metric[]> => [];
   const read = () => [
     ...calls.read(),
     ...requests.read(),
@@ -70,7 +71,10 @@ export async function startObservability(
     isOpenOnLoopback: config.mode === 'local',
     token: metricsToken,
     // A scrape reaches one worker, and must return the metrics of all.
-    text: async () => metricsText(mergeMetrics((await config.siblings?.metrics()) ?? [read()])),
+    text: async () => {
+      const own = mergeMetrics((await config.siblings?.metrics()) ?? [read()]);
+      return metricsText([...own, ...(await readStored())]);
+    },
   });
   return {
     ofCalls: { observe: calls.observe, trace: traces?.traceCall },
@@ -82,7 +86,10 @@ export async function startObservability(
     onDropped(rows) {
       dropped += rows;
     },
-    watch: (more) => void sources.push(...more),
+    watch(more, stored) {
+      sources.push(...more);
+      readStored = stored;
+    },
     read,
     async stop() {
       lag.stop();

@@ -22,5 +22,15 @@ export async function takeLease(db: Db, { name, holder, now, until }: Lease): Pr
 
 /** Releases a lease, so that another process need not wait for its end. */
 export async function releaseLease(db: Db, { name, holder }: Pick<Lease, 'name' | 'holder'>): Promise<void> {
-  await db.deleteFrom('leases').where('name', '=', name).where('holder', '=', holder).execute();
+  await db.updateTable('leases').set({ held_until: 0 }).where('name', '=', name).where('holder', '=', holder).execute();
+}
+
+/** Stores that the work of a lease was done to its end. */
+export async function noteDone(db: Db, name: string, at: number): Promise<void> {
+  await db.updateTable('leases').set({ done_at: at }).where('name', '=', name).execute();
+}
+
+/** When the work of each lease was last done, epoch ms. */
+export async function lastDone(db: Db): Promise<{ name: string; done_at: number }[]> {
+  return db.selectFrom('leases').select(['name', 'done_at']).where('done_at', '>', 0).orderBy('name').execute();
 }
