@@ -3,8 +3,17 @@ import type { DocumentUse } from './domain/clients/client-documents.ts';
 import { builtInQuotas, parseQuotas, type Quotas } from './domain/quotas.ts';
 import { parseMasterKeys } from './master-keys.ts';
 import { type EgressAllow, parseEgressAllow } from './outbound/egress.ts';
+import type { EgressProxy } from './outbound/egress-proxy.ts';
 import { hostNameOf } from './outbound/host-name.ts';
-import { isLoopback, issuerProblem, parseOrigins, quotedSetting, serviceAddress, webUrl } from './setting-addresses.ts';
+import {
+  isLoopback,
+  issuerProblem,
+  parseEgressProxy,
+  parseOrigins,
+  quotedSetting,
+  serviceAddress,
+  webUrl,
+} from './setting-addresses.ts';
 import type { Engine } from './store/db.ts';
 import type { PostgresLocation } from './store/engine/postgres.ts';
 import { postgresUrlProblems, readAuthorities } from './store/engine/postgres-url.ts';
@@ -53,6 +62,8 @@ export type Secrets = {
   postgres: PostgresLocation | undefined;
   /** The identity provider; undefined in local mode, which has its own. */
   oidc: { issuer: string; clientId: string; clientSecret: string } | undefined;
+  /** The proxy that requests to upstreams and providers go through, with its password. */
+  egressProxy: EgressProxy | undefined;
   /** When undefined, `/metrics` serves only programs on this machine, in local mode. */
   metricsToken: string | undefined;
 };
@@ -84,6 +95,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   if (mode === 'production') problems.push(...productionProblems(values, baseUrl as string));
   problems.push(...identityProblems(values, mode));
   const egressAllow = attempt(() => parseEgressAllow(values.EGRESS_ALLOW), problems) ?? [];
+  const egressProxy = attempt(() => parseEgressProxy(values.EGRESS_PROXY), problems);
   const allowedOrigins = attempt(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
   const quotas = attempt(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
@@ -123,6 +135,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
     oidc: values.OIDC_ISSUER
       ? { issuer: values.OIDC_ISSUER, clientId: values.OIDC_CLIENT_ID, clientSecret: values.OIDC_CLIENT_SECRET }
       : undefined,
+    egressProxy,
     metricsToken: values.METRICS_TOKEN || undefined,
   };
   return { config, secrets };

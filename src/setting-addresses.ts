@@ -1,4 +1,5 @@
 import { isIP } from 'node:net';
+import type { EgressProxy } from './outbound/egress-proxy.ts';
 import { hostNameOf } from './outbound/host-name.ts';
 
 /** Settings that name an origin, a URL, a host or an address. */
@@ -72,4 +73,20 @@ export function issuerProblem(text: string, mode: 'local' | 'production'): strin
     return `OIDC_ISSUER: found ${quotedSetting(text)}; allowed: the URL that the provider calls its issuer, such as https://login.example.com`;
   if (url.protocol === 'https:' || mode === 'local' || isLoopback(url.hostname)) return undefined;
   return `OIDC_ISSUER: found ${quotedSetting(text)}; allowed in production mode: https://, because the client secret is sent there; http:// only to this machine`;
+}
+
+/** Reads `EGRESS_PROXY`. @throws Error with a sentence that holds no password */
+export function parseEgressProxy(text: string): EgressProxy | undefined {
+  if (text === '') return undefined;
+  const url = URL.parse(text);
+  if (url?.protocol !== 'http:' || url.hostname === '' || url.pathname !== '/' || url.search || url.hash)
+    throw new Error(
+      'EGRESS_PROXY: allowed: the address of a proxy that takes CONNECT, such as http://proxy.example.com:3128 or http://user:password@proxy.example.com:3128',
+    );
+  const user = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
+  return {
+    host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
+    port: Number(url.port || 80),
+    authorization: user === ':' ? undefined : `Basic ${Buffer.from(user).toString('base64')}`,
+  };
 }

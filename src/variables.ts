@@ -68,6 +68,12 @@ export const variables = {
     meaning:
       'Exceptions to the address guard: host-or-address-or-cidr:port, comma-separated. Permits plain http there.',
   },
+  EGRESS_PROXY: {
+    schema: z.string(),
+    fallback: '',
+    meaning:
+      'HTTP proxy (CONNECT) for everything that EGRESS_ALLOW does not name, such as http://user:password@proxy.example.com:3128. It must refuse addresses of your own network. The identity provider, PostgreSQL and the collector are reached directly.',
+  },
   ALLOWED_ORIGINS: {
     schema: z.string(),
     fallback: '',
@@ -160,6 +166,7 @@ export const secretNames = [
   'DATABASE_URL',
   'OIDC_CLIENT_SECRET',
   'METRICS_TOKEN',
+  'EGRESS_PROXY',
 ] as const satisfies VariableName[];
 
 export const fileVariable = (name: VariableName) => `${name}_FILE`;

@@ -70,7 +70,7 @@ export async function createApp(
   const observability = await startObservability(config, secrets.metricsToken, log);
   const work = startWork(config, surroundings, observability.onGivenUp);
   const { memory, threads } = work;
-  const { http, documents } = outboundClients(config, surroundings, log, { observability, ...work });
+  const { http, documents } = outboundClients(config, secrets, surroundings, { log, observability, ...work });
   const onUnexpected = (error: unknown, requestId: string) => log.error({ err: error, requestId }, 'unexpected error');
   const from = { config, store: database, keyring, log };
   const caches = createCaches({ ...from, ...surroundings });

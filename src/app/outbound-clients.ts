@@ -1,3 +1,4 @@
+import type { Secrets } from '../config.ts';
 import { holdsPlainCredential, isLongToSearch, piecesToSearch } from '../domain/credentials/own-credentials.ts';
 import { hopHeader } from '../domain/http/headers.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
@@ -14,16 +15,19 @@ import type { FullConfig } from './full-config.ts';
 import type { Observability } from './observability/observability.ts';
 import type { Surroundings } from './surroundings.ts';
 
+type ClientParts = {
+  log: Log;
+  observability: Observability;
+  decodeOnThread: DecodeOnThread;
+  memory: MemoryBudget;
+};
+
 /** Two HTTP clients: the operator's exceptions to the address guard hold for workspaces, not for client documents. */
 export function outboundClients(
   { egressAllow }: FullConfig,
+  { egressProxy: proxy }: Secrets,
   { resolve, lookups, publicAddresses }: Surroundings,
-  log: Log,
-  {
-    observability,
-    decodeOnThread,
-    memory,
-  }: { observability: Observability; decodeOnThread: DecodeOnThread; memory: MemoryBudget },
+  { log, observability, decodeOnThread, memory }: ClientParts,
 ) {
   const message =
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
@@ -36,6 +40,7 @@ export function outboundClients(
     hopHeader,
     onBlocked: observability.onBlocked,
     onUnasked,
+    proxy,
   };
   return {
     http: withheldCredentials(createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow })),

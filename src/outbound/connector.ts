@@ -3,7 +3,8 @@ import type { LookupFunction, Socket } from 'node:net';
 import { OutboundError } from '../errors.ts';
 import { type BlockedClass, blockedClass, literalAddress } from './address.ts';
 import { type Connect, connectorWith } from './connection.ts';
-import { type EgressAllow, mayConnect } from './egress.ts';
+import { type EgressAllow, isAllowed, mayConnect } from './egress.ts';
+import { connectThrough, type EgressProxy } from './egress-proxy.ts';
 
 /** `dns.lookup` with `all: true`; an argument so that a test can be the name server. */
 export type Resolve = (
@@ -21,22 +22,39 @@ const blocked = () =>
  * nothing for them. Names are resolved once, all answers must pass, and the socket gets exactly those, so that a second
  * answer of a name server has no effect. The peer is checked once more before use.
  * `onBlocked` gets the class of each refused address.
+ *
+ * With a proxy, only what the operator excepted is connected to from here. A name that is known here must still stand for
+ * permitted addresses; one that is not is looked up by the proxy, which decides where it leads.
  */
 export function guardedConnector(
   origin: URL,
   allow: EgressAllow,
   resolve: Resolve,
   onBlocked: (of: BlockedClass) => void,
+  proxy?: EgressProxy,
 ): Connect {
   const port = Number(origin.port || (origin.protocol === 'https:' ? 443 : 80));
   const { hostname } = origin;
   const literal = literalAddress(hostname);
   const isBlockedLiteral = literal !== undefined && !mayConnect(allow, hostname, literal, port);
-  const connect = connectorWith(guardedLookup(allow, resolve, port, onBlocked));
+  const lookup = guardedLookup(allow, resolve, port, onBlocked);
+  const connect = connectorWith(lookup);
+  const tunnel =
+    proxy && !isAllowed(allow, hostname, literal ?? '', port)
+      ? connectThrough(proxy, hostname, port, connect)
+      : undefined;
   return (options, callback) => {
     if (isBlockedLiteral) {
       onBlocked(blockedClass(literal));
       callback(blocked(), null);
+      return undefined;
+    }
+    if (tunnel) {
+      if (literal !== undefined) return tunnel(options, callback);
+      lookup(hostname, { all: true }, (error) => {
+        if (error instanceof OutboundError) callback(error, null);
+        else tunnel(options, callback);
+      });
       return undefined;
     }
     return connect(options, (...[error, socket]) => {

@@ -35,6 +35,11 @@ const failures: readonly Failure[] = [
     text: (host) =>
       `this service has no file descriptor or port left for a connection to ${host}; try again in a moment`,
   },
+  {
+    codes: /^EPROXY$/,
+    reason: 'unreachable',
+    text: (host) => `the proxy that this service goes out through made no connection to ${host}`,
+  },
   certificate(/^CERT_HAS_EXPIRED$/, 'has expired'),
   certificate(/^CERT_NOT_YET_VALID$/, 'is not valid yet'),
   certificate(/^CERT_REVOKED$/, 'has been revoked'),

@@ -9,6 +9,7 @@ import { guardedConnector } from './connector.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
 import { type DecodeOnThread, decodeBody, oversize } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
+import type { EgressProxy } from './egress-proxy.ts';
 import type { Answer, Exchange, HeldMemory } from './exchange.ts';
 import { toOutboundError } from './failure.ts';
 import type { LookupsOf } from './lookups.ts';
@@ -31,6 +32,8 @@ export type HttpClient = {
 
 export type OutboundOptions = {
   allow: EgressAllow;
+  /** What `allow` does not name is reached through it, where there is one. */
+  proxy?: EgressProxy | undefined;
   lookupsOf: LookupsOf;
   decodeOnThread: DecodeOnThread;
   createMemory: MakeMemory;
@@ -49,10 +52,11 @@ export type OutboundOptions = {
 };
 
 export function createHttpClient(options: OutboundOptions): HttpClient {
-  const { allow, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
+  const { allow, proxy, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
   const { createMemory, mostConnections, decodeOnThread, memory } = options;
   const connections = new Connections({
-    connectorOf: (origin, workspaceId) => guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked),
+    connectorOf: (origin, workspaceId) =>
+      guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked, proxy),
     clock: options.clock ?? performance.now.bind(performance),
     onUnasked,
     createMemory,

@@ -1,0 +1,52 @@
+import { connect as connectTcp, type Socket } from 'node:net';
+import type { Connect } from './connection.ts';
+
+/** The operator's proxy for everything that `EGRESS_ALLOW` does not name; `authorization` is a header, if it wants one. */
+export type EgressProxy = { host: string; port: number; authorization: string | undefined };
+
+const tunnelMs = 10_000;
+const longestHead = 16 * 1024;
+
+/** The proxy did not make the connection. The code is one of those that `failure.ts` explains. */
+function proxyError(message: string): Error {
+  return Object.assign(new Error(message), { code: 'EPROXY' });
+}
+
+/**
+ * Connects through the proxy: a tunnel to the host and port (CONNECT; RFC 9110, 9.3.6), and TLS with the host within it.
+ * The proxy looks the name up, so it decides which addresses can be reached.
+ */
+export function connectThrough(proxy: EgressProxy, hostname: string, port: number, connectTls: Connect): Connect {
+  return (options, callback) => {
+    const socket = connectTcp(proxy.port, proxy.host);
+    let head = '';
+    const end = (error: Error) => {
+      socket.destroy();
+      callback(error, null);
+    };
+    const onError = (error: Error) => end(proxyError(error.message));
+    const onEnd = () => end(proxyError('the proxy closed the connection'));
+    const onData = (chunk: Buffer) => {
+      head += chunk.toString('latin1');
+      const at = head.indexOf('\r\n\r\n');
+      if (at < 0 && head.length <= longestHead) return;
+      socket.off('data', onData).off('error', onError).off('end', onEnd).setTimeout(0).removeAllListeners('timeout');
+      const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1];
+      // Whatever follows the answer would be taken for a part of the TLS connection.
+      if (status?.startsWith('2') && at + 4 === head.length) startTls(socket);
+      else end(proxyError(`the proxy answered ${status ?? 'no HTTP'}`));
+    };
+    const startTls = (httpSocket: Socket) => {
+      connectTls({ ...options, httpSocket } as typeof options, (...[error, tlsSocket]) => {
+        if (error) end(error);
+        else callback(null, tlsSocket);
+      });
+    };
+    socket.setTimeout(tunnelMs, () => end(proxyError('the proxy did not answer in time')));
+    socket.once('error', onError).once('end', onEnd).on('data', onData);
+    const to = `${hostname}:${port}`;
+    const authorization = proxy.authorization === undefined ? '' : `Proxy-Authorization: ${proxy.authorization}\r\n`;
+    socket.write(`CONNECT ${to} HTTP/1.1\r\nHost: ${to}\r\n${authorization}\r\n`);
+    return socket;
+  };
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { readConfig } from '../../src/config.ts';
+import type { Resolve } from '../../src/outbound/connector.ts';
+import { serverAt } from '../support/configs.ts';
+import { textOf } from '../support/one-tool.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type ClientDocumentSite, startClientDocuments } from '../support/upstreams/client-documents.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+/** A proxy that takes CONNECT with a password; every name stands for this machine. */
+async function startProxy() {
+  const asked: string[] = [];
+  const open = new Set<Socket>();
+  const server: Server = createServer();
+  server.on('connect', (request, client: Socket) => {
+    asked.push(request.url ?? '');
+    const isKnown = request.headers['proxy-authorization'] === `Basic ${Buffer.from('me:secret').toString('base64')}`;
+    if (!isKnown || request.url?.startsWith('refused.')) {
+      client.end('HTTP/1.1 403 Forbidden\r\n\r\n');
+      return;
+    }
+    const upstream = connect(Number(request.url?.split(':').at(-1)), '127.0.0.1', () => {
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n');
+      upstream.pipe(client).pipe(upstream);
+    });
+    for (const socket of [client, upstream]) {
+      open.add(socket);
+      socket.on('error', () => socket.destroy()).on('close', () => open.delete(socket));
+    }
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    asked,
+    async close() {
+      for (const socket of open) socket.destroy();
+      await once(server.close(), 'close');
+    },
+  };
+}
+
+describe('a service that goes out through a proxy', () => {
+  let proxy: Awaited<ReturnType<typeof startProxy>>;
+  let site: ClientDocumentSite;
+  let inside: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let key: string;
+  before(async () => {
+    [proxy, site, inside] = await Promise.all([startProxy(), startClientDocuments(), startRecordingUpstream()]);
+    // The name server of this network knows only what is inside.
+    const resolve: Resolve = (name, callback) =>
+      name === 'inside.example.com'
+        ? callback(null, [{ address: '10.0.0.1', family: 4 }])
+        : callback(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), []);
+    toolhost = await startToolhost({
+      env: { EGRESS_PROXY: `http://me:secret@127.0.0.1:${proxy.port}` },
+      egress: [inside.port],
+      surroundings: { resolve },
+    });
+    key = await toolhost.key();
+  });
+  after(async () => {
+    await toolhost?.stop();
+    await Promise.all([proxy?.close(), site?.close(), inside?.close()]);
+  });
+
+  async function callAt(slug: string, address: string): Promise<string> {
+    await toolhost.createServer(serverAt(slug, address));
+    return textOf(await toolhost.callTool(slug, key, 'get'));
+  }
+
+  it('reaches a host by a tunnel, with TLS to the host itself', async () => {
+    site.serve('/thing', { body: { found: true } });
+    const address = `https://agents.example.com:${site.port}`;
+    assert.match(await callAt('outside', address), /found/);
+    assert.deepEqual(proxy.asked.splice(0), [`agents.example.com:${site.port}`]);
+  });
+
+  it('does not ask it for names that stand for addresses inside, nor for such addresses', async () => {
+    assert.match(
+      await callAt('name', 'https://inside.example.com'),
+      /does not stand for an address that may be called/,
+    );
+    assert.deepEqual(proxy.asked.splice(0), []);
+  });
+
+  it('reaches directly what the operator excepted', async () => {
+    inside.on('*', () => ({ body: { direct: true } }));
+    assert.match(await callAt('excepted', inside.url), /direct/);
+    assert.deepEqual(proxy.asked.splice(0), []);
+  });
+
+  it('says when the proxy makes no connection, without its password', async () => {
+    const text = await callAt('refused', 'https://refused.example.com');
+    assert.match(text, /the proxy that this service goes out through made no connection to refused\.example\.com/);
+    assert.doesNotMatch(text, /secret/);
+    assert.throws(
+      () => readConfig({ EGRESS_PROXY: 'socks5://me:secret@proxy' }, () => ''),
+      (error: Error) => /EGRESS_PROXY: allowed: .*CONNECT/.test(error.message) && !error.message.includes('secret'),
+    );
+  });
+});
