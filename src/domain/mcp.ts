@@ -98,8 +98,8 @@ export type Admission<Server = Pick<McpServer, 'source'>> = {
 
 /** What the protocol core serves to one admitted caller: a hosted server, or the management server. */
 export type McpServer = {
-  /** What it was made of. A change of the server gives another object. */
-  source: object;
+  /** What it was made of, for comparison: a text, or an object that stays the same. */
+  source: string | object;
   /** Whom its work is done for, and whose its bodies and answers are. */
   party: Party;
   /** JSON text of `{name, title, version}`. */

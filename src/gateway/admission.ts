@@ -1,4 +1,4 @@
-import type { Admission, ToolCall } from '../domain/mcp.ts';
+import type { Admission, McpServer, ToolCall } from '../domain/mcp.ts';
 import type { MaybePromise } from '../domain/work/maybe-promise.ts';
 import { AppError } from '../errors.ts';
 import { admittedMs } from '../http/read-body.ts';
@@ -24,9 +24,9 @@ export function decidedAdmission<Server>(decide: () => MaybePromise<Server>, clo
  * @throws Unauthenticated or AppError when it may not be made any more, and AppError unavailable when the server, and so
  * the request, is another one now
  */
-export async function admitAgain({ admission }: ToolCall, source: object): Promise<void> {
+export async function admitAgain({ admission }: ToolCall, server: Pick<McpServer, 'source'>): Promise<void> {
   const now = await admission.again();
-  if (now.source === source) return;
+  if (now.source === server.source) return;
   throw new AppError('unavailable', 'the server was changed while the call waited, and nothing was sent; call again', {
     retryAfterS: 1,
   });

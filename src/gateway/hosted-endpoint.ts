@@ -49,7 +49,7 @@ export function mcpServer(server: HostedServer, call: McpServer['call'], party: 
   const { description } = server.config;
   const inSearch = description === undefined ? searchInstructions : `${description}\n\n${searchInstructions}`;
   return {
-    source: server,
+    source: server.source,
     party,
     info: server.info,
     instructions: server.catalogue ? inSearch : description,

@@ -85,7 +85,7 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
           onGone: () => undefined,
           admission: decidedAdmission(async () => {
             await call.checkActor();
-            return { source: (await findTool(servers, call)).server };
+            return (await findTool(servers, call)).server;
           }, parts.clock),
         },
         recordingInto(written, server, parts),

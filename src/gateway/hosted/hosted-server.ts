@@ -35,6 +35,8 @@ export type OpenSecret = { value: string; origins: readonly string[] };
  * request, tools at their first call.
  */
 export type HostedServer = {
+  /** What it was made of: one that is read again and has not changed has an equal text. */
+  source: string;
   id: string;
   workspaceId: string;
   slug: string;
@@ -101,6 +103,8 @@ export type ServerSource = {
   version: number;
   config: ServerConfig;
   captureUntil?: number;
+  /** See `HostedServer`; empty where nobody compares. */
+  source?: string;
 };
 
 const defaultLimitBytes = 10 * 1024 * 1024;
@@ -116,6 +120,7 @@ export function compileServer(
   const filled = createFilledTools(config);
   let memory: ViewMemory | undefined;
   const server: HostedServer = {
+    source: source.source ?? '',
     id: source.id,
     workspaceId: source.workspaceId,
     slug: source.slug,

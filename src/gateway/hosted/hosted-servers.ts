@@ -155,7 +155,7 @@ function createServerReader(options: HostedServersOptions): ReadServer {
     if (before?.source === source) return before;
     const limits = effectiveLimits(options.defaultLimits, { server: stored.limits ?? {}, workspace });
     const compiled = (config: ServerConfig): Found => {
-      const server = compileServer({ ...stored, config }, secrets, limits, userAgent);
+      const server = compileServer({ ...stored, config, source }, secrets, limits, userAgent);
       const size = compiledSize(config, server.filling) + source.length;
       const characters = size <= mostOfOne ? size : Number.POSITIVE_INFINITY;
       return { server, source, characters, unknownField: unknownFieldOf(config) };
