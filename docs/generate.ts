@@ -11,6 +11,7 @@ import { requirements } from '../test/requirements.ts';
 import { clientsPage } from './client-snippets.ts';
 import { commandPage } from './command-page.ts';
 import { declaredFile, declaredText } from './declared.ts';
+import { limitsPage } from './limits-page.ts';
 import { metricsPage } from './metrics-page.ts';
 
 type JsonSchema = {
@@ -191,6 +192,7 @@ export function referencePages(): Record<string, string> {
     'server-configuration.md': configurationPage(),
     'command-line.md': commandPage(generated),
     'clients.md': clientsPage(generated),
+    'limits.md': limitsPage(generated),
     'promises.md': promisesPage(),
   };
 }

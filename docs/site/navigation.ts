@@ -54,6 +54,7 @@ export const navigation: readonly Section[] = [
       'docs/reference/operations.md',
       'docs/reference/server-configuration.md',
       'docs/reference/environment.md',
+      'docs/reference/limits.md',
       'docs/reference/clients.md',
       'docs/reference/metrics.md',
       'docs/specification.md',

@@ -14,7 +14,7 @@ export type ProcessMemory = {
 const megabyte = 1024 * 1024;
 
 /** One party gets half. The largest API description has 32 MiB, and takes twice as much while its pieces are joined. */
-const leastWork = 128 * megabyte;
+export const leastWork = 128 * megabyte;
 const leastThread = 128 * megabyte;
 /** Enough for the values of 10 MB of JSON made of small objects; beyond it the thread ends, not the process. */
 const mostThread = 512 * megabyte;

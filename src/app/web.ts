@@ -54,7 +54,7 @@ const partsOfRoutes: readonly (() => Promise<unknown>)[] = [
   () => import('../manage/dashboard.ts'),
 ];
 
-const loginRequestsPerMinute = 300;
+export const loginRequestsPerMinute = 300;
 
 /** Loads the operations and the routes, in small steps. */
 export async function createWeb(parts: WebParts): Promise<Web> {

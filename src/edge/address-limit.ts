@@ -30,14 +30,14 @@ export type AddressLimitOptions = {
   most?: number;
 };
 
-const usualMost = 50_000;
+export const mostAddresses = 50_000;
 
 /**
  * Allows a number of turns in a minute, which begins with the first. The memory is bounded: ever new addresses only
  * cause old ones to be dropped, which costs nobody a turn.
  */
 export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
-  const { perMinute, minuteMs = 60_000, clock, processCount = () => 1, most = usualMost } = options;
+  const { perMinute, minuteMs = 60_000, clock, processCount = () => 1, most = mostAddresses } = options;
   const minutes = new Map<string, Minute>();
 
   /** The minute of a network, which is begun if there is none. */
@@ -82,7 +82,7 @@ export type ReturnLimitOptions = Omit<AddressLimitOptions, 'perMinute'> & {
 };
 
 /** Codes that were refused in a minute: of one address, and of all that came back from one provider. */
-const mostFailed = { ofAddress: 100, ofProvider: 300 };
+export const mostFailed = { ofAddress: 100, ofProvider: 300 };
 /** Returns at once from one provider to one address, and in all. */
 const mostAtOnce = { ofWorkspace: 20, ofAll: 2000 };
 

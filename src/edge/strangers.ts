@@ -14,12 +14,12 @@ export type StrangersOptions = {
 };
 
 /** Queries in a second for addresses above their limit: of one address, and of all together. */
-const lookupsOfAddress = 20;
-const lookupsOfAll = 100;
+export const lookupsOfAddress = 20;
+export const lookupsOfAll = 100;
 /** Characters of a bearer that cost as much as a refused request. */
-const chargedLength = 4096;
+export const chargedLength = 4096;
 /** Bytes of an answer that cost as much as a refused request. */
-const sentBytes = 64 * 1024;
+export const sentBytes = 64 * 1024;
 const manyRefused =
   'too many requests from this address were refused; check the address and the credential that are used, and try again later';
 const muchSent =

@@ -12,9 +12,9 @@ export type UnreadAnswersOptions = {
   onGivenUp: OnGivenUp;
 };
 
-const bytesOfDeadline = 2 * 1024 * 1024;
+export const bytesOfDeadline = 2 * 1024 * 1024;
 /** The same for an answer for which there is no room: a client that reads all the time needs no more. */
-const hastyMs = 2000;
+export const hastyMs = 2000;
 
 /**
  * Bounds what clients leave unread, in bytes and in time. A client is cut off when its answer has to go: what it sends

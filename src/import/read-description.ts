@@ -9,7 +9,7 @@ import type { ApiDescription } from './model.ts';
 import { isOpenApi, readOpenApi } from './openapi/read-openapi.ts';
 
 /** Most operations of one document. */
-const mostOperations = 20_000;
+export const mostOperations = 20_000;
 
 /**
  * Reads an API description of any known format from text. Nothing is fetched.

@@ -151,7 +151,7 @@ async function bodyOf(
 }
 
 /** Bodies of more than a configuration that are read at the same time. */
-const mostLargeBodies = { ofWorkspace: 2, ofAll: 8 };
+export const mostLargeBodies = { ofWorkspace: 2, ofAll: 8 };
 const firmMs = 2000;
 
 /**

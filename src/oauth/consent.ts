@@ -236,7 +236,7 @@ const consentPrefix = 'toolhost-consent-';
 const loginPrefix = 'toolhost-login-';
 
 /** Most forms, and most logins, of a browser at once. */
-const mostInProgress = 20;
+export const mostInProgress = 20;
 
 /** Binds a consent form to the browser that was shown it. One cookie per form, so that tabs can open several at once. */
 function consentCookie(consentId: string): string {

@@ -19,7 +19,7 @@ import { transact } from '../store/transact.ts';
 import { charactersOf, hashOf, openTokens, sealTokens, unwrapKey } from './credentials.ts';
 import { type LoginServer, type OAuthParts, type ProviderTokens, spans } from './parts.ts';
 
-const maxRemembered = 10_000;
+export const mostGrantsRemembered = 10_000;
 /** Most characters of the remembered logins: with tokens as long as a provider may give them, fewer are remembered. */
 const maxCharacters = 30_000_000;
 /** A token that expires within this time is refreshed before it is used. */
@@ -30,7 +30,7 @@ export type GrantUse = ReturnType<typeof createGrantUse>;
 
 export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
   const remembered = createRemembered<OpenGrant>({
-    max: maxRemembered,
+    max: mostGrantsRemembered,
     maxSize: maxCharacters,
     sizeOf,
     freshness,

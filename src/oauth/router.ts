@@ -41,7 +41,7 @@ export type OAuthRouterParts = OAuthParts &
     networkOf: (request: HttpBindings['incoming']) => string;
   };
 
-const maxBodyBytes = 64 * 1024;
+export const mostLoginBodyBytes = 64 * 1024;
 
 /** Routes of the authorization server. Errors become pages for people and JSON for clients. */
 export function createOAuthRouter(parts: OAuthRouterParts): Hono<Env> {
@@ -192,9 +192,9 @@ async function jsonOf(c: Context<Env>, parts: OAuthRouterParts): Promise<unknown
 
 async function bodyText(c: Context<Env>, { memory, networkOf }: OAuthRouterParts): Promise<string> {
   const { incoming } = c.env;
-  checkBodyHeaders(incoming, maxBodyBytes);
+  checkBodyHeaders(incoming, mostLoginBodyBytes);
   const held = memory.hold('', networkOf(incoming));
-  return readBody(incoming, maxBodyBytes, { held })
+  return readBody(incoming, mostLoginBodyBytes, { held })
     .then((body) => body.toString('utf8'))
     .finally(() => held.end());
 }

@@ -3,13 +3,13 @@ import { type Connect, Connection } from './connection.ts';
 import type { Transfer } from './http-client.ts';
 
 /** Connections of a process; each takes a file descriptor and about 50 KB of memory. */
-const usualMost = 4096;
-const mostPerPool = 128;
+export const mostUpstreamConnections = 4096;
+export const mostPerPool = 128;
 /** Idle connections that one workspace keeps for later requests. */
-const mostIdlePerWorkspace = 1024;
-const keepAliveMs = 10_000;
+export const mostIdlePerWorkspace = 1024;
+export const keepAliveMs = 10_000;
 /** For a connection that has carried one request: most callers are seen once. */
-const firstKeepAliveMs = 2000;
+export const firstKeepAliveMs = 2000;
 const sweepMs = 1000;
 /** A request with a shorter timeout than this does not wait for a connection to rest. */
 const hurryMs = 1000;
@@ -100,7 +100,7 @@ export class Connections {
   constructor(options: ConnectionsOptions) {
     this.#options = options;
     this.#clock = options.clock;
-    this.#most = options.mostConnections ?? usualMost;
+    this.#most = options.mostConnections ?? mostUpstreamConnections;
     this.#upstreams = options.createMemory({ max: rememberedUpstreams, ownerOf: ({ workspaceId }) => workspaceId });
   }
 

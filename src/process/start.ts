@@ -43,7 +43,7 @@ const forOthers = 256;
 /** Where the system does not tell. */
 const usualDescriptors = 4096;
 /** What 16,384 descriptors leave. An idle connection takes memory, too. */
-const mostForClients = 12_000;
+export const mostForClients = 12_000;
 
 /** How many connections of clients a process may have, so that others find a descriptor: half of them at least are left. */
 function mostClientConnections(): number {

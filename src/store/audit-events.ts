@@ -12,9 +12,9 @@ import type { Tables } from './schema.ts';
 export type AuditEvent = Selectable<Tables['audit_events']>;
 
 /** Longest detail of an event. Texts of an input in it are bounded where they enter; this holds for those that are not. */
-const mostOfDetail = 32 * 1024;
+export const mostOfDetail = 32 * 1024;
 /** Details that are no longer than this are kept however many there are. */
-const shortDetail = 1000;
+export const shortDetail = 1000;
 /** Most characters of longer details that a day (UTC) keeps of a workspace. */
 export const mostDetailsInDay = 20_000_000;
 /** The detail of an event that has a longer one. */
@@ -100,17 +100,17 @@ function fitting(rows: readonly AuditEvent[]): number {
  * Most events of the logins at one server that a day (UTC) keeps one by one. No quota of the workspace counts them, and
  * strangers may begin and refuse as many logins as they like.
  */
-const mostInDay = { login: 10_000, loginRevoked: 10_000, loginFailed: 500 } as const;
+export const mostLoginEventsInDay = { login: 10_000, loginRevoked: 10_000, loginFailed: 500 } as const;
 
 /** An event of a login in the workspace that it belongs to. */
-export type LoginEventRow = AuditEvent & { operation: keyof typeof mostInDay };
+export type LoginEventRow = AuditEvent & { operation: keyof typeof mostLoginEventsInDay };
 
 /** Writes an event down, in the transaction of what it is about. Those above the most of the day are one row, with their number. */
 export async function insertLoginEvent(db: Db, serverId: string, event: LoginEventRow): Promise<void> {
   const { workspace_id: workspaceId, operation } = event;
   const startsAt = startOf(event.at, dayMs);
   const ref = `${workspaceId} ${serverId}`;
-  const quota = mostInDay[operation];
+  const quota = mostLoginEventsInDay[operation];
   const [use] = await takeOfQuotas(db, [{ kind: operation, ref, span: 'day', startsAt, quota, calls: 1 }]);
   if (use?.granted === 1) return insertAuditEvent(db, event);
   await countFurther(db, { ...event, id: `aud_${operation}_${workspaceId}_${serverId}_${startsAt / dayMs}` });

@@ -9,7 +9,7 @@ import { userAgentOf } from '../../version.ts';
 
 /** For all requests of one document, its files included. */
 export const fetchMs = 20_000;
-const fetchedBytes = 32 * 1024 * 1024;
+export const fetchedBytes = 32 * 1024 * 1024;
 const mostRedirects = 3;
 const longestEtag = 300;
 const longestTime = 100;

@@ -18,7 +18,7 @@ import {
 import { jobMs, ownMemory, refusalOfJob } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
-const most = { ofWorkspace: 2, ofAll: 8 };
+export const mostImportsAtOnce = { ofWorkspace: 2, ofAll: 8 };
 const firmMs = 2000;
 const refusedJob = refusalOfJob('the document was not read', 'import a part of it');
 
@@ -28,7 +28,7 @@ type ImportParts = FetchParts & { threads: ThreadPool; rules: RuleSource };
 export function createImporting(parts: ImportParts): Importing {
   const { threads, rules, clock } = parts;
   const inPlace = createPlaces({
-    most,
+    most: mostImportsAtOnce,
     firmMs,
     clock,
     noRoom: 'other imports are under way; try again in a few seconds',

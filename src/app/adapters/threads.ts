@@ -10,11 +10,11 @@ import { counter, gauge, type Source } from '../../telemetry/metric.ts';
 import { ThreadPool } from '../../threads/thread-pool.ts';
 
 /** Two, so that neither one workspace nor imports ever have all of them. Each takes 15 to 20 MB. */
-const most = 2;
+export const mostThreads = 2;
 
 /** Number of jobs that may wait before more are refused. A job takes about 50 ms. */
-const queue = { ofWorkspace: 100, ofAll: 400 };
-const waitMs = 20_000;
+export const jobQueue = { ofWorkspace: 100, ofAll: 400 };
+export const jobWaitMs = 20_000;
 const idleMs = 10_000;
 
 /**
@@ -26,7 +26,15 @@ export const jobMs = 30_000;
 /** Prepares this thread and others to parse what callers send. */
 export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
   repairJsonParse();
-  return new ThreadPool({ threads: most, queue, waitMs, idleMs, after: afterRunning, memory, threadBytes });
+  return new ThreadPool({
+    threads: mostThreads,
+    queue: jobQueue,
+    waitMs: jobWaitMs,
+    idleMs,
+    after: afterRunning,
+    memory,
+    threadBytes,
+  });
 }
 
 /** Jobs that the gateway runs on threads. */

@@ -11,7 +11,7 @@ import { unseenAmong } from '../unseen-characters.ts';
 import { toJsonSchema } from './input-schema.ts';
 
 const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
-const maxTimeoutMs = 20_000;
+export const maxTimeoutMs = 20_000;
 export const maxUrlLength = 2048;
 const maxHeaders = 100;
 

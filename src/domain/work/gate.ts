@@ -19,6 +19,9 @@ type GateOptions = {
 /** A piece of work: whose it is, and the bytes of its input. */
 type Asked = { workspaceId: string; actorId: string; bytes: number; start: () => void };
 
+/** How many wait, and for how long, where a gate does not say. */
+export const usualWaiting = 200;
+export const usualPatienceMs = 20_000;
 /** Time that a workspace with a share may save up. */
 const savedMs = 2000;
 const mostRemembered = 1000;
@@ -77,7 +80,7 @@ export class Gate {
   }
 
   #mayWait(asked: Asked): boolean {
-    const { waiting = 200, waitingBytes = Number.POSITIVE_INFINITY } = this.#options;
+    const { waiting = usualWaiting, waitingBytes = Number.POSITIVE_INFINITY } = this.#options;
     const { all, own, ofActor, bytes, ownBytes } = countOf(this.#waiting, asked);
     const most = halfOf(waiting, all - own);
     const hasRoom = asked.bytes === 0 || ownBytes + asked.bytes <= halfOf(waitingBytes, bytes - ownBytes);
@@ -85,7 +88,7 @@ export class Gate {
   }
 
   async #wait(asked: Asked, started: Promise<void>): Promise<void> {
-    const { patienceMs = 20_000 } = this.#options;
+    const { patienceMs = usualPatienceMs } = this.#options;
     if (!this.#mayWait(asked)) throw this.#refusal(asked, 'as many wait already as may');
     this.#waiting.add(asked);
     this.#startWaiting();

@@ -23,7 +23,7 @@ export type CallLog = {
 
 const intervalMs = 500;
 /** More waiting records than this mean that the database is down; the workspace with most loses its oldest. */
-const maxWaiting = 20_000;
+export const mostWaitingRecords = 20_000;
 /** Captures are large and not essential: above this number the workspace with most loses so many of its oldest. */
 const maxWaitingCaptures = 200;
 const droppedCaptures = 20;
@@ -96,7 +96,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
       waiting.push(row);
       if (waiting.length === batchRows) void write();
       if (document !== undefined) addCapture(captures, row, document);
-      if (waiting.length > maxWaiting)
+      if (waiting.length > mostWaitingRecords)
         options.onDropped(takeOfLargest(waiting, ({ workspace_id }) => workspace_id, batchRows).length);
     },
     flush,
@@ -127,7 +127,7 @@ function addCapture(captures: CaptureRow[], row: CallRow, document: string): voi
 }
 
 /** Most refused calls of one server that a process records in a minute. */
-const mostRefused = 600;
+export const mostRefusedRecords = 600;
 const minuteMs = 60_000;
 
 /**
@@ -146,7 +146,7 @@ function createRefusedCalls(): (row: CallRow) => boolean {
     }
     const count = (refused.get(server_id) ?? 0) + 1;
     refused.set(server_id, count);
-    return count <= mostRefused;
+    return count <= mostRefusedRecords;
   };
 }
 

@@ -8,7 +8,7 @@ import { shownRedirectTarget } from '../answer/answer-head.ts';
 import type { Call, CallRequest } from './call.ts';
 import { type Hop, send } from './send-request.ts';
 
-const mostRedirects = 3;
+export const mostRedirects = 3;
 /** Statuses that lead to another URL for the same request (RFC 9110, 15.4). */
 const redirectStatuses = new Set([301, 302, 303, 307, 308]);
 /** Headers that another origin gets, too. */

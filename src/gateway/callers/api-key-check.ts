@@ -21,7 +21,7 @@ export type ApiKeyCheck = {
 };
 
 /** One workspace can fill three fourths of it. */
-const maxRemembered = 13_500;
+export const mostKeysRemembered = 13_500;
 
 /** SHA-256 of a credential in hex, the form in which it is stored and remembered. */
 export function keyHash(credential: string): string {
@@ -39,7 +39,7 @@ export type ApiKeyCheckOptions = {
 /** Remembers keys by their hash. A malformed key fails its checksum, without a query to the database. */
 export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheckOptions): ApiKeyCheck {
   const remembered = createRemembered<ApiKey>({
-    max: maxRemembered,
+    max: mostKeysRemembered,
     freshness,
     idsOf: (key) => [key.id],
     ownerOf: (key) => key.workspaceId,

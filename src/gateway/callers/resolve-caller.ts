@@ -133,7 +133,7 @@ function ownCredential(server: HostedServer, options: CallerOptions): Unauthenti
 type Known = { at: number; readonly workspaceId: string; readonly network: string | undefined };
 
 /** One workspace can fill three fourths of it. */
-const mostKnown = 27_000;
+export const mostKnown = 27_000;
 
 /**
  * Remembers digests of the credentials that callers bring and that an upstream has answered with success. All others are

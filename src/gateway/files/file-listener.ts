@@ -34,7 +34,7 @@ export type FileListenerParts = {
 };
 
 /** Downloads at once, in a process and of one workspace. Each holds up to two chunks in memory. */
-const most = { ofWorkspace: 20, ofAll: 100 };
+export const mostDownloads = { ofWorkspace: 20, ofAll: 100 };
 const firmMs = 2000;
 
 /**
@@ -43,7 +43,7 @@ const firmMs = 2000;
  */
 export function createFileListener(parts: FileListenerParts) {
   const inPlace = createPlaces({
-    most,
+    most: mostDownloads,
     firmMs,
     clock: parts.runningClock,
     noRoom: 'too many files are downloaded at once; try again',

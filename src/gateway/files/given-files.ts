@@ -9,7 +9,7 @@ import type { AttachParts } from './attach-files.ts';
 import type { FileOwner } from './kept-files.ts';
 
 /** Most bytes of the files, and most files, that one call may give by their addresses. */
-const mostGiven = { bytes: 10 * 1024 * 1024, files: 100 };
+export const mostGiven = { bytes: 10 * 1024 * 1024, files: 100 };
 
 const unknownFile =
   'no file is at this address for you; an address works for ten minutes, in one workspace, for the caller that got it; call the tool that gave it again, or give Base64';

@@ -107,7 +107,7 @@ export type ServerSource = {
   source?: string;
 };
 
-const defaultLimitBytes = 10 * 1024 * 1024;
+export const defaultLimitBytes = 10 * 1024 * 1024;
 
 export function compileServer(
   source: ServerSource,

@@ -44,7 +44,7 @@ export type HostedServersOptions = {
   defaultLimits: CallLimits;
 };
 
-const maxRemembered = 2000;
+export const mostServersRemembered = 2000;
 /** How long an unknown slug is remembered, apart from the servers, because strangers invent many. */
 const absentMs = 1000;
 const maxAbsent = 1000;
@@ -68,9 +68,9 @@ const retryAfterS = 5;
 export function createHostedServers(options: HostedServersOptions): HostedServers {
   const readServer = createServerReader(options);
   const remembered = createRemembered<Found>({
-    max: maxRemembered,
+    max: mostServersRemembered,
     freshness: options.freshness,
-    maxSize: maxCharacters,
+    maxSize: mostCompiledCharacters,
     sizeOf: ({ characters }) => characters,
     idsOf: ({ server }) => [server.id, server.workspaceId],
     ownerOf: ({ server }) => server.workspaceId,
@@ -113,17 +113,17 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
 type Found = { server: HostedServer; source: string; characters: number; unknownField: string | undefined };
 
 /** Total size of compiled servers, in characters of about ten bytes. */
-const maxCharacters = 30_000_000;
+export const mostCompiledCharacters = 30_000_000;
 /**
  * A server that counts more is not kept, because it would displace all others. The check refuses such configurations, so
  * only those have it that were stored before.
  */
-const mostOfOne = maxCharacters / 2;
+const mostOfOne = mostCompiledCharacters / 2;
 /**
  * Large servers are read one after the other, and those of a workspace take a tenth of the time: one that uses more of them
  * than the cache holds, in turn, would otherwise have them read and compiled all of the time.
  */
-const timeOfLarge = {
+export const timeOfLarge = {
   atOnce: 1,
   ofWorkspace: 1,
   share: () => 0.1,

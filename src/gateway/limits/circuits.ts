@@ -33,12 +33,12 @@ type Circuit = {
   isTried: boolean;
 };
 
-const windowMs = 30_000;
+export const circuitWindowMs = 30_000;
 const slots = 30;
-const openMs = 10_000;
-const leastFailures = 20;
+export const circuitOpenMs = 10_000;
+export const leastFailures = 20;
 /** One workspace can fill three fourths of it. */
-const mostCircuits = 13_500;
+export const mostCircuits = 13_500;
 
 /** Statuses that say that the upstream cannot be reached or does not answer. */
 const faults = new Set([502, 503, 504]);
@@ -77,7 +77,7 @@ export function createCircuits(clock: () => number): Circuits {
     const key = `${workspaceId} ${origin} ${stranger}`;
     const known = circuits.get(key);
     if (known) return known;
-    const [calls, failures] = [createRecentCount(windowMs, slots), createRecentCount(windowMs, slots)];
+    const [calls, failures] = [createRecentCount(circuitWindowMs, slots), createRecentCount(circuitWindowMs, slots)];
     const circuit = { workspaceId, origin, calls, failures, openUntil: 0, isTried: false };
     circuits.set(key, circuit);
     return circuit;
@@ -144,7 +144,7 @@ function note(circuit: Circuit, isAttempt: boolean, meaning: Meaning, now: numbe
   countAt(calls, now);
   if (meaning === 'good') return;
   countAt(failures, now);
-  if (isAttempt || isMostly(failures, calls, now)) circuit.openUntil = now + openMs;
+  if (isAttempt || isMostly(failures, calls, now)) circuit.openUntil = now + circuitOpenMs;
 }
 
 function isMostly(failures: RecentCount, calls: RecentCount, now: number): boolean {
@@ -167,7 +167,7 @@ function refusalText(leftMs: number | undefined): string {
     leftMs === undefined
       ? 'one attempt is under way, try again in a few seconds'
       : `the next attempt is made in ${Math.ceil(leftMs / 1000)} s`;
-  return `the upstream has failed most calls of the last ${windowMs / 1000} s, so nothing was sent to it; ${next}`;
+  return `the upstream has failed most calls of the last ${circuitWindowMs / 1000} s, so nothing was sent to it; ${next}`;
 }
 
 /** Counts recent events, one count per time slot; the oldest slot is dropped as time passes. */

@@ -49,11 +49,11 @@ type RefusedBy = (typeof refusals)[number];
 /** Registers a function to run when the client disconnects. */
 type OnGone = (cancel: () => void) => void;
 
-const shedAboveMs = 200;
-const usualCapacity = 4000;
+export const shedAboveMs = 200;
+export const usualCapacity = 4000;
 const minuteMs = 60_000;
 /** Time whose worth of its rate an idle lane may use at once. */
-const burstMs = 1000;
+export const burstMs = 1000;
 
 /** Admits calls, lets them wait for a moment, or refuses them. */
 export class Limits {

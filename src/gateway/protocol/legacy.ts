@@ -30,9 +30,9 @@ import {
 
 // The revisions with a handshake, up to 2025-11-25. They share everything but batches, which only 2025-03-26 has.
 
-const maxBatch = 100;
+export const maxBatch = 100;
 /** Longest answers of one batch together, in characters; short messages can ask for long answers. The rest is not done. */
-const maxBatchLength = 2 * 1024 * 1024;
+export const maxBatchLength = 2 * 1024 * 1024;
 const longBatch =
   'not done: the answers to the messages before this one are longer than a batch may have; send it by itself';
 

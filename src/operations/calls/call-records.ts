@@ -151,7 +151,7 @@ const listServerCalls = operation({
   },
 });
 
-const maxExported = 10_000;
+export const maxExported = 10_000;
 /** Rows that are written as CSV in one turn of the event loop, so that calls run in between. */
 const exportedAtOnce = 500;
 /** How many times calls are searched for matching ones. */

@@ -16,7 +16,7 @@ import { getServer, isUnchanged, slugInput, unchangedShape } from '../shapes.ts'
 import { checkDescription, descriptionOf, firstCheckAt } from './check-description.ts';
 
 /** Most servers of a workspace whose descriptions are watched. */
-const mostWatched = 50;
+export const mostWatched = 50;
 
 const output = z.object({ slug: z.string(), imported: importState, unchanged: unchangedShape });
 

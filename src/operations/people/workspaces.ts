@@ -27,7 +27,7 @@ import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchanged
 
 export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
 /** Number of a person's workspaces that are listed. */
-const maxWorkspaces = 100;
+export const maxWorkspaces = 100;
 const workspaceRecord = z.object({
   id: z.string(),
   name: z.string(),

@@ -5,6 +5,11 @@ import type { Operation } from '../operation.ts';
 /** The gates of a process, by what an operation does. */
 export type Gates = { [Kind in Operation['effect'] | 'report' | 'transaction']: Gate };
 
+/** How many operations of each kind run in a process. */
+export const operationsAtOnce = { read: 24, write: 24, call: 200 };
+/** A list is asked for again sooner than a change. */
+export const waitingReports = { waiting: 32, patienceMs: 5000 };
+
 type GatesOptions = {
   reportsAtOnce?: number;
   reportShare?: () => number;
@@ -15,16 +20,15 @@ type GatesOptions = {
 export function createGates({ reportsAtOnce = 1, reportShare, waitingBytes, onGivenUp }: GatesOptions = {}): Gates {
   const ofAll = { ...(waitingBytes && { waitingBytes }), onRefused: () => onGivenUp?.('operation') };
   return {
-    read: new Gate({ ...ofAll, rule: fewAtOnce('requests that read'), atOnce: 24 }),
+    read: new Gate({ ...ofAll, rule: fewAtOnce('requests that read'), atOnce: operationsAtOnce.read }),
     // What waits for another change keeps nobody from reading.
-    write: new Gate({ ...ofAll, rule: fewAtOnce('changes'), atOnce: 24 }),
+    write: new Gate({ ...ofAll, rule: fewAtOnce('changes'), atOnce: operationsAtOnce.write }),
     // They mostly wait for an upstream, and the limits of calls hold for them as well.
-    call: new Gate({ ...ofAll, rule: fewAtOnce('calls to try a tool or a login'), atOnce: 200 }),
+    call: new Gate({ ...ofAll, rule: fewAtOnce('calls to try a tool or a login'), atOnce: operationsAtOnce.call }),
     report: new Gate({
       rule: fewAtOnce('lists, statistics and exports'),
       atOnce: reportsAtOnce,
-      waiting: 32,
-      patienceMs: 5000,
+      ...waitingReports,
       ...(reportShare && { share: reportShare }),
     }),
     // The database would do so too (`countWrite`), but a change that waits there holds a connection that others need.

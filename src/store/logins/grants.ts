@@ -286,7 +286,7 @@ export async function endServerGrants(
 }
 
 /** Most agents that one person has signed in at the management server, in a workspace. */
-const mostOfPerson = 100;
+export const mostAgentsOfPerson = 100;
 
 /** Ends grants of a person in a workspace above the most, beside `kept`: those used least lately. Returns their ids. */
 export async function endGrantsAbove(
@@ -303,8 +303,8 @@ export async function endGrantsAbove(
     .where('id', '!=', kept)
     .orderBy(sql`coalesce(last_used_at, created_at)`, 'desc')
     .orderBy('id', 'desc')
-    .limit(mostOfPerson)
-    .offset(mostOfPerson - 1)
+    .limit(mostAgentsOfPerson)
+    .offset(mostAgentsOfPerson - 1)
     .execute();
   const ids = rows.map(({ id }) => id);
   await endGrants(db, ids, at, rowsAtOnce);

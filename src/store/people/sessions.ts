@@ -8,7 +8,7 @@ export type Session = { userId: string; workspaceId: string; expiresAt: number }
 // No workspace: a session is found only by its cookie, and names its workspace.
 
 /** Most sessions of one person at a time. */
-const mostOfPerson = 50;
+export const mostSessionsOfPerson = 50;
 
 /** Stores a session, and ends the person's oldest ones above the limit. */
 export async function insertSession(db: Db, session: Session & { hash: string; at: number }): Promise<void> {
@@ -23,8 +23,8 @@ export async function insertSession(db: Db, session: Session & { hash: string; a
     .where('user_id', '=', userId)
     .where('hash', '!=', hash)
     .orderBy('created_at', 'desc')
-    .limit(mostOfPerson)
-    .offset(mostOfPerson - 1)
+    .limit(mostSessionsOfPerson)
+    .offset(mostSessionsOfPerson - 1)
     .execute();
   if (older.length === 0) return;
   const hashes = older.map((row) => row.hash);

@@ -8,7 +8,7 @@ import { pruneHandedOutTokens, shareWithin } from '../logins/handed-out-tokens.t
 // No query here names a workspace: expiry is the same in all of them.
 
 /** Most stored tokens of providers of a workspace. A row with its indexes takes about 500 bytes. */
-const mostTokens = 1_000_000;
+export const mostHandedOutTokens = 1_000_000;
 
 /** Most bytes of the live logins at the servers of one workspace, and of all its ended ones. */
 export const mostBytesOfWorkspace = 500_000_000;
@@ -50,7 +50,7 @@ export async function pruneOAuth(db: Db, keptMs: number, ending: LoginEnding): P
   await deleteInSteps(db, { table: 'authorizations', key: ['id'], where: expiredBefore(now) }, pause);
   await deleteInSteps(db, { table: 'codes', key: ['hash'], where: expiredBefore(now - keptMs) }, pause);
   await deleteInSteps(db, { table: 'tokens', key: ['hash'], where: expiredBefore(now - keptMs) }, pause);
-  await pruneHandedOutTokens(db, now, mostTokens, pause);
+  await pruneHandedOutTokens(db, now, mostHandedOutTokens, pause);
   const isLeft = sql`revoked_at is null and created_at < ${now - keptMs}
     and not exists (select 1 from tokens where grant_id = grants.id)
     and not exists (select 1 from codes where grant_id = grants.id)`;

@@ -17,7 +17,7 @@ export type StoredImport = {
 };
 
 /** Number of imports that are kept of a server; an older version of it may name one that is no longer there. */
-const mostImports = 5;
+export const mostImports = 5;
 
 /** Stores an import and deletes those of the server beyond the newest five. */
 export async function insertImport(db: Db, row: StoredImport): Promise<void> {

@@ -11,7 +11,7 @@ type StoredVersion = { version: number; config: ServerConfig; createdBy: string;
 type NewVersion = Owner & { version: number; config: string; createdBy: string; createdAt: number };
 
 /** Most bytes of kept versions; older versions of large configurations are deleted. The current one is always kept. */
-const mostVersionBytes = 20_000_000;
+export const mostVersionBytes = 20_000_000;
 
 /** Stores a version and deletes those beyond the newest `most` (0 is all). Returns the bytes of the kept ones. */
 export async function insertVersion(db: Db, version: NewVersion, most: number): Promise<number> {
