@@ -65,13 +65,14 @@ async function record(): Promise<Line[]> {
     await world.connect([{ slug: 'orders', key }]);
     const question = 'Which orders are late? Leave a note that we look into it.';
     const calls = [
-      { tool: 'listOrders', args: { status: 'late' } },
-      { tool: 'addNote', args: { id: 17, note: 'We look into it.' } },
+      { tool: 'list_orders', args: { status: 'late' } },
+      { tool: 'add_note', args: { id: 17, note: 'We look into it.' } },
     ];
     const { results } = await world.ask(
       question,
       ...calls.map(({ tool, args }) => step(claudeCode.shown('orders', tool), args)),
     );
+    if (results.length !== calls.length) throw new Error(`${results.length} of ${calls.length} tools were called`);
     const shown = calls.flatMap(({ tool, args }, index): Line[] => [
       { text: `● orders › ${tool} ${JSON.stringify(args)}`, kind: 'agent', pauseS: 1.2 },
       { text: `  ${(results[index] ?? '').trim().replace(/\s+/g, ' ')}`, kind: 'output', pauseS: 0.8 },

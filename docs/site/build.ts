@@ -81,7 +81,7 @@ function dataOf(page: Page, chapters: readonly Chapter[], { site, repository }: 
     root: to('.') === '.' ? '.' : to('.'),
     home: to('index.html'),
     address: site && `${site}/${page.target}`,
-    image: site && `${site}/images/editor.png`,
+    image: site && `${site}/images/calls.png`,
     repository,
     previous: beside(-1),
     next: beside(1),
