@@ -23,15 +23,15 @@ const tryTool: Picture['prepare'] = async (page) => {
 };
 
 const ofReadme: readonly Picture[] = [
-  { name: 'servers', path: '/servers' },
-  { name: 'editor', path: '/servers/invoices' },
-  { name: 'try', path: `/servers/${exampleSlug}/try`, prepare: tryTool },
   { name: 'calls', path: '/calls', prepare: (page) => page.getByRole('table', { name: 'Calls' }).waitFor() },
 ];
 
 const tabs = ['', 'try', 'connect', 'secrets', 'logins', 'versions', 'options'];
 const pages: readonly Picture[] = [
   ...ofReadme,
+  { name: 'servers', path: '/servers' },
+  { name: 'editor', path: '/servers/invoices' },
+  { name: 'try', path: `/servers/${exampleSlug}/try`, prepare: tryTool },
   ...['projects', 'weather', 'invoices', 'helpdesk', 'warehouse'].flatMap((slug) =>
     tabs.map((tab) => ({ name: `${slug}-${tab || 'configuration'}`, path: `/servers/${slug}${tab && `/${tab}`}` })),
   ),
