@@ -2,7 +2,7 @@ import { Buffer } from 'node:buffer';
 import { createRequire } from 'node:module';
 import type { LookupFunction, Socket } from 'node:net';
 import type * as undici from 'undici';
-import type { Pool } from './connections.ts';
+import type { Connections, Pool } from './connections.ts';
 import type { Transfer } from './http-client.ts';
 
 /**
@@ -49,14 +49,6 @@ export function connectorWith(lookup: LookupFunction): Connect {
   return buildConnector({ timeout: connectTimeoutMs, allowH2: false, ...socketOptions }) as Connect;
 }
 
-/** Events of a connection outside its requests. */
-type ConnectionEvents = {
-  /** Bytes came that no request asked for; the connection is closed already. */
-  onUnasked(): void;
-  /** An idle connection was closed by the upstream. */
-  onClosed(): void;
-};
-
 /**
  * One connection to an upstream, which carries one request at a time. HTTP/1.1 does not say which request an answer
  * belongs to, so bytes that arrive while no request is sent end the connection before they can be taken for an answer.
@@ -80,14 +72,14 @@ export class Connection {
   /** The beginning of what may be an interim answer. */
   #held: Buffer = nothing;
 
-  constructor(pool: Pool, events: ConnectionEvents) {
+  constructor(pool: Pool, connections: Connections) {
     this.pool = pool;
     const { url, connect } = pool.upstream;
     this.#client = new Client(url, {
       connect: (options, callback) => {
         this.#connecting = connect(options, (...[error, socket]) => {
           this.#connecting = undefined;
-          if (socket) this.#watch(socket, events);
+          if (socket) this.#watch(socket, connections);
           callback(...([error, socket] as Parameters<typeof callback>));
         });
       },
@@ -101,8 +93,8 @@ export class Connection {
     this.#client.on('disconnect', (_origin, _targets, error) => {
       // A request that was not written yet is sent over a new socket, and one that was fails by itself.
       if (this.transfer) return;
-      if (isUnasked(error)) events.onUnasked();
-      events.onClosed();
+      if (isUnasked(error)) connections.noteUnasked(pool.upstream);
+      connections.endIdle(this);
     });
   }
 
@@ -124,7 +116,7 @@ export class Connection {
   }
 
   /** Listens before undici does, while the bytes can still be inspected. */
-  #watch(socket: Socket, events: ConnectionEvents): void {
+  #watch(socket: Socket, connections: Connections): void {
     socket.on('readable', () => {
       if (socket.readableLength === 0) return;
       if (this.isAsked) {
@@ -136,7 +128,7 @@ export class Connection {
       }
       const isFarewell = farewell.test(String(socket.read()));
       socket.destroy();
-      if (!isFarewell) events.onUnasked();
+      if (!isFarewell) connections.noteUnasked(this.pool.upstream);
     });
   }
 

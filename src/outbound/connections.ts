@@ -1,6 +1,8 @@
+import { performance } from 'node:perf_hooks';
 import { OutboundError } from '../errors.ts';
 import { type Connect, Connection } from './connection.ts';
-import type { Transfer } from './http-client.ts';
+import { guardedConnector } from './connector.ts';
+import type { OutboundOptions, Transfer } from './http-client.ts';
 
 /** Connections of a process; each takes a file descriptor and about 50 KB of memory. */
 export const mostUpstreamConnections = 4096;
@@ -70,24 +72,13 @@ type MemoryOptions<Value> = { max: number; ownerOf: (value: Value) => string };
 /** Makes a memory of so many values, in which those of one owner do not displace those of all others. */
 export type MakeMemory = <Value extends object>(options: MemoryOptions<Value>) => Memory<Value>;
 
-export type ConnectionsOptions = {
-  createMemory: MakeMemory;
-  /** Creates the function that connects a workspace to an origin. */
-  connectorOf: (origin: string, workspaceId: string) => Connect;
-  /** Monotonic ms. */
-  clock: () => number;
-  /** Reports an upstream that sent bytes which no request asked for. */
-  onUnasked: (workspaceId: string, origin: string) => void;
-  mostConnections: number | undefined;
-  /** The header that marks every request, name and value. */
-  mark: readonly string[];
-};
-
 /** All connections of a process: who may use which, how many there may be, and how long they are kept. */
 export class Connections {
-  readonly #options: ConnectionsOptions;
+  readonly #options: OutboundOptions;
   readonly #clock: () => number;
   readonly #most: number;
+  /** The header that marks every request, name and value. */
+  readonly #mark: readonly string[];
   readonly #open = new Set<Connection>();
   readonly #pools = new Set<Pool>();
   readonly #workspaces = new Map<string, Workspace>();
@@ -97,10 +88,11 @@ export class Connections {
   #isClosed = false;
   #sweeping: NodeJS.Timeout | undefined;
 
-  constructor(options: ConnectionsOptions) {
+  constructor(options: OutboundOptions) {
     this.#options = options;
-    this.#clock = options.clock;
+    this.#clock = options.clock ?? performance.now.bind(performance);
     this.#most = options.mostConnections ?? mostUpstreamConnections;
+    this.#mark = [options.hopHeader, '1'];
     this.#upstreams = options.createMemory({ max: rememberedUpstreams, ownerOf: ({ workspaceId }) => workspaceId });
   }
 
@@ -182,9 +174,8 @@ export class Connections {
     workspace.requests++;
     connection.transfer = transfer;
     transfer.connection = connection;
-    const { mark } = this.#options;
-    if (connection.served === 0 || upstream.rests >= provenRests) connection.send(mark);
-    else setImmediate(() => connection.send(mark));
+    if (connection.served === 0 || upstream.rests >= provenRests) connection.send(this.#mark);
+    else setImmediate(() => connection.send(this.#mark));
   }
 
   /** A rested connection; with a proven upstream any idle one, the longest idle first. */
@@ -208,18 +199,15 @@ export class Connections {
     if (isFull && !longest) return undefined;
     // Counted before the other one ends, which may be of this pool: one without connections is dropped.
     pool.connections++;
-    if (longest) this.#endIdle(longest);
-    const connection: Connection = new Connection(pool, {
-      onUnasked: () => this.#noteUnasked(pool.upstream),
-      onClosed: () => this.#endIdle(connection),
-    });
+    if (longest) this.endIdle(longest);
+    const connection = new Connection(pool, this);
     this.#open.add(connection);
     this.#sweeping ??= setInterval(() => this.#sweep(), sweepMs).unref();
     return connection;
   }
 
   /** Ends a connection if it is idle. */
-  #endIdle(connection: Connection): void {
+  endIdle(connection: Connection): void {
     const { idle } = connection.pool;
     const index = idle.indexOf(connection);
     if (index < 0) return;
@@ -300,21 +288,22 @@ export class Connections {
     if (known) return known;
     // Undici reads the origin of the URL for each request, and computing it takes 2 µs.
     const url = Object.defineProperty(new URL(origin), 'origin', { value: origin });
-    const connect = this.#options.connectorOf(origin, workspaceId);
+    const { allow, proxy, lookupsOf, onBlocked = () => undefined } = this.#options;
+    const connect = guardedConnector(url, allow, lookupsOf(workspaceId), onBlocked, proxy);
     const upstream = { workspaceId, origin, url, connect, rests: 0, distrustedUntil: Number.NEGATIVE_INFINITY };
     this.#upstreams.set(key, upstream);
     return upstream;
   }
 
   /** Distrusts an upstream that sent bytes which no request asked for, as it may do so again. */
-  #noteUnasked(upstream: Upstream): void {
+  noteUnasked(upstream: Upstream): void {
     this.#unasked++;
     const now = this.#clock();
-    if (upstream.distrustedUntil <= now) this.#options.onUnasked(upstream.workspaceId, upstream.origin);
+    if (upstream.distrustedUntil <= now) this.#options.onUnasked?.(upstream.workspaceId, upstream.origin);
     upstream.distrustedUntil = now + distrustMs;
     upstream.rests = 0;
     for (const pool of this.#pools) {
-      if (pool.upstream === upstream) for (const connection of [...pool.idle]) this.#endIdle(connection);
+      if (pool.upstream === upstream) for (const connection of [...pool.idle]) this.endIdle(connection);
     }
   }
 
@@ -337,13 +326,13 @@ export class Connections {
     const kept: Connection[] = [];
     for (const connection of [...this.#pools].flatMap(({ idle }) => idle)) {
       const keepMs = connection.served > 1 ? keepAliveMs : firstKeepAliveMs;
-      if (now - connection.idleSince >= keepMs) this.#endIdle(connection);
+      if (now - connection.idleSince >= keepMs) this.endIdle(connection);
       else kept.push(connection);
     }
     for (const list of Map.groupBy(kept, ({ pool }) => pool.workspace).values()) {
       if (list.length <= mostIdlePerWorkspace) continue;
       list.sort((a, b) => b.idleSince - a.idleSince);
-      for (const connection of list.slice(mostIdlePerWorkspace)) this.#endIdle(connection);
+      for (const connection of list.slice(mostIdlePerWorkspace)) this.endIdle(connection);
     }
   }
 }

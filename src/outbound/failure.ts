@@ -1,82 +1,48 @@
 import { OutboundError, type OutboundReason } from '../errors.ts';
 import { literalAddress } from './address.ts';
 
-/** Meaning of the error codes of Node, OpenSSL and undici. The text names the host, but no address, path or query. */
-type Failure = { codes: RegExp; reason: OutboundReason; text: (host: string) => string };
+/** What some error codes of Node, OpenSSL and undici mean. The text names the host, but no address, path or query. */
+type Failure = [codes: RegExp, reason: OutboundReason, text: (host: string) => string];
 
-const certificate = (codes: RegExp, fault: string): Failure => ({
+const certificate = (codes: RegExp, fault: string): Failure => [
   codes,
-  reason: 'tls',
-  text: (host) => `the TLS certificate of ${host} ${fault}`,
-});
+  'tls',
+  (host) => `the TLS certificate of ${host} ${fault}`,
+];
+const wrongAuthority = 'is not signed by an authority that is trusted here';
+const noneLeft = 'this service has no file descriptor or port left for a connection to';
+const notHttp = /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|ERR_ASSERTION)/;
 
 /** The first match counts. */
 const failures: readonly Failure[] = [
-  {
-    codes: /^(ENOTFOUND|ENODATA|EAI_NONAME|EAI_NODATA)$/,
-    reason: 'dns',
-    text: (host) => `there is no host ${host}: the name was not found`,
-  },
-  { codes: /^(EAI_\w+|ESERVFAIL)$/, reason: 'dns', text: (host) => `the name ${host} could not be looked up just now` },
-  { codes: /^ECONNREFUSED$/, reason: 'unreachable', text: (host) => `${host} refused the connection` },
-  {
-    codes: /^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/,
-    reason: 'unreachable',
-    text: (host) => `${host} did not accept a connection in time`,
-  },
-  {
-    codes: /^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/,
-    reason: 'unreachable',
-    text: (host) => `there is no route to ${host}`,
-  },
-  {
-    codes: /^(EMFILE|ENFILE|ENOBUFS|EADDRNOTAVAIL)$/,
-    reason: 'no_connection',
-    text: (host) =>
-      `this service has no file descriptor or port left for a connection to ${host}; try again in a moment`,
-  },
-  {
-    codes: /^EPROXY$/,
-    reason: 'unreachable',
-    text: (host) => `the proxy that this service goes out through made no connection to ${host}`,
-  },
+  [/^(ENOTFOUND|ENODATA|EAI_NONAME|EAI_NODATA)$/, 'dns', (host) => `there is no host ${host}: the name was not found`],
+  [/^(EAI_\w+|ESERVFAIL)$/, 'dns', (host) => `the name ${host} could not be looked up just now`],
+  [/^ECONNREFUSED$/, 'unreachable', (host) => `${host} refused the connection`],
+  [/^(ETIMEDOUT|UND_ERR_CONNECT_TIMEOUT)$/, 'unreachable', (host) => `${host} did not accept a connection in time`],
+  [/^(EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/, 'unreachable', (host) => `there is no route to ${host}`],
+  [/^(EMFILE|ENFILE|ENOBUFS|EADDRNOTAVAIL)$/, 'no_connection', (host) => `${noneLeft} ${host}; try again in a moment`],
+  [/^EPROXY$/, 'unreachable', (host) => `the proxy that this service goes out through made no connection to ${host}`],
   certificate(/^CERT_HAS_EXPIRED$/, 'has expired'),
   certificate(/^CERT_NOT_YET_VALID$/, 'is not valid yet'),
   certificate(/^CERT_REVOKED$/, 'has been revoked'),
   certificate(/^(DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN)$/, 'is self-signed'),
   certificate(/^(ERR_TLS_CERT_ALTNAME_INVALID|HOSTNAME_MISMATCH)$/, 'is for another host name'),
-  certificate(
-    /^(UNABLE_TO_|CERT_UNTRUSTED|CERT_CHAIN_TOO_LONG|INVALID_CA)/,
-    'is not signed by an authority that is trusted here',
-  ),
+  certificate(/^(UNABLE_TO_|CERT_UNTRUSTED|CERT_CHAIN_TOO_LONG|INVALID_CA)/, wrongAuthority),
   certificate(/^CERT_/, 'is not valid'),
-  {
-    codes: /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/,
-    reason: 'tls',
-    text: (host) => `no TLS connection to ${host} could be made; does it speak https on this port?`,
-  },
-  {
-    codes: /^INTERIM$/,
-    reason: 'malformed',
-    text: () => 'the upstream answered with 101, which no request had asked for',
-  },
-  {
-    codes: /^(HPE_|UND_ERR_HEADERS_OVERFLOW|UND_ERR_RES_CONTENT_LENGTH_MISMATCH|ERR_ASSERTION)/,
-    reason: 'malformed',
-    text: () => 'the upstream answered with something that is not valid HTTP',
-  },
-  {
-    codes: /^(ECONNRESET|EPIPE|UND_ERR_SOCKET|UND_ERR_CLOSED|UND_ERR_DESTROYED)$/,
-    reason: 'reset',
-    text: () => 'the upstream closed the connection before it had answered',
-  },
+  [
+    /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO)/,
+    'tls',
+    (host) => `no TLS connection to ${host} could be made; does it speak https on this port?`,
+  ],
+  [/^INTERIM$/, 'malformed', () => 'the upstream answered with 101, which no request had asked for'],
+  [notHttp, 'malformed', () => 'the upstream answered with something that is not valid HTTP'],
+  [
+    /^(ECONNRESET|EPIPE|UND_ERR_SOCKET|UND_ERR_CLOSED|UND_ERR_DESTROYED)$/,
+    'reset',
+    () => 'the upstream closed the connection before it had answered',
+  ],
 ];
-
-const otherwise: Failure = {
-  codes: /^/,
-  reason: 'unreachable',
-  text: (host) => `no connection to ${host} could be made`,
-};
+const otherwise: Failure = [/^/, 'unreachable', (host) => `no connection to ${host} could be made`];
 
 /** Maps an error that Node or undici reports for a request to `origin` to one of our reasons. */
 export function toOutboundError(error: Error, origin: string): OutboundError {
@@ -88,8 +54,8 @@ export function toOutboundError(error: Error, origin: string): OutboundError {
     if (telling) return toOutboundError(telling, origin);
   }
   const code = codeOf(error);
-  const failure = failures.find(({ codes }) => codes.test(code)) ?? otherwise;
-  return new OutboundError(failure.reason, failure.text(hostIn(origin)));
+  const [, reason, text] = failures.find(([codes]) => codes.test(code)) ?? otherwise;
+  return new OutboundError(reason, text(hostIn(origin)));
 }
 
 /** What undici says of 101, and of a status below 100, with the code of a lost connection. */

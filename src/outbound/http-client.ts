@@ -1,11 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import { performance } from 'node:perf_hooks';
 import type { Dispatcher } from 'undici';
 import { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
 import type { Connection } from './connection.ts';
 import { Connections, type MakeMemory, type Pool } from './connections.ts';
-import { guardedConnector } from './connector.ts';
 import { type Deadline, Deadlines } from './deadlines.ts';
 import { type DecodeOnThread, decodeBody, oversize } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
@@ -52,17 +50,8 @@ export type OutboundOptions = {
 };
 
 export function createHttpClient(options: OutboundOptions): HttpClient {
-  const { allow, proxy, lookupsOf, onBlocked = () => undefined, onUnasked = () => undefined } = options;
-  const { createMemory, mostConnections, decodeOnThread, memory } = options;
-  const connections = new Connections({
-    connectorOf: (origin, workspaceId) =>
-      guardedConnector(new URL(origin), allow, lookupsOf(workspaceId), onBlocked, proxy),
-    clock: options.clock ?? performance.now.bind(performance),
-    onUnasked,
-    createMemory,
-    mostConnections,
-    mark: [options.hopHeader, '1'],
-  });
+  const connections = new Connections(options);
+  const { decodeOnThread, memory } = options;
   const parts: TransferParts = { connections, deadlines: new Deadlines(), decodeOnThread, memory };
   return {
     send: (exchange) =>

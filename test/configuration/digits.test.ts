@@ -113,6 +113,31 @@ describe('[conf 9] the digits of numbers in a configuration', () => {
     assert.match(await given('1092839482938472940'), new RegExp(`found 1092839482938472940; allowed: ${id}, 1.0`));
   });
 
+  it('decide within combinations, references and conditions too', async () => {
+    const listed = { enum: [number(id)] };
+    const schemas = [
+      { allOf: [listed] },
+      { anyOf: [{ type: 'string' }, listed] },
+      { oneOf: [listed, { type: 'string' }] },
+      { $ref: '#/$defs/listed' },
+      { not: { enum: [number('1092839482938472940')] } },
+      { if: listed, else: false },
+    ];
+    for (const schema of schemas) {
+      const input_schema = { type: 'object', properties: { n: schema }, $defs: { listed } };
+      const slug = await one.serve({ method: 'POST', input_schema });
+      const given = (digits: string) => one.callText(slug, `{"n":${digits}}`);
+      one.upstream.take();
+      await given(id);
+      assert.equal((await given('1092839482938472940')).isError, true, JSON.stringify(schema));
+      assert.deepEqual(
+        one.upstream.take().map((request) => request.body.toString()),
+        [`{"n":${id}}`],
+        JSON.stringify(schema),
+      );
+    }
+  });
+
   it('stay in the management server, whose answers show them', async () => {
     const key = await one.toolhost.key();
     const call = async (name: string, args: Json) => {

@@ -82,14 +82,6 @@ export function placeholderParts(value: string): PlaceholderPart[] {
   return parts;
 }
 
-/** A JSON value with the result of `change` in place of each of its strings; names of properties stay. */
-function withStrings(value: unknown, change: (text: string) => string): unknown {
-  if (typeof value === 'string') return change(value);
-  if (Array.isArray(value)) return value.map((entry) => withStrings(entry, change));
-  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, withStrings(entry, change)]));
-}
-
 /** The names in the strings of a JSON value, such as a constant or the template of a body, each once. */
 export function placeholderNames(value: unknown): string[] {
   const names = new Set<string>();
@@ -101,7 +93,13 @@ export function placeholderNames(value: unknown): string[] {
   return [...names];
 }
 
-/** Fills the placeholders in the strings of a JSON value. What is filled in stays one string, whatever it holds. */
+/**
+ * Fills the placeholders in the strings of a JSON value; names of properties stay. What is filled in stays one string,
+ * whatever it holds.
+ */
 export function fillPlaceholdersIn(value: unknown, secret: (name: string) => string): unknown {
-  return withStrings(value, (text) => fillPlaceholders(text, secret));
+  if (typeof value === 'string') return fillPlaceholders(value, secret);
+  if (Array.isArray(value)) return value.map((entry) => fillPlaceholdersIn(entry, secret));
+  if (typeof value !== 'object' || value === null || JSON.isRawJSON(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, entry]) => [name, fillPlaceholdersIn(entry, secret)]));
 }

@@ -2,7 +2,7 @@ import { isRawNumber, plainNumbers } from '../json/json.ts';
 import { Steps, stepsOfText } from '../work/steps.ts';
 import { CheckRun, type Fault } from './faults.ts';
 import { indexSchema, isSchemaObject, type JsonSchema, resolveReference, type SchemaIndex } from './json-schema.ts';
-import { keywordTests, kindOf, namesOf, type Test } from './keyword-tests.ts';
+import { type Kind, keywordTests, kindOf, namesOf, type Test } from './keyword-tests.ts';
 
 /** A compiled schema that checks values. Both methods throw TooMuchWork when they run out of steps. */
 export type CompiledSchema = {
@@ -84,7 +84,7 @@ class Compiler {
     }
     if (schema.not !== undefined) tests.push(notTest(this.test(schema.not)));
     if (Array.isArray(schema.anyOf)) tests.push(someTest('anyOf', this.#tests(schema.anyOf)));
-    if (Array.isArray(schema.allOf)) tests.push(allTest(this.#tests(schema.allOf)));
+    if (Array.isArray(schema.allOf)) tests.push(all(this.#tests(schema.allOf)));
     if (Array.isArray(schema.oneOf)) tests.push(someTest('oneOf', this.#tests(schema.oneOf)));
     tests.push(this.#ifTest(schema), ...this.#objectTests(schema), ...this.#arrayTests(schema));
     return tests.filter((test) => test !== undefined);
@@ -97,11 +97,11 @@ class Compiler {
   #ifTest(schema: JsonSchema): Test | undefined {
     if (schema.if === undefined) return undefined;
     const [condition, then, otherwise] = [this.test(schema.if), this.test(schema.then), this.test(schema.else)];
-    return (value, run, at) => {
+    return (value, run, at, given) => {
       const before = run.faultCount;
-      const holds = condition(value, run, at);
+      const holds = condition(value, run, at, given);
       run.discard(before);
-      return (holds ? then : otherwise)(value, run, at);
+      return (holds ? then : otherwise)(value, run, at, given);
     };
   }
 
@@ -118,7 +118,7 @@ class Compiler {
         tests.push(whenPresent(name, this.test(inner)));
       }
     }
-    return [...tests.map(forObjects), this.#propertiesTest(schema)];
+    return [...tests.map((test) => forKind('object', test)), this.#propertiesTest(schema)];
   }
 
   /** `propertyNames`, `properties` and `additionalProperties`, in one walk over the object. */
@@ -130,7 +130,7 @@ class Compiler {
     const tests = new Map(declared.map(([name, inner]): [string, Test] => [name, this.test(inner)]));
     const nameTest = propertyNames === undefined ? undefined : this.test(propertyNames);
     const otherTest = additionalProperties === false ? undefined : this.test(additionalProperties);
-    return forObjects(propertiesTest(names, tests, nameTest, otherTest));
+    return forKind('object', propertiesTest(names, tests, nameTest, otherTest));
   }
 
   #arrayTests(schema: JsonSchema): (Test | undefined)[] {
@@ -150,8 +150,8 @@ class Compiler {
       return fits;
     };
     return [
-      first.length > 0 || rest ? forArrays(itemsTest) : undefined,
-      contains === undefined ? undefined : forArrays(containsTest(this.test(contains), schema)),
+      first.length > 0 || rest ? forKind('array', itemsTest) : undefined,
+      contains === undefined ? undefined : forKind('array', containsTest(this.test(contains), schema)),
     ];
   }
 }
@@ -182,12 +182,12 @@ function propertiesTest(
 /** A value that fits every test. This is where steps are counted. */
 function all(tests: readonly Test[]): Test {
   const cost = 1 + tests.length;
-  return (given, run, at) => {
+  return (value, run, at, given = value) => {
     run.steps.take(cost);
-    const value = isRawNumber(given) ? Number(given.rawJSON) : given;
+    const plain = isRawNumber(value) ? Number(value.rawJSON) : value;
     let fits = true;
     for (const test of tests) {
-      if (test(value, run, at, given)) continue;
+      if (test(plain, run, at, given)) continue;
       fits = false;
       if (!run.isThorough) return false;
     }
@@ -195,18 +195,13 @@ function all(tests: readonly Test[]): Test {
   };
 }
 
-function allTest(tests: readonly Test[]): Test {
-  const test = all(tests);
-  return (value, run, at) => test(value, run, at);
-}
-
 /** `anyOf` and `oneOf`. Faults are reported for each alternative, or for the keyword itself where no alternative has any. */
 function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
-  return (value, run, at) => {
+  return (value, run, at, given) => {
     const before = run.faultCount;
     let matches = 0;
     for (const test of tests) {
-      if (!test(value, run, at)) continue;
+      if (!test(value, run, at, given)) continue;
       matches++;
       if (keyword === 'anyOf' || matches > 1) break;
     }
@@ -218,9 +213,9 @@ function someTest(keyword: 'anyOf' | 'oneOf', tests: readonly Test[]): Test {
 }
 
 function notTest(test: Test): Test {
-  return (value, run, at) => {
+  return (value, run, at, given) => {
     const before = run.faultCount;
-    if (test(value, run, at)) return run.fault(at, { keyword: 'not', limit: undefined, found: value });
+    if (test(value, run, at, given)) return run.fault(at, { keyword: 'not', limit: undefined, found: value });
     run.discard(before);
     return true;
   };
@@ -274,10 +269,7 @@ function whenPresent(name: string, test: Test): Test {
   return (value, run, at) => !Object.hasOwn(value as object, name) || test(value, run, at);
 }
 
-function forObjects(test: Test): Test {
-  return (value, run, at) => kindOf(value) !== 'object' || test(value, run, at);
-}
-
-function forArrays(test: Test): Test {
-  return (value, run, at) => kindOf(value) !== 'array' || test(value, run, at);
+/** A test for values of one kind only. */
+function forKind(kind: Kind, test: Test): Test {
+  return (value, run, at) => kindOf(value) !== kind || test(value, run, at);
 }

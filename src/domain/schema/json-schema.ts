@@ -4,18 +4,11 @@ export type JsonSchema = { [keyword: string]: unknown };
 export const dialect = 'https://json-schema.org/draft/2020-12/schema';
 
 /** Keywords whose value is one schema, a list of schemas, or a map of schemas. */
-export const singleSchemas: readonly string[] = [
-  'items',
-  'not',
-  'if',
-  'then',
-  'else',
-  'additionalProperties',
-  'contains',
-  'propertyNames',
-];
-export const schemaLists: readonly string[] = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
-export const schemaMaps: readonly string[] = ['properties', '$defs', 'dependentSchemas'];
+export const schemaKeywords = {
+  one: ['items', 'not', 'if', 'then', 'else', 'additionalProperties', 'contains', 'propertyNames'],
+  list: ['allOf', 'anyOf', 'oneOf', 'prefixItems'],
+  map: ['properties', '$defs', 'dependentSchemas'],
+} as const;
 
 /** Whether a value is a schema that can say something; `true` and `false` are schemas too, but have nothing inside. */
 export function isSchemaObject(value: unknown): value is JsonSchema {
@@ -46,12 +39,9 @@ export type SchemaIndex = {
 /** How many schemas a document may have, those that references repeat included. */
 export const mostSchemas = 2000;
 
-type Holding = 'one' | 'list' | 'map';
-const holdings = new Map<string, Holding>([
-  ...singleSchemas.map((keyword): [string, Holding] => [keyword, 'one']),
-  ...schemaLists.map((keyword): [string, Holding] => [keyword, 'list']),
-  ...schemaMaps.map((keyword): [string, Holding] => [keyword, 'map']),
-]);
+const holdings: ReadonlyMap<string, string> = new Map(
+  Object.entries(schemaKeywords).flatMap(([holding, keywords]) => keywords.map((keyword) => [keyword, holding])),
+);
 
 /** Walks a document once. Undefined when it has more than `mostSchemas`; the walk ends there. */
 export function indexSchema(root: JsonSchema): SchemaIndex | undefined {

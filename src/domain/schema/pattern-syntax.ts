@@ -31,43 +31,14 @@ const escapedSets: ReadonlyMap<string, NamedSet> = new Map([
 ]);
 
 /** The properties of Unicode that a pattern may name; the tables of others take long to build. */
-const properties: ReadonlyMap<string, RegExp> = new Map([
-  ['L', /\p{L}/u],
-  ['Letter', /\p{L}/u],
-  ['Lu', /\p{Lu}/u],
-  ['Ll', /\p{Ll}/u],
-  ['Lt', /\p{Lt}/u],
-  ['Lm', /\p{Lm}/u],
-  ['Lo', /\p{Lo}/u],
-  ['M', /\p{M}/u],
-  ['Mn', /\p{Mn}/u],
-  ['N', /\p{N}/u],
-  ['Number', /\p{N}/u],
-  ['Nd', /\p{Nd}/u],
-  ['P', /\p{P}/u],
-  ['Punctuation', /\p{P}/u],
-  ['S', /\p{S}/u],
-  ['Sc', /\p{Sc}/u],
-  ['Z', /\p{Z}/u],
-  ['Zs', /\p{Zs}/u],
-  ['C', /\p{C}/u],
-  ['Cc', /\p{Cc}/u],
-  ['Alphabetic', /\p{Alphabetic}/u],
-  ['Uppercase', /\p{Uppercase}/u],
-  ['Lowercase', /\p{Lowercase}/u],
-  ['Emoji', /\p{Emoji}/u],
-  ['Script=Latin', /\p{Script=Latin}/u],
-  ['Script=Greek', /\p{Script=Greek}/u],
-  ['Script=Cyrillic', /\p{Script=Cyrillic}/u],
-  ['Script=Han', /\p{Script=Han}/u],
-  ['Script=Hiragana', /\p{Script=Hiragana}/u],
-  ['Script=Katakana', /\p{Script=Katakana}/u],
-  ['Script=Hangul', /\p{Script=Hangul}/u],
-  ['Script=Arabic', /\p{Script=Arabic}/u],
-  ['Script=Hebrew', /\p{Script=Hebrew}/u],
-]);
-
-const propertyNames: readonly string[] = [...properties.keys()];
+const propertyNames: readonly string[] = [
+  ...['L', 'Letter', 'Lu', 'Ll', 'Lt', 'Lm', 'Lo', 'M', 'Mn', 'N', 'Number', 'Nd', 'P', 'Punctuation', 'S', 'Sc'],
+  ...['Z', 'Zs', 'C', 'Cc', 'Alphabetic', 'Uppercase', 'Lowercase', 'Emoji'],
+  ...['Latin', 'Greek', 'Cyrillic', 'Han', 'Hiragana', 'Katakana', 'Hangul', 'Arabic', 'Hebrew'].map(
+    (script) => `Script=${script}`,
+  ),
+];
+const properties = new Map(propertyNames.map((name) => [name, new RegExp(`\\p{${name}}`, 'u')]));
 
 /** `\p{name}`, or `\P{name}` when it is negated; undefined for a property that a pattern may not name. */
 function propertySet(name: string, isNegated: boolean): NamedSet | undefined {

@@ -11,9 +11,7 @@ import {
   resolveReference,
   type SchemaIndex,
   type SchemaPart,
-  schemaLists,
-  schemaMaps,
-  singleSchemas,
+  schemaKeywords,
 } from './json-schema.ts';
 import { parsePattern } from './pattern-syntax.ts';
 
@@ -23,6 +21,7 @@ const types = ['object', 'array', 'string', 'number', 'integer', 'boolean', 'nul
 type Form = { fits: (value: unknown) => boolean; allowed: string };
 
 const isSchema = (value: unknown) => typeof value === 'boolean' || isSchemaObject(value);
+const isSchemas = (value: unknown) => Array.isArray(value) && value.length > 0 && value.every(isSchema);
 const isCount = (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 0;
 const isStrings = (value: unknown): boolean => Array.isArray(value) && value.every((item) => typeof item === 'string');
 const isMapOf = (fits: (value: unknown) => boolean) => (value: unknown) =>
@@ -36,21 +35,13 @@ const isMapOf = (fits: (value: unknown) => boolean) => (value: unknown) =>
 const forms = new Map<string, Form>(
   (
     [
-      [singleSchemas, isSchema, 'a schema'],
-      [
-        schemaLists,
-        (value) => Array.isArray(value) && value.length > 0 && value.every(isSchema),
-        'an array of schemas',
-      ],
-      [schemaMaps, isMapOf(isSchema), 'an object of schemas'],
+      [schemaKeywords.one, isSchema, 'a schema'],
+      [schemaKeywords.list, isSchemas, 'an array of schemas'],
+      [schemaKeywords.map, isMapOf(isSchema), 'an object of schemas'],
       [['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum'], Number.isFinite, 'a number'],
       [['multipleOf'], (value) => Number.isFinite(value) && Number(value) > 0, 'a number above 0'],
-      [
-        ['minLength', 'maxLength', 'minItems', 'maxItems', 'minContains', 'maxContains'],
-        isCount,
-        'a whole number from 0',
-      ],
-      [['minProperties', 'maxProperties'], isCount, 'a whole number from 0'],
+      [['minLength', 'maxLength', 'minItems', 'maxItems'], isCount, 'a whole number from 0'],
+      [['minContains', 'maxContains', 'minProperties', 'maxProperties'], isCount, 'a whole number from 0'],
       [['required'], isStrings, 'an array of property names'],
       [['dependentRequired'], isMapOf(isStrings), 'an object of arrays of property names'],
       [['enum', 'examples'], Array.isArray, 'an array of values'],
