@@ -22,7 +22,6 @@ import { chargedLength, lookupsOfAddress, lookupsOfAll, sentBytes } from '../src
 import { bytesOfDeadline, hastyMs } from '../src/edge/unread-answers.ts';
 import { mostRefusedRecords, mostWaitingRecords } from '../src/gateway/call/call-log.ts';
 import { mostRedirects } from '../src/gateway/call/follow-redirects.ts';
-import { mostKeysRemembered } from '../src/gateway/callers/api-key-check.ts';
 import { knownMs } from '../src/gateway/callers/caller.ts';
 import { mostKnown } from '../src/gateway/callers/resolve-caller.ts';
 import { longestCapture } from '../src/gateway/captures/fit-capture.ts';
@@ -56,6 +55,7 @@ import {
   mostUpstreamConnections,
 } from '../src/outbound/connections.ts';
 import { drainMs, mostForClients, usualSurroundings } from '../src/process/start.ts';
+import { mostKeysRemembered } from '../src/store/api-keys.ts';
 import { mostDetailsInDay, mostLoginEventsInDay, mostOfDetail, shortDetail } from '../src/store/audit-events.ts';
 import { mostOfAnswers } from '../src/store/calls/answer-pieces.ts';
 import { captureKeptMs, capturesPerServer, capturesPerWorkspace } from '../src/store/calls/captures.ts';
@@ -322,7 +322,7 @@ const sections: Record<string, Bound[]> = {
       `${count(mostServersRemembered)}, ${count(mostCompiledCharacters)} characters`,
       'gateway/hosted/hosted-servers.ts',
     ],
-    ['API keys', count(mostKeysRemembered), 'gateway/callers/api-key-check.ts'],
+    ['API keys', count(mostKeysRemembered), 'store/api-keys.ts'],
     ['known tokens', count(mostKnown), 'gateway/callers/resolve-caller.ts'],
     ['logins in use', count(mostGrantsRemembered), 'oauth/grants.ts'],
     ['addresses, of each limit', count(mostAddresses), 'edge/address-limit.ts'],

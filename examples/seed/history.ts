@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { localWorkspace } from '../../src/config.ts';
-import type { Role } from '../../src/domain/credentials/scopes.ts';
+import type { Role } from '../../src/domain/credentials/credential.ts';
 import { newId } from '../../src/domain/ids.ts';
 import { exampleSlug } from '../../src/local/example.ts';
 import { type Input, type Output, operations } from '../../src/operations/index.ts';

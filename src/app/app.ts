@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Secrets } from '../config.ts';
-import type { McpEndpoint } from '../domain/mcp.ts';
+import { decidedAdmission, type McpEndpoint } from '../domain/mcp.ts';
 import { MemoryBudget, type OnGivenUp } from '../domain/work/memory-budget.ts';
 import { loadedOnce } from '../domain/work/next-turn.ts';
 import { createFront } from '../edge/front.ts';
-import { decidedAdmission } from '../gateway/admission.ts';
 import { createTryOut } from '../gateway/call/try-out.ts';
 import { createFileAddresses } from '../gateway/files/attach-files.ts';
 import { createFileListener } from '../gateway/files/file-listener.ts';
@@ -105,7 +104,7 @@ export async function createApp(
     const { createWeb } = await import('./web.ts');
     return createWeb({ config, caches, logins, runner, observability, onUnexpected, ...addresses });
   });
-  const others = await join(presence, database, caches, log);
+  const others = await join({ presence, ...limited }, database, caches, log);
   const parts = { http, caches, logins, callLog, limits, circuits, ...managing, threads, ...kept };
   observability.watch(metricSources({ ...database, ...addresses, ...others, ...parts }), () => storedMetrics(database));
   const find = endpoints({ config, caches, logins, runner }, endpointOf);
@@ -163,8 +162,13 @@ function connectionParts(
   };
 }
 
-/** Joins the processes that serve from the database. From now on the caches are kept up to date. */
-async function join(presence: Presence, store: Store, { changes }: Caches, log: Log) {
+/** Joins the processes that serve from the database. From now on the caches are kept up to date, and this one may be late. */
+async function join(
+  { presence, measureLag }: { presence: Presence; measureLag: () => void },
+  store: Store,
+  { changes }: Caches,
+  log: Log,
+) {
   const readiness = createReadiness(store, { changes, presence }, log);
   const report = async () => {
     readiness.watchClock();
@@ -173,6 +177,7 @@ async function join(presence: Presence, store: Store, { changes }: Caches, log: 
   await changes.look();
   await report();
   changes.afterLooks(report);
+  measureLag();
   return {
     readiness,
     presence,
@@ -188,11 +193,11 @@ async function join(presence: Presence, store: Store, { changes }: Caches, log: 
 function managingOf(
   { engine, reports }: Database,
   { reportShare, clock }: Surroundings,
-  { count: processCount }: Presence,
+  presence: Presence,
   { waitingInputs: waitingBytes, memory, threads, onGivenUp }: Work,
 ): Omit<ServingRunner, 'db' | 'transactions' | 'parts' | 'onCommitted'> {
   const reportsAtOnce = engine === 'sqlite' ? 1 : 2;
-  const share = () => reportShare / processCount();
+  const share = () => reportShare / presence.count;
   return {
     reports,
     gates: createGates({ reportsAtOnce, reportShare: share, waitingBytes, onGivenUp }),

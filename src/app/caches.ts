@@ -1,10 +1,9 @@
-import { createApiKeyCheck } from '../gateway/callers/api-key-check.ts';
 import { createHostedServers } from '../gateway/hosted/hosted-servers.ts';
 import type { Log } from '../log.ts';
+import { createApiKeyCheck, createCredentialUses } from '../store/api-keys.ts';
 import type { Freshness } from '../store/changes/cache.ts';
 import type { Change } from '../store/changes/changes.ts';
 import { followChanges } from '../store/changes/follow-changes.ts';
-import { createCredentialUses } from '../store/credential-uses.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import { userAgentOf } from '../version.ts';
 import type { FullConfig } from './full-config.ts';
@@ -44,7 +43,7 @@ export function createCaches({ config, store, keyring, log, clock }: CachesOptio
     },
     ...outageLog(log, 'could not look for changes', 'looking for changes succeeds again'),
   });
-  const freshness: Freshness = { clock, freshUntil: changes.freshUntil, isUp: () => changes.state().isUp };
+  const freshness: Freshness = { clock, fresh: changes.fresh, isUp: () => changes.state().isUp };
   /** From now on these kinds of changes drop entries of the cache. */
   const follow = (cache: Cache, ...kinds: readonly Change['kind'][]) => {
     for (const kind of kinds) caches[kind].push(cache);

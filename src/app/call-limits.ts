@@ -1,4 +1,5 @@
 import type { Config } from '../config.ts';
+import type { Processes } from '../domain/limits.ts';
 import type { Visit } from '../domain/visit.ts';
 import type { MemoryBudget, OnGivenUp } from '../domain/work/memory-budget.ts';
 import { clientNetwork } from '../edge/client-address.ts';
@@ -32,11 +33,10 @@ export function limitCalls(
 ) {
   const { clock, queueMs, createLoopLag } = surroundings;
   const lag = createLoopLag(clock);
-  const processCount = presence.count;
   const quotas = new QuotaCounter({
     take: (wishes) => takeOfQuotas(store.records, wishes),
     settle: (uses) => settleQuotas(store.records, uses),
-    processCount,
+    processes: presence,
     now: store.time.now,
     ...outageLog(
       log,
@@ -48,8 +48,8 @@ export function limitCalls(
     concurrentPerKey: config.concurrentCallsPerKey,
     clock,
     queueMs,
-    lagMs: lag.ms,
-    processCount,
+    lag,
+    processes: presence,
     quotas,
   });
   const circuits = createCircuits(clock);
@@ -62,7 +62,9 @@ export function limitCalls(
       ofWorkspace: (id: string) => limits.workspaceUse(id),
       circuitOf: circuits.stateOf,
     },
-    addresses: addressesOf(config, surroundings, processCount, { memory, onGivenUp }),
+    addresses: addressesOf(config, surroundings, presence, { memory, onGivenUp }),
+    /** The work of a start is no overload, so nothing is measured before it is done. */
+    measureLag: lag.start,
     async stop() {
       lag.stop();
       await quotas.stop();
@@ -77,11 +79,11 @@ export function limitCalls(
 function addressesOf(
   { trustedProxies, refusalsPerMinute }: Config,
   { clock, runningClock, slowReaderMs }: Surroundings,
-  processCount: () => number,
+  processes: Processes,
   held: { memory: MemoryBudget; onGivenUp: OnGivenUp },
 ) {
   const ofVisit = (visit: Visit) => clientNetwork(visit, trustedProxies);
-  const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processCount });
+  const strangers = createStrangers({ refusalsPerMinute, networkOf: ofVisit, clock, processes });
   return {
     strangers,
     networkOf: ofVisit,
@@ -90,6 +92,6 @@ function addressesOf(
     unread: createUnreadAnswers({ networkOf: ofVisit, slowReaderMs, ...held }),
     clock,
     runningClock,
-    processCount,
+    processes,
   };
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type CallLog, createCallLog } from '../gateway/call/call-log.ts';
 import type { Log } from '../log.ts';
+import type { CredentialUses } from '../store/api-keys.ts';
 import { spoolCalls, writeSpooledCalls } from '../store/calls/call-spool.ts';
-import type { CredentialUses } from '../store/credential-uses.ts';
 import type { Database } from '../store/database.ts';
 import { reasonOf } from '../store/engine/faults.ts';
 import type { CallRow } from '../store/schema.ts';

@@ -17,7 +17,7 @@ export type Presence = {
   /** Renews the registration and counts, once a second. @throws any error of the database */
   announce(): Promise<void>;
   /** Number of processes that serve from the database, including this one, as of the last `announce`. */
-  count(): number;
+  readonly count: number;
   /** How far the clocks of the others were ahead of the database's time then, in ms. */
   skewsOfOthers(): readonly number[];
   /** Removes the registration. @throws any error of the database */
@@ -33,7 +33,7 @@ export function createPresence(
   if (engine === 'sqlite')
     return {
       announce: async () => undefined,
-      count: () => workers,
+      count: workers,
       skewsOfOthers: () => [],
       leave: async () => undefined,
     };
@@ -45,23 +45,23 @@ export function createPresence(
     startedAt: time.now(),
     masterKeys,
   };
-  let count = workers;
   let skewsOfOthers: readonly number[] = [];
   let left = false;
-  return {
+  const presence = {
+    count: workers,
     async announce() {
       if (left) return;
       const at = time.now();
       await announceProcess(db, own, { at, clockAt: at + time.skewMs() });
       const clocks = await clocksOfOthers(db, own.id, at - absentMs);
-      count = 1 + clocks.length;
+      presence.count = 1 + clocks.length;
       skewsOfOthers = clocks.map((clock) => clock - at);
     },
-    count: () => count,
     skewsOfOthers: () => skewsOfOthers,
     async leave() {
       left = true;
       await removeProcess(db, own.id);
     },
   };
+  return presence;
 }

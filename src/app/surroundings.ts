@@ -48,6 +48,6 @@ export type Surroundings = {
 /** The clocks of a real process. */
 export const processClocks = {
   now: Date.now,
-  clock: () => performance.now(),
+  clock: performance.now.bind(performance),
   runningClock: runningNow,
 } satisfies ProcessClocks & Pick<Surroundings, 'runningClock'>;

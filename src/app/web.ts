@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { keyHeader } from '../domain/credentials/credential.ts';
+import type { Processes } from '../domain/limits.ts';
 import type { Strangers, Visit } from '../domain/visit.ts';
 import { loadInTurns, nextTurn } from '../domain/work/next-turn.ts';
 import { createAddressLimit, createReturnLimit } from '../edge/address-limit.ts';
@@ -42,7 +43,7 @@ type WebParts = {
   clock: () => number;
   /** Monotonic ms in which this process ran. */
   runningClock: () => number;
-  processCount: () => number;
+  processes: Processes;
   onUnexpected: (error: unknown, requestId: string) => void;
 };
 
@@ -62,13 +63,13 @@ export async function createWeb(parts: WebParts): Promise<Web> {
   await loadInTurns(partsOfRoutes);
   const { createWebRouter } = await import('../manage/router.ts');
   await nextTurn();
-  const { config, runner, observability, unread, strangers, networkOf, clock, processCount, onUnexpected } = parts;
+  const { config, runner, observability, unread, strangers, networkOf, clock, processes, onUnexpected } = parts;
   const { oauthParts, identity, welcome, managementLogin } = parts.logins;
   const perMinute = (turns: number) => {
-    const limit = createAddressLimit({ perMinute: turns, clock, processCount });
+    const limit = createAddressLimit({ perMinute: turns, clock, processes });
     return (request: Visit) => limit.take(networkOf(request));
   };
-  const returns = createReturnLimit({ networkOf, ownProvider: managementLogin.id, clock, processCount });
+  const returns = createReturnLimit({ networkOf, ownProvider: managementLogin.id, clock, processes });
   const login = createOAuthRouter({
     ...oauthParts,
     lookFor: strangers.lookFor,

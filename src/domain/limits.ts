@@ -72,6 +72,9 @@ function quotasOf({ callsPerMinute, callsPerDay }: SetLimits): CallQuotas {
   };
 }
 
+/** The processes that serve from the database, this one included. Each takes its share of what they share. */
+export type Processes = { readonly count: number };
+
 /** The share of each process in a common limit; 0 is no limit. At least 1, so together they may exceed a small limit. */
 export function shareOf(limit: number, processes: number): number {
   return limit === 0 ? 0 : Math.max(1, Math.floor(limit / processes));

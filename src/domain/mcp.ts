@@ -1,9 +1,8 @@
 import type { Access } from './config/server-wide.ts';
-import type { BodyLimits } from './json/json-scan.ts';
-import { wellFormedJsonText } from './json/json-scan.ts';
+import { type BodyLimits, wellFormedJsonText } from './json/json-scan.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { Lookup, Party, RequestHeaders, Visit } from './visit.ts';
-import type { MaybePromise } from './work/maybe-promise.ts';
+import type { MaybePromise } from './work/next-turn.ts';
 
 /** The protocol revisions that are served, newest first. The first one is the modern era: no handshake, metadata on every request. */
 export const revisions = ['2026-07-28', '2025-11-25', '2025-06-18', '2025-03-26'] as const;
@@ -95,6 +94,27 @@ export type Admission<Server = Pick<McpServer, 'source'>> = {
   /** Makes it again, for the server as it is now. @throws Unauthenticated, AppError */
   again(): MaybePromise<Server>;
 };
+
+/**
+ * The headers of a request decide who it is from. When the body came later than this after that decision, in ms, it is
+ * made again: a revoked credential is refused within two seconds, also where a request was begun before.
+ */
+export const admittedMs = 500;
+
+/**
+ * A decision that can be made again. The first one counts from now, because a login may be refreshed within it for seconds.
+ * `clock` gives monotonic ms.
+ */
+export function decidedAdmission<Server>(decide: () => MaybePromise<Server>, clock: () => number): Admission<Server> {
+  let at = clock();
+  return {
+    isOld: () => clock() - at > admittedMs,
+    again() {
+      at = clock();
+      return decide();
+    },
+  };
+}
 
 /** What the protocol core serves to one admitted caller: a hosted server, or the management server. */
 export type McpServer = {

@@ -1,4 +1,4 @@
-import { shareOf } from '../domain/limits.ts';
+import { type Processes, shareOf } from '../domain/limits.ts';
 import { widerNetworks } from '../domain/networks.ts';
 import type { Visit } from '../domain/visit.ts';
 import { createBoundedWork } from '../domain/work/places.ts';
@@ -24,8 +24,8 @@ export type AddressLimitOptions = {
   minuteMs?: number;
   /** Monotonic ms. */
   clock: () => number;
-  /** Number of processes that share the turns; 1 when absent. */
-  processCount?: () => number;
+  /** They share the turns; one when absent. */
+  processes?: Processes;
   /** Addresses that are remembered; above this the least recently used are dropped. */
   most?: number;
 };
@@ -37,7 +37,7 @@ export const mostAddresses = 50_000;
  * cause old ones to be dropped, which costs nobody a turn.
  */
 export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
-  const { perMinute, minuteMs = 60_000, clock, processCount = () => 1, most = mostAddresses } = options;
+  const { perMinute, minuteMs = 60_000, clock, processes = { count: 1 }, most = mostAddresses } = options;
   const minutes = new Map<string, Minute>();
 
   /** The minute of a network, which is begun if there is none. */
@@ -46,7 +46,7 @@ export function createAddressLimit(options: AddressLimitOptions): AddressLimit {
     // Moved to the end: the first entry of the map is the least recently used.
     minutes.delete(network);
     if (!minute || minute.until <= now) {
-      minute = { left: shareOf(perMinute * times, processCount()), until: now + minuteMs };
+      minute = { left: shareOf(perMinute * times, processes.count), until: now + minuteMs };
     }
     minutes.set(network, minute);
     if (minutes.size > most) minutes.delete(minutes.keys().next().value as string);

@@ -112,17 +112,13 @@ type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 export const mostWaiting = 100;
 
 /**
- * Handles the requests of a connection one after the other: a client may send thousands of them in one piece, before it
- * reads an answer (pipelining; RFC 9112, 9.3.2), and Node reports all of them in the same turn.
+ * Lets the requests of a connection wait that came before an earlier one was answered; their responses have no socket until
+ * then. A client may send thousands of them in one piece, before it reads an answer (pipelining; RFC 9112, 9.3.2), and Node
+ * reports all of them in the same turn.
  */
-export function requestsInOrder(handle: Handle): Handle {
+export function createWaitingRequests(handle: Handle): Handle {
   const waiting = new WeakMap<Socket, number>();
   return (request, response) => {
-    // A response has no socket while an earlier one of the connection is not finished.
-    if (response.socket !== null) {
-      handle(request, response);
-      return;
-    }
     const { socket } = request;
     if (socket.destroyed) return;
     const count = (waiting.get(socket) ?? 0) + 1;

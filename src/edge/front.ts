@@ -19,6 +19,7 @@ import {
   routes,
   withoutEndSlash,
 } from '../routes.ts';
+import { createWaitingRequests } from './client-connections.ts';
 
 export type FrontParts = {
   config: Config & { baseUrl: string };
@@ -40,12 +41,17 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
   const serverHosts = suffix === undefined ? undefined : createServerHosts(suffix, baseUrl);
   const isSecure = baseUrl.startsWith('https:');
   const usualPort = new URL(baseUrl).port !== '' ? undefined : isSecure ? ':443' : ':80';
-  const readPath = pathReader(baseUrl);
+  const readPath = basePathOf(baseUrl) === '' ? undefined : pathReader(baseUrl);
   const [ownHome, homeUrl] = [basePathOf(baseUrl) + routes.home, baseUrl + routes.home];
   // Ids are short and unique: a random part for the process, followed by a counter.
   const prefix = base62(parts.random(8), 10);
   let count = 0;
-  return (request, response) => {
+  const waitForTurn = createWaitingRequests(handle);
+  function handle(request: IncomingMessage, response: ServerResponse): void {
+    if (response.socket === null) {
+      waitForTurn(request, response);
+      return;
+    }
     const requestId = prefix + (++count).toString(36);
     const { method, headers } = request;
     if (request.url?.[0] !== '/') takeAddress(request, isSecure);
@@ -56,7 +62,7 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     const query = url.indexOf('?');
     const asked = query < 0 ? url : url.slice(0, query);
     const own = serverHosts && ownHostOf(request, withoutEndSlash(asked), serverHosts, rules);
-    const read = own ? (own.path ?? asked) : readPath(asked);
+    const read = own ? (own.path ?? asked) : readPath ? readPath(asked) : asked;
     const path = !own && read.endsWith('/') ? withoutEndSlash(read) : read;
     const home = own ? homeUrl : ownHome;
     request.url = query < 0 ? path : path + url.slice(query);
@@ -88,7 +94,8 @@ export function createFront(parts: FrontParts): (request: IncomingMessage, respo
     if (method === 'OPTIONS' && isPreflight(request)) answerPreflight(incoming);
     else if (address !== undefined) serve(incoming, parts.serveMcp(incoming, address), parts);
     else if (!answerProbe(incoming, parts.probes)) serve(incoming, serveOther(incoming, parts), parts);
-  };
+  }
+  return handle;
 }
 
 function serve({ response, requestId }: Incoming, served: Promise<void>, { onUnexpected }: FrontParts): void {

@@ -1,3 +1,4 @@
+import type { Processes } from '../domain/limits.ts';
 import { widestNetwork } from '../domain/networks.ts';
 import type { Strangers, Visit } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
@@ -9,8 +10,8 @@ export type StrangersOptions = {
   networkOf: (visit: Visit) => string;
   /** Monotonic ms. */
   clock: () => number;
-  /** How many processes divide the refusals of a minute among them. One when absent. */
-  processCount?: () => number;
+  /** They divide the refusals of a minute among them. One when absent. */
+  processes?: Processes;
 };
 
 /** Queries in a second for addresses above their limit: of one address, and of all together. */
@@ -39,7 +40,7 @@ export function createStrangers(options: StrangersOptions): Strangers & {
   const limit = createAddressLimit({
     perMinute: refusalsPerMinute,
     clock,
-    ...(options.processCount && { processCount: options.processCount }),
+    ...(options.processes && { processes: options.processes }),
   });
   const lookups = createAddressLimit({ perMinute: lookupsOfAddress, minuteMs: 1000, clock });
   const allLookups = createAddressLimit({ perMinute: lookupsOfAll, minuteMs: 1000, clock });

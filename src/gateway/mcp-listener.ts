@@ -1,13 +1,20 @@
 import { Buffer } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { headerValue } from '../domain/credentials/credential.ts';
 import { mediaTypeOf } from '../domain/http/headers.ts';
 import { ownHostPath } from '../domain/http/own-hosts.ts';
 import { bodyLimits } from '../domain/json/body-limits.ts';
-import type { JsonText, LoginHints, McpEndpoint } from '../domain/mcp.ts';
+import {
+  decidedAdmission,
+  type JsonText,
+  type LoginHints,
+  type McpEndpoint,
+  type McpServer,
+  modernRevision,
+} from '../domain/mcp.ts';
 import type { Lookup, Party, Strangers } from '../domain/visit.ts';
-import type { MaybePromise } from '../domain/work/maybe-promise.ts';
 import type { Held, MemoryBudget } from '../domain/work/memory-budget.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
+import { type MaybePromise, nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, errorDescription, type Refusal, Unauthenticated } from '../errors.ts';
 import type { Incoming, UnreadAnswers } from '../http/incoming.ts';
 import { pagePolicy, plainErrorPage, wantsPage } from '../http/page.ts';
@@ -21,12 +28,15 @@ import {
   readStart,
 } from '../http/read-body.ts';
 import { ownResourceMetadata, partsOfAddress } from '../routes.ts';
-import { decidedAdmission } from './admission.ts';
 import { createListCompression, takesGzip } from './compressed-list.ts';
-import { answer } from './protocol/answer.ts';
+import { modernReply } from './protocol/2026-07-28.ts';
 import {
+  accepted,
   codes,
   errorText,
+  isModern,
+  isResponse,
+  type MessageContext,
   type MessageStart,
   parseBody,
   type Reply,
@@ -34,7 +44,9 @@ import {
   RpcError,
   readableId,
   readMessageStart,
+  toMessage,
 } from './protocol/json-rpc.ts';
+import { answerBatch, legacyReply } from './protocol/legacy.ts';
 import { serverPage } from './server-page.ts';
 
 export type McpListenerParts = {
@@ -109,15 +121,17 @@ export function createMcpListener(parts: McpListenerParts) {
         onGone: (cancel) => whenGone(response, cancel),
         admission,
       });
+      const { status, body: message } = reply;
+      const ofBody = reply.stream ? ofStream : ofJson;
       if (reply.isList) {
-        const gzip = takesGzip(request.headers['accept-encoding']) ? await compressed(reply.body) : undefined;
-        const list = gzip ? { status: reply.status, ofBody: ofGzip, body: gzip } : outgoing(reply);
+        const gzip = takesGzip(request.headers['accept-encoding']) ? await compressed(message) : undefined;
+        const list = gzip ? { status, ofBody: ofGzip, body: gzip } : { status, ofBody, body: message };
         // A short request brings a long list, and anybody may ask an open server for it.
         const isCounted = server.party.network !== undefined;
         const refusal = isCounted && parts.strangers.onSent(request, bytesOf(list.body));
         if (refusal) throw refusal;
         write(incoming, list, parts.unread, server.party, true);
-      } else write(incoming, outgoing(reply), parts.unread, server.party);
+      } else write(incoming, { status, ofBody, body: message }, parts.unread, server.party);
     } catch (thrown) {
       const error = isAdmitted ? thrown : refusalOf(thrown, request, parts.strangers);
       if (isReading) posted ??= body && (await startOfBody(body, error));
@@ -198,10 +212,6 @@ const ofStream = ['Content-Type', 'text/event-stream', 'X-Accel-Buffering', 'no'
 
 /** An answer to be written. `ofBody`, the headers without its length, alternates names and values. */
 type Outgoing = { status: number; ofBody: readonly string[]; body: string | readonly JsonText[] | undefined };
-
-function outgoing({ status, body, stream }: Reply): Outgoing {
-  return { status, ofBody: stream ? ofStream : ofJson, body };
-}
 
 /** Facts about a request that failed. */
 type Failed = { error: unknown; id: RequestId | undefined; hints: LoginHints | undefined };
@@ -303,4 +313,22 @@ export function challenge(error: Unauthenticated, hints: LoginHints | undefined)
   if (error.refusal === 'forbidden') parts.push('error="insufficient_scope"');
   if (error.refusal !== 'missing') parts.push(`error_description="${errorDescription(error.message)}"`);
   return parts.length > 0 ? `Bearer ${parts.join(', ')}` : 'Bearer';
+}
+
+/**
+ * Answers what was posted (MCP, transports). Each message says by itself which revision it is of ("Backward Compatibility"
+ * of basic/versioning), and nothing is remembered from one to the next.
+ * @throws RpcError with the status and code of MCP 2026-07-28, in its promise or at once, and what a call throws
+ */
+export function answer(server: McpServer, posted: unknown, context: MessageContext): MaybePromise<Reply> {
+  if (Array.isArray(posted)) return answerBatch(server, posted, context);
+  const modern = isModern(posted);
+  const claimsModern = modern || (headerValue(context.headers, 'mcp-protocol-version') ?? '') >= modernRevision;
+  if (isResponse(posted)) {
+    if (claimsModern) throw new RpcError(400, codes.invalidRequest, 'responses must not be posted');
+    return accepted;
+  }
+  const message = toMessage(posted);
+  if (message.id === undefined) return accepted;
+  return claimsModern ? modernReply(server, message, context, modern) : legacyReply(server, message, context);
 }

@@ -13,12 +13,6 @@ export const drainOfCaller: Drain = { bytes: 16 * 1024 * 1024, pieces: 2 * maxPi
 /** For refused requests: as many bytes as a valid one may have, in pieces of the size of packets. */
 export const drainOfRefused: Drain = { bytes: 1024 * 1024, pieces: 2048 };
 
-/**
- * The headers of a request decide who it is from. When the body came later than this after that decision, in ms, it is
- * made again: a revoked credential is refused within two seconds, also where a request was begun before.
- */
-export const admittedMs = 500;
-
 const ended = () => new AppError('invalid', 'the request ended before its body did');
 
 /** Memory of a piece besides its bytes. */
@@ -79,9 +73,9 @@ export function readBody(
       } else if (size > drainOfCaller.bytes || pieces > drainOfCaller.pieces) request.destroy();
     });
     request.on('end', () => {
-      const whole = () => resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks));
-      if (size > longBytes && !isRefused) void nextTurn().then(whole);
-      else whole();
+      const body = chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks);
+      if (size > longBytes && !isRefused) void nextTurn().then(() => resolve(body));
+      else resolve(body);
     });
     request.on('error', () => reject(ended()));
   });

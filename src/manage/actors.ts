@@ -1,8 +1,7 @@
 import { createHash } from 'node:crypto';
-import { keyHeader, presentedCredential } from '../domain/credentials/credential.ts';
-import { scopesOf } from '../domain/credentials/scopes.ts';
+import { keyHeader, presentedCredential, scopesOf } from '../domain/credentials/credential.ts';
 import type { Lookup, RequestHeaders } from '../domain/visit.ts';
-import type { MaybePromise } from '../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { type HostCookie, hostCookie, readCookie } from '../http/cookies.ts';
 import type { Actor } from '../operations/operation.ts';

@@ -1,4 +1,4 @@
-import { covers } from '../domain/credentials/scopes.ts';
+import { covers } from '../domain/credentials/credential.ts';
 import { bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { isLargerThan } from '../domain/json/json.ts';
 import { longBytesOf } from '../domain/json/long-value.ts';

@@ -1,4 +1,4 @@
-import { covers, type Scope, scopesOf } from '../domain/credentials/scopes.ts';
+import { covers, type Scope, scopesOf } from '../domain/credentials/credential.ts';
 import { foldedAddress } from '../domain/email-address.ts';
 import { newId, type Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';

@@ -1,6 +1,6 @@
 import type { Random } from '../domain/ids.ts';
 import type { Lookup } from '../domain/visit.ts';
-import type { MaybePromise } from '../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../domain/work/next-turn.ts';
 import { isUnavailable } from '../errors.ts';
 import { createRemembered, type Freshness } from '../store/changes/cache.ts';
 import { recordChange } from '../store/changes/changes.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { formatApiKey } from '../domain/credentials/api-key.ts';
-import { covers, keyScopes } from '../domain/credentials/scopes.ts';
+import { covers, keyScopes } from '../domain/credentials/credential.ts';
 import type { KeyLimits } from '../domain/limits.ts';
 import { nearestOrAll, newGuesses } from '../domain/problems.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { ConfigRules } from '../domain/config/server-config.ts';
-import type { KeyScope, Role, Scope } from '../domain/credentials/scopes.ts';
+import type { KeyScope, Role, Scope } from '../domain/credentials/credential.ts';
 import type { Random } from '../domain/ids.ts';
 import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';

@@ -1,5 +1,5 @@
 import type { Kysely, Transaction } from 'kysely';
-import { covers, scopesOf } from '../domain/credentials/scopes.ts';
+import { covers, scopesOf } from '../domain/credentials/credential.ts';
 import { newId } from '../domain/ids.ts';
 import { bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
 import type { BodyLimits } from '../domain/json/json-scan.ts';

@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { performance } from 'node:perf_hooks';
 import type { Dispatcher } from 'undici';
 import { OutboundError } from '../errors.ts';
 import type { BlockedClass } from './address.ts';
 import type { Connection } from './connection.ts';
 import { Connections, type MakeMemory, type Pool } from './connections.ts';
-import { type Deadline, Deadlines } from './deadlines.ts';
 import { type DecodeOnThread, decodeBody, oversize } from './decode.ts';
 import type { EgressAllow } from './egress.ts';
 import type { EgressProxy } from './egress-proxy.ts';
@@ -35,6 +35,11 @@ export type OutboundOptions = {
   lookupsOf: LookupsOf;
   decodeOnThread: DecodeOnThread;
   createMemory: MakeMemory;
+  /**
+   * Whether a request must not be sent, because it holds a credential of this service, whatever put it there. Every request
+   * passes here when it is finished, so a place that a rule of arguments or configurations forgets is searched as well.
+   */
+  isWithheld: (exchange: Exchange) => boolean | Promise<boolean>;
   /** Name of the header that marks every request, so that one that comes back to this service is refused. */
   hopHeader: string;
   /** Monotonic ms; decides how long connections are kept. */
@@ -53,14 +58,24 @@ export function createHttpClient(options: OutboundOptions): HttpClient {
   const connections = new Connections(options);
   const { decodeOnThread, memory } = options;
   const parts: TransferParts = { connections, deadlines: new Deadlines(), decodeOnThread, memory };
+  async function sendSearched(exchange: Exchange, found: true | Promise<boolean>): Promise<Answer> {
+    if (await found) throw new OutboundError('own_credential', ownCredential);
+    return new Promise((resolve, reject) => connections.begin(new Transfer(exchange, parts, resolve, reject)));
+  }
   return {
-    send: (exchange) =>
-      new Promise((resolve, reject) => connections.begin(new Transfer(exchange, parts, resolve, reject))),
+    send(exchange) {
+      const found = options.isWithheld(exchange);
+      if (found !== false) return sendSearched(exchange, found);
+      return new Promise((resolve, reject) => connections.begin(new Transfer(exchange, parts, resolve, reject)));
+    },
     poolCount: () => connections.counts.pools,
     load: () => connections.counts,
     close: () => connections.close(),
   };
 }
+
+const ownCredential =
+  'the request would hold an API key or a token of this service, which is never sent to an upstream; replace it where it comes from: an argument, a stored credential or the token of a login';
 
 /** What all transfers of a client share. */
 type TransferParts = {
@@ -260,4 +275,87 @@ function tooMany(what: string): OutboundError {
 /** The answer had begun, so the upstream had served the request. */
 function truncated(): OutboundError {
   return new OutboundError('truncated', 'the upstream closed the connection in the middle of its answer');
+}
+
+/** A function to run when its time is over, unless it is removed before. */
+type Deadline = {
+  /** In ms of `now`. */
+  until: number;
+  expire: () => void;
+  /** Index in the array of pending deadlines; −1 when it is not pending. */
+  index: number;
+  /** Total time that the process had been stopped when the deadline was added, in ms. */
+  stoppedMs: number;
+};
+
+/** A passed deadline expires at the second look after it. */
+const tickMs = 20;
+/** A delay of the timer beyond this means that the process was stopped. */
+const stopMs = 500;
+
+/**
+ * Deadlines on one shared timer, which runs only while there are some: a timer for each call costs more than the rest of
+ * its bookkeeping. Time in which the process was stopped (SIGSTOP, a machine without processor time, a long garbage
+ * collection) does not count: the upstream may have answered, and the process could not read it.
+ */
+class Deadlines {
+  /**
+   * An array, because the tables that a Set discards as it grows still refer to its items and to the next table: nearly
+   * every call would survive into the old generation, and the whole heap would be collected several times as often.
+   */
+  readonly #pending: Deadline[] = [];
+  #timer: NodeJS.Timeout | undefined;
+  #lookedAt = 0;
+  #stoppedMs = 0;
+
+  add(ms: number, expire: () => void): Deadline {
+    const at = performance.now();
+    if (this.#timer === undefined) {
+      this.#lookedAt = at;
+      this.#timer = setInterval(() => this.#look(), tickMs);
+    }
+    this.#noteStop(at);
+    const until = at - this.#stoppedMs + ms;
+    const deadline = { until, expire, index: this.#pending.length, stoppedMs: this.#stoppedMs };
+    this.#pending.push(deadline);
+    return deadline;
+  }
+
+  remove(deadline: Deadline): void {
+    if (deadline.index < 0) return;
+    const last = this.#pending.pop() as Deadline;
+    if (last !== deadline) {
+      this.#pending[deadline.index] = last;
+      last.index = deadline.index;
+    }
+    deadline.index = -1;
+  }
+
+  /** Whether the process was stopped for a while since a pending deadline was added. */
+  wasStoppedSince({ stoppedMs }: Deadline): boolean {
+    this.#noteStop(performance.now());
+    return this.#stoppedMs > stoppedMs;
+  }
+
+  #noteStop(at: number): void {
+    if (this.#timer === undefined || at - this.#lookedAt <= stopMs) return;
+    // The usual time between two looks counts, so that time goes on where one stop follows the other.
+    this.#stoppedMs += at - this.#lookedAt - tickMs;
+    this.#lookedAt = at;
+  }
+
+  #look(): void {
+    // One that has passed since the last look waits for the next: what came in time while the process was busy is read first.
+    const passed = this.#lookedAt - this.#stoppedMs;
+    const at = performance.now();
+    this.#noteStop(at);
+    this.#lookedAt = at;
+    for (const deadline of this.#pending.filter(({ until }) => until <= passed)) {
+      this.remove(deadline);
+      deadline.expire();
+    }
+    if (this.#pending.length > 0) return;
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
 }

@@ -7,12 +7,7 @@ import { createLoopLag } from '../app/observability/loop-lag.ts';
 import { processMemory } from '../app/process-memory.ts';
 import { processClocks, type Surroundings } from '../app/surroundings.ts';
 import { type Config, readConfig } from '../config.ts';
-import {
-  closeSilentConnections,
-  limitConnections,
-  prolongTimeByStops,
-  requestsInOrder,
-} from '../edge/client-connections.ts';
+import { closeSilentConnections, limitConnections, prolongTimeByStops } from '../edge/client-connections.ts';
 import { createServer } from '../http/node-http.ts';
 import { provideExampleServer } from '../local/example.ts';
 import { type LocalParts, startLocalParts } from '../local/parts.ts';
@@ -93,25 +88,19 @@ export async function start(
   const { config, secrets } = settings;
   const log = createLog(config.logLevel);
   let app: App | undefined;
-  let draining = false;
-  const handle = requestsInOrder((request, response) => {
-    if (draining) response.setHeader('Connection', 'close');
-    if (app) app.handle(request, response);
-    else response.writeHead(503, { 'Retry-After': '1' }).end();
+  const server = createServer({
+    headersTimeout: surroundings.headersMs,
+    requestTimeout: surroundings.requestMs,
+    // `closeSilentConnections` closes idle connections instead.
+    keepAliveTimeout: 0,
+    connectionsCheckingInterval: surroundings.headersMs / 5,
+    noDelay: true,
   });
-  const server = createServer(
-    {
-      headersTimeout: surroundings.headersMs,
-      requestTimeout: surroundings.requestMs,
-      // `closeSilentConnections` closes idle connections instead.
-      keepAliveTimeout: 0,
-      connectionsCheckingInterval: surroundings.headersMs / 5,
-      noDelay: true,
-    },
-    handle,
-  );
-  // An expectation that is not known may be ignored (RFC 9110, 10.1.1). Node would answer it past all limits.
-  server.on('checkExpectation', handle);
+  const serveWith = (handle: App['handle']) => {
+    // An expectation that is not known may be ignored (RFC 9110, 10.1.1). Node would answer it past all limits.
+    for (const event of ['request', 'checkExpectation']) server.removeAllListeners(event).on(event, handle);
+  };
+  serveWith((_request, response) => void response.writeHead(503, { 'Retry-After': '1' }).end());
   prolongTimeByStops(server);
   closeSilentConnections(server, surroundings.silentMs);
   // Behind proxies all connections are theirs.
@@ -130,6 +119,7 @@ export async function start(
       await provideExampleServer(app.runner, local.examplePort);
     }
     primary?.onReport(app.observability.read);
+    serveWith(app.handle);
     if (!isFree) await listen(server, config, primary !== undefined);
   } catch (error) {
     await Promise.all([app?.close(), local?.close(), closeServer(server, drainMs)]);
@@ -138,7 +128,10 @@ export async function start(
   const running = app;
   const localParts = local;
   const drain = () => {
-    draining = true;
+    serveWith((request, response) => {
+      response.setHeader('Connection', 'close');
+      running.handle(request, response);
+    });
     running.drain();
   };
   return {

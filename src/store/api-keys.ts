@@ -1,6 +1,11 @@
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { Selectable } from 'kysely';
-import type { KeyScope } from '../domain/credentials/scopes.ts';
+import { apiKeyId } from '../domain/credentials/api-key.ts';
+import type { KeyScope } from '../domain/credentials/credential.ts';
 import type { KeyLimits } from '../domain/limits.ts';
+import type { Lookup } from '../domain/visit.ts';
+import type { MaybePromise } from '../domain/work/next-turn.ts';
+import { createRemembered, type Freshness } from './changes/cache.ts';
 import type { Db } from './db.ts';
 import { inPieces } from './delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from './page.ts';
@@ -229,4 +234,117 @@ export async function originsOfKeys(
     for (const [id, maker] of origins) origins.set(id, makers.get(maker) ?? maker);
   }
   return origins;
+}
+
+/** The last use of API keys and logins: noted in memory by each request, and written with the records of calls. */
+export type CredentialUses = {
+  keyUsed(id: string): void;
+  loginUsed(id: string): void;
+  /** Number of credentials whose use is not written yet. */
+  waiting(): number;
+  /** @throws errors of the database; the uses that it did not take wait for the next write */
+  write(): Promise<void>;
+};
+
+type Used = { table: 'api_keys' | 'grants'; ids: Set<string> };
+
+/** Uses in one statement. */
+const usesAtOnce = 100;
+
+/** `now` is the database's time. */
+export function createCredentialUses(db: Db, now: () => number): CredentialUses {
+  const keys: Used = { table: 'api_keys', ids: new Set() };
+  const logins: Used = { table: 'grants', ids: new Set() };
+
+  async function writeOf({ table, ids }: Used): Promise<void> {
+    for (const some of inPieces([...ids].sort(), usesAtOnce)) {
+      // Removed first, so that a use during the statement is written by the next one.
+      for (const id of some) ids.delete(id);
+      await touch(db, table, some, now()).catch((error: unknown) => {
+        for (const id of some) ids.add(id);
+        throw error;
+      });
+    }
+  }
+
+  return {
+    keyUsed: (id) => void keys.ids.add(id),
+    loginUsed: (id) => void logins.ids.add(id),
+    waiting: () => keys.ids.size + logins.ids.size,
+    async write() {
+      await writeOf(keys);
+      await writeOf(logins);
+    },
+  };
+}
+
+/** No workspace: these credentials were just verified. */
+async function touch(db: Db, table: Used['table'], ids: readonly string[], at: number): Promise<void> {
+  await db.updateTable(table).set({ last_used_at: at }).where('id', 'in', ids).execute();
+}
+
+/** Identifies presented API keys, both for calls and for management. */
+type ApiKeyCheck = {
+  /**
+   * The key, or undefined for anything that is not currently valid; the reasons are not distinguished. `look` counts the
+   * query for a key that was not seen before.
+   */
+  verify(presented: string, look?: Lookup): MaybePromise<ApiKey | undefined>;
+  /** Drops a key by its id, because it changed. */
+  invalidate(id: string): void;
+  clear(): void;
+  /** Since the start, for metrics. */
+  counts(): { entries: number; hits: number; misses: number };
+};
+
+/** One workspace can fill three fourths of it. */
+export const mostKeysRemembered = 13_500;
+
+/** SHA-256 of a credential in hex, the form in which it is stored and remembered. */
+function keyHash(credential: string): string {
+  return hash('sha256', credential, 'hex');
+}
+
+type ApiKeyCheckOptions = {
+  /** The database's time, epoch ms. */
+  now: () => number;
+  freshness: Freshness;
+  /** Called with the id of each valid key that was presented. */
+  onUse: (id: string) => void;
+};
+
+/** Remembers keys by their hash. A malformed key fails its checksum, without a query to the database. */
+export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheckOptions): ApiKeyCheck {
+  const remembered = createRemembered<ApiKey>({
+    max: mostKeysRemembered,
+    freshness,
+    idsOf: (key) => [key.id],
+    ownerOf: (key) => key.workspaceId,
+  });
+  const ifValid = (key: ApiKey | undefined) => {
+    if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now()))
+      return undefined;
+    onUse(key.id);
+    return key;
+  };
+  async function read(id: string, secretHash: string, look: Lookup): Promise<{ value: ApiKey } | undefined> {
+    look?.();
+    const key = await findApiKey(db, id);
+    if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
+    return { value: key };
+  }
+
+  return {
+    verify(presented, look) {
+      const secretHash = keyHash(presented);
+      const known = remembered.get(secretHash);
+      if (known) return ifValid(known);
+      const id = apiKeyId(presented);
+      if (id === undefined) return undefined;
+      return remembered.load(secretHash, (before) => read(id, secretHash, before ? undefined : look)).then(ifValid);
+    },
+    invalidate: remembered.invalidate,
+    clear: remembered.clear,
+    counts: remembered.counts,
+  };
 }

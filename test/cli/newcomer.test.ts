@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import type { KeyScope } from '../../src/domain/credentials/scopes.ts';
+import type { KeyScope } from '../../src/domain/credentials/credential.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { startChildToolhost } from '../support/toolhost/child-toolhost.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';

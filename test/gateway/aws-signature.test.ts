@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHmac, hash } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
-import { signatureOf } from '../../src/gateway/credentials/sign-request.ts';
+import { signatureOf } from '../../src/gateway/call/credentials-of-call.ts';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
 import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';

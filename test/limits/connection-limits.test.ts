@@ -69,6 +69,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
 
   const clientTo = (port: number) =>
     createHttpClient({
+      isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
@@ -111,6 +112,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const own = createHttpClient({
+      isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
       allow: parseEgressAllow(`kept.example:${port}`),
@@ -265,6 +267,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
   it('gives up a connection that is still being made when its caller leaves', async () => {
     const gone = Promise.withResolvers<void>();
     const own = createHttpClient({
+      isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
       allow: parseEgressAllow('192.0.2.1:9'),

@@ -178,7 +178,7 @@ describe('[sec M9] the fair share of a process', () => {
   const serverOf = (workspaceId: string) => ({ id: `server of ${workspaceId}`, workspaceId, limits });
 
   it('a workspace gets at most as much as is still free', async () => {
-    const gate = new Limits({ concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 10, capacity: 9 });
+    const gate = new Limits({ concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 10, capacity: 9 });
     const enterAll = async (workspace: string) => {
       const slots = [];
       try {

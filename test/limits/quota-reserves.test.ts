@@ -24,16 +24,16 @@ describe('the reserves of a quota', () => {
         async (scheduler, quota, processes, order, name) => {
           const books = quotaBook((work) => scheduler.schedule(Promise.resolve()).then(work));
           const gates = Array.from({ length: processes }, () => {
-            const processCount = () => processes;
+            const serving = { count: processes };
             const now = () => 0;
             const quotas = new QuotaCounter({
               ...books,
-              processCount,
+              processes: serving,
               now,
               onError: String,
               onSuccess: () => undefined,
             });
-            return { quotas, limits: new Limits({ ...still, processCount, quotas }) };
+            return { quotas, limits: new Limits({ ...still, processes: serving, quotas }) };
           });
           const limits = {
             server: { callsPerSecond: 0, concurrentCalls: 0, [name]: quota },
@@ -64,7 +64,7 @@ describe('the reserves of a quota', () => {
     };
     const quotas = new QuotaCounter({
       ...books,
-      processCount: () => 3,
+      processes: { count: 3 },
       now: () => 0,
       onError,
       onSuccess: () => undefined,
@@ -97,7 +97,7 @@ describe('the reserves of a quota', () => {
       const quotas = new QuotaCounter({
         take: (wishes) => takeOfQuotas(db, wishes),
         settle: (uses) => settleQuotas(db, uses),
-        processCount: () => 1,
+        processes: { count: 1 },
         now: () => 0,
         onError: () => undefined,
         onSuccess: () => undefined,
@@ -136,7 +136,7 @@ describe('the reserves of a quota', () => {
 });
 
 /** Limits of a process whose time stands still. */
-const still = { concurrentPerKey: 0, clock: () => 0, lagMs: () => 0, queueMs: 0 };
+const still = { concurrentPerKey: 0, clock: () => 0, lag: { ms: 0 }, queueMs: 0 };
 
 async function isLetIn(gate: Limits, limits: Limited['limits']): Promise<boolean> {
   try {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { covers, scopesOf } from '../../src/domain/credentials/scopes.ts';
+import { covers, scopesOf } from '../../src/domain/credentials/credential.ts';
 import { operationList } from '../../src/operations/index.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import { type Person, personSession } from '../support/browser/dashboard.ts';

@@ -118,6 +118,7 @@ describe('the HTTP client', () => {
     [upstream, hostile] = await Promise.all([startRecordingUpstream(), startHostileUpstream()]);
     const allow = parseEgressAllow(`127.0.0.1:${upstream.port},127.0.0.1:${hostile.port}`);
     http = createHttpClient({
+      isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
       allow,
@@ -251,6 +252,7 @@ describe('the HTTP client', () => {
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as AddressInfo;
     const inner = createHttpClient({
+      isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
       allow: parseEgressAllow(`127.0.0.1:${port}`),

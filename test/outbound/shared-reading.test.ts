@@ -42,6 +42,7 @@ describe('answers that arrive at the same time', () => {
     const [plain, secure] = servers.map((server) => (server.address() as AddressInfo).port);
     origins = [`http://plain.example:${plain}`, `https://tls.example:${secure}`];
     http = createHttpClient({
+      isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
       allow: parseEgressAllow(`plain.example:${plain},tls.example:${secure}`),

@@ -3,9 +3,8 @@ import { createHash, randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
 import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
-import { createApiKeyCheck } from '../../src/gateway/callers/api-key-check.ts';
 import { createHostedServers } from '../../src/gateway/hosted/hosted-servers.ts';
-import { endApiKey, findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
+import { createApiKeyCheck, endApiKey, findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
 import { createRemembered } from '../../src/store/changes/cache.ts';
 import type { Db } from '../../src/store/db.ts';
 import { insertWorkspace } from '../../src/store/people/workspaces.ts';
@@ -20,7 +19,7 @@ describe('the cached values of a process', () => {
   let stores: Stores;
   let db: Db;
   let at = 0;
-  const freshness = { clock: () => at, freshUntil: () => Number.POSITIVE_INFINITY, isUp: () => true };
+  const freshness = { clock: () => at, fresh: { until: Number.POSITIVE_INFINITY }, isUp: () => true };
   before(async () => {
     stores = await startStores('sqlite');
   });

@@ -1,10 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
-import type { Role } from '../../src/domain/credentials/scopes.ts';
-import { endApiKey, findApiKey, findApiKeys, insertApiKey } from '../../src/store/api-keys.ts';
+import type { Role } from '../../src/domain/credentials/credential.ts';
+import { createCredentialUses, endApiKey, findApiKey, findApiKeys, insertApiKey } from '../../src/store/api-keys.ts';
 import { type AuditEvent, findAuditEvents, insertAuditEvent } from '../../src/store/audit-events.ts';
 import { type CallFilter, findCalls } from '../../src/store/calls/calls.ts';
-import { createCredentialUses } from '../../src/store/credential-uses.ts';
 import type { Database } from '../../src/store/database.ts';
 import type { Db } from '../../src/store/db.ts';
 import { decodeCursor, type Page } from '../../src/store/page.ts';

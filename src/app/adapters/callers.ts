@@ -1,4 +1,4 @@
-import type { Scope } from '../../domain/credentials/scopes.ts';
+import type { Scope } from '../../domain/credentials/credential.ts';
 import { widestNetwork } from '../../domain/networks.ts';
 import type { Lookup, Strangers } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';

@@ -1,7 +1,6 @@
 import type { McpEndpoint } from '../../domain/mcp.ts';
 import type { Lookup } from '../../domain/visit.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
-import { loadedOnce } from '../../domain/work/next-turn.ts';
+import { loadedOnce, type MaybePromise } from '../../domain/work/next-turn.ts';
 import type { CallToolParts } from '../../gateway/call/call-tool.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { type HostedServer, serverOrView } from '../../gateway/hosted/hosted-server.ts';
@@ -42,14 +41,17 @@ export function endpoints(
     const { createManagementServer } = await import('../../manage/management-server.ts');
     return createManagementServer(runner, version, credentials, hints);
   });
-  const served = (server: HostedServer | undefined, view: string | undefined) => {
-    const found = serverOrView(server, view);
-    return found && endpointOf(found);
-  };
   return (address: string, look: Lookup): MaybePromise<McpEndpoint | undefined> => {
     if (address === config.managementSlug) return management();
     const { slug, view } = partsOfAddress(address);
-    const server = caches.servers.find(slug, look);
-    return server instanceof Promise ? server.then((found) => served(found, view)) : served(server, view);
+    const found = caches.servers.find(slug, look);
+    if (!(found instanceof Promise)) {
+      const server = view === undefined ? found : found?.findView(view);
+      return server && endpointOf(server);
+    }
+    return found.then((read) => {
+      const server = serverOrView(read, view);
+      return server && endpointOf(server);
+    });
   };
 }

@@ -170,7 +170,7 @@ function storeSources({ caches, time, callLog, readiness, presence, faults }: Wa
     gauge(
       'toolhost_serving_processes',
       'Processes that serve from the same database, as this one sees them.',
-      presence.count,
+      () => presence.count,
       { merge: 'max' },
     ),
     gauge('toolhost_ready', '1 while the process can serve.', () => Number(readiness.isServing()), { merge: 'min' }),

@@ -7,7 +7,9 @@ import { type LoginEvent, loginEvents } from '../../oauth/parts.ts';
 import { type BlockedClass, blockedClasses } from '../../outbound/address.ts';
 import {
   counter,
+  createCallMetrics,
   createCounter,
+  createRequestMetrics,
   type Metric,
   mergeMetrics,
   metricsText,
@@ -17,7 +19,6 @@ import {
 import { createMetricsEndpoint } from '../../telemetry/metrics-endpoint.ts';
 import { buildInfo, processSources } from '../../telemetry/process-sources.ts';
 import type { Tracing } from '../../telemetry/tracing.ts';
-import { createCallMetrics, createRequestMetrics } from '../../telemetry/traffic.ts';
 import { version } from '../../version.ts';
 import type { FullConfig } from '../full-config.ts';
 

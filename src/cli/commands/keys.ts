@@ -1,6 +1,6 @@
 import { type Command, InvalidArgumentError } from 'commander';
 import { claudeCodeCommand } from '../../domain/clients/client.ts';
-import { covers, type KeyScope, keyScopes } from '../../domain/credentials/scopes.ts';
+import { covers, type KeyScope, keyScopes } from '../../domain/credentials/credential.ts';
 import { type Input, type Output, operations } from '../../operations/index.ts';
 import { keyFieldNames } from '../../operations/limits.ts';
 import { programName } from '../../version.ts';

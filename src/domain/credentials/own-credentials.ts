@@ -1,3 +1,4 @@
+import { type MaybePromise, nextTurn } from '../work/next-turn.ts';
 import { isKeyBodyAt, isKeyCharacter } from './api-key.ts';
 
 /**
@@ -45,17 +46,29 @@ function endsHere(text: string, start: number): boolean {
   return keyBody.test(body) && isKeyBodyAt(Buffer.from(body, 'latin1'), 0);
 }
 
-/** Whether a content is so long that it is searched in pieces. */
-export function isLongToSearch({ length }: string | Uint8Array): boolean {
-  return length > pieceLength;
+/** The parts of a finished request that may hold a credential. */
+type SearchedRequest = { path: string; headers: readonly string[]; body: string | Buffer | undefined };
+
+/**
+ * Whether a finished request holds one of our credentials in its plain form; what other forms there are is refused where
+ * credentials, secrets and configurations come in. A long body is searched in several turns of the event loop.
+ */
+export function requestHoldsCredential({ path, headers, body }: SearchedRequest): MaybePromise<boolean> {
+  if (holdsPlainCredential(path) || headers.some(holdsPlainCredential)) return true;
+  if (body === undefined) return false;
+  if (body.length > pieceLength) return longHoldsCredential(body);
+  return holdsPlainCredential(typeof body === 'string' ? body : body.toString('latin1'));
 }
 
-/** The pieces of a content to search one by one. They overlap, so that each credential is whole in one of them. */
-export function* piecesToSearch(content: string | Buffer): Generator<string> {
+/** The pieces overlap, so that each credential is whole in one of them. */
+async function longHoldsCredential(content: string | Buffer): Promise<boolean> {
   for (let at = 0; at < content.length; at += pieceLength) {
     const [from, until] = [Math.max(0, at - longest), at + pieceLength];
-    yield typeof content === 'string' ? content.slice(from, until) : content.toString('latin1', from, until);
+    const piece = typeof content === 'string' ? content.slice(from, until) : content.toString('latin1', from, until);
+    if (holdsPlainCredential(piece)) return true;
+    await nextTurn();
   }
+  return false;
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { MaybePromise } from '../work/maybe-promise.ts';
+import type { MaybePromise } from '../work/next-turn.ts';
 
 /** A request for an access token with client credentials (RFC 6749, 4.4), all placeholders filled. */
 export type TokenRequest = {

@@ -183,7 +183,8 @@ export function renderUrl(
     const { argument } = part;
     const text = value(argument);
     if (text === undefined) return undefined;
-    refuseLonger(argument, lengthOf(text), mostUrlLength, 'a URL');
+    if (typeof text !== 'string' || text.length > mostUrlLength)
+      refuseLonger(argument, lengthOf(text), mostUrlLength, 'a URL');
     return encodeText(text);
   };
   const textOf = template.hasRepeats ? rememberedTexts(encoded) : encoded;

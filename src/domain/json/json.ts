@@ -1,6 +1,5 @@
 import { AppError } from '../../errors.ts';
-import type { MaybePromise } from '../work/maybe-promise.ts';
-import { nextTurn } from '../work/next-turn.ts';
+import { type MaybePromise, nextTurn } from '../work/next-turn.ts';
 import { bodyLimits, shortLimits } from './body-limits.ts';
 import { closingQuote, hasEscapedName, isName, parseNative, readJson, readJsonInTurns } from './json-reader.ts';
 import { exceedsLimits, type JsonScan } from './json-scan.ts';

@@ -1,3 +1,6 @@
+/** A value that is nearly always known at once, and sometimes must be fetched: a promise costs the hot path time. */
+export type MaybePromise<T> = T | Promise<T>;
+
 /** Those who wait, first come, first served. */
 const waiting: (() => void)[] = [];
 

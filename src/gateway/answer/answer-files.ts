@@ -3,8 +3,7 @@ import { mostInlineBytes } from '../../domain/files/file-names.ts';
 import { knownMediaType, mediaTypeOf } from '../../domain/http/headers.ts';
 import type { ContentBlock, JsonText } from '../../domain/mcp.ts';
 import { plainFailure, ToolFailure } from '../../errors.ts';
-import { fileNameIn } from './answer-head.ts';
-import { isJson, isText, textOfBody } from './text-body.ts';
+import { fileNameIn, isJson, isText, textOfBody } from './answer-head.ts';
 
 /** A file of an answer that is too large for the result, and gets an address. */
 export type AnswerFile = {

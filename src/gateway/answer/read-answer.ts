@@ -13,14 +13,17 @@ import {
   headerLines,
   headersJson,
   headOf,
+  isJson,
+  isText,
+  jsonInUtf8,
   locationPath,
   shownHeaders,
   shownRedirectTarget,
+  textOfBody,
 } from './answer-head.ts';
 import type { CutResult } from './fit-answer.ts';
 import { resultOfJson, structuredOfTexts, withHeaders, withoutMark } from './json-answer.ts';
 import { carriedOut, headersProperty, type Reading } from './reading.ts';
-import { isJson, isText, jsonInUtf8, textOfBody } from './text-body.ts';
 
 const maxErrorBytes = 8 * 1024;
 /** It says that nothing has changed, and leads nowhere (RFC 9110, 15.4.5). */
@@ -40,12 +43,11 @@ export function readAnswer(
   client: Pick<AnswerHead, 'sensitive' | 'era'>,
 ): CutResult | undefined {
   const { status, body } = answer;
-  const redact = new Redactor(client.sensitive);
-  if (status >= 300) throw refusal(answer, reading, redact);
+  if (status >= 300) throw refusal(answer, reading, new Redactor(client.sensitive));
   if (body.length > shortBytes && isLong(answer, reading)) return undefined;
-  const head = headOf(answer, reading, client, redact);
+  const head = headOf(answer, reading, client);
   try {
-    if (status === 204 || body.length === 0) return emptyResult(answer, head, reading, redact);
+    if (status === 204 || body.length === 0) return emptyResult(answer, head, reading);
     return readContent(body, head, reading, stepsOnLoop);
   } catch (error) {
     if (error instanceof TooMuchWork) return undefined;
@@ -96,7 +98,8 @@ function errorBody(body: Buffer, redact: Redactor): string {
 }
 
 /** The result of an answer without a body: its status, and the headers that the tool asks for. */
-function emptyResult(answer: Answer, head: AnswerHead, reading: Reading, redact: Redactor): ToolResult {
+function emptyResult(answer: Answer, head: AnswerHead, reading: Reading): ToolResult {
+  const redact = new Redactor(head.sensitive);
   const status = statusText(answer, redact);
   const isLocationShown = head.shown.some(({ name }) => name.toLowerCase() === 'location');
   const path = isLocationShown ? undefined : locationPath(String(answer.headers.location ?? ''), redact);

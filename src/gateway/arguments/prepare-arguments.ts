@@ -3,7 +3,7 @@ import { isRawNumber, numberWithDigits, plainNumbers } from '../../domain/json/j
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import { formatTest } from '../../domain/schema/keyword-tests.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { mendArguments } from './mend-arguments.ts';

@@ -1,6 +1,6 @@
+import type { CredentialUses } from '../../store/api-keys.ts';
 import { batchRows, type CallWriter } from '../../store/calls/call-writer.ts';
 import { type CaptureRow, insertCaptures } from '../../store/calls/captures.ts';
-import type { CredentialUses } from '../../store/credential-uses.ts';
 import type { Db } from '../../store/db.ts';
 import { oneAtATime } from '../../store/one-at-a-time.ts';
 import type { CallRow } from '../../store/schema.ts';

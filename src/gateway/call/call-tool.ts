@@ -1,6 +1,5 @@
 import { performance } from 'node:perf_hooks';
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
-import { Redactor } from '../../domain/credentials/redactor.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
@@ -9,24 +8,23 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, ToolFailure, Unauthenticated } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { CallRow } from '../../store/schema.ts';
-import { admitAgain } from '../admission.ts';
 import { headOf } from '../answer/answer-head.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
 import { readAnswer } from '../answer/read-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
-import { getOwnTokens } from '../credentials/own-tokens.ts';
 import { attachFiles, type FileAddresses } from '../files/attach-files.ts';
 import { takeGivenFiles } from '../files/given-files.ts';
 import type { KeptFiles } from '../files/kept-files.ts';
-import { type HostedServer, refuseUnfillable } from '../hosted/hosted-server.ts';
+import { type HostedServer, unfillable } from '../hosted/hosted-server.ts';
 import type { Limits, Slots } from '../limits/limits.ts';
 import { type AnswerRests, fitCall } from '../long-answers/answer-rests.ts';
 import { beginCall, type Call, callRecord, isCallCaptured } from './call.ts';
 import { failureOf, outcomeOfError, recordedReason } from './call-failure.ts';
 import { captureOf } from './capture.ts';
+import { getOwnTokens } from './credentials-of-call.ts';
 import { type FollowParts, followRedirects } from './follow-redirects.ts';
-import { requestOf, send, sendRenewed } from './send-request.ts';
+import { admitAgain, requestOf, send, sendRenewed } from './send-request.ts';
 import { checkOnThread, jobOf, readOnThread, type ThreadWork } from './thread-work.ts';
 
 export type CallToolParts = FollowParts & {
@@ -108,7 +106,7 @@ function noMemory(): AppError {
 /** A call within its limits: its arguments, its request, the answer of the upstream, and what the agent gets of it. */
 async function makeCall(call: Call, parts: CallToolParts): Promise<ToolResult> {
   const { tool, asked, server } = call;
-  refuseUnfillable(tool);
+  if (tool.refusal !== undefined) throw unfillable(tool.refusal);
   const isLong = asked.bytesIn > longBytes;
   const checkLong = (long: Arguments) => checkOnThread(parts.threads, tool, long, jobOf(call));
   const prepared = prepareArguments(tool, asked.args, checkLong, isLong);
@@ -152,7 +150,7 @@ function readLong(call: Call, answer: Answer, threads: ThreadWork): Promise<CutR
   const { tool, sensitive } = call;
   // The bytes are transferred, so the part that a capture needs is copied first.
   const body = isCallCaptured(call) ? Buffer.from(answer.body) : answer.body;
-  const head = headOf(answer, tool.reading, { sensitive, era: call.asked.era }, new Redactor(sensitive));
+  const head = headOf(answer, tool.reading, { sensitive, era: call.asked.era });
   return readOnThread(threads, tool, { body, head }, jobOf(call));
 }
 

@@ -11,9 +11,8 @@ import { callIdPrefix } from '../../store/calls/call-writer.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { tokensOfResult } from '../answer/json-answer.ts';
 import type { Caller } from '../callers/caller.ts';
-import type { OwnTokens } from '../credentials/own-tokens.ts';
-import type { Signing } from '../credentials/sign-request.ts';
 import type { HostedServer, HostedTool } from '../hosted/hosted-server.ts';
+import type { OwnTokens, Signing } from './credentials-of-call.ts';
 
 /** The request of a call, and a digest of its credentials, which decides which connections may carry it. */
 export type CallRequest = { request: UpstreamRequest; credentialHash: string };
@@ -121,10 +120,10 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
 
 /** Whether a call is captured: where the owner of its server has turned captures on, and when it is only tried out. */
 export function isCallCaptured({ caller, server, startedAt }: Call): boolean {
-  return caller.kind === 'try_out' || isCapturing(server, startedAt);
+  return caller.kind === 'try_out' || startedAt < (server.captureUntil ?? 0);
 }
 
 /** Whether the owner of a server has turned on captures for calls that begin now. */
 export function isCapturing(server: HostedServer, now: number): boolean {
-  return server.captureUntil !== undefined && now < server.captureUntil;
+  return now < (server.captureUntil ?? 0);
 }

@@ -11,8 +11,7 @@ import {
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
-import { contentTypeOf } from '../answer/answer-head.ts';
-import { isJson, isText } from '../answer/text-body.ts';
+import { contentTypeOf, isJson, isText } from '../answer/answer-head.ts';
 import {
   maxCapturedBytes,
   maxFieldBytes,

@@ -4,11 +4,8 @@ import { buildRequest, maskedSignature } from '../../domain/request/build-reques
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../../domain/request/upstream-request.ts';
 import { ToolFailure } from '../../errors.ts';
-import { type CredentialUse, requestFor } from '../credentials/own-tokens.ts';
-import { secretFor } from '../credentials/stored-text.ts';
-import { tokensOf } from '../credentials/tokens-of-call.ts';
-
-import { type HostedServer, type HostedTool, refuseUnfillable } from '../hosted/hosted-server.ts';
+import { type HostedServer, type HostedTool, unfillable } from '../hosted/hosted-server.ts';
+import { type CredentialUse, requestFor, secretFor, tokensOf } from './credentials-of-call.ts';
 
 /**
  * The exact request of a call with every credential masked; nothing is sent. `onSecret` gets the name of each secret that
@@ -19,7 +16,7 @@ export function previewRequest(
   prepared: Arguments,
   onSecret?: (name: string) => void,
 ): UpstreamRequest {
-  refuseUnfillable(tool);
+  if (tool.refusal !== undefined) throw unfillable(tool.refusal);
   const { credentials } = tool.request;
   const secret = (name: string) => {
     onSecret?.(name);

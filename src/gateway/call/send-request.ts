@@ -5,18 +5,23 @@ import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts'
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
 import { isHeaderValue } from '../../domain/http/headers.ts';
 import { quotedName } from '../../domain/http/values.ts';
+import type { McpServer, ToolCall } from '../../domain/mcp.ts';
 import { buildRequest } from '../../domain/request/build-request.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import type { FormPart, UpstreamRequest } from '../../domain/request/upstream-request.ts';
-import { OutboundError, plainFailure } from '../../errors.ts';
+import { AppError, OutboundError, plainFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
-import { admitAgain } from '../admission.ts';
-import { renewOwnTokens } from '../credentials/own-tokens.ts';
-import { type Signing, signablePath, signatureOf } from '../credentials/sign-request.ts';
-import { countFilled, secretFor } from '../credentials/stored-text.ts';
-import { tokensOf } from '../credentials/tokens-of-call.ts';
 import type { Call, CallRequest } from './call.ts';
+import {
+  countFilled,
+  renewOwnTokens,
+  type Signing,
+  secretFor,
+  signablePath,
+  signatureOf,
+  tokensOf,
+} from './credentials-of-call.ts';
 
 /** What differs in a request that a redirect leads to. */
 export type Hop = {
@@ -67,6 +72,20 @@ function headersOfClient({ asked }: Call, names: readonly string[]): string[] {
     if (value.length <= mostForwarded && isHeaderValue(value) && !holdsOurCredential(value)) return [name, value];
     const message = `the header ${name} of the request cannot be passed on; allowed: one line of latin-1 text of at most ${mostForwarded} characters, without a key or a token of this service`;
     throw plainFailure('invalid_arguments', message);
+  });
+}
+
+/**
+ * Decides again whether a call may be made, when it has waited: in a queue, for a token, for a file. A call whose request
+ * the upstream has taken is finished without this; one that it refused and that is sent again is not.
+ * @throws Unauthenticated or AppError when it may not be made any more, and AppError unavailable when the server, and so
+ * the request, is another one now
+ */
+export async function admitAgain({ admission }: ToolCall, server: Pick<McpServer, 'source'>): Promise<void> {
+  const now = await admission.again();
+  if (now.source === server.source) return;
+  throw new AppError('unavailable', 'the server was changed while the call waited, and nothing was sent; call again', {
+    retryAfterS: 1,
   });
 }
 

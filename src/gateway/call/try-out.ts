@@ -1,13 +1,18 @@
 import { parseJson } from '../../domain/json/json.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
-import { type ContentBlock, type JsonText, newestLegacyRevision, type ToolResult } from '../../domain/mcp.ts';
+import {
+  type ContentBlock,
+  decidedAdmission,
+  type JsonText,
+  newestLegacyRevision,
+  type ToolResult,
+} from '../../domain/mcp.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError, ToolFailure } from '../../errors.ts';
 import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
 import type { CallRow } from '../../store/schema.ts';
-import { decidedAdmission } from '../admission.ts';
 import { tokensOfContent, tokensOfResult } from '../answer/json-answer.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import { textsAtStart } from '../captures/capture-job.ts';

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { CallerKind } from '../../domain/config/server-wide.ts';
 import type { KeyLimits } from '../../domain/limits.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import type { AppError } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';

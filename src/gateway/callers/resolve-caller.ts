@@ -1,9 +1,8 @@
 import { hash } from 'node:crypto';
-import { presentedCredential } from '../../domain/credentials/credential.ts';
+import { covers, presentedCredential } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential, looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
-import { covers } from '../../domain/credentials/scopes.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import { Unauthenticated } from '../../errors.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
@@ -27,18 +26,15 @@ export function resolveCaller(
       return loginCaller(server, bearer, options.networkOf(visit), options, look);
     case 'passthrough':
       return tokenCaller(server, bearer, visit, options, look);
-    case 'api_key':
-      return keyCaller(server, options.verifyApiKey(bearer, look));
     case 'caller_token':
       if (server.config.authentication) return tokenCaller(server, bearer, visit, options, look);
       // Nothing is forwarded, so any credential is accepted; only a key identifies its caller.
-      if (looksLikeOurs(bearer)) return keyCaller(server, options.verifyApiKey(bearer, look));
-      return anonymousCaller(options.networkOf(visit));
+      if (!looksLikeOurs(bearer)) return anonymousCaller(options.networkOf(visit));
+      break;
+    case 'api_key':
   }
-}
-
-function keyCaller(server: HostedServer, found: MaybePromise<ApiKey | undefined>): MaybePromise<Caller> {
-  return found instanceof Promise ? found.then((key) => callerOfKey(server, key)) : callerOfKey(server, found);
+  const key = options.verifyApiKey(bearer, look);
+  return key instanceof Promise ? key.then((found) => callerOfKey(server, found)) : callerOfKey(server, key);
 }
 
 function callerOfKey(server: HostedServer, key: ApiKey | undefined): Caller {

@@ -1,12 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import { attachment, fileChunkBytes } from '../../domain/files/file-names.ts';
 import type { Lookup, Strangers, Visit } from '../../domain/visit.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
+import { type MaybePromise, nextTurn } from '../../domain/work/next-turn.ts';
 import { createPlaces, type Place, type WorkParty } from '../../domain/work/places.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
-import { type ByteRange, byteRange } from '../../http/byte-range.ts';
 import type { Incoming } from '../../http/incoming.ts';
 import { wantsPage } from '../../http/page.ts';
 import { problemAnswer } from '../../http/problem.ts';
@@ -220,4 +218,26 @@ function happened(response: ServerResponse, event: 'drain' | 'finish', mostMs: n
     response.on('close', onClose);
     if (response.destroyed) settle(false);
   });
+}
+
+/** The first and the last byte of a part of a body. */
+type ByteRange = { first: number; last: number };
+
+const oneRange = /^bytes=(\d{0,15})-(\d{0,15})$/;
+
+/**
+ * The one range that a `Range` header asks for (RFC 9110, 14.2), of a body of `length` bytes, which is not empty. Undefined
+ * for the whole body: without such a header, and for several ranges or another unit, which a server may ignore.
+ */
+function byteRange(header: string | undefined, length: number): ByteRange | 'unsatisfiable' | undefined {
+  const [, from = '', to = ''] = oneRange.exec(header ?? '') ?? [];
+  if (from === '' && to === '') return undefined;
+  if (from === '') {
+    const size = Math.min(Number(to), length);
+    return size === 0 ? 'unsatisfiable' : { first: length - size, last: length - 1 };
+  }
+  const first = Number(from);
+  const last = to === '' ? length - 1 : Math.min(Number(to), length - 1);
+  if (to !== '' && Number(to) < first) return undefined;
+  return first >= length ? 'unsatisfiable' : { first, last };
 }

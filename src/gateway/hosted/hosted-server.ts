@@ -21,7 +21,7 @@ import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
-import { plainFailure } from '../../errors.ts';
+import { plainFailure, type ToolFailure } from '../../errors.ts';
 import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
 import { type ArgumentRules, compileArguments, withoutFixed } from '../arguments/prepare-arguments.ts';
 import { createFilledTools, type FilledTool, type FilledTools } from './filled-tools.ts';
@@ -134,10 +134,7 @@ export function compileServer(
     tokenRequests: new Map(),
     limits,
     captureUntil: source.captureUntil,
-    ...compileTools(
-      config,
-      remembering((wanted) => compileTool(filled.ofServer(wanted), { config, access, userAgent })),
-    ),
+    ...compileTools(config, (wanted) => compileTool(filled.ofServer(wanted), { config, access, userAgent }), new Map()),
     findView(name) {
       const view = config.views && Object.hasOwn(config.views, name) ? config.views[name] : undefined;
       if (!view) return undefined;
@@ -168,10 +165,9 @@ export function serverOrView(server: HostedServer | undefined, view: string | un
   return view === undefined ? server : server?.findView(view);
 }
 
-/** @throws ToolFailure invalid_arguments for a tool that could not be filled */
-export function refuseUnfillable({ refusal }: HostedTool): void {
-  if (refusal === undefined) return;
-  throw plainFailure('invalid_arguments', `this tool cannot be called until its configuration is changed: ${refusal}`);
+/** The failure of a call of a tool that could not be filled. */
+export function unfillable(refusal: string): ToolFailure {
+  return plainFailure('invalid_arguments', `this tool cannot be called until its configuration is changed: ${refusal}`);
 }
 
 type NewView = {
@@ -218,14 +214,23 @@ function infoOf({ slug, version }: { slug: string; version: number }, title: str
 
 type CompiledTools = Pick<HostedServer, 'toolsJson' | 'toolNames' | 'tool' | 'mirrored' | 'catalogue' | 'hasReadMore'>;
 
-function compileTools(config: ServerConfig, compile: (tool: Tool) => HostedTool): CompiledTools {
+/** `kept` are the tools that are compiled already, by name; absent where `compile` keeps them. */
+function compileTools(
+  config: ServerConfig,
+  compile: (tool: Tool) => HostedTool,
+  kept?: Map<string, HostedTool>,
+): CompiledTools {
   const byName = new Map(enabledTools(config).map((entry) => [entry.name, entry]));
   const catalogue = config.tool_mode === 'search' ? createCatalogue(config) : undefined;
   const ownNames = [...reservedToolNames(config)];
   let toolsJson: Buffer | undefined;
   const tool = (name: string) => {
+    const known = kept?.get(name);
+    if (known) return known;
     const wanted = byName.get(name);
-    return wanted && compile(wanted);
+    const made = wanted && compile(wanted);
+    if (made) kept?.set(name, made);
+    return made;
   };
   return {
     toolsJson: () => {
@@ -242,18 +247,6 @@ function compileTools(config: ServerConfig, compile: (tool: Tool) => HostedTool)
     },
     catalogue,
     hasReadMore: limitsAnswers(config),
-  };
-}
-
-/** Compiles each tool once. */
-function remembering(compile: (tool: Tool) => HostedTool): (tool: Tool) => HostedTool {
-  const compiled = new Map<Tool, HostedTool>();
-  return (tool) => {
-    const known = compiled.get(tool);
-    if (known) return known;
-    const made = compile(tool);
-    compiled.set(tool, made);
-    return made;
   };
 }
 

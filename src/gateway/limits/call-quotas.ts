@@ -1,4 +1,4 @@
-import { shareOf } from '../../domain/limits.ts';
+import { type Processes, shareOf } from '../../domain/limits.ts';
 import type { QuotaGrant, QuotaPeriod, QuotaWish } from '../../store/calls/call-quota-use.ts';
 import { StoreFault } from '../../store/engine/faults.ts';
 import { oneAtATime } from '../../store/one-at-a-time.ts';
@@ -31,7 +31,7 @@ export type QuotaCounterOptions = {
   take: (wishes: readonly QuotaWish[]) => Promise<QuotaGrant[]>;
   /** @throws errors of the database */
   settle: (uses: readonly (QuotaPeriod & { calls: number })[]) => Promise<void>;
-  processCount: () => number;
+  processes: Processes;
   /** Epoch ms. */
   now: () => number;
   onError: (error: unknown) => void;
@@ -130,7 +130,7 @@ export class QuotaCounter {
 
   /** A process takes a fraction of its share of the remainder, which leaves enough for the others. */
   #fitStep(reserve: Reserve, left: number): void {
-    reserve.step = Math.max(1, Math.min(reserve.step, Math.floor(left / (4 * this.#options.processCount()))));
+    reserve.step = Math.max(1, Math.min(reserve.step, Math.floor(left / (4 * this.#options.processes.count))));
   }
 
   /** Takes more calls. Afterwards some are held, or the quota counts as used up for now. Never throws. */
@@ -171,7 +171,7 @@ export class QuotaCounter {
 
   /** Without the database, this process may make its share of the quota. */
   #takeUnasked(reserve: Reserve): void {
-    const share = shareOf(reserve.quota, this.#options.processCount());
+    const share = shareOf(reserve.quota, this.#options.processes.count);
     const calls = Math.max(0, Math.min(reserve.step, share - reserve.unasked));
     reserve.unasked += calls;
     reserve.owed += calls;

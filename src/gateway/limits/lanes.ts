@@ -1,4 +1,4 @@
-import { type CallLimits, type KeyLimits, shareOf } from '../../domain/limits.ts';
+import { type CallLimits, type KeyLimits, type Processes, shareOf } from '../../domain/limits.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
 import { type Caller, knownMs } from '../callers/caller.ts';
 import type { Reserve } from './call-quotas.ts';
@@ -46,6 +46,9 @@ export type Lane = {
   /** Calls in a minute and in a day; 0 is no quota. They may change at any time. */
   perMinute: number;
   perDay: number;
+  /** The limits that the four were made of, and for how many processes; undefined for a half. */
+  fitted: KeyLimits | undefined;
+  processes: number;
   /** This process's reserves of the quotas; undefined before the first call under a quota. */
   minute: Reserve | undefined;
   day: Reserve | undefined;
@@ -60,8 +63,8 @@ export type LaneBookOptions = {
   concurrentPerKey: number;
   /** Monotonic milliseconds. */
   clock: () => number;
-  /** How many processes serve; each takes a share of every limit. One when absent. */
-  processCount?: () => number;
+  /** Each takes a share of every limit. One when absent. */
+  processes?: Processes;
 };
 
 /** The lanes in use, by id. */
@@ -90,11 +93,13 @@ export class LaneBook {
 
   /** The lanes in the order in which the call takes slots; the last two are those of the server and of the workspace. */
   lanesOf({ id, workspaceId, limits: of }: Limited, caller: LimitedCaller, now: number): Lane[] {
-    const { concurrentPerKey, processCount } = this.#options;
-    const processes = processCount?.() ?? 1;
-    const server = fit(laneOf(this.#servers, id, now), of.server, of.server.concurrentCalls, processes);
+    const { concurrentPerKey, processes: { count } = { count: 1 } } = this.#options;
+    const server = laneOf(this.#servers, id, now);
+    if (server.fitted !== of.server || server.processes !== count)
+      fit(server, of.server, of.server.concurrentCalls, count);
     const workspace = laneOf(this.#workspaces, workspaceId, now);
-    fit(workspace, of.workspace, of.workspace.concurrentCalls, processes);
+    if (workspace.fitted !== of.workspace || workspace.processes !== count)
+      fit(workspace, of.workspace, of.workspace.concurrentCalls, count);
     const found: Lane[] = [];
     const { limits = noLimits, network } = caller;
     // Where any credential is accepted, a caller has no id.
@@ -102,7 +107,8 @@ export class LaneBook {
       const own = caller.isKnown
         ? laneOf(this.#keys, caller.id, now)
         : laneOf(this.#addresses, `${id} ${network}`, now);
-      found.push(fit(own, limits, concurrentPerKey, processes));
+      if (own.fitted !== limits || own.processes !== count) fit(own, limits, concurrentPerKey, count);
+      found.push(own);
     }
     if (caller.keyId === undefined) {
       this.#addHalves(found, server, caller, now);
@@ -140,7 +146,7 @@ function laneOf(kind: Lanes, id: string, now: number): Lane {
     for (const [old, lane] of byId) if (isIdle(lane, now)) byId.delete(old);
     kind.most = Math.max(sweepAbove, byId.size * 2);
   }
-  const limits = { slots: 0, rate: 0, perMinute: 0, perDay: 0 };
+  const limits = { slots: 0, rate: 0, perMinute: 0, perDay: 0, fitted: undefined, processes: 0 };
   const use = { running: 0, inside: 0, waiting: [], dueAt: 0, refused: undefined, minute: undefined, day: undefined };
   const never = Number.NEGATIVE_INFINITY;
   const lane: Lane = { of, id, ...limits, ...use, knownFrom: undefined, knownAt: never, otherAt: never };
@@ -153,13 +159,14 @@ function isIdle(lane: Lane, now: number): boolean {
 }
 
 /** Gives a lane its limits, of which each process has its share. */
-function fit(lane: Lane, limits: KeyLimits, concurrentCalls: number, processes: number): Lane {
+function fit(lane: Lane, limits: KeyLimits, concurrentCalls: number, processes: number): void {
+  lane.fitted = limits;
+  lane.processes = processes;
   const { callsPerSecond = 0, callsPerMinute = 0, callsPerDay = 0 } = limits;
   lane.slots = shareOf(concurrentCalls, processes);
   lane.rate = callsPerSecond === 0 ? 0 : Math.max(Math.min(1, callsPerSecond), callsPerSecond / processes);
   lane.perMinute = callsPerMinute;
   lane.perDay = callsPerDay;
-  return lane;
 }
 
 function halfOf(lane: Lane, whole: Lane): Lane {

@@ -20,7 +20,7 @@ import {
 
 export type LimitOptions = LaneBookOptions & {
   /** How late the event loop is, in ms. */
-  lagMs: () => number;
+  lag: { readonly ms: number };
   /** How long a call waits for all its slots together, in ms in which this process ran. */
   queueMs: number;
   /** Calls that may be in the process at once, including those that wait. */
@@ -92,8 +92,8 @@ export class Limits {
 
   /** Why a call is refused at once; it then counts in no rate. */
   #refusedNow(lanes: Slots, now: number): Refused | undefined {
-    const { lagMs, capacity = usualCapacity } = this.#options;
-    if (lagMs() > shedAboveMs) return { by: 'overload' };
+    const { lag, capacity = usualCapacity } = this.#options;
+    if (lag.ms > shedAboveMs) return { by: 'overload' };
     // A workspace may use at most as much as is still free, so another workspace always finds capacity.
     if ((lanes.at(-1) as Lane).inside >= capacity - this.#inside) return { by: 'fair_share' };
     for (const lane of lanes) {
@@ -170,13 +170,13 @@ export class Limits {
 
   /** Counts a refusal for the server and the workspace, which are the last two lanes. */
   #refusal(lanes: Slots, why: Refused): AppError {
-    const { clock, processCount } = this.#options;
+    const { clock, processes } = this.#options;
     this.#refused[refusedBy(why)]++;
     for (const lane of lanes.slice(-2)) {
       lane.refused ??= createRecentCount(minuteMs, 12);
       countAt(lane.refused, clock());
     }
-    return refusal(why, processCount?.() ?? 1);
+    return refusal(why, processes?.count ?? 1);
   }
 
   serverUse(id: string): LimitUse {

@@ -1,9 +1,9 @@
 import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
 import { type Outcome, ToolFailure } from '../../errors.ts';
-import { admitAgain } from '../admission.ts';
 import { callRecord } from '../call/call.ts';
 import { outcomeOfError, recordedReason } from '../call/call-failure.ts';
 import type { CallToolParts } from '../call/call-tool.ts';
+import { admitAgain } from '../call/send-request.ts';
 import type { Caller } from '../callers/caller.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 import type { Slots } from '../limits/limits.ts';

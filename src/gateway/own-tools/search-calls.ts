@@ -11,7 +11,7 @@ import {
 } from '../../domain/search/own-tools.ts';
 import { searchTools } from '../../domain/search/search-tools.ts';
 import type { ToolIndex } from '../../domain/search/tool-index.ts';
-import type { MaybePromise } from '../../domain/work/maybe-promise.ts';
+import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
 import { structuredOfTexts } from '../answer/json-answer.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
 import { changesBetween, type FieldChange, undonePaths } from '../../domain/config-changes.ts';
-import { covers } from '../../domain/credentials/scopes.ts';
+import { covers } from '../../domain/credentials/credential.ts';
 import type { SetLimits } from '../../domain/limits.ts';
 import type { Warning } from '../../domain/warnings/warnings.ts';
 import { AppError, invalid, type Problem } from '../../errors.ts';

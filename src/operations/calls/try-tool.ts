@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { covers } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
-import { covers } from '../../domain/credentials/scopes.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import { findAuditEvents, namesOfActors } from '../../store/audit-events.ts';

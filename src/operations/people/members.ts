@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { keyScopes, type Role, roles } from '../../domain/credentials/scopes.ts';
+import { keyScopes, type Role, roles } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
 import { type ApiKey, workingKeysMadeBy } from '../../store/api-keys.ts';
 import { recordChange } from '../../store/changes/changes.ts';

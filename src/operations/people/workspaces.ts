@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { hiddenCharacters } from '../../domain/config/server-config.ts';
-import { roles } from '../../domain/credentials/scopes.ts';
+import { roles } from '../../domain/credentials/credential.ts';
 import { foldedAddress, longestAddress } from '../../domain/email-address.ts';
 import { AppError } from '../../errors.ts';
 import { encodeCursor } from '../../store/page.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { accessKinds } from '../../domain/config/server-wide.ts';
-import { covers } from '../../domain/credentials/scopes.ts';
+import { covers } from '../../domain/credentials/credential.ts';
 import { plainNumbers } from '../../domain/json/json.ts';
 import type { Quotas } from '../../domain/quotas.ts';
 import { slugPattern } from '../../domain/slug.ts';

@@ -6,7 +6,7 @@ export type Freshness = {
   /** Monotonic ms. */
   clock: () => number;
   /** Time until which cached values may be used at all, in monotonic ms. */
-  freshUntil: () => number;
+  fresh: { readonly until: number };
   /** Whether the database answered recently. */
   isUp: () => boolean;
 };
@@ -61,7 +61,7 @@ type Reading = { invalidated: Set<string>; isCleared: boolean };
  */
 export function createRemembered<Value extends object>(options: RememberOptions<Value>): Remembered<Value> {
   const { idsOf, ownerOf, sizeOf, max, maxSize } = options;
-  const { clock, freshUntil, isUp } = options.freshness;
+  const { clock, fresh, isUp } = options.freshness;
   const entries = createOwnedMemory<Entry<Value>>({
     max,
     ...(maxSize !== undefined && { maxSize }),
@@ -93,7 +93,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
     } catch (error) {
       const known = entries.peek(key)?.value;
       // The look for changes may not have noticed yet that the database does not answer.
-      if (known && clock() < freshUntil() && toStoreFault(error) instanceof StoreFault) return known;
+      if (known && clock() < fresh.until && toStoreFault(error) instanceof StoreFault) return known;
       throw error;
     } finally {
       readings.delete(reading);
@@ -105,7 +105,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
       const entry = entries.get(key);
       if (entry !== undefined) {
         const at = clock();
-        if (at < freshUntil() && (at < entry.until || !isUp())) {
+        if (at < fresh.until && (at < entry.until || !isUp())) {
           counts.hits++;
           return entry.value;
         }

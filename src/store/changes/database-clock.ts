@@ -41,15 +41,15 @@ const mostBackMs = 24 * 60 * 60_000;
  */
 function machineClock({ now, clock }: ProcessClocks): DatabaseClock {
   let last = { time: Number.NEGATIVE_INFINITY, at: 0 };
-  const time = () => {
+  const time = (): number => {
     const at = clock();
     const slow = last.time + (at - last.at) / 2;
     const machine = now();
     last = { time: slow - machine > mostBackMs ? machine : Math.max(machine, slow), at };
-    return last.time;
+    return Math.floor(last.time);
   };
   return {
-    now: () => Math.floor(time()),
+    now: time,
     take: () => undefined,
     measure: async () => undefined,
     skewMs: () => now() - time(),

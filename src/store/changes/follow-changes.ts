@@ -7,7 +7,7 @@ import type { DatabaseClock } from './database-clock.ts';
 /** Follows the changes of this and other replicas by a look at the database once a second, which no lost message can break. */
 export type ChangeFollower = {
   /** Time until which cached values may be used, in monotonic ms: a minute after the last successful look. */
-  freshUntil(): number;
+  readonly fresh: { readonly until: number };
   /** Whether the last look is recent enough to trust cached values. */
   isFresh(): boolean;
   /** Looks now. @throws whatever the database throws */
@@ -44,6 +44,7 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   const read = createReadChanges(db);
   /** Start of the last successful look, in monotonic ms. */
   let lookedAt = Number.NEGATIVE_INFINITY;
+  const fresh = { until: Number.NEGATIVE_INFINITY };
   let lookedDatabaseAt = time.now();
   let startedAt: number | undefined;
   let stopped = false;
@@ -60,6 +61,7 @@ export function followChanges(options: FollowOptions): ChangeFollower {
       if (found.at !== undefined) time.take({ at: found.at, before, after: clock() });
       report(found);
       lookedAt = before;
+      fresh.until = before + staleMs;
     } catch (error) {
       isUp = false;
       throw error;
@@ -86,8 +88,8 @@ export function followChanges(options: FollowOptions): ChangeFollower {
   timer.unref();
 
   return {
-    freshUntil: () => lookedAt + staleMs,
-    isFresh: () => clock() < lookedAt + staleMs,
+    fresh,
+    isFresh: () => clock() < fresh.until,
     look,
     state: () => ({ isUp, ageMs: clock() - lookedAt }),
     lookAfterCommit: () => look().catch(options.onError),

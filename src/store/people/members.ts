@@ -1,5 +1,5 @@
 import { type Selectable, sql } from 'kysely';
-import type { Role } from '../../domain/credentials/scopes.ts';
+import type { Role } from '../../domain/credentials/credential.ts';
 import { isPostgres } from '../changes/changes.ts';
 import type { Db } from '../db.ts';
 import { type Cursor, isOf, newerThan, type Page, pageWithCursor } from '../page.ts';

@@ -1,5 +1,5 @@
 import { sql } from 'kysely';
-import { type Role, roles } from '../../domain/credentials/scopes.ts';
+import { type Role, roles } from '../../domain/credentials/credential.ts';
 import type { Db } from '../db.ts';
 
 /** A person as the identity provider knows them: `issuer` and `subject` together are the identity. */

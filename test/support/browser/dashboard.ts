@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { localWorkspace } from '../../../src/config.ts';
 import { base62 } from '../../../src/domain/credentials/api-key.ts';
-import type { Role } from '../../../src/domain/credentials/scopes.ts';
+import type { Role } from '../../../src/domain/credentials/credential.ts';
 import { sessionHash } from '../../../src/manage/actors.ts';
 import { insertSession } from '../../../src/store/people/sessions.ts';
 import { saveMember, saveUser } from '../../../src/store/people/users.ts';

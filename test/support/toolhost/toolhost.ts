@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Surroundings } from '../../../src/app/surroundings.ts';
 import { localWorkspace } from '../../../src/config.ts';
-import type { KeyScope } from '../../../src/domain/credentials/scopes.ts';
+import type { KeyScope } from '../../../src/domain/credentials/credential.ts';
 import { operations } from '../../../src/operations/index.ts';
 import { runOperation } from '../../../src/operations/run-operation.ts';
 import { type Running, start, usualSurroundings } from '../../../src/process/start.ts';
@@ -100,7 +100,7 @@ export async function startToolhost(options: StartOptions = {}): Promise<TestToo
     {
       ...usualSurroundings,
       // The tests in the same process delay its event loop; only tests of overload may be affected by that.
-      createLoopLag: () => ({ ms: () => 0, stop: () => undefined }),
+      createLoopLag: () => ({ ms: 0, start: () => undefined, stop: () => undefined }),
       reportShare: 1,
       // A call that waits for a slot gets it, however busy the machine is; tests of the wait set their own.
       queueMs: 60_000,
