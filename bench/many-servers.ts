@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { checkServerConfig, type ServerConfig } from '../src/domain/config/server-config.ts';
 import { openDatabase } from '../src/store/database.ts';
-import { insertWorkspace } from '../src/store/people/workspaces.ts';
 import { insertServer } from '../src/store/servers/servers.ts';
+import { insertWorkspace } from '../src/store/workspaces.ts';
 import { version } from '../src/version.ts';
 import { residentMb, root } from './processes.ts';
 import { median } from './rounds.ts';

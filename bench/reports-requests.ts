@@ -1,7 +1,7 @@
 /** The requests of `--reports`: every reading operation of the catalogue, with every input that it takes. */
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
-import { type RestRequest, restRequest } from '../src/operations/rest-request.ts';
+import { type RestRequest, restRequest } from '../src/operations/routes.ts';
 
 /** `mayMiss`: two of its inputs may not go together, or one of them names nothing, so that the answer may be a 404. */
 export type Request = RestRequest & { operation: string; input: object; mayMiss: boolean };

@@ -1,9 +1,8 @@
 /** The rows of the stores of `--reports`: plain SQL, one text for both engines, the same rows in every run. */
 import { serverConfigSchema } from '../src/domain/config/server-config.ts';
 import { durationClasses } from '../src/domain/duration-classes.ts';
-import { countColumns, countedWidths, dayMs, minuteMs } from '../src/store/calls/call-counts.ts';
 import { minutesKeptMs } from '../src/store/calls/call-statistics.ts';
-import { recordColumns } from '../src/store/calls/call-writer.ts';
+import { countColumns, countedWidths, dayMs, minuteMs, recordColumns } from '../src/store/calls/call-writer.ts';
 import { summaryText } from '../src/store/servers/servers.ts';
 
 /** Numbers of rows. Half of them are in one workspace, the rest in many small ones. */

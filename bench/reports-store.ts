@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
-import { base62 } from '../src/domain/credentials/api-key.ts';
+import { base62 } from '../src/domain/ids.ts';
 import { sessionHash } from '../src/manage/actors.ts';
 import { type Database, openDatabase } from '../src/store/database.ts';
 import type { Engine } from '../src/store/db.ts';

@@ -15,7 +15,7 @@ function fingerprint(): string {
   )) {
     if (entry.isFile()) add(join(entry.parentPath, entry.name));
   }
-  for (const shared of ['routes.ts', 'rest-request.ts']) add(join(root, 'src', 'operations', shared));
+  add(join(root, 'src', 'operations', 'routes.ts'));
   const gallery = join(root, 'examples', 'gallery');
   for (const name of readdirSync(gallery).toSorted()) add(join(gallery, name));
   add(join(root, 'package-lock.json'));

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import { newId } from '../../src/domain/ids.ts';
-import { hashOf, newSecret, sealTokens, wrapKey } from '../../src/oauth/credentials.ts';
+import { hashOf, newId, newSecret } from '../../src/domain/ids.ts';
 import { spans } from '../../src/oauth/parts.ts';
+import { sealTokens, wrapKey } from '../../src/oauth/provider.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
 import { insertGrant, insertTokens } from '../../src/store/logins/grants.ts';
 import type { StoredServer } from '../../src/store/servers/servers.ts';

@@ -24,7 +24,7 @@ import {
 } from '../store/backup.ts';
 import { readMigrations, tablesOf } from '../store/engine/migrate.ts';
 import { version } from '../version.ts';
-import { type SealedReport, sealedReport } from './keys/sealed-report.ts';
+import { type SealedReport, sealedReport } from './keys/master-keys.ts';
 import { databaseFile, migrationsFolder } from './open-store.ts';
 import { refuseMissingDatabase } from './operator.ts';
 import { processClocks } from './surroundings.ts';

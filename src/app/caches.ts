@@ -2,7 +2,7 @@ import { createHostedServers } from '../gateway/hosted/hosted-servers.ts';
 import type { Log } from '../log.ts';
 import { createApiKeyCheck, createCredentialUses } from '../store/api-keys.ts';
 import type { Freshness } from '../store/changes/cache.ts';
-import type { Change } from '../store/changes/changes.ts';
+import type { Change } from '../store/changes/follow-changes.ts';
 import { followChanges } from '../store/changes/follow-changes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import { userAgentOf } from '../version.ts';

@@ -10,7 +10,7 @@ import { createCircuits } from '../gateway/limits/circuits.ts';
 import { Limits } from '../gateway/limits/limits.ts';
 import type { Log } from '../log.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
-import { settleQuotas, takeOfQuotas } from '../store/calls/call-quota-use.ts';
+import { settleQuotas, takeOfQuotas } from '../store/workspaces.ts';
 import { outageLog } from './observability/fault-log.ts';
 import type { Store } from './open-store.ts';
 import type { Presence } from './presence.ts';

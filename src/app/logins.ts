@@ -15,11 +15,11 @@ import type { LoginEvent, LoginServer, LoginView, OAuthParts, RequestParts, Toke
 import { createHandedOutTokens } from '../oauth/passthrough.ts';
 import { hostedProvider, shownCode } from '../oauth/provider.ts';
 import { redeem, revoke } from '../oauth/token.ts';
-import type { GivenLogin, LoginAttempt } from '../operations/connection/connection-probe.ts';
+import type { GivenLogin, LoginAttempt } from '../operations/operation.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import { apiPath, routes, urlOf } from '../routes.ts';
 import type { Database } from '../store/database.ts';
-import { transact } from '../store/transact.ts';
+import { transact } from '../store/engine/watched-dialect.ts';
 import { userAgentOf } from '../version.ts';
 import type { Caches, CachesOptions } from './caches.ts';
 import type { FullConfig } from './full-config.ts';

@@ -6,8 +6,8 @@ import { type DatabaseClock, startDatabaseClock } from '../store/changes/databas
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Db } from '../store/db.ts';
 import { readMigrations } from '../store/engine/migrate.ts';
-import { insertWorkspace } from '../store/people/workspaces.ts';
 import { isSlugServed } from '../store/servers/servers.ts';
+import { insertWorkspace } from '../store/workspaces.ts';
 import { version } from '../version.ts';
 import { faultLog, lostConnectionLog } from './observability/fault-log.ts';
 import type { Surroundings } from './surroundings.ts';

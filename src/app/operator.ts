@@ -12,8 +12,8 @@ import { type Input, type Output, operations, operatorOperations } from '../oper
 import { operatorOf } from '../operations/operation.ts';
 import { createGates } from '../operations/quotas/gate.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
-import { findWorkspace } from '../store/people/workspaces.ts';
 import { createKeyring, type Keyring } from '../store/sealing/sealing.ts';
+import { findWorkspace } from '../store/workspaces.ts';
 import { databaseFile, openStore } from './open-store.ts';
 import { operationParts } from './operation-parts.ts';
 import { processClocks } from './surroundings.ts';

@@ -1,11 +1,3 @@
-/** A name from outside on one line. Control characters become U+FFFD, as pages show them: PostgreSQL stores no NUL. */
-export function onOneLine(name: string): string {
-  return name
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-    .replaceAll(/\p{Cc}/gu, '\ufffd');
-}
-
 /**
  * Joiners that are seen: between the pictures of an emoji, and where they shape letters, as in Persian and Hindi. Letters
  * of Latin, Greek and Cyrillic have none.

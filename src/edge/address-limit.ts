@@ -1,5 +1,4 @@
-import { type Processes, shareOf } from '../domain/limits.ts';
-import { widerNetworks } from '../domain/networks.ts';
+import { type Processes, shareOf, widerNetworks } from '../domain/limits.ts';
 import type { Visit } from '../domain/visit.ts';
 import { createBoundedWork } from '../domain/work/places.ts';
 import { AppError } from '../errors.ts';

@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Config } from '../config.ts';
-import { base62 } from '../domain/credentials/api-key.ts';
 import { hopHeader } from '../domain/http/headers.ts';
 import { basePathOf, createOwnHosts, createServerHosts, type ServerHosts } from '../domain/http/own-hosts.ts';
-import type { Random } from '../domain/ids.ts';
+import { base62, type Random } from '../domain/ids.ts';
 import type { Strangers } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import type { Incoming, UnreadAnswers } from '../http/incoming.ts';

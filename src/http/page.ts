@@ -83,3 +83,11 @@ export function plainErrorPage(message: string, home: string): string {
 export function visible(text: string): string {
   return text.replaceAll(unseenCharacters, '\ufffd');
 }
+
+/** A name from outside on one line. Control characters become U+FFFD, as pages show them: PostgreSQL stores no NUL. */
+export function onOneLine(name: string): string {
+  return name
+    .replaceAll(/\s+/g, ' ')
+    .trim()
+    .replaceAll(/\p{Cc}/gu, '\ufffd');
+}

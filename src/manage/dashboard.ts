@@ -9,7 +9,7 @@ import { type Context, Hono, type Next } from 'hono';
 import type { SecureHeadersVariables } from 'hono/secure-headers';
 import { AppError } from '../errors.ts';
 import { routes } from '../routes.ts';
-import { isSame } from './static-document.ts';
+import { isSame } from './rest.ts';
 
 type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
 

@@ -1,8 +1,8 @@
 import type { Configuration, CustomFetch } from 'openid-client';
 import { longestAddress } from '../domain/email-address.ts';
-import { onOneLine } from '../domain/unseen-characters.ts';
 import { afterRunning } from '../domain/work/running-time.ts';
 import { AppError, messageOf } from '../errors.ts';
+import { onOneLine } from '../http/page.ts';
 
 /** A person as the identity provider knows them. */
 export type Identity = {

@@ -14,7 +14,7 @@ import {
   type User,
   workspacesOf,
 } from '../store/people/users.ts';
-import { insertWorkspace } from '../store/people/workspaces.ts';
+import { insertWorkspace } from '../store/workspaces.ts';
 import type { Identity } from './identity.ts';
 
 type PeopleParts = {

@@ -1,13 +1,14 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
-import { Hono, type Context as HonoContext } from 'hono';
+import { type Context, Hono, type Context as HonoContext } from 'hono';
 import { mediaTypeOf } from '../domain/http/headers.ts';
 import { checkBody, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { parseJson } from '../domain/json/json.ts';
 import { exceedsLimits } from '../domain/json/json-scan.ts';
 import { admittedMs } from '../domain/mcp.ts';
 import type { Held } from '../domain/work/memory-budget.ts';
-import { nextTurn } from '../domain/work/next-turn.ts';
+import { loadedOnce, nextTurn } from '../domain/work/next-turn.ts';
 import { createPlaces } from '../domain/work/places.ts';
 import { AppError, errorKinds, invalid } from '../errors.ts';
 import type { UnreadAnswers } from '../http/incoming.ts';
@@ -18,7 +19,6 @@ import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
 import { bodyLimitsFor, checkScope, runOperation, type ServingRunner } from '../operations/run-operation.ts';
 import { routes, urlOf } from '../routes.ts';
-import { staticDocument } from './static-document.ts';
 
 /** `isAdmitted` is set once the actor is authenticated. */
 export type RestEnv = { Bindings: HttpBindings; Variables: { isAdmitted?: boolean } };
@@ -284,4 +284,27 @@ function contentOf(op: Operation): JsonObject {
 /** Status of a successful answer: 201 for operations that create, else 200. */
 function successStatus(op: Operation): 200 | 201 {
   return op.route.method === 'POST' && op.name.startsWith('create') ? 201 : 200;
+}
+
+/** Serves a JSON document that never changes while the process runs. It is serialised at the first request. */
+export function staticDocument(make: () => object | Promise<object>): (c: Context) => Promise<Response> {
+  const read = loadedOnce(async () => written(await make()));
+  return async (c) => {
+    const made = await read();
+    // Caches revalidate their copy with the entity tag (RFC 9110, 13.1.2).
+    const headers = { ETag: made.etag, 'Cache-Control': 'no-cache' };
+    if (isSame(c.req.header('if-none-match'), made.etag)) return c.body(null, 304, headers);
+    return c.body(made.text, 200, { ...headers, 'Content-Type': 'application/json' });
+  };
+}
+
+function written(document: object): { text: string; etag: string } {
+  const text = JSON.stringify(document);
+  return { text, etag: `"${createHash('sha256').update(text).digest('base64url').slice(0, 22)}"` };
+}
+
+/** Whether `If-None-Match` holds this entity tag, by weak comparison. */
+export function isSame(noneMatch: string | undefined, etag: string): boolean {
+  if (noneMatch === undefined) return false;
+  return noneMatch.split(',').some((tag) => tag.trim() === '*' || tag.trim().replace(/^W\//, '') === etag);
 }

@@ -11,8 +11,7 @@ import { serverFileJsonSchema } from '../operations/applying/server-file.ts';
 import { serverConfigJsonSchema } from '../operations/describe.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
-import { createRestApi, type RestEnv, type RestParts } from './rest.ts';
-import { staticDocument } from './static-document.ts';
+import { createRestApi, type RestEnv, type RestParts, staticDocument } from './rest.ts';
 
 type Env = RestEnv;
 

@@ -2,9 +2,8 @@ import { createHash } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
-import { base62 } from '../domain/credentials/api-key.ts';
 import { basePathOf } from '../domain/http/own-hosts.ts';
-import type { Random } from '../domain/ids.ts';
+import { newSecret, type Random } from '../domain/ids.ts';
 import { AppError, isUnavailable, messageOf } from '../errors.ts';
 import { type HostCookie, hostCookies } from '../http/cookies.ts';
 import { page, pagePolicy } from '../http/page.ts';
@@ -63,7 +62,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
 
   app.get(routes.login, async (c) => {
     checkRate(c);
-    const secret = () => base62(parts.random(32), 43);
+    const secret = () => newSecret(parts.random);
     const signIn: Departure = {
       state: secret(),
       nonce: secret(),
@@ -149,7 +148,7 @@ async function startSession(
 ): Promise<void> {
   const before = session.get(c);
   if (before !== undefined) await deleteSession(parts.db, sessionHash(before));
-  const cookie = base62(parts.random(32), 43);
+  const cookie = newSecret(parts.random);
   const at = parts.now();
   await insertSession(parts.db, { ...person, hash: sessionHash(cookie), at, expiresAt: at + sessionMs });
   session.set(c, cookie, sessionMs);

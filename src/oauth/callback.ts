@@ -1,7 +1,8 @@
-import { newId } from '../domain/ids.ts';
+import { hashOf, newId, newSecret } from '../domain/ids.ts';
 import { AppError, messageOf, OAuthError, type OAuthErrorCode, oauthCodeOf } from '../errors.ts';
 import { routes, urlOf } from '../routes.ts';
-import { recordChanges } from '../store/changes/changes.ts';
+import { recordChanges } from '../store/changes/follow-changes.ts';
+import { transact } from '../store/engine/watched-dialect.ts';
 import {
   type Authorization,
   bytesOfLogin,
@@ -14,11 +15,9 @@ import {
   takeLoginBytes,
   viewOfAgreement,
 } from '../store/logins/grants.ts';
-import { contexts } from '../store/sealing/sealed-columns.ts';
-import { transact } from '../store/transact.ts';
+import { contexts } from '../store/sealing/sealing.ts';
 import { rejectDuplicates } from './clients.ts';
 import { cookieJar, type LoginSecrets, loginCookie } from './consent.ts';
-import { hashOf, newSecret, sealTokens, wrapKey } from './credentials.ts';
 import { clientRedirect } from './pages.ts';
 import {
   type FaultReport,
@@ -29,6 +28,7 @@ import {
   type OAuthParts,
   spans,
 } from './parts.ts';
+import { sealTokens, wrapKey } from './provider.ts';
 import { noteEvent } from './token.ts';
 
 /** The request of a browser that returns from the provider. */

@@ -1,8 +1,9 @@
+import { hashOf, newSecret } from '../domain/ids.ts';
 import { OAuthError } from '../errors.ts';
 import { cookieScope, olderCookies, uniqueCookie } from '../http/cookies.ts';
 import { agreementFor, insertAuthorization } from '../store/logins/grants.ts';
-import { findWorkspace } from '../store/people/workspaces.ts';
-import { contexts } from '../store/sealing/sealed-columns.ts';
+import { contexts } from '../store/sealing/sealing.ts';
+import { findWorkspace } from '../store/workspaces.ts';
 import {
   checkResource,
   findClient,
@@ -13,7 +14,6 @@ import {
   rejectDuplicates,
   shownWord,
 } from './clients.ts';
-import { hashOf, newSecret } from './credentials.ts';
 import { clientRedirect, consentPage, departurePage, errorWithLink } from './pages.ts';
 import {
   type LoginServer,

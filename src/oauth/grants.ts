@@ -1,10 +1,12 @@
+import { hashOf } from '../domain/ids.ts';
 import type { Lookup } from '../domain/visit.ts';
 import { createOwnedMemory } from '../domain/work/owned-memory.ts';
 import { runningNow } from '../domain/work/running-time.ts';
 import { AppError, isUnavailable, messageOf, OAuthError } from '../errors.ts';
 import { createRemembered, type Freshness } from '../store/changes/cache.ts';
-import { recordChange } from '../store/changes/changes.ts';
+import { recordChange } from '../store/changes/follow-changes.ts';
 import type { Db } from '../store/db.ts';
+import { transact } from '../store/engine/watched-dialect.ts';
 import {
   breakGrant,
   claimRefresh,
@@ -15,9 +17,8 @@ import {
   releaseRefresh,
   saveRefreshedTokens,
 } from '../store/logins/grants.ts';
-import { transact } from '../store/transact.ts';
-import { charactersOf, hashOf, openTokens, sealTokens, unwrapKey } from './credentials.ts';
 import { type LoginServer, type OAuthParts, type ProviderTokens, spans } from './parts.ts';
+import { charactersOf, openTokens, sealTokens, unwrapKey } from './provider.ts';
 
 export const mostGrantsRemembered = 10_000;
 /** Most characters of the remembered logins: with tokens as long as a provider may give them, fewer are remembered. */

@@ -1,16 +1,15 @@
-import type { Random } from '../domain/ids.ts';
+import { hashOf, type Random } from '../domain/ids.ts';
 import type { Lookup } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/next-turn.ts';
 import { isUnavailable } from '../errors.ts';
 import { createRemembered, type Freshness } from '../store/changes/cache.ts';
-import { recordChange } from '../store/changes/changes.ts';
+import { recordChange } from '../store/changes/follow-changes.ts';
 import type { Db } from '../store/db.ts';
+import { transact } from '../store/engine/watched-dialect.ts';
 import { agreementFor, isAgreed, viewOfAgreement } from '../store/logins/grants.ts';
 import { findHandedOutAgreement, hasOtherAgreement, saveHandedOutToken } from '../store/logins/handed-out-tokens.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
-import { transact } from '../store/transact.ts';
 import { refused } from './clients.ts';
-import { hashOf } from './credentials.ts';
 import { type LoginServer, type OAuthParts, type ProviderTokens, spans, type TokenAnswer } from './parts.ts';
 
 /** Context of the seal: binds a refresh token to one server with its present endpoints, and to one client. */

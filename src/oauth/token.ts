@@ -1,8 +1,9 @@
-import { newId } from '../domain/ids.ts';
+import { hashOf, newId, newSecret } from '../domain/ids.ts';
 import { OAuthError } from '../errors.ts';
 import { insertLoginEvent } from '../store/audit-events.ts';
-import { recordChange } from '../store/changes/changes.ts';
+import { recordChange } from '../store/changes/follow-changes.ts';
 import type { Db } from '../store/db.ts';
+import { transact } from '../store/engine/watched-dialect.ts';
 import {
   type Code,
   deleteCrowdedTokens,
@@ -18,9 +19,7 @@ import {
   spendCode,
   viewOfAgreement,
 } from '../store/logins/grants.ts';
-import { transact } from '../store/transact.ts';
 import { checkResource, findClientId, refused, rejectDuplicates, resourceOf, shownWord } from './clients.ts';
-import { challengeOf, hashOf, newSecret, openTokens, unwrapKey, wrapKey } from './credentials.ts';
 import { refreshAtProvider } from './grants.ts';
 import {
   type LoginRecord,
@@ -33,6 +32,7 @@ import {
   type TokenAnswer,
 } from './parts.ts';
 import { openRefreshToken, passOn, refreshHeld } from './passthrough.ts';
+import { challengeOf, openTokens, unwrapKey, wrapKey } from './provider.ts';
 
 /** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
 export async function redeem(server: LoginServer, form: URLSearchParams, parts: RequestParts): Promise<TokenAnswer> {

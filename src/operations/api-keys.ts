@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { formatApiKey } from '../domain/credentials/api-key.ts';
 import { covers, keyScopes } from '../domain/credentials/credential.ts';
+import { formatApiKey } from '../domain/ids.ts';
 import type { KeyLimits } from '../domain/limits.ts';
 import { nearestOrAll, newGuesses } from '../domain/problems.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
@@ -19,7 +19,7 @@ import {
   workingKeysMadeBy,
 } from '../store/api-keys.ts';
 import { namesOfActors } from '../store/audit-events.ts';
-import { recordChange, recordChanges } from '../store/changes/changes.ts';
+import { recordChange, recordChanges } from '../store/changes/follow-changes.ts';
 import { inPieces } from '../store/delete-in-steps.ts';
 import { membersAmong } from '../store/people/members.ts';
 import { findServer, listSlugs } from '../store/servers/servers.ts';

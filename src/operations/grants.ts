@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { AppError } from '../errors.ts';
-import { recordChange } from '../store/changes/changes.ts';
+import { recordChange } from '../store/changes/follow-changes.ts';
 import {
   revokeGrant as endGrant,
   findGrant,

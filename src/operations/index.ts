@@ -8,7 +8,9 @@ import { callOperations } from './calls/try-tool.ts';
 import { connectionOperations } from './connection/connection-check.ts';
 import { loginCheckOperations } from './connection/login-checks.ts';
 import { grantOperations } from './grants.ts';
-import { importOperations } from './imports/import-api.ts';
+import { importAgain } from './imports/import-again-operation.ts';
+import { importApi } from './imports/import-api.ts';
+import { watchOperations } from './imports/watch-operations.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import type { Operation } from './operation.ts';
 import { memberOperations } from './people/members.ts';
@@ -26,7 +28,9 @@ export const operations = {
   ...configurationHelpOperations,
   ...applyOperations,
   ...toolOperations,
-  ...importOperations,
+  importApi,
+  importAgain,
+  ...watchOperations,
   ...secretOperations,
   ...callOperations,
   ...captureOperations,

@@ -15,9 +15,9 @@ import {
   type SourcedLimit,
   workspaceShare,
 } from '../domain/limits.ts';
-import { recordChange } from '../store/changes/changes.ts';
-import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/people/workspaces.ts';
+import { recordChange } from '../store/changes/follow-changes.ts';
 import { type StoredServer, updateServerLimits as storeServerLimits } from '../store/servers/servers.ts';
+import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
 import { type Context, operation } from './operation.ts';
 import { noteChange } from './servers/store-server.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';

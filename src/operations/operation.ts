@@ -2,20 +2,24 @@ import type { z } from 'zod';
 import type { ConfigRules } from '../domain/config/server-config.ts';
 import type { KeyScope, Role, Scope } from '../domain/credentials/credential.ts';
 import type { Random } from '../domain/ids.ts';
+import type { LongValue } from '../domain/json/long-value.ts';
 import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
 import { AppError } from '../errors.ts';
+import type { AgainChoices, ImportedAgain, ImportedServer } from '../import/again/import-again.ts';
+import type { PlannedImport } from '../import/import-document.ts';
+import type { ImportChoices } from '../import/plan/choices.ts';
+import type { AgainReport, ReportKind } from '../import/plan-outline.ts';
 import { parseEgressAllow, urlProblem } from '../outbound/egress.ts';
 import type { CapturedResponse } from '../store/calls/captures.ts';
 import type { Db } from '../store/db.ts';
 import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
+import type { Validators } from '../store/servers/imports.ts';
 import type { CheckConfigOnThread, Precheck } from './check-config.ts';
-import type { ConnectionProbe, GivenLogin, LoginAttempt } from './connection/connection-probe.ts';
-import type { Importing } from './imports/importing.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 
 /** The caller of an operation: a key, a person, or the operator at the machine. */
@@ -207,3 +211,75 @@ export function rulesOf({ managementSlug, egressAllow, own }: RuleSource): Confi
   const allow = parseEgressAllow(egressAllow);
   return { managementSlug, urlProblem: (url) => urlProblem(url, allow, own) };
 }
+
+/** Headers for fetching a description, by their names. */
+export type DescriptionHeaders = Readonly<Record<string, string>>;
+
+/** A document to import: its text, or else the address that it is fetched from. */
+export type ImportRequest = {
+  text: string | LongValue | undefined;
+  url: string | undefined;
+  /** For fetching it. */
+  headers?: DescriptionHeaders | undefined;
+  choices: ImportChoices;
+  report: ReportKind;
+};
+
+/** A document to import again into a server. */
+export type AgainRequest = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'> & {
+  imported: ImportedServer;
+  again: AgainChoices;
+};
+
+/** A document to compare with the last import, and what is known of it. */
+export type CheckRequest = {
+  url: string;
+  headers: DescriptionHeaders | undefined;
+  choices: ImportChoices;
+  imported: ImportedServer;
+  known: { documentHash?: string | undefined; validators?: Validators | undefined };
+  /** Ends the check when the process stops. */
+  signal?: AbortSignal | undefined;
+};
+
+/** `report` is missing for a document that is known, or that is the one of the last import. */
+export type CheckedDocument = {
+  documentHash: string;
+  validators: Validators | undefined;
+  report?: AgainReport | undefined;
+};
+
+/** Fetches the document and its files if need be, and reads it on a thread. @throws AppError invalid, tooLarge, tooMany, unavailable */
+export type Importing = {
+  plan(request: ImportRequest, workspaceId: string): Promise<PlannedImport>;
+  again(request: AgainRequest, workspaceId: string): Promise<ImportedAgain>;
+  check(request: CheckRequest, workspaceId: string): Promise<CheckedDocument>;
+};
+
+export type ProbeJson = { [key: string]: unknown };
+
+/** The answers that a client gets when it knows only the address of a server. */
+export type ConnectionProbe = {
+  /** The answer to a request without a credential; undefined when it was admitted. */
+  refusal: { status: number; challenge: string } | undefined;
+  /** Metadata of the resource that the challenge names, and of the authorization server that the resource names. */
+  resource: ProbeJson | undefined;
+  issuer: ProbeJson | undefined;
+  /** JSON-RPC answers to the first requests, of legacy and modern clients. */
+  answers: { initialize: ProbeJson; discover: ProbeJson; tools: ProbeJson; modernTools: ProbeJson };
+  /** Known clients whose registration is refused, and why. */
+  refusedClients: { client: string; reason: string }[];
+};
+
+/** A trial login at its return to the client: the code, and the verifier and redirect URI that the client kept. */
+export type LoginAttempt = {
+  slug: string;
+  clientId: string;
+  code: string;
+  verifier: string;
+  redirectUri: string;
+  requestId: string;
+};
+
+/** Answer of the provider without its tokens. A field is undefined when the provider did not state it. */
+export type GivenLogin = { scope: string | undefined; expiresInS: number | undefined; isRenewable: boolean };

@@ -2,24 +2,26 @@ import type { Kysely, Transaction } from 'kysely';
 import { covers, scopesOf } from '../domain/credentials/credential.ts';
 import { newId } from '../domain/ids.ts';
 import { bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
+import { holdsNul, parseJsonInTurns, plainNumbers } from '../domain/json/json.ts';
 import type { BodyLimits } from '../domain/json/json-scan.ts';
-import { longBytesOf } from '../domain/json/long-value.ts';
+import { LongValue, longBytesOf } from '../domain/json/long-value.ts';
 import type { Admission } from '../domain/mcp.ts';
+import { problemsOf } from '../domain/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
-import { AppError, Unauthenticated } from '../errors.ts';
+import { AppError, invalid, Unauthenticated } from '../errors.ts';
 import { findApiKey } from '../store/api-keys.ts';
 import { insertAuditEvent } from '../store/audit-events.ts';
 import type { Db } from '../store/db.ts';
+import { transact } from '../store/engine/watched-dialect.ts';
 import { findGrant } from '../store/logins/grants.ts';
 import { findSession } from '../store/people/sessions.ts';
 import { findRole } from '../store/people/users.ts';
-import { countWrite } from '../store/quotas.ts';
 import type { Tables } from '../store/schema.ts';
-import { transact } from '../store/transact.ts';
+import { countWrite } from '../store/workspaces.ts';
 import { StalePrecheck } from './check-config.ts';
+import { nulFault, type ReadLongBody } from './long-body.ts';
 import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
-import { inputOf, type ReadLongBody } from './operation-input.ts';
 import type { Gates } from './quotas/gate.ts';
 import { checkWriteQuota } from './quotas/quotas.ts';
 import { serverOutsideOf } from './shapes.ts';
@@ -148,6 +150,39 @@ async function countedQuotas({ parts }: Runner, actor: Actor, db: Context['db'])
 }
 
 type Input = Record<string, unknown>;
+
+/**
+ * The input of an operation. Exact numbers become plain ones, but for the arguments of a tool and for configurations.
+ * @throws AppError invalid, tooLarge
+ */
+async function inputOf(op: Operation, raw: unknown): Promise<Input> {
+  const given = (raw ?? {}) as Input;
+  if (holdsNul(given)) throw invalid([nulFault]);
+  if (op.validatesInput) return given;
+  const fields = await opened(given, op.long?.field);
+  const long = op.long && fields[op.long.field];
+  const checked = Object.fromEntries(
+    Object.entries(fields).map(([name, value]) => {
+      if (value instanceof LongValue) return [name, value.isText ? 'a long text' : {}];
+      return [name, name === 'arguments' || name === op.long?.field ? value : plainNumbers(value)];
+    }),
+  );
+  const parsed = op.input.safeParse(checked);
+  if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, checked, () => Object.keys(op.input.shape)));
+  return long instanceof LongValue ? { ...parsed.data, [op.long?.field ?? '']: long } : parsed.data;
+}
+
+/** The same fields with all long values parsed but one. @throws AppError tooLarge */
+async function opened(fields: Input, kept: string | undefined): Promise<Input> {
+  const bytes = longBytesOf(kept === undefined ? fields : { ...fields, [kept]: undefined });
+  if (bytes === 0) return fields;
+  if (bytes > bodyLimits.bytes)
+    throw new AppError('tooLarge', `the body without ${kept ?? 'long texts'} is larger than ${bodyLimits.bytes} bytes`);
+  const all = { ...fields };
+  for (const [name, value] of Object.entries(fields))
+    if (value instanceof LongValue && name !== kept) all[name] = await parseJsonInTurns(value.json);
+  return all;
+}
 
 /** Checks an actor before any input is read. @throws AppError forbidden */
 export function checkScope(op: Operation, actor: Actor): void {

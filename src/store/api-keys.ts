@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Selectable } from 'kysely';
-import { apiKeyId } from '../domain/credentials/api-key.ts';
 import type { KeyScope } from '../domain/credentials/credential.ts';
+import { apiKeyId } from '../domain/ids.ts';
 import type { KeyLimits } from '../domain/limits.ts';
 import type { Lookup } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/next-turn.ts';

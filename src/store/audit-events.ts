@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
 import { newId } from '../domain/ids.ts';
-import { dayMs, startOf } from './calls/call-counts.ts';
-import { takeOfQuotas } from './calls/call-quota-use.ts';
+import { dayMs } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
 import { deleteInSteps, type Pause } from './delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
+import { periodOf, takeOfQuotas } from './workspaces.ts';
 
 /** Who changed what, when. `detail` is JSON without any secret. */
 export type AuditEvent = Selectable<Tables['audit_events']>;
@@ -32,7 +32,7 @@ export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void>
 async function isKept(db: Db, { workspace_id: ref, at, detail: { length } }: AuditEvent): Promise<boolean> {
   if (length <= shortDetail) return true;
   if (length > mostOfDetail) return false;
-  const day = { kind: 'auditDetails', ref, span: 'day', startsAt: startOf(at, dayMs) } as const;
+  const day = periodOf('auditDetails', ref, 'day', at);
   const [use] = await takeOfQuotas(db, [{ ...day, quota: mostDetailsInDay, calls: length }]);
   return use?.granted === length;
 }
@@ -108,12 +108,10 @@ export type LoginEventRow = AuditEvent & { operation: keyof typeof mostLoginEven
 /** Writes an event down, in the transaction of what it is about. Those above the most of the day are one row, with their number. */
 export async function insertLoginEvent(db: Db, serverId: string, event: LoginEventRow): Promise<void> {
   const { workspace_id: workspaceId, operation } = event;
-  const startsAt = startOf(event.at, dayMs);
-  const ref = `${workspaceId} ${serverId}`;
-  const quota = mostLoginEventsInDay[operation];
-  const [use] = await takeOfQuotas(db, [{ kind: operation, ref, span: 'day', startsAt, quota, calls: 1 }]);
+  const day = periodOf(operation, `${workspaceId} ${serverId}`, 'day', event.at);
+  const [use] = await takeOfQuotas(db, [{ ...day, quota: mostLoginEventsInDay[operation], calls: 1 }]);
   if (use?.granted === 1) return insertAuditEvent(db, event);
-  await countFurther(db, { ...event, id: `aud_${operation}_${workspaceId}_${serverId}_${startsAt / dayMs}` });
+  await countFurther(db, { ...event, id: `aud_${operation}_${workspaceId}_${serverId}_${day.startsAt / dayMs}` });
 }
 
 /** Nobody else counts meanwhile: the row of the quota is locked until the end of the transaction. */

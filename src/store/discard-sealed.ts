@@ -1,12 +1,13 @@
 import { type Kysely, sql } from 'kysely';
 import { newId, type Random } from '../domain/ids.ts';
 import { insertAuditEvent } from './audit-events.ts';
-import { recordChange } from './changes/changes.ts';
+import { recordChange } from './changes/follow-changes.ts';
+import { transact } from './engine/watched-dialect.ts';
 import { revokeGrant } from './logins/grants.ts';
 import type { Tables } from './schema.ts';
 import { retireKeys } from './sealing/master-keys.ts';
+import { sealedColumns } from './sealing/sealing.ts';
 import { removeSecret } from './servers/secrets.ts';
-import { transact } from './transact.ts';
 
 type DiscardOptions = {
   keyId: string;
@@ -25,20 +26,15 @@ const rowsAtOnce = 100;
 export async function discardSealed(db: Kysely<Tables>, options: DiscardOptions): Promise<{ [table: string]: number }> {
   const { keyId, now } = options;
   const isSealed = (column: string) => sql<boolean>`substr(${sql.ref(column)}, 4, 8) = ${keyId}`;
-  type Emptied = 'authorizations' | 'captures' | 'client_tokens' | 'answer_pieces' | 'files' | 'file_chunks';
-  const removeAll = async (table: Emptied, column: string) =>
-    Number((await db.deleteFrom(table).where(isSealed(column)).executeTakeFirst()).numDeletedRows);
-  const discarded = {
-    secrets: await repeat(() => discardSecrets(db, options)),
-    grants: await repeat(() => endGrants(db, options)),
-    authorizations: await removeAll('authorizations', 'sealed_verifier'),
-    captures: await removeAll('captures', 'sealed_document'),
-    client_tokens: await removeAll('client_tokens', 'sealed_token'),
-    answer_pieces: await removeAll('answer_pieces', 'sealed_pieces'),
-    files: await removeAll('files', 'sealed_head'),
-    file_chunks: await removeAll('file_chunks', 'sealed_chunk'),
-  };
-  await db.updateTable('master_keys').set({ sealed_mac_key: '' }).where(isSealed('sealed_mac_key')).execute();
+  const discarded: { [table: string]: number } = {};
+  for (const { table, column } of sealedColumns) {
+    if (table === 'secrets') discarded[table] = await repeat(() => discardSecrets(db, options));
+    else if (table === 'grants') discarded[table] = await repeat(() => endGrants(db, options));
+    else if (table === 'master_keys')
+      await db.updateTable(table).set({ sealed_mac_key: '' }).where(isSealed(column)).execute();
+    else
+      discarded[table] = Number((await db.deleteFrom(table).where(isSealed(column)).executeTakeFirst()).numDeletedRows);
+  }
   await retireKeys(db, [keyId], now());
   return discarded;
 }

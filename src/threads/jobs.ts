@@ -9,7 +9,7 @@ export const jobs = {
   'check-configuration': async () => (await import('../operations/check-config.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
-  'read-body': async () => (await import('../operations/operation-input.ts')).readLongBody,
+  'read-body': async () => (await import('../operations/long-body.ts')).readLongBody,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,
   'write-capture': async () => (await import('../gateway/captures/capture-job.ts')).writeCapture,
 };

@@ -5,7 +5,7 @@ import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
 import type { FaultKind } from '../../src/store/engine/faults.ts';
-import { transact } from '../../src/store/transact.ts';
+import { transact } from '../../src/store/engine/watched-dialect.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';

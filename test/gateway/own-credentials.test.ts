@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
+import { formatApiKey } from '../../src/domain/ids.ts';
 import { tries } from '../sets.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { callerToken, errorOf, type OneTool, startOneTool } from '../support/one-tool.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
+import { formatApiKey } from '../../src/domain/ids.ts';
 import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { startOn } from '../support/toolhost/engine-toolhost.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
+import { formatApiKey } from '../../src/domain/ids.ts';
 import { tries } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';

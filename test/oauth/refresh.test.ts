@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { hashOf } from '../../src/oauth/credentials.ts';
+import { hashOf } from '../../src/domain/ids.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient, type Tokens, tokensOf } from '../support/oauth/oauth-client.ts';
 

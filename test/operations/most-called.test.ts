@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { hourMs, minuteMs } from '../../src/store/calls/call-counts.ts';
 import { countByInterval, countedFrom, mostCalled } from '../../src/store/calls/call-statistics.ts';
+import { hourMs, minuteMs } from '../../src/store/calls/call-writer.ts';
 import type { Database } from '../../src/store/database.ts';
 import { engines } from '../sets.ts';
 import { aCall } from '../support/store/rows.ts';

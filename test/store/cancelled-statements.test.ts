@@ -3,7 +3,7 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import { sql } from 'kysely';
 import pg from 'pg';
 import { type Database, openDatabase } from '../../src/store/database.ts';
-import { transact } from '../../src/store/transact.ts';
+import { transact } from '../../src/store/engine/watched-dialect.ts';
 import { eventually } from '../support/eventually.ts';
 import { stopFor } from '../support/stop-for.ts';
 import { patientLimits } from '../support/store/patient-limits.ts';

@@ -1,8 +1,15 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, afterEach, before, beforeEach, describe, it } from 'node:test';
-import { changesKeptMs, nextPosition, pruneChanges, recordChange } from '../../src/store/changes/changes.ts';
-import { type ChangeFollower, type FollowOptions, followChanges } from '../../src/store/changes/follow-changes.ts';
+import {
+  type ChangeFollower,
+  changesKeptMs,
+  type FollowOptions,
+  followChanges,
+  nextPosition,
+  pruneChanges,
+  recordChange,
+} from '../../src/store/changes/follow-changes.ts';
 import type { Database } from '../../src/store/database.ts';
 import { engines } from '../sets.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';

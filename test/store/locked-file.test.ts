@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { after, before, describe, it } from 'node:test';
 import { type Database, openDatabase } from '../../src/store/database.ts';
-import { transact } from '../../src/store/transact.ts';
+import { transact } from '../../src/store/engine/watched-dialect.ts';
 import { serverAt } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
 import { onTime } from '../support/on-time.ts';

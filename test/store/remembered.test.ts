@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import fc from 'fast-check';
-import { formatApiKey } from '../../src/domain/credentials/api-key.ts';
+import { formatApiKey } from '../../src/domain/ids.ts';
 import { createHostedServers } from '../../src/gateway/hosted/hosted-servers.ts';
 import { createApiKeyCheck, endApiKey, findApiKey, insertApiKey } from '../../src/store/api-keys.ts';
 import { createRemembered } from '../../src/store/changes/cache.ts';
 import type { Db } from '../../src/store/db.ts';
-import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { insertServer, updateServer } from '../../src/store/servers/servers.ts';
+import { insertWorkspace } from '../../src/store/workspaces.ts';
 import { anApiKey, aServer } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 

@@ -10,10 +10,10 @@ import { type Database, type DatabaseOptions, openDatabase } from '../../src/sto
 import { deleteInSteps } from '../../src/store/delete-in-steps.ts';
 import { insertSession } from '../../src/store/people/sessions.ts';
 import { saveUser } from '../../src/store/people/users.ts';
-import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { pruneCrowdedKeys, prunePeople } from '../../src/store/pruning/prune-people.ts';
 import type { Tables } from '../../src/store/schema.ts';
 import { insertServer } from '../../src/store/servers/servers.ts';
+import { insertWorkspace } from '../../src/store/workspaces.ts';
 import { engines } from '../sets.ts';
 import { aCall, anApiKey, aServer } from '../support/store/rows.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';

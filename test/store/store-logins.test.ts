@@ -8,6 +8,7 @@ import {
   type LoginEventRow,
 } from '../../src/store/audit-events.ts';
 import type { Database } from '../../src/store/database.ts';
+import { transact } from '../../src/store/engine/watched-dialect.ts';
 import {
   type Authorization,
   breakGrant,
@@ -40,7 +41,6 @@ import {
   saveHandedOutToken,
 } from '../../src/store/logins/handed-out-tokens.ts';
 import { endLargeGrants, pruneEndedGrants, pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
-import { transact } from '../../src/store/transact.ts';
 import { engines } from '../sets.ts';
 import { aGrant } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';

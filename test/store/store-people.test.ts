@@ -17,7 +17,7 @@ import {
   pruneSessions,
 } from '../../src/store/people/sessions.ts';
 import { findUser, saveMember, saveUser, workspacesOf } from '../../src/store/people/users.ts';
-import { findWorkspace, insertWorkspace, renameWorkspace } from '../../src/store/people/workspaces.ts';
+import { findWorkspace, insertWorkspace, renameWorkspace } from '../../src/store/workspaces.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 
 const all = { limit: 10, after: undefined };

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Db } from '../../src/store/db.ts';
 import { decodeCursor, type Page } from '../../src/store/page.ts';
-import { insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
 import { findSecrets, openSecrets, removeSecret, saveSecret } from '../../src/store/servers/secrets.ts';
 import { findVersion, findVersions } from '../../src/store/servers/server-versions.ts';
@@ -16,6 +15,7 @@ import {
   type StoredServer,
   updateServer,
 } from '../../src/store/servers/servers.ts';
+import { insertWorkspace } from '../../src/store/workspaces.ts';
 import { aServer } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 

@@ -8,8 +8,8 @@ import type { Database } from '../../src/store/database.ts';
 import type { Db } from '../../src/store/db.ts';
 import { decodeCursor, type Page } from '../../src/store/page.ts';
 import { saveMember, saveUser, workspacesOf } from '../../src/store/people/users.ts';
-import { findWorkspace, insertWorkspace } from '../../src/store/people/workspaces.ts';
 import { pruneCalls } from '../../src/store/pruning/prunings.ts';
+import { findWorkspace, insertWorkspace } from '../../src/store/workspaces.ts';
 import { aCall, anApiKey } from '../support/store/rows.ts';
 import { bothEngines, type Stores, startStores } from '../support/store/stores.ts';
 

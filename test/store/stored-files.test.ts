@@ -12,9 +12,8 @@ import {
   reserveFile,
 } from '../../src/store/calls/files.ts';
 import type { Database } from '../../src/store/database.ts';
-import { sealedColumns } from '../../src/store/sealing/sealed-columns.ts';
-import { countUnreadable, resealBatch } from '../../src/store/sealing/sealed-rows.ts';
-import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { countUnreadable, resealBatch } from '../../src/store/sealing/master-keys.ts';
+import { createKeyring, sealedColumns } from '../../src/store/sealing/sealing.ts';
 import { engines } from '../sets.ts';
 import { type Stores, startStores } from '../support/store/stores.ts';
 

@@ -1,6 +1,5 @@
 import type { Input, OperationName, Output } from '../../src/operations/index.ts';
-import { restRequest } from '../../src/operations/rest-request.ts';
-import { operationRoutes } from '../../src/operations/routes.ts';
+import { operationRoutes, restRequest } from '../../src/operations/routes.ts';
 import type { FieldProblem } from './answers.ts';
 import { basePath } from './base-path.ts';
 import { parseJson } from './exact-json.ts';

@@ -1,5 +1,5 @@
 import type { Scope } from '../../domain/credentials/credential.ts';
-import { widestNetwork } from '../../domain/networks.ts';
+import { widestNetwork } from '../../domain/limits.ts';
 import type { Lookup, Strangers } from '../../domain/visit.ts';
 import type { CallerOptions } from '../../gateway/callers/caller.ts';
 import { createKnownCallers } from '../../gateway/callers/resolve-caller.ts';

@@ -13,7 +13,7 @@ import { answer, challenge } from '../../gateway/mcp-listener.ts';
 import { textOf } from '../../gateway/protocol/json-rpc.ts';
 import { registerClient } from '../../oauth/clients.ts';
 import type { OAuthParts } from '../../oauth/parts.ts';
-import type { ConnectionProbe, ProbeJson } from '../../operations/connection/connection-probe.ts';
+import type { ConnectionProbe, ProbeJson } from '../../operations/operation.ts';
 import { pathReader } from '../../routes.ts';
 
 export type ConnectionProbeParts = {

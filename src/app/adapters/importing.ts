@@ -4,8 +4,13 @@ import { LongValue } from '../../domain/json/long-value.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { createPlaces, type Place } from '../../domain/work/places.ts';
 import { AppError, invalid, type Problem } from '../../errors.ts';
-import type { CheckedDocument, CheckRequest, Importing, ImportRequest } from '../../operations/imports/importing.ts';
-import type { RuleSource } from '../../operations/operation.ts';
+import type {
+  CheckedDocument,
+  CheckRequest,
+  Importing,
+  ImportRequest,
+  RuleSource,
+} from '../../operations/operation.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import {
   type FetchedDocument,

@@ -2,7 +2,7 @@ import { parseJsonInTurns } from '../../domain/json/json.ts';
 import { LongValue } from '../../domain/json/long-value.ts';
 import { Gate } from '../../domain/work/gate.ts';
 import { AppError } from '../../errors.ts';
-import type { ReadBodyJob, ReadLongBody } from '../../operations/operation-input.ts';
+import type { ReadBodyJob, ReadLongBody } from '../../operations/long-body.ts';
 import { fewAtOnce } from '../../operations/quotas/gate.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
 import { jobMs, ownMemory, refusalOfJob } from './threads.ts';

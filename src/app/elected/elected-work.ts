@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { newId } from '../../domain/ids.ts';
 import type { Log } from '../../log.ts';
+import { oneAtATime } from '../../store/changes/follow-changes.ts';
 import type { Db } from '../../store/db.ts';
-import { oneAtATime } from '../../store/one-at-a-time.ts';
 import { noteDone, releaseLease, takeLease } from '../../store/pruning/leases.ts';
 import { outageLog } from '../observability/fault-log.ts';
 

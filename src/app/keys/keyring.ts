@@ -5,7 +5,9 @@ import type { Log } from '../../log.ts';
 import { keysOfProcesses } from '../../store/changes/processes.ts';
 import type { Db } from '../../store/db.ts';
 import {
+  countSealed,
   isSameKey,
+  type KeyUse,
   type KnownKey,
   listKnownKeys,
   rememberKeys,
@@ -14,7 +16,6 @@ import {
   sealingKeyOf,
   whileAlone,
 } from '../../store/sealing/master-keys.ts';
-import { countSealed, type KeyUse } from '../../store/sealing/sealed-rows.ts';
 import { createKeyring, identityOf, type Keyring } from '../../store/sealing/sealing.ts';
 import type { Store } from '../open-store.ts';
 

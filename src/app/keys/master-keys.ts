@@ -3,10 +3,15 @@ import { type Config, readStoreConfig } from '../../config.ts';
 import { AppError } from '../../errors.ts';
 import { findLocalMasterKeys } from '../../local/master-key.ts';
 import { createLog } from '../../log.ts';
-import { isSameKey, listKnownKeys } from '../../store/sealing/master-keys.ts';
-import { sealedColumns } from '../../store/sealing/sealed-columns.ts';
-import { countSealed, secretsWithout } from '../../store/sealing/sealed-rows.ts';
-import { identityOf } from '../../store/sealing/sealing.ts';
+import type { Db } from '../../store/db.ts';
+import {
+  countSealed,
+  countUnreadable,
+  isSameKey,
+  listKnownKeys,
+  secretsWithout,
+} from '../../store/sealing/master-keys.ts';
+import { createKeyring, identityOf, sealedColumns } from '../../store/sealing/sealing.ts';
 import { openStore, type Store } from '../open-store.ts';
 import { refuseMissingDatabase } from '../operator.ts';
 import { processClocks } from '../surroundings.ts';
@@ -64,8 +69,12 @@ export async function masterKeyStatus({ store: { db }, masters }: KeyOperator): 
       rows: Object.fromEntries(sealedColumns.map(({ table }) => [table, rowsOf(table)])),
     };
   });
-  const unreadable = await secretsWithout(db, [...ring.keys()], mostListed);
-  return { keys, unreadable_secrets: unreadable.map(({ slug, name, keyId }) => ({ slug, name, key: keyId })) };
+  return { keys, unreadable_secrets: await unreadableSecrets(db, [...ring.keys()]) };
+}
+
+async function unreadableSecrets(db: Db, own: readonly string[]): Promise<MasterKeyStatus['unreadable_secrets']> {
+  const secrets = await secretsWithout(db, own, mostListed);
+  return secrets.map(({ slug, name, keyId }) => ({ slug, name, key: keyId }));
 }
 
 /** @throws AppError invalid when the environment has no master key */
@@ -76,4 +85,35 @@ export function needKeys({ masters, config }: KeyOperator): readonly [Buffer, ..
     'invalid',
     `there is no master key: set MASTER_KEY or MASTER_KEY_FILE as for the service, or DATA_DIR to the folder with master.key (now ${config.dataDir})`,
   );
+}
+
+/** What the master keys of an environment open of a database. */
+export type SealedReport = {
+  /** The keys that values are sealed with, and whether this environment has them. */
+  keys: { id: string; in_ring: boolean; rows: { [table: string]: number } }[];
+  /** Whether there is a key here to try the values with. */
+  tried: boolean;
+  /** Number of values that no key here opens, by table: their key is missing, or they were changed. */
+  unreadable: { [table: string]: number };
+  /** Which of them are secrets of servers that need a missing key, up to a hundred. */
+  unreadable_secrets: MasterKeyStatus['unreadable_secrets'];
+};
+
+/** Opens every sealed value. */
+export async function sealedReport(db: Db, masters: readonly Buffer[]): Promise<SealedReport> {
+  const own = masters.map((master) => identityOf(master).id);
+  const uses = await countSealed(db);
+  const known = (await listKnownKeys(db)).filter(({ retired_at }) => retired_at === null).map(({ id }) => id);
+  const ids = [...new Set([...known, ...uses.map(({ keyId }) => keyId)])];
+  const [first, ...others] = masters;
+  return {
+    tried: first !== undefined,
+    keys: ids.map((id) => ({
+      id,
+      in_ring: own.includes(id),
+      rows: Object.fromEntries(uses.filter(({ keyId }) => keyId === id).map(({ table, rows }) => [table, rows])),
+    })),
+    unreadable: first ? await countUnreadable(db, createKeyring([first, ...others])) : {},
+    unreadable_secrets: first ? await unreadableSecrets(db, own) : [],
+  };
 }

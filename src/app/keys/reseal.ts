@@ -4,11 +4,24 @@ import { AppError } from '../../errors.ts';
 import { keysOfProcesses } from '../../store/changes/processes.ts';
 import { discardSealed } from '../../store/discard-sealed.ts';
 import { lockSqlite } from '../../store/engine/sqlite-guard.ts';
-import { listKnownKeys, rememberKeys, retireKeys, sealingKeyOf, whileAlone } from '../../store/sealing/master-keys.ts';
-import { type SealedColumn, sealedColumns } from '../../store/sealing/sealed-columns.ts';
-import { countSealed, type KeyUse, resealBatch } from '../../store/sealing/sealed-rows.ts';
-import { createKeyring, identityOf, type Keyring } from '../../store/sealing/sealing.ts';
-import { transact } from '../../store/transact.ts';
+import { transact } from '../../store/engine/watched-dialect.ts';
+import {
+  countSealed,
+  type KeyUse,
+  listKnownKeys,
+  rememberKeys,
+  resealBatch,
+  retireKeys,
+  sealingKeyOf,
+  whileAlone,
+} from '../../store/sealing/master-keys.ts';
+import {
+  createKeyring,
+  identityOf,
+  type Keyring,
+  type SealedColumn,
+  sealedColumns,
+} from '../../store/sealing/sealing.ts';
 import { databaseFile } from '../open-store.ts';
 import { type KeyOperator, needKeys } from './master-keys.ts';
 

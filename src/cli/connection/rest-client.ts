@@ -4,7 +4,7 @@ import { parseJson } from '../../domain/json/json.ts';
 import { scanJson } from '../../domain/json/json-scan.ts';
 import { AppError, type ErrorKind, errorKinds, messageOf } from '../../errors.ts';
 import { type Input, type OperationName, type Output, operations } from '../../operations/index.ts';
-import { restRequest } from '../../operations/rest-request.ts';
+import { restRequest } from '../../operations/routes.ts';
 import { problemShape } from '../../operations/shapes.ts';
 import { apiPath } from '../../routes.ts';
 import { programName, version } from '../../version.ts';

@@ -1,5 +1,6 @@
-import { type MaybePromise, nextTurn } from '../work/next-turn.ts';
-import { isKeyBodyAt, isKeyCharacter } from './api-key.ts';
+import { isKeyBodyAt, isKeyCharacter } from '../ids.ts';
+import type { MaybePromise } from '../work/next-turn.ts';
+import { nextTurn } from '../work/next-turn.ts';
 
 /**
  * Finds our credentials as they stand, in what is about to be written to another host. A key is found without its prefix

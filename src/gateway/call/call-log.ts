@@ -1,8 +1,8 @@
 import type { CredentialUses } from '../../store/api-keys.ts';
 import { batchRows, type CallWriter } from '../../store/calls/call-writer.ts';
 import { type CaptureRow, insertCaptures } from '../../store/calls/captures.ts';
+import { oneAtATime } from '../../store/changes/follow-changes.ts';
 import type { Db } from '../../store/db.ts';
-import { oneAtATime } from '../../store/one-at-a-time.ts';
 import type { CallRow } from '../../store/schema.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 

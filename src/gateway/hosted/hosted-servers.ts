@@ -11,10 +11,10 @@ import { type MaybePromise, nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { createRemembered, type Freshness } from '../../store/changes/cache.ts';
 import type { Db } from '../../store/db.ts';
-import { findWorkspaceLimits } from '../../store/people/workspaces.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import { openSecrets } from '../../store/servers/secrets.ts';
 import { findServingConfig, findServingServer } from '../../store/servers/servers.ts';
+import { findWorkspaceLimits } from '../../store/workspaces.ts';
 import { version as programVersion } from '../../version.ts';
 import { compileServer, type HostedServer, type OpenSecret } from './hosted-server.ts';
 

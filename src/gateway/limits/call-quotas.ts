@@ -1,7 +1,7 @@
 import { type Processes, shareOf } from '../../domain/limits.ts';
-import type { QuotaGrant, QuotaPeriod, QuotaWish } from '../../store/calls/call-quota-use.ts';
+import { oneAtATime } from '../../store/changes/follow-changes.ts';
 import { StoreFault } from '../../store/engine/faults.ts';
-import { oneAtATime } from '../../store/one-at-a-time.ts';
+import type { QuotaGrant, QuotaPeriod, QuotaWish } from '../../store/workspaces.ts';
 import type { Lane, LaneOf } from './lanes.ts';
 
 /** The part of one quota that this process holds in one minute or day. */

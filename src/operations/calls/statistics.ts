@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { percentile } from '../../domain/duration-classes.ts';
 import { invalid } from '../../errors.ts';
-import { dayMs, hourMs, minuteMs, startOf } from '../../store/calls/call-counts.ts';
 import {
   type CallScope,
   type CountedCalls,
@@ -11,6 +10,7 @@ import {
   minutesKeptMs,
   mostCalled,
 } from '../../store/calls/call-statistics.ts';
+import { dayMs, hourMs, minuteMs, startOf } from '../../store/calls/call-writer.ts';
 import { listSlugs } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, toolInput } from '../shapes.ts';

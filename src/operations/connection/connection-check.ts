@@ -32,11 +32,10 @@ import { type MaybePromise, nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { findGrants } from '../../store/logins/grants.ts';
 import { findSecrets, type SecretInfo } from '../../store/servers/secrets.ts';
-import { operation, servingOf } from '../operation.ts';
+import { type ConnectionProbe, operation, servingOf } from '../operation.ts';
 import { forEachSecretUse } from '../servers/secrets.ts';
 import { movedSecrets } from '../servers/store-server.ts';
 import { getServer, slugInput, viewInput } from '../shapes.ts';
-import type { ConnectionProbe } from './connection-probe.ts';
 
 const checkConnection = operation({
   name: 'checkConnection',

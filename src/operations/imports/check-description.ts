@@ -6,7 +6,7 @@ import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import { type CheckCounts, type CheckResult, findImport, type ImportCheck } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
-import type { Importing } from './importing.ts';
+import type { Importing } from '../operation.ts';
 import { storedHeaders } from './stored-imports.ts';
 
 const longestError = 300;

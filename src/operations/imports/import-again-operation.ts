@@ -3,16 +3,69 @@ import { parseStored } from '../../domain/json/json.ts';
 import { AppError, invalid } from '../../errors.ts';
 import type { ImportedAgain } from '../../import/again/import-again.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
-import { againShape, mostDocumentCharacters } from '../../import/plan-outline.ts';
+import { againShape, mostDocumentCharacters, offeredKinds } from '../../import/plan-outline.ts';
 import { findImport, type StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { validConfig } from '../check-config.ts';
 import { changesText } from '../import-changes.ts';
 import { type Context, operation } from '../operation.ts';
 import { precheckChange, storeConfig, stored, storedAnswer } from '../servers/store-server.ts';
-import { getServer, unchangedShape } from '../shapes.ts';
-import { againInput } from './import-shapes.ts';
-import { choicesText, type NewImport, newImport, storedHeaders, storeHeaders, storeImport } from './stored-imports.ts';
+import { getServer, slugInput, unchangedShape, versionInput } from '../shapes.ts';
+import { type NewImport, newImport } from './import-api.ts';
+import {
+  answersInput,
+  choicesText,
+  headersInput,
+  selectors,
+  storedHeaders,
+  storeHeaders,
+  storeImport,
+} from './stored-imports.ts';
+
+const againInput = z.strictObject({
+  slug: slugInput,
+  mode: z
+    .enum(['plan', 'apply'])
+    .default('plan')
+    .describe('plan stores nothing and says what would change; apply stores it as one new version.'),
+  url: z
+    .string()
+    .min(1)
+    .max(2048)
+    .optional()
+    .describe('Address of the description; that of the last import when absent.'),
+  headers: headersInput.optional(),
+  document: z
+    .string()
+    .min(1)
+    .max(mostDocumentCharacters)
+    .optional()
+    .describe('Text of the description instead of its address.'),
+  add: selectors
+    .optional()
+    .describe('Operations to add, as in include of importApi. New operations are only listed without it.'),
+  take: selectors
+    .optional()
+    .describe('Conflicts in which the document is right, by their key; ["*"]: all. In the others your edit stays.'),
+  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
+  answers: answersInput
+    .optional()
+    .describe(
+      'Answers to questions, besides those of the last import. Those that the description does not ask are left out.',
+    ),
+  offered: z
+    .enum(offeredKinds)
+    .default('new')
+    .describe(
+      'Operations without a tool to list: new (not there at the last import, or removed by people since), or all.',
+    ),
+  expected_document: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('document_hash of the plan; a conflict is reported when the description is another one by now.'),
+  expected_version: versionInput,
+});
 
 type Input = z.output<typeof againInput>;
 

@@ -1,19 +1,76 @@
 import { z } from 'zod';
+import { newId } from '../../domain/ids.ts';
 import { parseStored } from '../../domain/json/json.ts';
 import { slugProblem } from '../../domain/slug.ts';
 import { invalid } from '../../errors.ts';
 import type { PlannedImport } from '../../import/import-document.ts';
-import { mostDocumentCharacters, planShape } from '../../import/plan-outline.ts';
+import { mostDocumentCharacters, planShape, reportKinds } from '../../import/plan-outline.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { precheck } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
 import { createServer, saidOf, stored, storedAnswer } from '../servers/store-server.ts';
-import { importAgain } from './import-again-operation.ts';
-import { importInput } from './import-shapes.ts';
-import { choicesText, type NewImport, newImport, storeHeaders, storeImport } from './stored-imports.ts';
-import { watchOperations } from './watch-operations.ts';
+import { answersInput, choicesText, headersInput, selectors, storeHeaders, storeImport } from './stored-imports.ts';
+
+const importInput = z.strictObject({
+  mode: z
+    .enum(['plan', 'create'])
+    .default('plan')
+    .describe('plan stores nothing and says what would be made; create makes the server.'),
+  url: z
+    .string()
+    .min(1)
+    .max(2048)
+    .optional()
+    .describe('Address of the description. Together with document only the address that relative servers are below.'),
+  headers: headersInput.optional(),
+  document: z
+    .string()
+    .min(1)
+    .max(mostDocumentCharacters)
+    .optional()
+    .describe(
+      'Text of the description instead of its address: OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman collection, curl commands or HAR.',
+    ),
+  include: selectors
+    .optional()
+    .describe(
+      'Operations to import: tags, operation ids, "METHOD /path" or "/path", with * for any text. Absent: the proposal of the plan; ["*"]: all.',
+    ),
+  exclude: selectors.optional().describe('Operations to leave out, in the same words.'),
+  for: z
+    .string()
+    .min(1)
+    .max(500)
+    .optional()
+    .describe(
+      'What agents should do with the server, in English, such as "triage issues"; the proposal is what fits that.',
+    ),
+  read_only: z.boolean().optional().describe('true imports only operations that read.'),
+  deprecated: z.boolean().optional().describe('true imports deprecated operations too.'),
+  fields: z
+    .boolean()
+    .optional()
+    .describe('true keeps only the fields of large answers that the report proposes, as response_fields.'),
+  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
+  answers: answersInput
+    .optional()
+    .describe('Answers to the questions of the plan, by name. No secrets except client_secret.'),
+  name: z.string().min(1).max(100).optional().describe('Name of the new server; the title of the API when absent.'),
+  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; made from its name when absent.'),
+  report: z
+    .enum(reportKinds)
+    .default('none')
+    .describe('Operations to list one by one: none, chosen, all, or problems (those that are not whole).'),
+});
 
 type Input = z.output<typeof importInput>;
+
+/** An import that a configuration will name. */
+export type NewImport = { id: string; document?: string };
+
+export function newImport({ random }: Context, documentUrl: string | undefined): NewImport {
+  return { id: newId(random, 'imp'), ...(documentUrl !== undefined && { document: documentUrl }) };
+}
 
 const planOutput = { mode: z.enum(['plan', 'create']), ...planShape };
 
@@ -23,7 +80,7 @@ const planOutput = { mode: z.enum(['plan', 'create']), ...planShape };
  */
 type Prepared = { plan: PlannedImport; imported: NewImport };
 
-const importApi = operation({
+export const importApi = operation({
   name: 'importApi',
   summary: 'Make a server from an API description',
   description:
@@ -106,8 +163,6 @@ async function configOf({
 function shownPlan({ config: _, tooLarge: _size, generated: _generated, documentHash: _hash, ...plan }: PlannedImport) {
   return plan;
 }
-
-export const importOperations = { importApi, importAgain, ...watchOperations };
 
 type Said = z.input<z.ZodObject<typeof planOutput>> & { created?: z.input<typeof stored> | undefined };
 

@@ -3,26 +3,19 @@ import { configSecrets } from '../../domain/config/server-config.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import { headerNameProblem, isHeaderValue } from '../../domain/http/headers.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
-import { newId } from '../../domain/ids.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
+import { planBounds } from '../../import/plan-outline.ts';
 import type { Db } from '../../store/db.ts';
 import type { Keyring } from '../../store/sealing/sealing.ts';
 import { insertImport, restartCheck } from '../../store/servers/imports.ts';
 import { findSecret, saveSecret } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
-import type { Context } from '../operation.ts';
+import type { Context, DescriptionHeaders } from '../operation.ts';
 import { withinSecretQuota } from '../quotas/quotas.ts';
-import type { DescriptionHeaders } from './importing.ts';
-
-/** An import that a configuration will name. */
-export type NewImport = { id: string; document?: string };
+import type { NewImport } from './import-api.ts';
 
 /** The result of reading a document, and the choices that are needed to read it again. */
 type ReadDocument = { generated: string; documentHash: string; documentUrl: string | undefined; choices: string };
-
-export function newImport({ random }: Context, documentUrl: string | undefined): NewImport {
-  return { id: newId(random, 'imp'), ...(documentUrl !== undefined && { document: documentUrl }) };
-}
 
 /** Stores what a server was imported from. The client secret among the answers is left out. */
 export async function storeImport(
@@ -96,3 +89,13 @@ export async function storedHeaders(
   if (!found.origins.includes(readUrl(url)?.origin ?? '')) return undefined;
   return JSON.parse(found.value) as DescriptionHeaders;
 }
+
+export const selectors = z.array(z.string().min(1).max(500)).max(1000);
+
+/** Answers by the names of their questions. */
+export const answersInput = z
+  .record(z.string().min(1).max(200), z.string().max(4096))
+  .refine(
+    (answers) => Object.keys(answers).length <= planBounds.entries,
+    `allowed: at most ${planBounds.entries} answers`,
+  );

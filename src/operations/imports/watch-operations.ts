@@ -11,8 +11,15 @@ import {
 } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
-import { importState, importStateOf, saidOfState } from '../servers/import-state.ts';
-import { getServer, isUnchanged, slugInput, unchangedShape } from '../shapes.ts';
+import {
+  getServer,
+  importState,
+  importStateOf,
+  isUnchanged,
+  saidOfState,
+  slugInput,
+  unchangedShape,
+} from '../shapes.ts';
 import { checkDescription, descriptionOf, firstCheckAt } from './check-description.ts';
 
 /** Most servers of a workspace whose descriptions are watched. */

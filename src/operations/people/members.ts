@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { keyScopes, type Role, roles } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
 import { type ApiKey, workingKeysMadeBy } from '../../store/api-keys.ts';
-import { recordChange } from '../../store/changes/changes.ts';
+import { recordChange } from '../../store/changes/follow-changes.ts';
 import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
 import { deleteSessionsOf, moveSession } from '../../store/people/sessions.ts';

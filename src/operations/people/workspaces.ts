@@ -20,7 +20,7 @@ import {
   type JoinedWorkspace,
   workspacesOf,
 } from '../../store/people/users.ts';
-import { findWorkspace, renameWorkspace } from '../../store/people/workspaces.ts';
+import { findWorkspace, renameWorkspace } from '../../store/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
 import { checkMemberQuota } from '../quotas/quotas.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { mostQuota, type QuotaName, type Quotas, quotaKinds, quotaNames, type SetQuotas } from '../../domain/quotas.ts';
 import { AppError } from '../../errors.ts';
-import { dayMs, minuteMs } from '../../store/calls/call-counts.ts';
+import { dayMs, minuteMs } from '../../store/calls/call-writer.ts';
+import { deleteOldestVersions } from '../../store/servers/server-versions.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
 import {
   bytesOfServer,
   countKeys,
@@ -14,9 +16,7 @@ import {
   setQuotas,
   type Writes,
   writesAt,
-} from '../../store/quotas.ts';
-import { deleteOldestVersions } from '../../store/servers/server-versions.ts';
-import type { StoredServer } from '../../store/servers/servers.ts';
+} from '../../store/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
 import { isUnchanged, unchangedShape } from '../shapes.ts';
 

@@ -7,16 +7,18 @@ import type { Quotas } from '../../domain/quotas.ts';
 import { slugPattern } from '../../domain/slug.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
-import { findSetQuotas } from '../../store/quotas.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/imports.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { deleteServer, findServingServer, isSlugTaken, listServers, summaryOf } from '../../store/servers/servers.ts';
+import { findSetQuotas } from '../../store/workspaces.ts';
 import { precheck, reportOn } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
 import { tooManyTools } from '../quotas/quotas.ts';
 import {
   firstWarnings,
   getServer,
+  importedField,
+  importState,
   isCaptured,
   isoTime,
   isUnchanged,
@@ -31,7 +33,6 @@ import {
   versionInput,
   warningsShape,
 } from '../shapes.ts';
-import { importedField, importState } from './import-state.ts';
 import { mostSecrets } from './secrets.ts';
 import {
   auditStored,

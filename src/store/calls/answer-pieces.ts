@@ -3,8 +3,7 @@ import { displacedRests, type KeptRest } from '../../domain/pieces/displaced-ans
 import { restKeptMs } from '../../domain/pieces/read-more.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
-import { contexts } from '../sealing/sealed-columns.ts';
-import type { Keyring } from '../sealing/sealing.ts';
+import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** Some pieces of an answer; `json` is the JSON text of a list of them. */
 export type AnswerPieces = {

@@ -1,8 +1,8 @@
 import { type RawBuilder, sql } from 'kysely';
 import { durationClasses } from '../../domain/duration-classes.ts';
-import { isPostgres } from '../changes/changes.ts';
+import { isPostgres } from '../changes/follow-changes.ts';
 import type { Db } from '../db.ts';
-import { dayMs, eachClass, minuteMs, startOf } from './call-counts.ts';
+import { dayMs, eachClass, minuteMs, startOf } from './call-writer.ts';
 
 /** The requested calls: those of one workspace from `from` up to, but not at, `until` (epoch ms, whole minutes). */
 export type CallScope = {

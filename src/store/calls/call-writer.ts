@@ -1,4 +1,6 @@
 import type { Selectable } from 'kysely';
+import { durationClasses, durationClassOf } from '../../domain/duration-classes.ts';
+import type { Engine } from '../db.ts';
 import type { CallRow, Tables } from '../schema.ts';
 
 /** The record of a finished call; times in epoch ms, spans in ms, sizes in bytes. */
@@ -50,3 +52,112 @@ export type CallWriter = {
 
 /** Number of rows in a batch under load. */
 export const batchRows = 1000;
+
+export const minuteMs = 60_000;
+export const hourMs = 60 * minuteMs;
+export const dayMs = 24 * hourMs;
+
+/** The lengths of the times that are counted. */
+export const countedWidths = [minuteMs, dayMs] as const;
+
+const keyColumns = ['workspace_id', 'width', 'slug', 'tool', 'at'] as const;
+export const countColumns = [...keyColumns, 'calls', 'errors', 'durations'] as const;
+
+export type CallCount = Tables['call_counts'];
+type CountKey = Pick<CallCount, (typeof keyColumns)[number]>;
+/** `durations` has the number of calls in each class. */
+type Sum = CountKey & { calls: number; errors: number; durations: number[] };
+
+/** The fields of a call that are counted. */
+export const countedColumns = ['workspace_id', 'slug', 'tool', 'started_at', 'outcome', 'duration_ms'] as const;
+export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
+
+/**
+ * Increments for the counts of tools, and of workspaces, where slug and tool are empty; by the minute and the day (UTC).
+ * Sorted by key, so that two writers cannot deadlock.
+ */
+export function countsOf(calls: Iterable<CountedCall>): CallCount[] {
+  const minutes = new Map<string, Sum>();
+  let last: Sum | undefined;
+  for (const call of calls) {
+    const sum = last && isOf(last, call) ? last : sumFor(minutes, minuteOf(call));
+    last = sum;
+    const durationClass = durationClassOf(call.duration_ms);
+    sum.calls += 1;
+    if (call.outcome !== 'ok') sum.errors += 1;
+    sum.durations[durationClass] = (sum.durations[durationClass] ?? 0) + 1;
+  }
+  const all = new Map<string, Sum>();
+  for (const minute of minutes.values()) {
+    for (const width of countedWidths) {
+      const at = startOf(minute.at, width);
+      add(sumFor(all, { ...minute, width, at }), minute);
+      add(sumFor(all, { ...minute, slug: '', tool: '', width, at }), minute);
+    }
+  }
+  const sums = [...all].sort(([a], [b]) => (a < b ? -1 : 1));
+  return sums.map(([, sum]) => ({ ...sum, durations: classesText(sum.durations) }));
+}
+
+function minuteOf({ workspace_id, slug, tool, started_at }: CountedCall): CountKey {
+  return { workspace_id, slug, tool, width: minuteMs, at: startOf(started_at, minuteMs) };
+}
+
+/** Whether a call counts in a minute. Under load one call often follows another of the same tool. */
+function isOf({ workspace_id, slug, tool, at }: CountKey, call: CountedCall): boolean {
+  const { started_at } = call;
+  return (
+    at <= started_at &&
+    started_at < at + minuteMs &&
+    slug === call.slug &&
+    tool === call.tool &&
+    workspace_id === call.workspace_id
+  );
+}
+
+export function startOf(at: number, width: number): number {
+  return Math.floor(at / width) * width;
+}
+
+function sumFor(sums: Map<string, Sum>, { workspace_id, slug, tool, width, at }: CountKey): Sum {
+  const key = `${workspace_id}\n${width}\n${at}\n${slug}\n${tool}`;
+  const known = sums.get(key);
+  if (known) return known;
+  const durations = new Array<number>(durationClasses.length).fill(0);
+  const sum = { workspace_id, slug, tool, width, at, calls: 0, errors: 0, durations };
+  sums.set(key, sum);
+  return sum;
+}
+
+function add(sum: Sum, more: Sum): void {
+  sum.calls += more.calls;
+  sum.errors += more.errors;
+  for (const [index, calls] of more.durations.entries())
+    if (calls > 0) sum.durations[index] = (sum.durations[index] ?? 0) + calls;
+}
+
+/** The classes that have calls. */
+function classesText(durations: readonly number[]): string {
+  return JSON.stringify(Object.fromEntries(Object.entries(durations).filter(([, calls]) => calls > 0)));
+}
+
+/** What differs between the engines: the rows `key` and `value` of a JSON object, and one of the rows of a query. */
+const json = {
+  sqlite: { each: (text: string) => `json_each(${text})`, object: 'json_group_object(key, calls)' },
+  postgres: { each: (text: string) => `json_each_text(${text}::json)`, object: 'json_object_agg(key, calls)::text' },
+};
+
+/** The rows of the classes of a column, for a `from`. */
+export function eachClass(engine: Engine, column: string): string {
+  return json[engine].each(column);
+}
+
+/** The statement that adds to the counts; `source` gives rows of `countColumns`. */
+export function addCountsText(engine: Engine, source: string): string {
+  const { each, object } = json[engine];
+  const both = ['call_counts', 'excluded'].map((row) => `select key, value from ${each(`${row}.durations`)}`);
+  const sums = `select key, sum(cast(value as bigint)) as calls from (${both.join(' union all ')}) as added group by key`;
+  return `insert into call_counts (${countColumns.join(', ')}) ${source}
+    on conflict (${keyColumns.join(', ')}) do update set calls = call_counts.calls + excluded.calls,
+    errors = call_counts.errors + excluded.errors, durations = (select ${object} from (${sums}) as sums)`;
+}

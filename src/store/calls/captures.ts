@@ -4,8 +4,7 @@ import type { ReadableRequest } from '../../domain/request/upstream-request.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
 import { isOf } from '../page.ts';
-import { contexts } from '../sealing/sealed-columns.ts';
-import type { Keyring } from '../sealing/sealing.ts';
+import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** The exchange with the upstream during a call, with credentials masked in the request and redacted everywhere else. */
 export type Capture = {

@@ -2,8 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { type FileHead, fileKeptMs } from '../../domain/files/file-names.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
-import { contexts } from '../sealing/sealed-columns.ts';
-import type { Keyring } from '../sealing/sealing.ts';
+import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** A stored file without its bytes. */
 export type FileRow = {

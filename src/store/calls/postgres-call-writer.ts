@@ -1,9 +1,15 @@
 import { type Kysely, sql } from 'kysely';
 import type { Db } from '../db.ts';
+import { transact } from '../engine/watched-dialect.ts';
 import type { CallRow, Tables } from '../schema.ts';
-import { transact } from '../transact.ts';
-import { addCountsText, type CallCount, countColumns, countsOf } from './call-counts.ts';
-import { type CallWriter, recordColumns } from './call-writer.ts';
+import {
+  addCountsText,
+  type CallCount,
+  type CallWriter,
+  countColumns,
+  countsOf,
+  recordColumns,
+} from './call-writer.ts';
 
 /** Rows are sent as one JSON text, which takes half the time of as many parameters. */
 export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {

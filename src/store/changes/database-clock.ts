@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type { Db } from '../db.ts';
-import { isPostgres } from './changes.ts';
+import { isPostgres } from './follow-changes.ts';
 
 /** The clocks of a process. */
 export type ProcessClocks = {

@@ -1,5 +1,15 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { CompiledQuery, DatabaseConnection, Dialect, Driver, QueryResult, TransactionSettings } from 'kysely';
+import type {
+  CompiledQuery,
+  DatabaseConnection,
+  Dialect,
+  Driver,
+  Kysely,
+  QueryResult,
+  Transaction,
+  TransactionSettings,
+} from 'kysely';
+import type { Tables } from '../schema.ts';
 import { type FaultKind, faultKindOf, leavesOpen, StoreFault, toCommitFault, toStoreFault } from './faults.ts';
 
 /** Receives every fault of the database, with the driver's error. */
@@ -121,4 +131,23 @@ export function isOvertaken(error: unknown): boolean {
 function reported(error: unknown, onFault: OnFault): unknown {
   onFault(faultKindOf(error), error);
   return toStoreFault(error);
+}
+
+/**
+ * Runs work in a transaction, and again when the database ended it in favour of another one (SQLSTATE 40001 and 40P01),
+ * because nothing of it has happened then. So the work must have no effect outside of the database.
+ * @throws StoreFault, and what the work throws
+ */
+export async function transact<Result>(
+  db: Kysely<Tables>,
+  work: (transaction: Transaction<Tables>) => Promise<Result>,
+): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await db.transaction().execute(work);
+    } catch (error) {
+      if (!isOvertaken(error) || attempt === mostAttempts) throw error;
+    }
+    await delay(retryPauseMs * attempt);
+  }
 }

@@ -1,10 +1,9 @@
 import { type Insertable, type Selectable, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
-import { minuteMs, startOf } from '../calls/call-counts.ts';
-import { takeOfQuotas } from '../calls/call-quota-use.ts';
 import type { Db } from '../db.ts';
 import { rowsAtOnce } from '../delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
+import { periodOf, takeOfQuotas } from '../workspaces.ts';
 
 /** One login in flight. `id` is the hash of the state that the provider sends back. */
 export type Authorization = Selectable<Tables['authorizations']>;
@@ -443,10 +442,14 @@ export async function takeLoginBytes(
   { workspaceId, serverId, bytes }: { workspaceId: string; serverId: string; bytes: number },
   now: number,
 ): Promise<boolean> {
-  const period = { kind: 'loginBytes', span: 'minute', startsAt: startOf(now, minuteMs), calls: bytes } as const;
+  const wishOf = (ref: string, quota: number) => ({
+    ...periodOf('loginBytes', ref, 'minute', now),
+    quota,
+    calls: bytes,
+  });
   const uses = await takeOfQuotas(db, [
-    { ...period, ref: workspaceId, quota: mostInMinute.ofWorkspace },
-    { ...period, ref: serverId, quota: mostInMinute.ofServer },
+    wishOf(workspaceId, mostInMinute.ofWorkspace),
+    wishOf(serverId, mostInMinute.ofServer),
   ]);
   return uses.every(({ granted }) => granted === bytes);
 }

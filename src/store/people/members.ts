@@ -1,6 +1,6 @@
 import { type Selectable, sql } from 'kysely';
 import type { Role } from '../../domain/credentials/credential.ts';
-import { isPostgres } from '../changes/changes.ts';
+import { isPostgres } from '../changes/follow-changes.ts';
 import type { Db } from '../db.ts';
 import { type Cursor, isOf, newerThan, type Page, pageWithCursor } from '../page.ts';
 import type { Tables } from '../schema.ts';

@@ -1,8 +1,8 @@
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
+import { transact } from '../engine/watched-dialect.ts';
 import type { Tables } from '../schema.ts';
-import { transact } from '../transact.ts';
 
 // No query here names a workspace: retention is the same in all of them.
 

@@ -2,8 +2,7 @@ import { type Selectable, sql } from 'kysely';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
 import type { Tables } from '../schema.ts';
-import { contexts } from '../sealing/sealed-columns.ts';
-import type { Keyring } from '../sealing/sealing.ts';
+import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** Which token of a server: `location` is where it is sent, `fingerprint` stands for everything it is asked for with. */
 export type ClientTokenKey = { workspaceId: string; serverId: string; location: string; fingerprint: string };

@@ -1,6 +1,5 @@
 import type { Db } from '../db.ts';
-import { contexts } from '../sealing/sealed-columns.ts';
-import type { Keyring } from '../sealing/sealing.ts';
+import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** A secret of a hosted server without its value; it may be sent only to `origins`. */
 export type SecretInfo = { name: string; origins: string[]; createdBy: string; updatedAt: number };

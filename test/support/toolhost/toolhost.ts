@@ -7,7 +7,7 @@ import type { KeyScope } from '../../../src/domain/credentials/credential.ts';
 import { operations } from '../../../src/operations/index.ts';
 import { runOperation } from '../../../src/operations/run-operation.ts';
 import { type Running, start, usualSurroundings } from '../../../src/process/start.ts';
-import { insertWorkspace } from '../../../src/store/people/workspaces.ts';
+import { insertWorkspace } from '../../../src/store/workspaces.ts';
 import { patientLimits, patientUrl } from '../store/patient-limits.ts';
 
 export type Json = { [key: string]: unknown };

@@ -1,0 +1,245 @@
+import { type RawBuilder, sql } from 'kysely';
+import type { SetLimits } from '../domain/limits.ts';
+import type { SetQuotas } from '../domain/quotas.ts';
+import { dayMs, minuteMs } from './calls/call-writer.ts';
+import type { Db } from './db.ts';
+import { deleteInSteps, type Pause } from './delete-in-steps.ts';
+
+export type Workspace = { id: string; name: string };
+
+export async function insertWorkspace(db: Db, workspace: Workspace & { at: number }): Promise<void> {
+  const { id, name, at } = workspace;
+  await db
+    .insertInto('workspaces')
+    .values({ id, name, created_at: at })
+    .onConflict((c) => c.column('id').doNothing())
+    .execute();
+}
+
+export async function findWorkspace(db: Db, id: string): Promise<Workspace | undefined> {
+  return db.selectFrom('workspaces').select(['id', 'name']).where('id', '=', id).executeTakeFirst();
+}
+
+export async function renameWorkspace(db: Db, id: string, name: string): Promise<void> {
+  await db.updateTable('workspaces').set({ name }).where('id', '=', id).execute();
+}
+
+/** The limits that the operator set for a workspace. */
+export async function findWorkspaceLimits(db: Db, id: string): Promise<SetLimits> {
+  const row = await db.selectFrom('workspaces').select('limits').where('id', '=', id).executeTakeFirst();
+  return row?.limits ? (JSON.parse(row.limits) as SetLimits) : {};
+}
+
+export async function updateWorkspaceLimits(db: Db, id: string, limits: SetLimits): Promise<void> {
+  await db
+    .updateTable('workspaces')
+    .set({ limits: JSON.stringify(limits) })
+    .where('id', '=', id)
+    .execute();
+}
+
+/** The quotas that the operator set for a workspace. */
+export async function findSetQuotas(db: Db, workspaceId: string): Promise<SetQuotas> {
+  const row = await db.selectFrom('workspaces').select('quotas').where('id', '=', workspaceId).executeTakeFirst();
+  return parsed(row?.quotas);
+}
+
+export async function setQuotas(db: Db, workspaceId: string, quotas: SetQuotas): Promise<void> {
+  await db
+    .updateTable('workspaces')
+    .set({ quotas: JSON.stringify(quotas) })
+    .where('id', '=', workspaceId)
+    .execute();
+}
+
+const parsed = (text: string | null | undefined): SetQuotas => (text ? (JSON.parse(text) as SetQuotas) : {});
+
+/** Number of changes of a workspace in a minute and in a day (UTC). */
+export type Writes = { inMinute: number; inDay: number };
+
+const startOf = (at: number, span: number) => at - (at % span);
+
+/**
+ * Counts a change of a workspace, in the transaction that makes it. This updates the row of the workspace and so
+ * serialises its changes: a count that is compared with a quota stays right until the end of the transaction.
+ */
+export async function countWrite(
+  db: Db,
+  workspaceId: string,
+  at: number,
+): Promise<{ writes: Writes; quotas: SetQuotas }> {
+  const [minute, day] = [startOf(at, minuteMs), startOf(at, dayMs)];
+  const row = await db
+    .updateTable('workspaces')
+    .set({
+      writes_at: minute,
+      writes: sql<number>`case when writes_at = ${minute} then writes + 1 else 1 end`,
+      day_writes_at: day,
+      day_writes: sql<number>`case when day_writes_at = ${day} then day_writes + 1 else 1 end`,
+    })
+    .where('id', '=', workspaceId)
+    .returning(['writes', 'day_writes', 'quotas'])
+    .executeTakeFirst();
+  return { writes: { inMinute: row?.writes ?? 1, inDay: row?.day_writes ?? 1 }, quotas: parsed(row?.quotas) };
+}
+
+/** Changes in the minute and the day of `at`. */
+export async function writesAt(db: Db, workspaceId: string, at: number): Promise<Writes> {
+  const row = await db.selectFrom('workspaces').selectAll().where('id', '=', workspaceId).executeTakeFirst();
+  return {
+    inMinute: row?.writes_at === startOf(at, minuteMs) ? (row.writes ?? 0) : 0,
+    inDay: row?.day_writes_at === startOf(at, dayMs) ? (row.day_writes ?? 0) : 0,
+  };
+}
+
+/** Number of servers, and the bytes of their configurations and kept versions. */
+export type StoredServers = { servers: number; bytes: number };
+
+export async function countServers(db: Db, workspaceId: string): Promise<StoredServers> {
+  const row = await db
+    .selectFrom('servers')
+    .select((e) => e.fn.countAll<number>().as('servers'))
+    .select(sql<number>`cast(coalesce(sum(stored_bytes), 0) as bigint)`.as('bytes'))
+    .where('workspace_id', '=', workspaceId)
+    .where('deleted_at', 'is', null)
+    .executeTakeFirstOrThrow();
+  return { servers: Number(row.servers), bytes: Number(row.bytes) };
+}
+
+/** Bytes of a server's configuration and kept versions, as far as they were measured. */
+export async function bytesOfServer(db: Db, server: { workspaceId: string; id: string }): Promise<number> {
+  const row = await db
+    .selectFrom('servers')
+    .select('stored_bytes')
+    .where('workspace_id', '=', server.workspaceId)
+    .where('id', '=', server.id)
+    .executeTakeFirst();
+  return row?.stored_bytes ?? 0;
+}
+
+/** Number of slugs that the workspace occupies: those of its servers, deleted ones included. */
+export async function countSlugs(db: Db, workspaceId: string): Promise<number> {
+  return counted(db, sql`servers where workspace_id = ${workspaceId}`);
+}
+
+export async function countSecrets(db: Db, workspaceId: string): Promise<number> {
+  return counted(db, sql`secrets where workspace_id = ${workspaceId}`);
+}
+
+/** Number of valid keys. */
+export async function countKeys(db: Db, workspaceId: string, now: number): Promise<number> {
+  const isGood = sql`revoked_at is null and (expires_at is null or expires_at > ${now})`;
+  return counted(db, sql`api_keys where workspace_id = ${workspaceId} and ${isGood}`);
+}
+
+/** Number of members and invitations. */
+export async function countPeople(db: Db, workspaceId: string): Promise<number> {
+  const members = await counted(db, sql`members where workspace_id = ${workspaceId}`);
+  return members + (await counted(db, sql`invitations where workspace_id = ${workspaceId}`));
+}
+
+async function counted(db: Db, from: RawBuilder<unknown>): Promise<number> {
+  const { rows } = await sql<{ count: number }>`select count(*) as count from ${from}`.execute(db);
+  return Number(rows[0]?.count);
+}
+
+/**
+ * One minute or day (UTC) of the quota of a server, a workspace, a key, or the strangers (unauthenticated callers) of a server;
+ * or of the events of the logins at a server, of the bytes of the new logins of a workspace or a server, or of the details in its
+ * audit. `startsAt` is in epoch ms.
+ */
+export type QuotaPeriod = { kind: string; ref: string; span: 'minute' | 'day'; startsAt: number };
+
+/** Calls that a process requests from a quota. */
+export type QuotaWish = QuotaPeriod & { quota: number; calls: number };
+/** Number of calls granted, and the total that all processes have taken, these included. */
+export type QuotaGrant = { granted: number; taken: number };
+
+const spanMs = { minute: minuteMs, day: dayMs };
+
+/** The period of a quota that `at` lies in. */
+export function periodOf<Kind extends string>(
+  kind: Kind,
+  ref: string,
+  span: QuotaPeriod['span'],
+  at: number,
+): QuotaPeriod & { kind: Kind } {
+  return { kind, ref, span, startsAt: startOf(at, spanMs[span]) };
+}
+
+/** Minutes are kept until their day is over by every clock. */
+const keptMs = { minute: 3_600_000, day: 2 * 86_400_000 };
+
+// No query here names a workspace: the ids come from calls that were just admitted.
+
+/** Takes calls from quotas, fewer where fewer are left; results in the order of the list. All processes together never exceed a quota. */
+export async function takeOfQuotas(db: Db, wishes: readonly QuotaWish[]): Promise<QuotaGrant[]> {
+  const rows = await db
+    .insertInto('call_quota_use')
+    .values(
+      inOrder(wishes).map((wish) => {
+        const calls = Math.min(wish.calls, wish.quota);
+        return { ...columnsOf(wish), quota: wish.quota, calls, granted: calls };
+      }),
+    )
+    .onConflict((conflict) =>
+      conflict.columns(['kind', 'ref', 'span', 'starts_at']).doUpdateSet({
+        quota: sql<number>`excluded.quota`,
+        calls: sql<number>`call_quota_use.calls + ${granted}`,
+        granted,
+      }),
+    )
+    .returning(['kind', 'ref', 'span', 'starts_at', 'calls', 'granted'])
+    .execute();
+  const grants = new Map(
+    rows.map((row) => [
+      keyOf({ ...row, startsAt: Number(row.starts_at) }),
+      { granted: Number(row.granted), taken: Number(row.calls) },
+    ]),
+  );
+  return wishes.map((wish) => grants.get(keyOf(wish)) ?? { granted: 0, taken: wish.quota });
+}
+
+/** The rest of a quota, when less is left than requested. */
+const granted = sql<number>`case
+  when call_quota_use.calls + excluded.granted <= excluded.quota then excluded.granted
+  when call_quota_use.calls >= excluded.quota then 0
+  else excluded.quota - call_quota_use.calls
+end`;
+
+/** Adds calls that were made while the database did not answer, or gives back (below 0) those that were taken and not made. */
+export async function settleQuotas(db: Db, uses: readonly (QuotaPeriod & { calls: number })[]): Promise<void> {
+  await db
+    .insertInto('call_quota_use')
+    .values(
+      inOrder(uses).map((use) => ({ ...columnsOf(use), quota: 0, calls: Math.max(0, use.calls), granted: use.calls })),
+    )
+    .onConflict((conflict) =>
+      conflict.columns(['kind', 'ref', 'span', 'starts_at']).doUpdateSet({
+        calls: sql<number>`call_quota_use.calls + excluded.granted`,
+      }),
+    )
+    .execute();
+}
+
+function columnsOf({ kind, ref, span, startsAt }: QuotaPeriod) {
+  return { kind, ref, span, starts_at: startsAt };
+}
+
+/** Sorted by key, so that two writers cannot deadlock. */
+function inOrder<Period extends QuotaPeriod>(periods: readonly Period[]): Period[] {
+  return periods.toSorted((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1));
+}
+
+function keyOf({ kind, ref, span, startsAt }: QuotaPeriod): string {
+  return `${kind} ${ref} ${span} ${startsAt}`;
+}
+
+/** Deletes minutes and days that are over. */
+export async function pruneQuotaUse(db: Db, now: number, pause?: Pause): Promise<void> {
+  const key = ['kind', 'ref', 'span', 'starts_at'];
+  for (const span of ['minute', 'day'] as const) {
+    const where = sql`span = ${span} and starts_at < ${now - keptMs[span]}`;
+    await deleteInSteps(db, { table: 'call_quota_use', key, where }, pause);
+  }
+}
