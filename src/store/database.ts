@@ -21,7 +21,7 @@ import {
 } from './engine/sqlite-guard.ts';
 import { type OnFault, watchedDialect } from './engine/watched-dialect.ts';
 import type { Tables } from './schema.ts';
-import type { Procedure, ThreadAccess } from './sqlite-thread.ts';
+import type { ThreadAccess, WriteCalls } from './sqlite-thread.ts';
 
 export type Database = {
   engine: Engine;
@@ -199,12 +199,12 @@ async function openPostgres(
 
 /** A writer of call records that works in the thread, so that it takes no time from the calls. */
 function threadedCallWriter(db: Kysely<Tables>): CallWriter {
-  const procedure: Procedure = 'call write_calls';
+  const statement: WriteCalls = 'call write_calls';
   return {
     async write(rows) {
       // Nobody waits for records. The connection is taken afterwards, because calls wait for other statements on it.
       await whenCalm();
-      await db.executeQuery(CompiledQuery.raw(procedure, recordValues(rows)));
+      await db.executeQuery(CompiledQuery.raw(statement, recordValues(rows)));
     },
   };
 }

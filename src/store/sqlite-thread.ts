@@ -1,10 +1,8 @@
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { SqliteDatabase } from 'kysely';
 import { yieldToCalls } from '../thread-priority.ts';
 import {
   addCountsText,
   batchRows,
-  type CallCount,
   type CountedCall,
   countColumns,
   countedColumns,
@@ -20,13 +18,13 @@ export type ThreadAccess = 'read' | 'records' | 'transactions';
 export type ThreadData = { file: SqliteFile; access: ThreadAccess };
 
 /**
- * `sql` may also name a procedure. `parameters` as the JSON text of an array are copied in half the time when they are many
+ * `sql` may also be `WriteCalls`. `parameters` as the JSON text of an array are copied in half the time when they are many
  * and small; as an array, long texts are copied and not escaped.
  */
 export type ThreadQuestion = { sql: string; parameters: string | readonly unknown[] };
 
-/** A procedure of the thread, in one transaction; the parameters are call records. */
-export type Procedure = 'call write_calls';
+/** In place of a statement: writes call records, which are the parameters, in one transaction. */
+export type WriteCalls = 'call write_calls';
 
 export type ThreadAnswer =
   | { rows: unknown[]; changes?: bigint }
@@ -45,15 +43,10 @@ if (access === 'read') {
   yieldToCalls();
 }
 
-const calls = createSqliteCallWriter(database);
-const procedures: { [name in Procedure]: (parameters: unknown[]) => number } = {
-  'call write_calls': (rows) => calls.write(rows as RecordValue[]),
-};
-
 function answer({ sql, parameters }: ThreadQuestion): ThreadAnswer {
   try {
     const values = (typeof parameters === 'string' ? JSON.parse(parameters) : parameters) as unknown[];
-    if (sql in procedures) return { rows: [], changes: BigInt(procedures[sql as Procedure](values)) };
+    if (sql === writeCalls) return { rows: [], changes: BigInt(write(values as Values)) };
     const statement = database.prepare(sql);
     if (statement.reader) return { rows: statement.all(values) };
     return { rows: [], changes: BigInt(statement.run(values).changes) };
@@ -71,67 +64,52 @@ port.on('message', (question: ThreadQuestion | 'close') => {
   }
 });
 
+const writeCalls: WriteCalls = 'call write_calls';
+
 /** Records in sequence, each as the values of `recordColumns`. */
 type Values = readonly RecordValue[];
 
-/** A `CallWriter` for the thread that writes records, which arrive in the form of `recordValues`. Returns the number of stored calls. */
-export type SqliteCallWriter = { write(records: Values): number };
-
-export function createSqliteCallWriter(database: SqliteDatabase): SqliteCallWriter {
-  const run = (sql: string, parameters: readonly unknown[] = []) =>
-    Number(database.prepare(sql).run(parameters).changes);
-
-  function transaction<Result>(work: () => Result): Result {
-    run('begin');
-    try {
-      const result = work();
-      run('commit');
-      return result;
-    } catch (error) {
-      run('rollback');
-      throw error;
-    }
-  }
-
-  const insertOne = insertText(1);
-  const insertBatch = insertText(batchRows);
-
-  /** The records that were not stored before. */
-  function insertEach(records: Values): Values {
-    return recordsOf(records)
-      .filter((record) => run(insertOne, record) === 1)
-      .flat();
-  }
-
-  /** Many records in one statement; undefined, and nothing written, when some of them were there before. */
-  function insertWhole(records: Values): Values | undefined {
-    run('savepoint whole');
-    const isWhole = run(insertBatch, records) === batchRows;
-    if (!isWhole) run('rollback to whole');
-    run('release whole');
-    return isWhole ? records : undefined;
-  }
-
-  function addCounts(counts: readonly CallCount[]): void {
-    for (const count of counts)
+/** Writes call records in the form of `recordValues`, and counts them. Returns the number of stored calls. */
+function write(records: Values): number {
+  run('begin');
+  try {
+    const whole = records.length === batchRows * recordColumns.length ? insertWhole(records) : undefined;
+    const written = whole ?? insertEach(records);
+    for (const count of countsOf(countedOf(written)))
       run(
         addOne,
         countColumns.map((column) => count[column]),
       );
+    run('commit');
+    return written.length / recordColumns.length;
+  } catch (error) {
+    run('rollback');
+    throw error;
   }
-
-  return {
-    write(records) {
-      return transaction(() => {
-        const whole = records.length === batchRows * recordColumns.length ? insertWhole(records) : undefined;
-        const written = whole ?? insertEach(records);
-        addCounts(countsOf(countedOf(written)));
-        return written.length / recordColumns.length;
-      });
-    },
-  };
 }
 
+function run(sql: string, parameters: readonly unknown[] = []): number {
+  return Number(database.prepare(sql).run(parameters).changes);
+}
+
+/** The records that were not stored before. */
+function insertEach(records: Values): Values {
+  return recordsOf(records)
+    .filter((record) => run(insertOne, record) === 1)
+    .flat();
+}
+
+/** Many records in one statement; undefined, and nothing written, when some of them were there before. */
+function insertWhole(records: Values): Values | undefined {
+  run('savepoint whole');
+  const isWhole = run(insertBatch, records) === batchRows;
+  if (!isWhole) run('rollback to whole');
+  run('release whole');
+  return isWhole ? records : undefined;
+}
+
+const insertOne = insertText(1);
+const insertBatch = insertText(batchRows);
 const addOne = addCountsText('sqlite', `values (${countColumns.map(() => '?').join(', ')})`);
 
 function insertText(rows: number): string {

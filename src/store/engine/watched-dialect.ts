@@ -16,9 +16,9 @@ import { type FaultKind, faultKindOf, leavesOpen, StoreFault, toCommitFault, toS
 export type OnFault = (kind: FaultKind, error: unknown) => void;
 
 /** Total attempts of work that the database ends in favour of other work. */
-export const mostAttempts = 4;
+const mostAttempts = 4;
 /** Pause before the first repetition, in ms. */
-export const retryPauseMs = 5;
+const retryPauseMs = 5;
 
 /**
  * A dialect whose faults are reported and thrown as a `StoreFault`. A statement outside of a transaction that was ended
@@ -103,18 +103,18 @@ class WatchedConnection implements DatabaseConnection {
     this.#onFault = onFault;
   }
 
-  async executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        return await this.inner.executeQuery<Row>(query);
-      } catch (error) {
-        const fault = reported(error, this.#onFault);
-        if (fault instanceof StoreFault) fault.isOpen = !this.isInTransaction && leavesOpen(error);
-        const mayRepeat = isOvertaken(fault) && !this.isInTransaction && attempt < mostAttempts;
-        this.fault = fault;
-        if (!mayRepeat) throw fault;
-      }
-      await delay(retryPauseMs * attempt);
+  executeQuery<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    return this.isInTransaction ? this.#execute<Row>(query) : repeated(() => this.#execute<Row>(query));
+  }
+
+  async #execute<Row>(query: CompiledQuery): Promise<QueryResult<Row>> {
+    try {
+      return await this.inner.executeQuery<Row>(query);
+    } catch (error) {
+      const fault = reported(error, this.#onFault);
+      if (fault instanceof StoreFault) fault.isOpen = !this.isInTransaction && leavesOpen(error);
+      this.fault = fault;
+      throw fault;
     }
   }
 
@@ -123,9 +123,17 @@ class WatchedConnection implements DatabaseConnection {
   }
 }
 
-/** Whether the database ended work in favour of other work, so that a repetition may succeed. */
-export function isOvertaken(error: unknown): boolean {
-  return error instanceof StoreFault && error.fault === 'serialization';
+/** Repeats work that the database ended in favour of other work: nothing of it has happened. */
+async function repeated<Result>(work: () => Promise<Result>): Promise<Result> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await work();
+    } catch (error) {
+      const isOvertaken = error instanceof StoreFault && error.fault === 'serialization';
+      if (!isOvertaken || attempt === mostAttempts) throw error;
+    }
+    await delay(retryPauseMs * attempt);
+  }
 }
 
 function reported(error: unknown, onFault: OnFault): unknown {
@@ -138,16 +146,9 @@ function reported(error: unknown, onFault: OnFault): unknown {
  * because nothing of it has happened then. So the work must have no effect outside of the database.
  * @throws StoreFault, and what the work throws
  */
-export async function transact<Result>(
+export function transact<Result>(
   db: Kysely<Tables>,
   work: (transaction: Transaction<Tables>) => Promise<Result>,
 ): Promise<Result> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      return await db.transaction().execute(work);
-    } catch (error) {
-      if (!isOvertaken(error) || attempt === mostAttempts) throw error;
-    }
-    await delay(retryPauseMs * attempt);
-  }
+  return repeated(() => db.transaction().execute(work));
 }
