@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type Config, localWorkspace, type Settings } from '../config.ts';
 import { AppError } from '../errors.ts';
 import type { Log } from '../log.ts';
-import { type DatabaseClock, startDatabaseClock } from '../store/changes/database-clock.ts';
+import { type DatabaseClock, startDatabaseClock } from '../store/changes/follow-changes.ts';
 import { type Database, openDatabase } from '../store/database.ts';
 import type { Db } from '../store/db.ts';
 import { readMigrations } from '../store/engine/migrate.ts';

@@ -1,6 +1,5 @@
 import type { Log } from '../log.ts';
-import type { DatabaseClock } from '../store/changes/database-clock.ts';
-import type { ChangeFollower } from '../store/changes/follow-changes.ts';
+import type { ChangeFollower, DatabaseClock } from '../store/changes/follow-changes.ts';
 import type { Store } from './open-store.ts';
 import type { Presence } from './presence.ts';
 

@@ -3,7 +3,7 @@ import { runningNow } from '../domain/work/running-time.ts';
 import type { Resolve } from '../outbound/connector.ts';
 import type { EgressAllow } from '../outbound/egress.ts';
 import type { LookupLimits } from '../outbound/lookups.ts';
-import type { ProcessClocks } from '../store/changes/database-clock.ts';
+import type { ProcessClocks } from '../store/changes/follow-changes.ts';
 import type { PostgresLimits } from '../store/engine/postgres.ts';
 import type { LoopLag } from './observability/loop-lag.ts';
 import type { ProcessMemory } from './process-memory.ts';
