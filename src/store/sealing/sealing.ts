@@ -165,8 +165,8 @@ const ofWorkspace = ['workspace_id'];
 /** All sealed columns; a test compares them with the tables. An empty value is not sealed. */
 export const sealedColumns: readonly SealedColumn[] = [
   { table: 'secrets', column: 'sealed_value', key: ['server_id', 'name'], needs: ofWorkspace },
-  { table: 'client_tokens', column: 'sealed_token', key: ['server_id', 'location'], needs: ofWorkspace },
   { table: 'grants', column: 'sealed_tokens', key: ['id'], needs: ofWorkspace },
+  { table: 'client_tokens', column: 'sealed_token', key: ['server_id', 'location'], needs: ofWorkspace },
   { table: 'authorizations', column: 'sealed_verifier', key: ['id'], needs: [] },
   { table: 'captures', column: 'sealed_document', key: ['call_id'], needs: ofWorkspace },
   { table: 'answer_pieces', column: 'sealed_pieces', key: ['id'], needs: ofWorkspace },
