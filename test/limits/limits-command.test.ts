@@ -69,7 +69,7 @@ describe('toolhost limits', () => {
       [2, 2, 1, 1],
     );
     assert.match(zero.stderr, /allowed: a whole number from 1 to 100000/);
-    assert.match(nothing.stderr, /give --calls-per-second, --concurrent-calls or both/);
+    assert.match(nothing.stderr, /give one or more of --calls-per-second, --concurrent-calls/);
     assert.match(slug.stderr, /there is no such server in this workspace/);
     assert.match(workspace.stderr, /there is no workspace "wsp_none"/);
   });
