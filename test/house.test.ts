@@ -179,6 +179,16 @@ describe('the pages', () => {
     assertNone(missing, 'These files are named by a page and do not exist; name the file that has the thing now');
   });
 
+  it('draw a tree of folders that exist', () => {
+    const tree = /```\n(src\/\n[\s\S]*?)```/.exec(readFileSync(join(root, 'ARCHITECTURE.md'), 'utf8'))?.[1] ?? '';
+    const folders = [...tree.matchAll(/(?<=^|\s)([\w-]+)\/(?=\s)/g)].map(([, name]) => name as string);
+    assert.ok(folders.length > 40);
+    assertNone(
+      folders.filter((name) => globSync([name, `src/**/${name}/`], { cwd: root }).length === 0),
+      'These folders of the tree do not exist; name those that there are',
+    );
+  });
+
   it('link each function to the file that has it', () => {
     const named = pages
       .flatMap(({ page, links }) =>

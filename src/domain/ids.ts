@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
 /**
@@ -94,7 +94,7 @@ export function newSecret(random: Random): string {
   return base62(random(32), 43);
 }
 
-/** SHA-256 in hex. Tokens, codes, states and cookies are stored only as this hash. */
+/** SHA-256 in hex. Keys, tokens, codes, states and cookies are stored only as this hash. */
 export function hashOf(secret: string): string {
-  return createHash('sha256').update(secret).digest('hex');
+  return hash('sha256', secret, 'hex');
 }

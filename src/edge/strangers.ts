@@ -1,5 +1,4 @@
-import type { Processes } from '../domain/limits.ts';
-import { widestNetwork } from '../domain/limits.ts';
+import { type Processes, widestNetwork } from '../domain/limits.ts';
 import type { Strangers, Visit } from '../domain/visit.ts';
 import { AppError } from '../errors.ts';
 import { createAddressLimit } from './address-limit.ts';

@@ -1,7 +1,6 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { covers, keyScopes } from '../domain/credentials/credential.ts';
-import { formatApiKey } from '../domain/ids.ts';
+import { formatApiKey, hashOf } from '../domain/ids.ts';
 import type { KeyLimits } from '../domain/limits.ts';
 import { nearestOrAll, newGuesses } from '../domain/problems.ts';
 import { AppError, invalid, type Problem } from '../errors.ts';
@@ -146,7 +145,7 @@ const createApiKey = operation({
       id,
       workspaceId: context.actor.workspaceId,
       name: input.name,
-      secretHash: createHash('sha256').update(key).digest('hex'),
+      secretHash: hashOf(key),
       scopes: [...new Set(input.scopes)],
       servers: input.servers ?? (input.views && []),
       ...(input.views && { views: [...new Set(input.views)] }),

@@ -1,7 +1,7 @@
-import { hash, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
 import type { Selectable } from 'kysely';
 import type { KeyScope } from '../domain/credentials/credential.ts';
-import { apiKeyId } from '../domain/ids.ts';
+import { apiKeyId, hashOf } from '../domain/ids.ts';
 import type { KeyLimits } from '../domain/limits.ts';
 import type { Lookup } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/next-turn.ts';
@@ -300,11 +300,6 @@ type ApiKeyCheck = {
 /** One workspace can fill three fourths of it. */
 export const mostKeysRemembered = 13_500;
 
-/** SHA-256 of a credential in hex, the form in which it is stored and remembered. */
-function keyHash(credential: string): string {
-  return hash('sha256', credential, 'hex');
-}
-
 type ApiKeyCheckOptions = {
   /** The database's time, epoch ms. */
   now: () => number;
@@ -336,7 +331,7 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
 
   return {
     verify(presented, look) {
-      const secretHash = keyHash(presented);
+      const secretHash = hashOf(presented);
       const known = remembered.get(secretHash);
       if (known) return ifValid(known);
       const id = apiKeyId(presented);
