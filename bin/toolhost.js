@@ -29,6 +29,7 @@ const flags = [
   '--no-allocation-site-pretenuring',
   '--expose-gc',
   '--heap-growing-percent=100',
+  '--v8-pool-size=1',
 ];
 
 /** Compiled code is kept for the user, not in a shared temporary folder, where others could plant code. */
