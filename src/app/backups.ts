@@ -6,7 +6,7 @@ import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import { type Config, readStoreConfig } from '../config.ts';
-import { AppError } from '../errors.ts';
+import { AppError, messageOf } from '../errors.ts';
 import { findLocalMasterKeys } from '../local/master-key.ts';
 import {
   type BackupHeader,
@@ -29,8 +29,8 @@ import { databaseFile, migrationsFolder } from './open-store.ts';
 import { refuseMissingDatabase } from './operator.ts';
 import { processClocks } from './surroundings.ts';
 
-/** A backup that was made. */
-export type MadeBackup = { file: string; engine: Config['engine']; rows: RowCounts };
+/** A backup that was made. `not_noted`: why the database could not store when, which a metric shows. */
+export type MadeBackup = { file: string; engine: Config['engine']; rows: RowCounts; not_noted?: string };
 
 /** A backup that was read to its end: what it holds, and what of it the master keys of this environment open. */
 export type ReadBackup = SealedReport & {
@@ -58,16 +58,21 @@ export async function makeBackup(
     ? await openPostgresSource(secrets.postgres, ['migrations', ...tablesOf(files)])
     : openSqliteSource(databaseFile(config));
   let rows: RowCounts = {};
+  let notNoted: string | undefined;
   try {
     const options = { engine: config.engine, files, version, now: processClocks.now, leavesOutRecords };
     const counted = async function* () {
       rows = yield* exportTables(source, options);
     };
     await writeBackupFile(file, counted());
+    // Whoever makes backups may have the right to read only.
+    await source.noteMade(processClocks.now()).catch((error: unknown) => {
+      notNoted = messageOf(error);
+    });
   } finally {
     await source.close();
   }
-  return { file, engine: config.engine, rows };
+  return { file, engine: config.engine, rows, ...(notNoted !== undefined && { not_noted: notNoted }) };
 }
 
 /**

@@ -14,6 +14,7 @@ import { createWriteLock, sqliteDialect } from './engine/sqlite.ts';
 import { findOrMakeFile, makeDataFolderPrivate } from './engine/sqlite-file.ts';
 import { lockSqlite } from './engine/sqlite-guard.ts';
 import { watchedDialect } from './engine/watched-dialect.ts';
+import { noteDone } from './pruning/leases.ts';
 import type { Tables } from './schema.ts';
 
 /**
@@ -157,6 +158,11 @@ type TableSource = {
   tables: readonly string[];
   /** The rows of one of the tables; their columns are always in the same order. */
   rows(table: string): AsyncIterable<ReadRow> | Iterable<ReadRow>;
+  /**
+   * Stores when a backup was made, epoch ms, for `toolhost_work_done_timestamp_seconds`. The rows cannot be read after it.
+   * @throws Error of the database where this reader may not write
+   */
+  noteMade(at: number): Promise<void>;
   close(): Promise<void>;
 };
 
@@ -175,6 +181,14 @@ export function openSqliteSource(file: string): TableSource {
     return {
       tables: tables.map(({ name }) => name as string),
       rows: (table) => database.prepare(`select * from ${table}`).iterate(),
+      async noteMade(at) {
+        const db = new Kysely<Tables>({ dialect: sqliteDialect(findOrMakeFile(file), createWriteLock()) });
+        try {
+          await noteDone(db, 'backup', at);
+        } finally {
+          await db.destroy();
+        }
+      },
       close: async () => database.close(),
     };
   } catch (error) {
@@ -209,8 +223,12 @@ export async function openPostgresSource(location: PostgresLocation, wanted: rea
         }
         await sql`close backup_rows`.execute(transaction);
       },
-      async close() {
+      async noteMade(at) {
         await transaction.rollback().execute();
+        await noteDone(db, 'backup', at);
+      },
+      async close() {
+        if (!transaction.isRolledBack) await transaction.rollback().execute();
         await db.destroy();
       },
     };

@@ -6,7 +6,7 @@ import { type CallWriter, recordValues } from './calls/call-writer.ts';
 import type { Engine } from './db.ts';
 import { type FaultKind, faultKinds, openingFailure } from './engine/faults.ts';
 import { migrate } from './engine/migrate.ts';
-import type { PoolUse, PostgresLimits, PostgresLocation } from './engine/postgres.ts';
+import type { PoolLoad, PoolUse, PostgresLimits, PostgresLocation } from './engine/postgres.ts';
 import { createWriteLock, sqliteDialect, threadedSqliteDialect } from './engine/sqlite.ts';
 import { findOrMakeFile, makeDataFolderPrivate, makePrivateFile } from './engine/sqlite-file.ts';
 import {
@@ -45,6 +45,8 @@ export type Database = {
   reports: Kysely<Tables>;
   /** For the look for changes, which must not wait for other work. */
   changes: Kysely<Tables>;
+  /** The pool of connections that calls and operations use; undefined with SQLite, which has none. */
+  connections?: () => PoolLoad;
   /** Number of failures of the database since it was opened, by the kind of fault. */
   faults: { readonly [kind in FaultKind]: number };
   /**
@@ -171,15 +173,15 @@ async function openPostgres(
   const { postgresDialect, Renewal } = await import('./engine/postgres.ts');
   const { createPostgresCallWriter } = await import('./calls/postgres-call-writer.ts');
   const renewal = new Renewal();
-  const connect = (use: PoolUse) =>
-    watched(postgresDialect(location, options.onError, use, renewal, options.postgresLimits));
-  const patient = connect('migrations');
+  const dialect = (use: PoolUse) => postgresDialect(location, options.onError, use, renewal, options.postgresLimits);
+  const patient = watched(dialect('migrations'));
   try {
     await migrate(patient, 'postgres', { ...options, folder: options.migrations });
   } finally {
     await patient.destroy();
   }
-  const [db, reports, changes] = [connect('requests'), connect('reports'), connect('changes')];
+  const requests = dialect('requests');
+  const [db, reports, changes] = [watched(requests), watched(dialect('reports')), watched(dialect('changes'))];
   const close = async () => {
     for (const each of [reports, changes, db]) await each.destroy();
   };
@@ -192,6 +194,7 @@ async function openPostgres(
     calls: createPostgresCallWriter(db),
     reports,
     changes,
+    connections: requests.load,
     lost,
     close,
   };

@@ -11,6 +11,7 @@ import { serverAt } from '../support/configs.ts';
 import { onTime } from '../support/on-time.ts';
 import { backupLines, backupRows, writeBackup } from '../support/store/backup-text.ts';
 import { type BackupWorld, masterKey, startBackupWorld } from '../support/toolhost/backup-world.ts';
+import { scrape } from '../support/toolhost/scrape.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { toolhost } from '../support/toolhost/toolhost-command.ts';
 
@@ -36,6 +37,17 @@ describe('backups', () => {
   }
 
   for (const engine of engines) {
+    it(`metrics say when the last backup was made on ${engine}, and how busy a pool of connections is`, async () => {
+      const env = await world.newDatabase(engine);
+      const { url } = await world.serve(env);
+      const since = Date.now() / 1000;
+      await world.backupOf(env);
+      const metrics = await scrape(url);
+      assert.ok(metrics.value('toolhost_work_done_timestamp_seconds', { work: 'backup' }) >= since);
+      const hasPool = metrics.families.get('toolhost_database_connections')?.labels.has('state');
+      assert.equal(hasPool, engine === 'postgres');
+    });
+
     it(`[ship 3] holds one moment of a service on ${engine} that goes on meanwhile`, async () => {
       const env = await world.newDatabase(engine);
       const running = await world.serve(env);

@@ -30,6 +30,7 @@ export type Watched = {
   readiness: Readiness;
   presence: Presence;
   faults: Database['faults'];
+  connections?: Database['connections'];
   time: Store['time'];
   /** Requests since the start that were refused by the limit of their address. */
   limitedByAddress: () => number;
@@ -139,7 +140,7 @@ function cacheSources({ caches: { servers, keys }, logins: { grants } }: Watched
   ];
 }
 
-function storeSources({ caches, time, callLog, readiness, presence, faults }: Watched): Source[] {
+function storeSources({ caches, time, callLog, readiness, presence, faults, connections }: Watched): Source[] {
   const { changes } = caches;
   return [
     gauge('toolhost_call_records_waiting', 'Call records that are not written yet.', callLog.waiting),
@@ -154,6 +155,12 @@ function storeSources({ caches, time, callLog, readiness, presence, faults }: Wa
       'Statements that the database did not carry out, by what was wrong.',
       () => faults,
       { label: 'class' },
+    ),
+    gauge(
+      'toolhost_database_connections',
+      'With PostgreSQL, the connections of calls and operations (at most DATABASE_POOL), used and idle, and what waits for one.',
+      () => connections?.() ?? {},
+      { label: 'state' },
     ),
     gauge(
       'toolhost_changes_age_seconds',
@@ -204,7 +211,7 @@ export async function storedMetrics({ db }: Pick<Database, 'db'>): Promise<Metri
   return [
     gauge(
       'toolhost_work_done_timestamp_seconds',
-      'When work that one process does for all was last done to its end: deleting old rows (upkeep), looking at watched descriptions.',
+      'When work that one process does for all was last done to its end: deleting old rows (upkeep), looking at watched descriptions, and the command backup.',
       () => values,
       { label: 'work', merge: 'max' },
     )(),

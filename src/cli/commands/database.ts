@@ -65,8 +65,10 @@ async function backup(file: string, { json, withoutRecords }: Options): Promise<
   // Standard output has the backup itself.
   const report = file === '-' ? note : print;
   const tables = Object.keys(made.rows).length;
-  if (json) report(JSON.stringify(made));
-  else report(`Wrote ${sumOf(made.rows)} rows of ${tables} tables. Check it with: ${programName} verify ${file}`);
+  if (json) return report(JSON.stringify(made));
+  report(`Wrote ${sumOf(made.rows)} rows of ${tables} tables. Check it with: ${programName} verify ${file}`);
+  if (made.not_noted !== undefined)
+    note(`The database did not store the time of this backup, so the metric does not show it: ${made.not_noted}`);
 }
 
 async function restore(file: string, { json }: Options): Promise<void> {

@@ -41,6 +41,9 @@ function limitsFor(url: string): PostgresLimits {
   };
 }
 
+/** Connections of a pool, and the work that waits for one. */
+export type PoolLoad = { used: number; idle: number; waiting: number };
+
 /** Connections of a pool at once; undefined: as many as the operator configures. */
 const mostConnections: { readonly [use in PoolUse]: number | undefined } = {
   requests: undefined,
@@ -70,7 +73,7 @@ export function postgresDialect(
   use: PoolUse,
   renewal = new Renewal(),
   limits = limitsFor(location.url),
-): Dialect {
+): Dialect & { load: () => PoolLoad } {
   noticeStops();
   const max = mostConnections[use] ?? location.connections;
   const statementMs = use === 'migrations' ? undefined : limits.statements[use];
@@ -111,6 +114,7 @@ export function postgresDialect(
   };
   return Object.assign(new PostgresDialect({ pool: limited }), {
     createDriver: () => new LimitedDriver(limited, beginning(statementMs, limits)),
+    load: () => ({ used: pool.totalCount - pool.idleCount, idle: pool.idleCount, waiting: pool.waitingCount }),
   });
 }
 

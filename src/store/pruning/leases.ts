@@ -25,9 +25,13 @@ export async function releaseLease(db: Db, { name, holder }: Pick<Lease, 'name' 
   await db.updateTable('leases').set({ held_until: 0 }).where('name', '=', name).where('holder', '=', holder).execute();
 }
 
-/** Stores that the work of a lease was done to its end. */
+/** Stores that the work of a lease was done to its end; of other work, that it was done. */
 export async function noteDone(db: Db, name: string, at: number): Promise<void> {
-  await db.updateTable('leases').set({ done_at: at }).where('name', '=', name).execute();
+  await db
+    .insertInto('leases')
+    .values({ name, holder: '', held_until: 0, done_at: at })
+    .onConflict((c) => c.column('name').doUpdateSet({ done_at: at }))
+    .execute();
 }
 
 /** When the work of each lease was last done, epoch ms. */
