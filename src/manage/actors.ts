@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
 import { keyHeader, presentedCredential, scopesOf } from '../domain/credentials/credential.ts';
+import { hashOf } from '../domain/ids.ts';
 import type { Lookup, RequestHeaders } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
@@ -42,11 +42,6 @@ export function mayManage(actor: Actor): boolean {
   return actor.scopes.some((scope) => scope !== 'call');
 }
 
-/** SHA-256 in hex. The cookie of a session is stored only as this hash. */
-export function sessionHash(cookie: string): string {
-  return createHash('sha256').update(cookie).digest('hex');
-}
-
 export function sessionCookie(baseUrl: string): HostCookie {
   return hostCookie('toolhost-session', baseUrl);
 }
@@ -75,7 +70,7 @@ export async function sessionActor(
   const cookie = readCookie(request.headers, sessionCookie(parts.baseUrl).name);
   // Saves a query for values that cannot be a cookie of ours.
   if (cookie === undefined || !/^[\w-]{16,100}$/.test(cookie)) return undefined;
-  const hash = sessionHash(cookie);
+  const hash = hashOf(cookie);
   look?.();
   const session = await findSession(parts.db, hash, parts.now());
   if (!session) return undefined;

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
 import { basePathOf } from '../domain/http/own-hosts.ts';
-import { newSecret, type Random } from '../domain/ids.ts';
+import { hashOf, newSecret, type Random } from '../domain/ids.ts';
 import { AppError, isUnavailable, messageOf } from '../errors.ts';
 import { type HostCookie, hostCookies } from '../http/cookies.ts';
 import { page, pagePolicy } from '../http/page.ts';
@@ -11,7 +10,7 @@ import { routes } from '../routes.ts';
 import type { Db } from '../store/db.ts';
 import { deleteSession, insertSession } from '../store/people/sessions.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
-import { checkOwnPage, sessionCookie, sessionHash } from './actors.ts';
+import { checkOwnPage, sessionCookie } from './actors.ts';
 import { causeOf, type Identity, type IdentityProvider, type SignIn } from './identity.ts';
 
 type Env = { Bindings: HttpBindings };
@@ -48,8 +47,7 @@ const longestPath = 500;
 /** `/login`, `/login/callback` and `/logout`: OpenID Connect with state, nonce and PKCE, then a session of our own. */
 export function createSignIn(parts: SignInParts): Hono<Env> {
   const departures = hostCookies('toolhost-sign-in', parts.baseUrl, mostDepartures);
-  const departureOf = (state: string) =>
-    departures.named(createHash('sha256').update(state).digest('hex').slice(0, 16));
+  const departureOf = (state: string) => departures.named(hashOf(state).slice(0, 16));
   const session = sessionCookie(parts.baseUrl);
   const basePath = basePathOf(parts.baseUrl);
   const redirectUri = parts.baseUrl + routes.loginCallback;
@@ -96,7 +94,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
   app.post(routes.logout, async (c) => {
     const cookie = session.get(c);
     checkOwnPage(c.env.incoming.headers, parts.baseUrl);
-    if (cookie !== undefined) await deleteSession(parts.db, sessionHash(cookie));
+    if (cookie !== undefined) await deleteSession(parts.db, hashOf(cookie));
     session.clear(c);
     return c.redirect(basePath + routes.home, 303);
   });
@@ -147,10 +145,10 @@ async function startSession(
   parts: SignInParts,
 ): Promise<void> {
   const before = session.get(c);
-  if (before !== undefined) await deleteSession(parts.db, sessionHash(before));
+  if (before !== undefined) await deleteSession(parts.db, hashOf(before));
   const cookie = newSecret(parts.random);
   const at = parts.now();
-  await insertSession(parts.db, { ...person, hash: sessionHash(cookie), at, expiresAt: at + sessionMs });
+  await insertSession(parts.db, { ...person, hash: hashOf(cookie), at, expiresAt: at + sessionMs });
   session.set(c, cookie, sessionMs);
 }
 

@@ -3,8 +3,7 @@ import { randomBytes } from 'node:crypto';
 import type { Browser, BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { localWorkspace } from '../../../src/config.ts';
 import type { Role } from '../../../src/domain/credentials/credential.ts';
-import { base62 } from '../../../src/domain/ids.ts';
-import { sessionHash } from '../../../src/manage/actors.ts';
+import { base62, hashOf } from '../../../src/domain/ids.ts';
 import { insertSession } from '../../../src/store/people/sessions.ts';
 import { saveMember, saveUser } from '../../../src/store/people/users.ts';
 import { insertWorkspace } from '../../../src/store/workspaces.ts';
@@ -30,7 +29,7 @@ export async function personSession(toolhost: TestToolhost, person: Person): Pro
   await insertWorkspace(db, { id: workspace, name: `Workspace ${workspace}`, at });
   await saveUser(db, { id, issuer: 'https://id.example', subject: id, email: `${id}@mail.example`, name, at });
   await saveMember(db, { workspaceId: workspace, userId: id, role, at });
-  const session = { hash: sessionHash(cookie), userId: id, workspaceId: workspace, at, expiresAt: at + sessionMs };
+  const session = { hash: hashOf(cookie), userId: id, workspaceId: workspace, at, expiresAt: at + sessionMs };
   await insertSession(db, session);
   return cookie;
 }
