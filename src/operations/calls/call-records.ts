@@ -82,7 +82,10 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
 const filters = {
   view: viewInput.optional().describe('Only calls at the address of this view.'),
   tool: toolInput.optional(),
-  outcome: z.enum(outcomes).optional().describe('How the call ended.'),
+  outcome: z
+    .enum([...outcomes, 'failed'])
+    .optional()
+    .describe('How the call ended; failed is any outcome but ok.'),
   caller_kind: z.enum(callerKinds).optional().describe('Only calls of this kind of caller.'),
   key_id: z.string().max(100).optional().describe('Only calls made with this API key.'),
   since: z.iso.datetime().optional().describe('Only calls that started at this time or later.'),

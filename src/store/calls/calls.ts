@@ -10,7 +10,8 @@ export type CallFilter = {
   slugs?: readonly string[];
   view?: string;
   tool?: string;
-  outcome?: Outcome;
+  /** failed: any but ok. */
+  outcome?: Outcome | 'failed';
   callerKind?: string;
   keyId?: string;
   since?: number;
@@ -86,7 +87,8 @@ function narrowed(
   if (slugs) query = query.where('slug', 'in', [...slugs, '']);
   if (view !== undefined) query = query.where('view', '=', view);
   if (tool !== undefined) query = query.where('tool', '=', tool);
-  if (outcome !== undefined) query = query.where('outcome', '=', outcome);
+  if (outcome === 'failed') query = query.where('outcome', '<>', 'ok');
+  else if (outcome !== undefined) query = query.where('outcome', '=', outcome);
   if (callerKind !== undefined) query = query.where('caller_kind', '=', callerKind);
   if (keyId !== undefined) query = query.where('key_id', '=', keyId);
   return query;
