@@ -63,8 +63,8 @@ const fellow = ({ smallWorkspaces }: World, count: number, salt: number) =>
 const quoted = (value: string) => `'${value.replaceAll("'", "''")}'`;
 
 /** The statements that fill a store, in their order. */
-export function fillStatements(world: World, upstream: string): string[] {
-  return [...peopleRows(world), ...serverRows(world, upstream), ...recordRows(world), ...countRows(world)];
+export async function fillStatements(world: World, upstream: string): Promise<string[]> {
+  return [...peopleRows(world), ...(await serverRows(world, upstream)), ...recordRows(world), ...countRows(world)];
 }
 
 function peopleRows(world: World): string[] {
@@ -88,14 +88,14 @@ function peopleRows(world: World): string[] {
   ];
 }
 
-function serverRows(world: World, upstream: string): string[] {
+async function serverRows(world: World, upstream: string): Promise<string[]> {
   const { servers, grants, now } = world;
   const config = configOf(upstream);
   const values = (id: string, workspace: string, at: string, summary: string) =>
     `'srv_' || ${id}, ${workspace}, 'server-' || ${id}, 'Server ' || ${id}, ${quoted(JSON.stringify(config))}, 1, 'usr_0', ${at}, ${at}, 0, ${summary}`;
   const columns = 'id, workspace_id, slug, name, config, version, created_by, created_at, updated_at, stored_bytes';
   const age = (count: number) => `${now} - (${count} - i) * 100000`;
-  const [summary, deletedAt] = [quoted(summaryText(config)), `case when i / 2 % 20 = 19 then ${now} end`];
+  const [summary, deletedAt] = [quoted(await summaryText(config)), `case when i / 2 % 20 = 19 then ${now} end`];
   return [
     `${rows(servers)} insert into servers (${columns}, summary, deleted_at)
       select ${values('i', workspaceOf(world, 'i'), age(servers), `${summary}, ${deletedAt}`)} from n`,

@@ -36,7 +36,7 @@ export async function reports(folder: string, scale: number): Promise<{ text: st
 
 async function onEngine(engine: Engine, folder: string, scale: number): Promise<Result> {
   const world = worldOf(scale, Date.now());
-  const store = await fillStore(engine, folder, world, fillStatements(world, upstream));
+  const store = await fillStore(engine, folder, world, await fillStatements(world, upstream));
   console.log(`${engine}: filled in ${(store.filledMs / 1000).toFixed(0)} s`);
   const env = { ...store.env, PORT: '0', DEMO: '0', LOG_LEVEL: 'warn', EGRESS_ALLOW: new URL(upstream).host };
   const command = [node, join(import.meta.dirname, 'reports-service.ts')];

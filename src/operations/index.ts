@@ -18,6 +18,7 @@ import { peopleOperations } from './people/workspaces.ts';
 import { quotaOperations, setWorkspaceQuotas } from './quotas/quotas.ts';
 import type { operationRoutes } from './routes.ts';
 import { configurationHelpOperations } from './servers/describe-configuration.ts';
+import { needsOperations } from './servers/needs.ts';
 import { secretOperations } from './servers/secrets.ts';
 import { serverOperations } from './servers/servers.ts';
 import { toolOperations } from './servers/tools.ts';
@@ -32,6 +33,7 @@ export const operations = {
   importAgain,
   ...watchOperations,
   ...secretOperations,
+  ...needsOperations,
   ...callOperations,
   ...captureOperations,
   ...responseFieldOperations,

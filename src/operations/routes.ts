@@ -6,6 +6,7 @@ import { AppError } from '../errors.ts';
  */
 export const operationRoutes = {
   listMcpServers: { method: 'GET', path: '/servers' },
+  listNeeds: { method: 'GET', path: '/needs' },
   createMcpServer: { method: 'POST', path: '/servers' },
   getMcpServer: { method: 'GET', path: '/servers/{slug}' },
   updateMcpServer: { method: 'PATCH', path: '/servers/{slug}' },

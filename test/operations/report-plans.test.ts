@@ -82,7 +82,7 @@ for (const engine of engines) {
     before(async () => {
       world = await startOn(engine, {}, rows.now);
       const { db } = world.toolhost.running.app.runner;
-      for (const statement of fillStatements(rows, upstream)) await sql.raw(statement).execute(db);
+      for (const statement of await fillStatements(rows, upstream)) await sql.raw(statement).execute(db);
       if (engine === 'postgres') await sql`analyze`.execute(db);
       statements = await statementsOf(world, rows);
     });

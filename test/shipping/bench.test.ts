@@ -15,7 +15,7 @@ describe('the bench of reports', () => {
 
   it('fills every column of the tables', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
-    const store = await fillStore('sqlite', folder, world, fillStatements(world, upstream));
+    const store = await fillStore('sqlite', folder, world, await fillStatements(world, upstream));
     await store.stop();
     rmSync(folder, { recursive: true });
   });

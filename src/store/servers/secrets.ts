@@ -50,6 +50,23 @@ export async function findSecrets(db: Db, server: Owner): Promise<SecretInfo[]> 
   }));
 }
 
+/** The secrets of all servers of a workspace, by the id of their server. */
+export async function findSecretsByServer(
+  db: Db,
+  workspaceId: string,
+): Promise<Map<string, Pick<SecretInfo, 'name' | 'origins'>[]>> {
+  const originsOf = originsReader();
+  const rows = await db
+    .selectFrom('secrets')
+    .select(['server_id', 'name', 'origins'])
+    .where('workspace_id', '=', workspaceId)
+    .execute();
+  return Map.groupBy(
+    rows.map((row) => ({ serverId: row.server_id, name: row.name, origins: originsOf(row.origins) })),
+    ({ serverId }) => serverId,
+  );
+}
+
 /** The value of a sealed secret; undefined where the key that sealed it is missing. */
 function openedOrNothing(keyring: Keyring, sealed: string, where: string): string | undefined {
   try {

@@ -1,4 +1,5 @@
 import { type Selectable, sql, type Updateable } from 'kysely';
+import { type SecretNeeds, secretNeedsOf } from '../../domain/config/secret-needs.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { type Access, accessOf, isOpen } from '../../domain/config/server-wide.ts';
 import { enabledTools } from '../../domain/config/tool.ts';
@@ -66,7 +67,7 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
       slug,
       name,
       config,
-      summary: summaryText(server.config),
+      summary: await summaryText(server.config),
       stored_bytes: 0,
       version,
       created_by: createdBy,
@@ -115,7 +116,7 @@ export async function updateServer(
   await turnAfter(config);
   const result = await db
     .updateTable('servers')
-    .set({ config, summary: summaryText(server.config), name, version, updated_at: updatedAt })
+    .set({ config, summary: await summaryText(server.config), name, version, updated_at: updatedAt })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .where('version', '=', server.version - 1)
@@ -283,8 +284,10 @@ export type ServerSummary = {
 /** A summary that is stored beside a configuration, so that lists need not read the configuration. */
 export type ConfigSummary = { description?: string; access: Access; isOpen: boolean; toolCount: number };
 
+type StoredSummary = ConfigSummary & { needs?: SecretNeeds; format?: number };
+
 /** Version of the summary's fields; older summaries are made again. */
-const summaryFormat = 1;
+const summaryFormat = 2;
 
 export function summaryOf(config: ServerConfig): ConfigSummary {
   const { description } = config;
@@ -297,9 +300,9 @@ export function summaryOf(config: ServerConfig): ConfigSummary {
   };
 }
 
-/** The text of a summary as it is stored. */
-export function summaryText(config: ServerConfig): string {
-  return JSON.stringify({ ...summaryOf(config), format: summaryFormat });
+/** The text of a summary as it is stored, with the secrets that its calls need. */
+export async function summaryText(config: ServerConfig): Promise<string> {
+  return JSON.stringify({ ...summaryOf(config), needs: await secretNeedsOf(config), format: summaryFormat });
 }
 
 export async function listServers(
@@ -323,13 +326,27 @@ export async function listServers(
 }
 
 function knownSummary(text: string | null): ConfigSummary | undefined {
-  const { format, ...summary } = JSON.parse(text ?? '{}') as ConfigSummary & { format?: number };
+  const { format, needs: _, ...summary } = JSON.parse(text ?? '{}') as StoredSummary;
   return format === summaryFormat ? summary : undefined;
 }
 
 async function summariseConfig(db: Db, workspaceId: string, id: string): Promise<ConfigSummary> {
   const query = db.selectFrom('servers').select('config').where('workspace_id', '=', workspaceId).where('id', '=', id);
   return summaryOf((await parseStored((await query.executeTakeFirstOrThrow()).config)) as ServerConfig);
+}
+
+/** The newest servers with the secrets that their calls need. */
+export async function findNeeds(
+  db: Db,
+  workspaceId: string,
+  slugs: readonly string[] | undefined,
+  most: number,
+): Promise<{ id: string; slug: string; needs: SecretNeeds | undefined }[]> {
+  const page: Page = { limit: most, after: undefined };
+  const rows = await pageOfServers(db, workspaceId, slugs, page).select(['id', 'slug', 'summary']).execute();
+  return rows
+    .slice(0, most)
+    .map(({ id, slug, summary }) => ({ id, slug, needs: (JSON.parse(summary ?? '{}') as StoredSummary).needs }));
 }
 
 /** Slugs of the servers that `listServers` gives for the same page. */

@@ -1,0 +1,51 @@
+import { nextTurn } from '../work/next-turn.ts';
+import { sealedFields } from './authentication.ts';
+import type { ServerConfig } from './server-config.ts';
+import { originsOfSecrets, secretUsesOfServer, secretUsesOfTool } from './server-wide.ts';
+
+/**
+ * The secrets that the calls of a configuration need, short enough to be stored beside it: `names` are those that
+ * placeholders refer to. All of them go to `origins`; those in `apart` go elsewhere too.
+ */
+export type SecretNeeds = {
+  names: readonly string[];
+  origins: readonly string[];
+  apart: { readonly [name: string]: readonly string[] };
+};
+
+const mostNames = 50;
+const mostOrigins = 50;
+/** Tools that are searched in one turn of the event loop. */
+const toolsAtOnce = 20;
+
+export async function secretNeedsOf(config: ServerConfig): Promise<SecretNeeds> {
+  const names = new Set(secretUsesOfServer(config).flatMap((use) => use.names));
+  for (const [index, tool] of config.tools.entries()) {
+    if (index % toolsAtOnce === toolsAtOnce - 1) await nextTurn();
+    if (!tool.disabled)
+      for (const { names: used } of secretUsesOfTool(tool, config)) for (const name of used) names.add(name);
+  }
+  const originsOf = originsOfSecrets(config);
+  const all = originsOf('');
+  const known = [...names].slice(0, mostNames);
+  const apart = [...known, ...sealedFields(config).map(({ name }) => name)].filter((name) => originsOf(name) !== all);
+  return {
+    names: known,
+    origins: all.slice(0, mostOrigins),
+    apart: Object.fromEntries(apart.slice(0, mostNames).map((name) => [name, originsOf(name).slice(0, mostOrigins)])),
+  };
+}
+
+/** A stored secret, and the origins that it may be sent to. */
+type Stored = { name: string; origins: readonly string[] };
+
+/** The secrets that have no value, and those that may not go to every host that they are needed for. */
+export function unmetNeeds(
+  { names, origins, apart }: SecretNeeds,
+  stored: readonly Stored[],
+): { missing: string[]; moved: string[] } {
+  const known = new Set(stored.map(({ name }) => name));
+  const needed = (name: string) => (Object.hasOwn(apart, name) ? apart[name] : origins) ?? [];
+  const moved = stored.filter(({ name, origins: allowed }) => needed(name).some((origin) => !allowed.includes(origin)));
+  return { missing: names.filter((name) => !known.has(name)), moved: moved.map(({ name }) => name) };
+}

@@ -1,0 +1,72 @@
+import { z } from 'zod';
+import { unmetNeeds } from '../../domain/config/secret-needs.ts';
+import { configSecrets } from '../../domain/config/server-config.ts';
+import { findImportChecks } from '../../store/servers/imports.ts';
+import { findSecretsByServer } from '../../store/servers/secrets.ts';
+import { findNeeds } from '../../store/servers/servers.ts';
+import { operation } from '../operation.ts';
+import { importStateOf, slugInput } from '../shapes.ts';
+import { mostSecrets } from './secrets.ts';
+
+/** Servers that are looked at, newest first: the usual quota. */
+const mostLookedAt = 1000;
+const mostServers = 100;
+
+/** Those that a change of the addresses of tools does not concern. */
+const apart: readonly string[] = Object.values(configSecrets);
+
+const listNeeds = operation({
+  name: 'listNeeds',
+  summary: 'List what hosted servers need: secrets to set, descriptions that have changed',
+  description: `Servers that need nothing are left out; the first ${mostServers} of the newest ${mostLookedAt} are listed.`,
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: true,
+  input: z.strictObject({ slug: slugInput.optional() }),
+  output: z.object({
+    servers: z
+      .array(
+        z.object({
+          slug: z.string(),
+          missing_secrets: z.array(z.string()).max(mostSecrets).describe('Names of secrets without a value.'),
+          moved_secrets: z
+            .array(z.string())
+            .max(mostSecrets)
+            .describe('Secrets that were set before the tools called the hosts that they call now.'),
+          description: z
+            .enum(['changed', 'unreadable'])
+            .optional()
+            .describe('What the last check of the imported description has found.'),
+        }),
+      )
+      .max(mostServers),
+  }),
+  async run({ db, actor }, { slug }) {
+    const slugs = slug === undefined ? actor.servers : [slug];
+    const servers = await findNeeds(db, actor.workspaceId, slugs, mostLookedAt);
+    const secrets = await findSecretsByServer(db, actor.workspaceId);
+    const ids = servers.map(({ id }) => id);
+    const checks = await findImportChecks(db, actor.workspaceId, ids);
+    const found = servers.map(({ id, slug, needs }) => {
+      const stored = (secrets.get(id) ?? []).filter(({ name }) => !apart.includes(name));
+      const { missing, moved } = needs ? unmetNeeds(needs, stored) : { missing: [], moved: [] };
+      const check = checks.get(id);
+      const { changed, error } = check ? importStateOf(check) : {};
+      const description = error !== undefined ? 'unreadable' : changed ? 'changed' : undefined;
+      return {
+        slug,
+        missing_secrets: missing.slice(0, mostSecrets),
+        moved_secrets: moved.slice(0, mostSecrets),
+        ...(description !== undefined && ({ description } as const)),
+      };
+    });
+    return {
+      servers: found
+        .filter((one) => one.missing_secrets.length + one.moved_secrets.length > 0 || one.description !== undefined)
+        .slice(0, mostServers),
+    };
+  },
+});
+
+export const needsOperations = { listNeeds };

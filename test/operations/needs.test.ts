@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+describe('what servers need', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost?.stop());
+
+  const needs = async (key?: string) => {
+    const { status, body } = await toolhost.rest('GET', '/needs', key === undefined ? {} : { key });
+    assert.equal(status, 200);
+    return (body.servers as Json[]).filter(({ slug }) => slug !== 'projects');
+  };
+
+  it('is listed: secrets without a value, and those that were set for another host', async () => {
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    const create = (slug: string) =>
+      toolhost.createServer(serverAt(slug, 'https://api.example.com', { authentication }));
+    await create('needs-key');
+    await create('needs-nothing');
+    const set = (slug: string) => toolhost.rest('PUT', `/servers/${slug}/secrets/KEY`, { body: { value: 'a-secret' } });
+    await set('needs-nothing');
+    const missing = { slug: 'needs-key', missing_secrets: ['KEY'], moved_secrets: [] };
+    assert.deepEqual(await needs(), [missing]);
+    await set('needs-key');
+    assert.deepEqual(await needs(), []);
+    const { tools } = serverAt('needs-nothing', 'https://other.example.com');
+    await toolhost.rest('PATCH', '/servers/needs-nothing', { body: { tools } });
+    const moved = { slug: 'needs-nothing', missing_secrets: [], moved_secrets: ['KEY'] };
+    assert.deepEqual(await needs(), [moved]);
+    const { body } = await toolhost.rest('POST', '/keys', {
+      body: { name: 'Limited', scopes: ['manage:read'], servers: ['needs-key'] },
+    });
+    assert.deepEqual(await needs(String(body.key)), []);
+  });
+});
