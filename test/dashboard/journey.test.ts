@@ -164,7 +164,7 @@ for (const view of isWhole ? [wide, narrow] : [wide])
     });
 
     it('[journey] changes the server and restores the first version', async () => {
-      await page.goto('/servers/my-work');
+      await page.goto('/servers/my-work/settings');
       await field(page, 'Name').fill('My other work');
       await button(page, 'Save').click();
       await heading('My other work').waitFor();

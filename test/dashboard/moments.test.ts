@@ -34,7 +34,7 @@ describe('a page that changes while somebody works with it', { concurrency: 2 },
   });
 
   it('[find D1] a stored configuration does not replace what was typed while it was stored', async () => {
-    await dashboard.at('/servers/typed-on', async (page) => {
+    await dashboard.at('/servers/typed-on/settings', async (page) => {
       const saves = await holdAnswers(page, 'PUT', '/api/v1/servers/typed-on');
       await field(page, 'Description').fill('First text');
       await button(page, 'Save').click();

@@ -17,7 +17,7 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
 
   it('shows form and JSON side by side on one model', async () => {
     await dashboard.toolhost.createServer(dashboard.config('both-sides'));
-    await dashboard.at('/servers/both-sides', async (page) => {
+    await dashboard.at('/servers/both-sides/settings', async (page) => {
       const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
       await field(page, 'Description').fill('From the form');
       await eventually(async () => assert.match(await json.inputValue(), /"description": "From the form"/));

@@ -132,7 +132,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
         assert.equal(await page.getByRole('link', { name: 'New server' }).count(), 0);
         for (const [path, absent, disabled] of [
           ['/servers/new?from=form', ['Create server'], []],
-          ['/servers/idle', ['Save', 'Add a tool', 'Delete read', 'Add an argument'], []],
+          ['/servers/idle/tools', ['Save', 'Add a tool', 'Delete read', 'Add an argument'], []],
           ['/servers/idle/try', [], ['Call the tool']],
           ['/servers/idle/connect', [], ['Make a key for this server']],
           ['/servers/idle/secrets', ['Store secret', /^Delete/], []],
@@ -147,7 +147,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
           for (const name of absent) assert.equal(await button(page, name).count(), 0, `${path} has ${name}`);
           for (const name of disabled) assert.equal(await button(page, name).isDisabled(), true, `${path}: ${name}`);
         }
-        await page.goto('/servers/idle');
+        await page.goto('/servers/idle/settings');
         await field(page, 'Name').waitFor();
         const editable =
           'main :is(input:not([readonly], [disabled], [type=radio], [type=hidden]), textarea:not([readonly]))';

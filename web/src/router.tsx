@@ -8,8 +8,14 @@ import { LoadingPage } from './ui/states/loading.tsx';
 const serverTabs: RouteObject[] = [
   {
     index: true,
-    lazy: async () => ({ Component: (await import('./servers/tabs/configuration-tab.tsx')).ConfigurationTab }),
+    lazy: async () => ({ Component: (await import('./servers/home/server-home.tsx')).ServerHome }),
   },
+  {
+    // One editor for both, so that what was typed in one tab is there in the other.
+    lazy: async () => ({ Component: (await import('./servers/tabs/configuration-tab.tsx')).ConfigurationTab }),
+    children: [{ path: 'tools' }, { path: 'settings' }],
+  },
+  { path: 'calls', lazy: async () => ({ Component: (await import('./servers/tabs/calls-tab.tsx')).CallsTab }) },
   { path: 'try', lazy: async () => ({ Component: (await import('./servers/try/try-tab.tsx')).TryTab }) },
   {
     path: 'connect',
@@ -29,7 +35,7 @@ const serverTabs: RouteObject[] = [
 ];
 
 const pages: RouteObject[] = [
-  { index: true, lazy: async () => ({ Component: (await import('./servers/list/servers-page.tsx')).ServersPage }) },
+  { index: true, lazy: async () => ({ Component: (await import('./home/home-page.tsx')).HomePage }) },
   { path: 'servers', lazy: async () => ({ Component: (await import('./servers/list/servers-page.tsx')).ServersPage }) },
   {
     path: 'servers/new',

@@ -24,7 +24,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
   it('[conf 4] a second credential is added, and each has the fields of its type', async () => {
     const authentication = { type: 'ApiKey', header: 'DD-API-KEY', token: '{{API}}' };
     await dashboard.toolhost.createServer({ name: 'Two', slug: 'two-keys', tools: [tool], authentication });
-    await dashboard.at('/servers/two-keys', async (page) => {
+    await dashboard.at('/servers/two-keys/settings', async (page) => {
       await button(page, 'Another credential').click();
       const types = page.getByRole('combobox', { name: 'The token is sent as' });
       await types.nth(1).click();
@@ -51,7 +51,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
   it('[conf 4] a tool is given one of the credentials that its server names', async () => {
     const credentials = { admin: { type: 'Bearer', token: '{{ADMIN}}' } };
     await dashboard.toolhost.createServer({ name: 'Named', slug: 'named-keys', tools: [tool], credentials });
-    await dashboard.at('/servers/named-keys', async (page) => {
+    await dashboard.at('/servers/named-keys/tools', async (page) => {
       await choose(page, 'Credential', 'admin');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
@@ -67,7 +67,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
       slug: 'wide',
       tools: [{ ...tool, url: 'https://api.example.com/v1/x' }],
     });
-    await dashboard.at('/servers/wide', async (page) => {
+    await dashboard.at('/servers/wide/settings', async (page) => {
       await button(page, 'Base address, headers and variables').click();
       await field(page, 'Base address').fill('https://{{host}}/v1');
       await button(page, 'Add a shared header').click();
@@ -105,7 +105,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
       url: 'https://api.example.com/files',
     };
     await toolhost.createServer({ name: 'Sent', slug: 'sent', tools: [{ ...tool, input_schema, body: 'multipart' }] });
-    await dashboard.at('/servers/sent', async (page) => {
+    await dashboard.at('/servers/sent/tools', async (page) => {
       const open = async (name: string, nth: number) => {
         await button(page, `More about ${name}`).click();
         await button(page, 'How it is sent').nth(nth).click();
@@ -151,7 +151,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
       input_schema: { id: { type: 'string' } },
     };
     await toolhost.createServer({ name: 'Answered', slug: 'answered', tools: [tool] });
-    await dashboard.at('/servers/answered', async (page) => {
+    await dashboard.at('/servers/answered/tools', async (page) => {
       await button(page, 'Advanced').click();
       const headers = page.getByRole('combobox', { name: 'Headers of the answer', exact: true });
       await headers.fill('Set-Cookie');

@@ -46,7 +46,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
   it('does as much for a letter with 1,000 tools as with 4, until the answer about it is shown', async () => {
     const costs: Cost[] = [];
     for (const count of [4, 40, 1000]) {
-      await dashboard.at(`/servers/sized-${count}?tool=tool_2`, async (page) => {
+      await dashboard.at(`/servers/sized-${count}/tools?tool=tool_2`, async (page) => {
         await page.getByText('Form', { exact: true }).click();
         const text = field(page, 'Tool description');
         await text.press('End');
@@ -70,7 +70,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
   });
 
   it('finds a tool by its words, opens it from the keyboard, and its address opens it again, renamed too', async () => {
-    await dashboard.at('/servers/sized-1000', async (page) => {
+    await dashboard.at('/servers/sized-1000/tools', async (page) => {
       const table = page.getByRole('table', { name: 'Tools' });
       await table.waitFor();
       const height = Number(await page.evaluate('document.body.scrollHeight'));
@@ -107,7 +107,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       dashboard.config('moving', { authentication, base_url, tools: [{ ...tool, url: '/items' }] }),
     );
     await dashboard.toolhost.rest('PUT', '/servers/moving/secrets/KEY', { body: { value: 'the-key-of-the-api' } });
-    await dashboard.at('/servers/moving', async (page) => {
+    await dashboard.at('/servers/moving/tools', async (page) => {
       await field(page, 'Base address').fill('https://api.example.org');
       const alert = page.getByRole('alert').filter({ hasText: 'The secret KEY was set for https://api.example.com' });
       await alert.getByText('Save first, then set it under Secrets.').waitFor();
@@ -118,7 +118,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await page.getByLabel(/^Secret value/).fill('the-key-of-the-api');
       await button(page, 'Store secret').click();
       await page.getByText(/other hosts/).waitFor({ state: 'hidden' });
-      await page.getByRole('link', { name: 'Configuration' }).click();
+      await page.getByRole('link', { name: 'Tools', exact: true }).click();
       await page.getByText('Everything is saved', { exact: true }).waitFor();
     });
   });

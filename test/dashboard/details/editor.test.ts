@@ -37,7 +37,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
 
   it('says warnings beside what they concern, and lets them be stored', async () => {
     await dashboard.toolhost.createServer(dashboard.config('warned'));
-    await dashboard.at('/servers/warned', async (page) => {
+    await dashboard.at('/servers/warned/tools', async (page) => {
       await page.getByRole('radio', { name: 'A stored credential' }).check();
       const warning = page.getByText(/\{\{SERVICE_KEY\}\} has no value/);
       await warning.first().waitFor();
@@ -54,7 +54,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     const input_schema = { channel: { type: 'integer', value: id }, price: { type: 'number', optional: true } };
     const tools = [{ ...tool, url: 'https://api.example.com/things', input_schema }];
     await dashboard.toolhost.createServer(dashboard.config('digits', { tools }));
-    await dashboard.at('/servers/digits', async (page) => {
+    await dashboard.at('/servers/digits/tools', async (page) => {
       const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
       const shown = await json.inputValue();
       assert.match(shown, /"value": 1092839482938472939/);
@@ -70,7 +70,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     const [tool] = dashboard.config('many').tools as Json[];
     const tools = ['first', 'second', 'third'].map((name) => ({ ...tool, name }));
     await dashboard.toolhost.createServer(dashboard.config('many', { tools }));
-    await dashboard.at('/servers/many', async (page) => {
+    await dashboard.at('/servers/many/tools', async (page) => {
       await button(page, 'first').click();
       await button(page, 'Duplicate first').click();
       assert.equal(await field(page, 'Tool name').inputValue(), 'first_2');
@@ -93,7 +93,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       scopes: ['read'],
     };
     await dashboard.toolhost.createServer(dashboard.config('sealed', { oauth }));
-    await dashboard.at('/servers/sealed', async (page) => {
+    await dashboard.at('/servers/sealed/tools', async (page) => {
       const secret = page.locator('input[type=password]');
       await secret.waitFor();
       assert.equal(await secret.inputValue(), '');

@@ -21,7 +21,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
   /** The editor of a new server, in which somebody has written a description. */
   async function edit(slug: string, use: (page: Page, context: BrowserContext) => Promise<void>): Promise<void> {
     await dashboard.toolhost.createServer(dashboard.config(slug));
-    await dashboard.at(`/servers/${slug}`, async (page, context) => {
+    await dashboard.at(`/servers/${slug}/settings`, async (page, context) => {
       await field(page, 'Description').fill('My long text');
       await use(page, context);
     });

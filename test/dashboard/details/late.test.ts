@@ -115,7 +115,7 @@ describe('an answer that comes after its question has changed', { concurrency: 2
       await Promise.all([old(), now()]);
       await page.getByRole('row').filter({ hasText: 'made while the list came' }).waitFor();
     });
-    await dashboard.at('/servers/late', async (page) => {
+    await dashboard.at('/servers/late/tools', async (page) => {
       const lists = await holdAnswers(page, 'GET', '/api/v1/servers/late/secrets');
       await page.getByRole('link', { name: 'Secrets' }).click();
       const old = await lists.next();

@@ -83,7 +83,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
 
   it('says what the provider gave, and keeps nothing of it', async () => {
     await serve('works');
-    await at('/servers/works', async (page, context) => {
+    await at('/servers/works/settings', async (page, context) => {
       const bodies: string[] = [];
       page.on('response', (response) => {
         if (response.url().includes('/api/')) void response.text().then((text) => bodies.push(text));
@@ -142,7 +142,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
 
   it('says that the client secret is wrong, and what to do', async () => {
     await serve('wrong-secret', { client_secret: 'not-the-one-of-the-provider' });
-    await at('/servers/wrong-secret', async (page, context) => {
+    await at('/servers/wrong-secret/settings', async (page, context) => {
       await logIn(await begin(page, context));
       const outcome = said(page, 'The login did not work');
       await outcome.getByText('The token endpoint refused the client id or the client secret of this server').waitFor();
@@ -152,7 +152,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
 
   it('waits, names the callback URL for a provider that shows an error, and stops when told', async () => {
     await serve('mistyped', { client_id: 'nobody-the-provider-knows' });
-    await at('/servers/mistyped', async (page, context) => {
+    await at('/servers/mistyped/settings', async (page, context) => {
       const tab = await begin(page, context);
       await button(tab, 'Allow and log in').click();
       await tab.waitForURL(`${provider.url}/**`);
@@ -167,7 +167,7 @@ describe('trying a login in the dashboard', { concurrency: 2 }, () => {
 
   it('takes no answer that this page did not ask for', async () => {
     await serve('forged');
-    await at('/servers/forged', async (page, context) => {
+    await at('/servers/forged/settings', async (page, context) => {
       await begin(page, context);
       const forged = await context.newPage();
       await forged.goto('/login-check?code=stolen&state=guessed');

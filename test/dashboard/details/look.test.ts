@@ -25,8 +25,12 @@ const pages: readonly State[] = [
   ['/servers/new/gallery', heading('Start from an example')],
   ['/servers/new?from=form', heading('New server'), (page) => button(page, 'Create server').click()],
   ['/servers/new?from=json', heading('New server')],
-  ['/servers/items', heading('Items'), (page) => button(page, 'Advanced').click()],
-  ['/servers/people', heading('People'), (page) => button(page, 'More about the login').click()],
+  ['/', loaded('What failed')],
+  ['/servers/items', loaded('What failed')],
+  ['/servers/items/tools', heading('Items'), (page) => button(page, 'Advanced').click()],
+  ['/servers/people', heading('People')],
+  ['/servers/people/settings', heading('People'), (page) => button(page, 'More about the login').click()],
+  ['/servers/items/calls', loaded('Calls')],
   ['/servers/items/try', heading('Items'), callTool],
   ['/servers/items/try?tool=read', heading('Items'), (page) => button(page, 'Call the tool').click()],
   ['/servers/items/connect', heading('Items'), (page) => button(page, 'Check the connection').click()],
@@ -50,6 +54,7 @@ const pages: readonly State[] = [
 
 /** The same with nothing in it. */
 const emptyPages: readonly State[] = [
+  ['/', heading('Home')],
   ['/servers', heading('Servers')],
   ['/keys', heading('API keys')],
   ['/calls', heading('Calls')],

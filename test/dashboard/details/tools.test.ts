@@ -25,7 +25,7 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
 
   it('switches a tool off and on by keyboard, in the form and in the JSON', async () => {
     await serve('switched');
-    await dashboard.at('/servers/switched', async (page) => {
+    await dashboard.at('/servers/switched/tools', async (page) => {
       const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
       await enabled(page, 'write').focus();
       await page.keyboard.press('Space');
@@ -64,8 +64,8 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
       assert.deepEqual(await page.getByRole('option').allTextContents(), ['write']);
       await store(tools.map((one) => ({ ...one, disabled: true })));
       await page.reload();
-      await page.getByText('Every tool is disabled. Enable one under Configuration first.').waitFor();
-      await page.goto('/servers/half');
+      await page.getByText('Every tool is disabled. Enable one under Tools first.').waitFor();
+      await page.goto('/servers/half/tools');
       await page.getByText('Every tool of the server is disabled; agents see none.').waitFor();
     });
   });

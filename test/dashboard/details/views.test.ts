@@ -26,7 +26,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
 
   it('are made with the keyboard, and say what is wrong with them [agent 2]', async () => {
     await serve('edited');
-    await dashboard.at('/servers/edited', async (page) => {
+    await dashboard.at('/servers/edited/tools', async (page) => {
       const section = page.getByRole('region', { name: 'Views', exact: true });
       const name = field(section, 'Name of a new view');
       await name.fill('token');

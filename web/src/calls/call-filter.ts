@@ -1,5 +1,5 @@
 import { useSearchParams } from 'react-router';
-import type { Call } from '../answers.ts';
+import type { Input } from '../../../src/operations/index.ts';
 
 /** The filter of the list of calls; it is in the address, so that it can be shared and the back button works. */
 export type CallFilter = {
@@ -25,6 +25,7 @@ export const periods: { value: Period; label: string }[] = [
 ];
 
 export const outcomes: { [outcome: string]: string } = {
+  failed: 'Any failure',
   ok: 'OK',
   invalid_arguments: 'Arguments refused',
   upstream_status: 'API answered with an error',
@@ -44,18 +45,19 @@ export const outcomes: { [outcome: string]: string } = {
   internal: 'Internal error',
 };
 
-export function useCallFilter() {
+/** `server` is the only one whose calls are shown, `usual` the period without a choice. */
+export function useCallFilter({ server, usual = '24h' }: { server?: string | undefined; usual?: Period } = {}) {
   const [search, setSearch] = useSearchParams();
   const given = (name: string) => search.get(name) || undefined;
   const period = given('period');
   const filter: CallFilter = {
-    server: given('server'),
+    server: server ?? given('server'),
     view: given('view'),
     tool: given('tool'),
     outcome: given('outcome'),
     caller: given('caller'),
     key: given('key'),
-    period: period && period in spans ? (period as Period) : '24h',
+    period: period && period in spans ? (period as Period) : usual,
   };
   const change = (name: keyof CallFilter | 'call', value: string | null | undefined) =>
     setSearch(
@@ -72,8 +74,8 @@ export function useCallFilter() {
   return { filter, opened: given('call'), change, clear: () => setSearch({}, { replace: true }) };
 }
 
-export function isNarrowed({ server, view, tool, outcome, caller, key }: CallFilter): boolean {
-  return Boolean(server || view || tool || outcome || caller || key);
+export function isNarrowed({ server, view, tool, outcome, caller, key }: CallFilter, only?: string): boolean {
+  return Boolean(server !== only || view || tool || outcome || caller || key);
 }
 
 /** The filter as the REST API takes it, relative to now. It comes from the address of the page, so the service checks it. */
@@ -82,8 +84,8 @@ export function queryOf({ server, view, tool, outcome, caller, key, period }: Ca
     slug: server,
     view,
     tool,
-    outcome: outcome as Call['outcome'] | undefined,
-    caller_kind: caller as Call['caller_kind'] | undefined,
+    outcome: outcome as Input<'listCalls'>['outcome'],
+    caller_kind: caller as Input<'listCalls'>['caller_kind'],
     key_id: key,
     since: new Date(Date.now() - spans[period]).toISOString(),
   };

@@ -15,9 +15,21 @@ import { FilterBar } from './filter-bar.tsx';
 
 const CallCharts = lazy(async () => ({ default: (await import('./call-charts.tsx')).CallCharts }));
 
-/** Calls as they happen. */
 export function CallsPage() {
-  const { filter, opened, change, clear } = useCallFilter();
+  return (
+    <>
+      <PageHeader
+        title="Calls"
+        text="Every tool call of this workspace, newest first. Arguments and answers are not recorded unless capture is on."
+      />
+      <CallBrowser />
+    </>
+  );
+}
+
+/** Calls as they happen, of one server or of all. */
+export function CallBrowser({ server }: { server?: string }) {
+  const { filter, opened, change, clear } = useCallFilter({ server });
   const pages = useInfiniteQuery({
     queryKey: queryKeys.calls(filter),
     queryFn: ({ pageParam, signal }) =>
@@ -28,10 +40,7 @@ export function CallsPage() {
   });
   return (
     <>
-      <PageHeader
-        title="Calls"
-        text="Every tool call of this workspace, newest first. Arguments and answers are not recorded unless capture is on."
-      >
+      <FilterBar filter={filter} isOfServer={server !== undefined} onChange={change} onClear={clear}>
         <Button
           component="a"
           href={addressOf('exportCalls', queryOf(filter))}
@@ -41,8 +50,7 @@ export function CallsPage() {
         >
           Export as CSV
         </Button>
-      </PageHeader>
-      <FilterBar filter={filter} onChange={change} onClear={clear} />
+      </FilterBar>
       <Stack gap="md">
         <Suspense fallback={<Loading rows={1} height={260} />}>
           <CallCharts filter={filter} />
@@ -59,7 +67,7 @@ export function CallsPage() {
                       icon={<IconActivity size={24} />}
                       title="No calls"
                       text={
-                        isNarrowed(filter)
+                        isNarrowed(filter, server)
                           ? searchedTo
                             ? `None of the calls since ${new Date(searchedTo).toLocaleString('en')} fit the filter. Older ones were not looked through yet.`
                             : 'None fit the filter and the time.'

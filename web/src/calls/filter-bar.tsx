@@ -2,7 +2,7 @@ import { Button, Group, Select, type SelectProps, TextInput } from '@mantine/cor
 import { useDebouncedCallback } from '@mantine/hooks';
 import { IconX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { viewsOf } from '../servers/config.ts';
@@ -13,8 +13,11 @@ import { callerKinds } from './caller-text.ts';
 
 type Props = {
   filter: CallFilter;
+  /** Whether only the calls of one server are shown. */
+  isOfServer: boolean;
   onChange: (name: keyof CallFilter, value: string | null) => void;
   onClear: () => void;
+  children: ReactNode;
 };
 
 const choicesOf = (words: { [value: string]: string }) =>
@@ -22,7 +25,7 @@ const choicesOf = (words: { [value: string]: string }) =>
 const outcomeChoices = choicesOf(outcomes);
 const callerChoices = choicesOf(callerKinds);
 
-export function FilterBar({ filter, onChange, onClear }: Props) {
+export function FilterBar({ filter, isOfServer, onChange, onClear, children }: Props) {
   const servers = useServerChoices();
   const [cleared, setCleared] = useState(0);
   const clear = () => {
@@ -42,18 +45,19 @@ export function FilterBar({ filter, onChange, onClear }: Props) {
   });
   return (
     <Group gap="sm" mb="md" role="search" aria-label="Filter the calls" align="flex-end">
-      <Choice {...of('server', 'Server')} data={serverChoices} searchable />
+      {!isOfServer && <Choice {...of('server', 'Server')} data={serverChoices} searchable />}
       <ViewChoice {...of('view', 'View')} server={filter.server} />
       <ToolInput key={cleared} tool={filter.tool ?? ''} onChange={(value) => onChange('tool', value)} />
       <Choice {...of('outcome', 'Outcome')} data={outcomeChoices} />
       <Choice {...of('caller', 'Caller')} data={callerChoices} />
       <Choice {...of('key', 'API key')} data={keyChoices} searchable />
       <Choice {...of('period', 'Time')} data={periods} clearable={false} allowDeselect={false} />
-      {isNarrowed(filter) && (
+      {isNarrowed(filter, isOfServer ? filter.server : undefined) && (
         <Button variant="subtle" color="gray" leftSection={<IconX size={15} />} onClick={clear}>
           Clear
         </Button>
       )}
+      {children}
     </Group>
   );
 }

@@ -1,5 +1,13 @@
 import { Avatar, Box, Group, Menu, NavLink, Stack, Text, UnstyledButton } from '@mantine/core';
-import { IconActivity, IconHistory, IconKey, IconLogout, IconServer2, IconSettings } from '@tabler/icons-react';
+import {
+  IconActivity,
+  IconHistory,
+  IconHome,
+  IconKey,
+  IconLogout,
+  IconServer2,
+  IconSettings,
+} from '@tabler/icons-react';
 import { Link, useLocation } from 'react-router';
 import { basePath } from '../base-path.ts';
 import { visible } from '../ui/text/visible.ts';
@@ -9,6 +17,7 @@ import { useSession } from './session.ts';
 import { WorkspaceSwitcher } from './workspace-switcher.tsx';
 
 const pages = [
+  { to: '/', label: 'Home', Icon: IconHome },
   { to: '/servers', label: 'Servers', Icon: IconServer2 },
   { to: '/keys', label: 'API keys', Icon: IconKey },
   { to: '/calls', label: 'Calls', Icon: IconActivity },
@@ -18,7 +27,7 @@ const pages = [
 
 export function Navigation() {
   const { pathname } = useLocation();
-  const isHere = (to: string) => pathname.startsWith(to) || (pathname === '/' && to === '/servers');
+  const isHere = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
   return (
     <Stack h="100%" justify="space-between" gap="md">
       <Stack gap="md">

@@ -66,7 +66,10 @@ function Heading({ detail }: { detail: ServerDetail }) {
 function tabsOf({ server, config }: ServerDetail): { to: string; label: string }[] {
   const hasLogins = server.access === 'oauth' || server.access === 'passthrough';
   const tabs = [
-    ['', 'Configuration'],
+    ['', 'Home'],
+    ['/tools', 'Tools'],
+    ['/settings', 'Settings'],
+    ['/calls', 'Calls'],
     ['/try', 'Try it'],
     ['/connect', 'Connect'],
     ['/secrets', 'Secrets'],

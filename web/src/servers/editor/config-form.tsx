@@ -1,46 +1,68 @@
-import { Stack, TextInput } from '@mantine/core';
+import { Box, Stack, TextInput } from '@mantine/core';
+import { useWindowEvent } from '@mantine/hooks';
+import { useLocation, useNavigate } from 'react-router';
 import { Section } from '../../ui/section.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
 import { slugFrom, textOf } from '../config.ts';
 import { LongTextField, TextField } from './config-fields.tsx';
 import { errorText } from './field-messages.tsx';
 import { useEditor, useField, useValue } from './model/editor-context.ts';
+import { type Part, partOf } from './model/go-to-field.ts';
 import { AccessSection } from './server/access-section.tsx';
 import { ServerWideSection } from './server/server-wide-section.tsx';
 import { ToolsSection } from './tools/tools-section.tsx';
 import { ViewsSection } from './views/views-section.tsx';
 
+/** The form of a new server whole; of a stored one the part whose tab is shown. The other one keeps its state. */
 export function ConfigForm() {
+  const { isNew } = useEditor();
+  const { pathname } = useLocation();
+  const navigate = useNavigate();
+  const shown: Part = pathname.endsWith('/settings') ? 'settings' : 'tools';
+  useWindowEvent('toolhost:open-part', ({ detail }) => {
+    const part = partOf(detail);
+    if (!isNew && part !== shown) void navigate(pathname.replace(/[^/]*$/, part), { replace: true });
+  });
+  return (
+    <Box miw={0}>
+      <Stack gap="md" display={isNew || shown === 'settings' ? 'flex' : 'none'}>
+        <ServerSection />
+        <AccessSection />
+        <ServerWideSection />
+      </Stack>
+      <Stack gap="md" display={isNew || shown === 'tools' ? 'flex' : 'none'} mt={isNew ? 'md' : 0}>
+        <ToolsSection />
+        <ViewsSection />
+      </Stack>
+    </Box>
+  );
+}
+
+function ServerSection() {
   const { isNew } = useEditor();
   const name = textOf(useValue(['name']));
   return (
-    <Stack gap="md" miw={0}>
-      <Section title="Server">
-        <Stack gap="sm">
-          <TwoColumns from="sm">
-            <NameField />
-            <TextField
-              path={['slug']}
-              label="Slug"
-              isRequired
-              isMono
-              isFixed={!isNew}
-              placeholder={slugFrom(name) || 'my-server'}
-              text={isNew ? 'Part of its address, for good.' : 'Cannot be changed.'}
-            />
-          </TwoColumns>
-          <LongTextField
-            path={['description']}
-            label="Description"
-            text="What the server is for; agents and people read it."
+    <Section title="Server">
+      <Stack gap="sm">
+        <TwoColumns from="sm">
+          <NameField />
+          <TextField
+            path={['slug']}
+            label="Slug"
+            isRequired
+            isMono
+            isFixed={!isNew}
+            placeholder={slugFrom(name) || 'my-server'}
+            text={isNew ? 'Part of its address, for good.' : 'Cannot be changed.'}
           />
-        </Stack>
-      </Section>
-      <AccessSection />
-      <ServerWideSection />
-      <ToolsSection />
-      <ViewsSection />
-    </Stack>
+        </TwoColumns>
+        <LongTextField
+          path={['description']}
+          label="Description"
+          text="What the server is for; agents and people read it."
+        />
+      </Stack>
+    </Section>
   );
 }
 

@@ -2,10 +2,15 @@ import { Button, Group, Modal, Text } from '@mantine/core';
 import { useEffect } from 'react';
 import { useBlocker } from 'react-router';
 
+/** The tabs of the editor are one page. */
+function pageOf({ pathname }: { pathname: string }): string {
+  return pathname.replace(/\/(?:tools|settings)$/, '/*');
+}
+
 /** Asks before unsaved changes are lost. */
 export function UnsavedGuard({ isUnsaved }: { isUnsaved: boolean }) {
   const blocker = useBlocker(
-    ({ currentLocation, nextLocation }) => isUnsaved && currentLocation.pathname !== nextLocation.pathname,
+    ({ currentLocation, nextLocation }) => isUnsaved && pageOf(currentLocation) !== pageOf(nextLocation),
   );
   useEffect(() => {
     if (!isUnsaved) return;

@@ -1,12 +1,11 @@
 import { Button, Center, Stack } from '@mantine/core';
-import { IconPlus, IconServer2 } from '@tabler/icons-react';
+import { IconPlus } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { JoinedNotice } from '../../frame/joined-notice.tsx';
 import { useCanEdit } from '../../frame/session.ts';
 import { PageHeader } from '../../ui/page-header.tsx';
-import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
-import { StartChoices } from '../new/start-choices.tsx';
+import { FirstServer } from '../new/first-server.tsx';
 import { useServerPages } from '../server-queries.ts';
 import { ServerList } from './server-list.tsx';
 
@@ -45,24 +44,5 @@ export function ServersPage() {
         }}
       </Loaded>
     </>
-  );
-}
-
-/** The empty list: the ways to the first server. */
-function FirstServer() {
-  const canEdit = useCanEdit();
-  return (
-    <div className="th-card">
-      <Empty
-        icon={<IconServer2 size={24} />}
-        title="No servers yet"
-        text={
-          canEdit
-            ? 'Your first server takes about a minute: choose how to begin.'
-            : 'Nobody has made a server in this workspace. Editors and owners can.'
-        }
-      />
-      {canEdit && <StartChoices />}
-    </div>
   );
 }

@@ -1,5 +1,5 @@
 import { Stack } from '@mantine/core';
-import { useRef } from 'react';
+import { useEffect, useRef } from 'react';
 import { useLocation } from 'react-router';
 import type { JsonObject } from '../../answers.ts';
 import { api } from '../../api.ts';
@@ -11,6 +11,7 @@ import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { type Config, unchecked } from '../config.ts';
 import { ConflictNotice } from '../editor/conflict-notice.tsx';
 import { Editor } from '../editor/editor.tsx';
+import { goToField } from '../editor/model/go-to-field.ts';
 import { useBase } from '../editor/model/use-base.ts';
 import { useShownServer } from '../server-page.tsx';
 
@@ -29,7 +30,12 @@ export function ConfigurationTab() {
   const detail = useShownServer();
   const canEdit = useCanEdit();
   const { slug } = detail.server;
-  const brought = (useLocation().state as { change?: Brought } | null)?.change;
+  const { state, hash } = useLocation();
+  const brought = (state as { change?: Brought } | null)?.change;
+  // A link to a field ends with its path.
+  useEffect(() => {
+    if (hash !== '') goToField(decodeURIComponent(hash.slice(1)));
+  }, [hash]);
   const base = useBase(detail);
   const onScreen = useRef<Config>(undefined);
   const save = useAction({

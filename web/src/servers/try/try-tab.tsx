@@ -23,9 +23,7 @@ export function TryTab() {
           icon={<IconTool size={24} />}
           title="Nothing to try yet"
           text={
-            all.length === 0
-              ? 'Add a tool under Configuration first.'
-              : 'Every tool is disabled. Enable one under Configuration first.'
+            all.length === 0 ? 'Add a tool under Tools first.' : 'Every tool is disabled. Enable one under Tools first.'
           }
         />
       </div>

@@ -18,7 +18,7 @@ export function PickTransform({ answer, tool, slug }: Props) {
   const before = textOf(tool.response_transform) || '.';
   const transform = picked === undefined ? undefined : before === '.' ? picked : `${before}.${picked}`;
   const use = () =>
-    navigate(`/servers/${slug}`, {
+    navigate(`/servers/${slug}/tools`, {
       state: { change: { tool: textOf(tool.name), fields: { response_transform: transform } } },
     });
   if (!canEdit) return null;

@@ -1,0 +1,75 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { checkPage } from '../support/browser/check-page.ts';
+import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { eventually } from '../support/eventually.ts';
+
+describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, upstream, config } = dashboard;
+    upstream.on('GET /items', () => ({ status: 503, body: { error: 'down' } }));
+    await toolhost.createServer(config('failing'));
+    await toolhost.createServer(
+      config('unset', {
+        authentication: { type: 'Bearer', token: '{{NOT_SET}}' },
+        variables: { unused: { value: 'x' } },
+      }),
+    );
+    const key = await toolhost.key();
+    await toolhost.callTool('failing', key, 'read', { count: 1 });
+    await toolhost.callTool('failing', key, 'read', { count: 2 });
+  });
+  after(() => dashboard?.stop());
+
+  const dialog = (page: Page) => page.getByRole('dialog');
+
+  it('say why a call failed one click from the start', async () => {
+    await dashboard.at('/', async (page) => {
+      await page.getByRole('heading', { level: 1, name: 'Home' }).waitFor();
+      const failed = page.getByRole('table', { name: 'What failed' }).getByRole('row').filter({ hasText: 'failing' });
+      await failed.getByRole('cell', { name: '2', exact: true }).waitFor();
+      await failed.getByText('API answered 503').waitFor();
+      await checkPage(page);
+      await button(failed, /^read/).click();
+      await dialog(page).getByText('Reason').waitFor();
+      await page.keyboard.press('Escape');
+      await dialog(page).waitFor({ state: 'hidden' });
+      await page.getByRole('table', { name: 'Busiest servers' }).getByRole('link', { name: 'failing' }).click();
+      await page.getByRole('table', { name: 'Most called tools' }).getByRole('link', { name: 'read' }).waitFor();
+      await checkPage(page);
+    });
+  });
+
+  it('lead to where a warning is solved', async () => {
+    await dashboard.at('/', async (page) => {
+      await page.getByRole('listitem').filter({ hasText: 'NOT_SET has no value' }).getByRole('link').click();
+      await page.getByRole('link', { name: 'variables.unused' }).click();
+      await eventually(async () => {
+        assert.match(page.url(), /\/servers\/unset\/settings/);
+        assert.equal(await page.locator(':focus').getAttribute('id'), 'field-variables');
+      });
+      await page.getByRole('link', { name: 'Home', exact: true }).last().click();
+      await page.getByRole('link', { name: 'NOT_SET' }).click();
+      assert.equal(await field(page, 'Secret name').inputValue(), 'NOT_SET');
+    });
+  });
+
+  it('keep what was typed in one tab of the editor while the other is open', async () => {
+    await dashboard.at('/servers/failing/settings', async (page) => {
+      const tab = (name: string) =>
+        page.getByRole('navigation', { name: 'About this server' }).getByRole('link', { name });
+      await field(page, 'Description').fill('Typed before');
+      await tab('Tools').click();
+      await field(page, 'Tool description').fill('Typed after');
+      await button(page, 'Save').click();
+      await page.getByText('Everything is saved').waitFor();
+      await tab('Settings').click();
+      assert.equal(await field(page, 'Description').inputValue(), 'Typed before');
+      const { body } = await dashboard.toolhost.rest('GET', '/servers/failing');
+      assert.match(JSON.stringify(body.config), /Typed before.*Typed after/);
+    });
+  });
+});

@@ -1,0 +1,37 @@
+import { Group, Stack } from '@mantine/core';
+import { useCallFilter } from '../../calls/call-filter.ts';
+import { Busiest, Figures, PeriodSwitch, useCounted } from '../../home/activity.tsx';
+import { Failures } from '../../home/failures.tsx';
+import { Loaded } from '../../ui/states/loaded.tsx';
+import { useShownServer } from '../server-page.tsx';
+import { NoCalls } from './no-calls.tsx';
+import { ToLookAt } from './to-look-at.tsx';
+
+/** How a server does, and what is to be done about it. */
+export function ServerHome() {
+  const { server } = useShownServer();
+  const calls = useCallFilter({ server: server.slug, usual: '7d' });
+  const { period } = calls.filter;
+  const counted = useCounted(calls.filter);
+  return (
+    <Stack gap="md">
+      <ToLookAt />
+      <Group>
+        <PeriodSwitch period={period} onChange={(next) => calls.change('period', next)} />
+      </Group>
+      <Loaded query={counted}>
+        {(statistics) =>
+          statistics?.by_server.length ? (
+            <>
+              <Figures counted={statistics} isOfServer />
+              <Failures {...calls} />
+              <Busiest counted={statistics} server={server.slug} period={period} />
+            </>
+          ) : (
+            <NoCalls slug={server.slug} />
+          )
+        }
+      </Loaded>
+    </Stack>
+  );
+}
