@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, type Dashboard, field, startDashboard } from '../support/browser/dashboard.ts';
+import { button, type Dashboard, field, startDashboard, tab } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
 
 describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
@@ -59,14 +59,12 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
 
   it('keep what was typed in one tab of the editor while the other is open', async () => {
     await dashboard.at('/servers/failing/settings', async (page) => {
-      const tab = (name: string) =>
-        page.getByRole('navigation', { name: 'About this server' }).getByRole('link', { name });
       await field(page, 'Description').fill('Typed before');
-      await tab('Tools').click();
+      await tab(page, 'Tools').click();
       await field(page, 'Tool description').fill('Typed after');
       await button(page, 'Save').click();
       await page.getByText('Everything is saved').waitFor();
-      await tab('Settings').click();
+      await tab(page, 'Settings').click();
       assert.equal(await field(page, 'Description').inputValue(), 'Typed before');
       const { body } = await dashboard.toolhost.rest('GET', '/servers/failing');
       assert.match(JSON.stringify(body.config), /Typed before.*Typed after/);

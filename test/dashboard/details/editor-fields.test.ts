@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, choose, type Dashboard, field, startDashboard, tab } from '../../support/browser/dashboard.ts';
 import { toasted } from '../../support/browser/toasts.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
@@ -55,6 +55,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
       await choose(page, 'Credential', 'admin');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
+      await tab(page, 'Settings').click();
       await page.getByText('Credential admin, of the tools that name it').waitFor();
     });
     const config = await configOf('named-keys');

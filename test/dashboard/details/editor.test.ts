@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, choose, type Dashboard, field, startDashboard, tab } from '../../support/browser/dashboard.ts';
 import { toasted } from '../../support/browser/toasts.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
@@ -37,7 +37,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
 
   it('says warnings beside what they concern, and lets them be stored', async () => {
     await dashboard.toolhost.createServer(dashboard.config('warned'));
-    await dashboard.at('/servers/warned/tools', async (page) => {
+    await dashboard.at('/servers/warned/settings', async (page) => {
       await page.getByRole('radio', { name: 'A stored credential' }).check();
       const warning = page.getByText(/\{\{SERVICE_KEY\}\} has no value/);
       await warning.first().waitFor();
@@ -93,7 +93,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       scopes: ['read'],
     };
     await dashboard.toolhost.createServer(dashboard.config('sealed', { oauth }));
-    await dashboard.at('/servers/sealed/tools', async (page) => {
+    await dashboard.at('/servers/sealed/settings', async (page) => {
       const secret = page.locator('input[type=password]');
       await secret.waitFor();
       assert.equal(await secret.inputValue(), '');
@@ -104,9 +104,11 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       const { callback_url } = (await dashboard.toolhost.rest('GET', '/servers/sealed')).body;
       await page.getByRole('region', { name: 'callback URL' }).getByText(String(callback_url)).waitFor();
       await button(page, 'Copy callback URL').waitFor();
+      await tab(page, 'Tools').click();
       await choose(page, 'Method', 'POST');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
+      await tab(page, 'Settings').click();
       await secret.fill('second-secret-of-the-client');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 3');

@@ -90,7 +90,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
       const others = field(page, 'Other keywords of count');
       await others.fill('{"minimum": ');
       await saysAtField(others, /not a JSON object yet/i);
-      await field(page, 'Description').fill('Another text');
+      await field(page, 'Tool description').fill('Another text');
       assert.equal(await others.inputValue(), '{"minimum": ');
       await button(page, 'Save').click();
       await page.getByText('1 problem to solve').waitFor();

@@ -59,7 +59,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
     await dashboard.at('/servers/kept-tags/tools', async (page) => {
       await page.getByRole('combobox', { name: 'Fields to keep', exact: true }).fill('name');
       await drawn(page);
-      await field(page, 'Description').fill('Makes it savable.');
+      await field(page, 'Tool description').fill('Makes it savable.');
       await page.getByRole('combobox', { name: 'Fields to keep', exact: true }).pressSequentially('id');
       await press(page, button(page, 'Save'));
       await toasted(page, 'Saved as version 2');

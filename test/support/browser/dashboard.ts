@@ -74,6 +74,11 @@ export function button(within: Page | Locator, name: string | RegExp): Locator {
   return within.getByRole('button', { name, exact: true });
 }
 
+/** A tab of the page of a server. */
+export function tab(page: Page, name: string): Locator {
+  return page.getByRole('navigation', { name: 'About this server' }).getByRole('link', { name, exact: true });
+}
+
 /** Chooses in a list that opens from its field. */
 export async function choose(page: Page, label: string, option: string | RegExp): Promise<void> {
   await page.getByRole('combobox', { name: label, exact: true }).click();
