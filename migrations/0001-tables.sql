@@ -94,7 +94,8 @@ create index api_keys_by_maker on api_keys (workspace_id, created_by);
 create index api_keys_by_end on api_keys (revoked_at) where revoked_at is not null;
 create index api_keys_by_expiry on api_keys (expires_at) where expires_at is not null;
 
--- Hosted servers. A deleted one stays as a tombstone, so that nobody can take over its slug and the people who trust it.
+-- Hosted servers. A deleted one can be restored for 30 days. Then it stays as a tombstone, so that nobody can take over
+-- its slug and the people who trust it.
 create table servers (
   id text primary key,
   workspace_id text not null references workspaces (id),
@@ -111,7 +112,7 @@ create table servers (
   capture_until bigint,
   -- Limits of calls that those who manage it set; null where the defaults count.
   limits text,
-  -- What lists show of it, so that no list reads whole configurations (JSON); null of a deleted one.
+  -- What lists show of it, so that no list reads whole configurations (JSON); null of a tombstone.
   summary text,
   -- Size of the configuration, its kept versions and its imports, in bytes.
   stored_bytes bigint not null,
@@ -125,7 +126,10 @@ create index servers_in_use on servers (workspace_id, created_at, id) where dele
 -- A wrong slug is answered with the nearest ones of the workspace. Nobody looks for one among the tombstones.
 create index servers_by_slug on servers (workspace_id, slug);
 create index servers_in_use_by_slug on servers (workspace_id, slug) where deleted_at is null;
-create index servers_by_size on servers (workspace_id, stored_bytes) where deleted_at is null;
+-- Deleted ones that can be restored, and those that are no tombstones.
+create index servers_deleted on servers (workspace_id, deleted_at, id) where deleted_at is not null and summary is not null;
+create index servers_kept_by_slug on servers (workspace_id, slug) where summary is not null;
+create index servers_by_size on servers (workspace_id, deleted_at, stored_bytes);
 
 -- The kept versions of each configuration, the current one among them.
 create table server_versions (

@@ -2,7 +2,7 @@ import { localWorkspace } from '../config.ts';
 import { type Input, type OperationName, type Output, operations } from '../operations/index.ts';
 import { operatorOf } from '../operations/operation.ts';
 import { type Runner, runOperation } from '../operations/run-operation.ts';
-import { freeSlug } from '../store/servers/servers.ts';
+import { freeSlug } from '../store/servers/deleted-servers.ts';
 
 /** The servers of a service that serves files during development, from a database that is thrown away. */
 export type DevServers = {
@@ -19,7 +19,7 @@ export function createDevServers(runner: Runner): DevServers {
     run,
     async remove(slug) {
       await run('deleteMcpServer', { slug });
-      await freeSlug(runner.db, localWorkspace.id, slug);
+      await freeSlug(runner.db, localWorkspace.id, slug, runner.parts.now());
     },
   };
 }

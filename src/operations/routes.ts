@@ -12,6 +12,8 @@ export const operationRoutes = {
   updateMcpServer: { method: 'PATCH', path: '/servers/{slug}' },
   replaceMcpServer: { method: 'PUT', path: '/servers/{slug}' },
   deleteMcpServer: { method: 'DELETE', path: '/servers/{slug}' },
+  listDeletedServers: { method: 'GET', path: '/deleted-servers' },
+  restoreMcpServer: { method: 'POST', path: '/servers/{slug}/restore' },
   addTool: { method: 'POST', path: '/servers/{slug}/tools' },
   updateTool: { method: 'PATCH', path: '/servers/{slug}/tools/{tool}' },
   removeTool: { method: 'DELETE', path: '/servers/{slug}/tools/{tool}' },

@@ -92,16 +92,15 @@ export async function writesAt(db: Db, workspaceId: string, at: number): Promise
   };
 }
 
-/** Number of servers, and the bytes of their configurations and kept versions. */
+/** Number of servers, and the bytes of their configurations and kept versions. Deleted ones that are kept only count for these. */
 export type StoredServers = { servers: number; bytes: number };
 
 export async function countServers(db: Db, workspaceId: string): Promise<StoredServers> {
   const row = await db
     .selectFrom('servers')
-    .select((e) => e.fn.countAll<number>().as('servers'))
+    .select(sql<number>`count(*) filter (where deleted_at is null)`.as('servers'))
     .select(sql<number>`cast(coalesce(sum(stored_bytes), 0) as bigint)`.as('bytes'))
     .where('workspace_id', '=', workspaceId)
-    .where('deleted_at', 'is', null)
     .executeTakeFirstOrThrow();
   return { servers: Number(row.servers), bytes: Number(row.bytes) };
 }

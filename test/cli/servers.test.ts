@@ -124,17 +124,21 @@ describe('toolhost servers and secrets', () => {
     assert.match(unknown.stderr, /^error: there is no such server in this workspace; .*\n$/);
   });
 
-  it('deletes a server', async () => {
+  it('deletes a server, lists it and restores it', async () => {
     await running.createServer(serverAt('doomed', upstream));
     await running.createServer(serverAt('doomed-too', upstream));
     const unasked = await run(['servers', 'delete', 'doomed']);
     assert.deepEqual([unasked.code, unasked.stdout], [1, '']);
-    assert.match(unasked.stderr, /would delete the server doomed .* nothing was changed; add --yes/);
+    assert.match(unasked.stderr, /would delete the server doomed; .* nothing was changed; add --yes/);
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
     const { code, stdout } = await run(['servers', 'delete', 'doomed', '--yes']);
-    assert.deepEqual([code, stdout], [0, 'Deleted the server doomed. Its slug cannot be used again.\n']);
-    assert.deepEqual(await json(['servers', 'delete', 'doomed-too', '--yes']), { deleted: 'doomed-too' });
+    assert.equal(code, 0);
+    assert.match(stdout, /^Deleted the server doomed\. Until .* brings it back\. Its slug stays reserved\.\n$/);
+    assert.equal((await json<{ deleted: string }>(['servers', 'delete', 'doomed-too', '--yes'])).deleted, 'doomed-too');
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 1);
+    assert.match((await run(['servers', 'deleted'])).stdout, /^SLUG +NAME[\s\S]*^doomed-too +doomed-too /m);
+    assert.match((await run(['servers', 'restore', 'doomed'])).stdout, /^Restored the server "doomed" \(version 1\)/);
+    assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
   });
 
   it('stores a secret from standard input or a file, lists its name and deletes it', async () => {

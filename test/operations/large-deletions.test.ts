@@ -4,6 +4,7 @@ import { sql } from 'kysely';
 import { insertCaptures, pruneCaptures } from '../../src/store/calls/captures.ts';
 import { rowsAtOnce } from '../../src/store/delete-in-steps.ts';
 import { pruneOAuth } from '../../src/store/pruning/prune-logins.ts';
+import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
 import { serverAt } from '../support/configs.ts';
 import { aCall } from '../support/store/rows.ts';
@@ -64,7 +65,7 @@ for (const engine of engines) {
       return id;
     };
 
-    it('is gone at once, with few rows of its many logins and captures; upkeep deletes the others in steps', async () => {
+    it('is gone at once, and for good after 30 days, with few rows of its many logins and captures; upkeep deletes the others in steps', async () => {
       const id = await makeServer('gone');
       await makeServer('kept');
       const tokens = () => count(`tokens where grant_id like 'gone-%'`);
@@ -75,13 +76,16 @@ for (const engine of engines) {
       assert.equal((await rest('DELETE', '/servers/gone')).status, 200);
       assert.equal((await rest('GET', '/servers/gone')).status, 404);
       assert.deepEqual([...(await statuses('gone')), await isShown('gone')], ['revoked', false]);
+      const { db } = await world.database();
+      await pruneOAuth(db, day, { now: world.now(), onEnded: () => undefined });
+      assert.equal(await tokens(), 2 * grants, 'as long as it can be restored, its logins are kept');
+      await pruneDeletedServers(db, world.now(), world.now());
       const changed = [2 * grants - (await tokens()), captures + 1 - (await captured())];
       assert.ok(
         changed.every((rows) => rows <= mostAtOnce),
         `deleted ${changed} tokens and captures in one transaction`,
       );
 
-      const { db } = await world.database();
       const steps: number[] = [];
       let before = await tokens();
       const pause = async () => {

@@ -51,7 +51,7 @@ describe('the REST API', () => {
     const put = await rest('PUT', '/servers/by-rest', serverAt('by-rest', origin));
     assert.deepEqual([put.status, etag(put), (put.body.server as Json).description], [200, '"3"', undefined]);
     problem(await rest('PUT', '/servers/by-rest', { name: 'No tools' }), 400);
-    assert.deepEqual((await rest('DELETE', '/servers/by-rest')).body, { deleted: 'by-rest' });
+    assert.equal((await rest('DELETE', '/servers/by-rest')).body.deleted, 'by-rest');
     problem(await rest('GET', '/servers/by-rest'), 404);
     problem(await rest('DELETE', '/servers/by-rest'), 404);
     problem(await rest('POST', '/servers', serverAt('by-rest', origin)), 409);

@@ -198,24 +198,6 @@ for (const engine of engines) {
       assert.deepEqual(await quota('servers'), { limit: 3, from: 'default', used: 0 });
       assert.deepEqual(await quota('keys'), { from: 'set', used: 1 });
     });
-
-    it('[find A5] keeps only the slug of a deleted server', async () => {
-      const { workspace, create, ask } = await open();
-      await create('gone', { authentication: { type: 'Bearer', token: 'a-credential' } });
-      await ask('DELETE', `/servers/${workspace}-gone`);
-      const { db } = world.toolhost.running.app.runner;
-      const row = await db.selectFrom('servers').selectAll().where('slug', '=', `${workspace}-gone`).executeTakeFirst();
-      assert.deepEqual([row?.config, row?.name, row?.summary, row?.stored_bytes], ['{}', '', null, 0]);
-      for (const table of ['server_versions', 'secrets'] as const) {
-        const left = await db
-          .selectFrom(table)
-          .select('server_id')
-          .where('server_id', '=', row?.id ?? '')
-          .execute();
-        assert.deepEqual(left, []);
-      }
-      assert.equal((await create('gone')).status, 409);
-    });
   });
 }
 

@@ -18,28 +18,29 @@ const rows: Row[] = [
   },
   {
     tables: ['servers'],
-    bound: 'quotas servers and megabytes; slugs for the tombstones, which stay because slugs are not given away again',
-    deletedBy: 'changing or deleting a server',
+    bound:
+      'quotas servers and megabytes; slugs for the tombstones, which stay because slugs are not given away again. Deleted ones count for megabytes until they are gone, after 30 days or when their space is needed',
+    deletedBy: 'upkeep, and changing a server',
   },
   {
     tables: ['server_versions'],
     bound: 'quotas versions and megabytes; 20 MB of one server',
-    deletedBy: 'changing the server',
+    deletedBy: 'changing the server; upkeep with a deleted server',
   },
   {
     tables: ['imports'],
     bound: 'the newest five of a server; quota megabytes',
-    deletedBy: 'adding one; deleting the server',
+    deletedBy: 'adding one; upkeep with a deleted server',
   },
   {
     tables: ['import_checks'],
     bound: 'one row for each imported server; 50 watched ones of a workspace',
-    deletedBy: 'deleting the server',
+    deletedBy: 'upkeep with a deleted server',
   },
   {
     tables: ['secrets'],
     bound: 'quota secrets, 200 of one server',
-    deletedBy: 'deleting a secret or its server',
+    deletedBy: 'deleting a secret; upkeep with a deleted server',
   },
   {
     tables: ['api_keys'],
@@ -123,7 +124,7 @@ const rows: Row[] = [
   {
     tables: ['client_tokens'],
     bound: 'one row for each location of a token of a server; 30 days after it was last asked for',
-    deletedBy: 'deleting its server; upkeep',
+    deletedBy: 'upkeep',
   },
   {
     tables: ['processes'],

@@ -3,10 +3,10 @@ import { after, before, beforeEach, describe, it } from 'node:test';
 import type { Db } from '../../src/store/db.ts';
 import { decodeCursor, type Page } from '../../src/store/page.ts';
 import { createKeyring } from '../../src/store/sealing/sealing.ts';
+import { deleteServer, purgeServer } from '../../src/store/servers/deleted-servers.ts';
 import { findSecrets, openSecrets, removeSecret, saveSecret } from '../../src/store/servers/secrets.ts';
 import { findVersion, findVersions } from '../../src/store/servers/server-versions.ts';
 import {
-  deleteServer,
   findServer,
   findServingServer,
   insertServer,
@@ -65,7 +65,7 @@ for (const engine of bothEngines) {
       assert.equal((await findVersions(db, whole as StoredServer, all)).rows.length, 1);
     });
 
-    it('[sec E2] keeps the slug of a deleted server for ever, and drops its secrets', async () => {
+    it('[sec E2] keeps the slug of a deleted server for ever, and drops its secrets when it is gone for good', async () => {
       const server = aServer();
       await insertServer(db, server);
       await saveSecret(db, keyring, server, { name: 'KEY', value: 'v', origins: [], createdBy: 'x', updatedAt: 1 });
@@ -74,6 +74,8 @@ for (const engine of bothEngines) {
       assert.equal(await findServer(db, 'ours', 'sample'), undefined);
       assert.equal(await findServingServer(db, 'sample'), undefined);
       assert.deepEqual((await listServers(db, 'ours', undefined, { limit: 10, after: undefined })).rows, []);
+      assert.equal((await findSecrets(db, server)).length, 1);
+      await purgeServer(db, server, 6000);
       assert.deepEqual(await findSecrets(db, server), []);
       assert.equal(await isSlugTaken(db, 'sample'), true);
       assert.equal(await insertServer(db, aServer({ id: 'srv_new' })), false);

@@ -53,7 +53,18 @@ export function addServers(program: Command): void {
   operationCommand(servers, ['delete', 'deleteMcpServer'], {
     args: { slug: undefined },
     help: 'At a terminal the slug has to be typed again. Elsewhere --yes is needed.\n\nExample:\n  toolhost servers delete projects --yes',
-    asks: ({ slug }) => ({ what: `delete the server ${slug} with its secrets, for good`, word: slug }),
+    asks: ({ slug }) => ({ what: `delete the server ${slug}; for 30 days it can be restored`, word: slug }),
+  });
+  operationCommand(servers, ['deleted', 'listDeletedServers'], {
+    list: 'servers',
+    text: ({ servers: all }) =>
+      all.length === 0
+        ? 'No server can be restored.'
+        : tableOf(all, { slug: 'slug', name: 'name', 'deleted at': 'deleted_at', 'gone after': 'restorable_until' }),
+  });
+  operationCommand(servers, ['restore', 'restoreMcpServer'], {
+    args: { slug: 'slug of the deleted server' },
+    help: 'It comes back with its configuration, versions, secrets, limits and logins.\n\nExample:\n  toolhost servers restore projects',
   });
 }
 

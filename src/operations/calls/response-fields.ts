@@ -46,7 +46,7 @@ type ShownField = z.input<typeof fieldShape>;
 const proposeResponseFields = operation({
   name: 'proposeResponseFields',
   summary: 'Propose response_fields for a tool from its captured answers, with the tokens they would save',
-  description: `Measures the newest ${mostAnswers} answers that captureCalls kept, behind response_transform and before max_answer_tokens. updateTool sets the fields.`,
+  description: `Measures the newest ${mostAnswers} answers that were captured, behind response_transform and before max_answer_tokens. updateTool sets the fields.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,

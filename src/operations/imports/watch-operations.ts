@@ -64,7 +64,7 @@ const compareImport = operation({
 const watchImport = operation({
   name: 'watchImport',
   summary: 'Choose whether the API description of a server is compared with its last import every day',
-  description: 'Nothing is changed by itself: lists of servers say what has changed, and importAgain applies it.',
+  description: 'Lists of servers then say what has changed, and importAgain applies it.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

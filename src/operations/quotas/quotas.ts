@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { mostQuota, type QuotaName, type Quotas, quotaKinds, quotaNames, type SetQuotas } from '../../domain/quotas.ts';
 import { AppError } from '../../errors.ts';
 import { dayMs, minuteMs } from '../../store/calls/call-writer.ts';
+import { firstDeleted, purgeServer } from '../../store/servers/deleted-servers.ts';
 import { deleteOldestVersions } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import {
@@ -33,6 +34,11 @@ export async function checkNewServer(context: Context): Promise<void> {
     const slugs = await countSlugs(db, actor.workspaceId);
     refuseAbove(context, 'slugs', slugs, 'change a server rather than delete it and make another');
   }
+  await checkServers(context);
+}
+
+/** Checks the quotas after a server was added or restored. @throws AppError forbidden */
+export async function checkServers(context: Context): Promise<void> {
   const stored = await storedNow(context);
   refuseAbove(context, 'servers', stored.servers, 'delete one that is not needed');
   await makeSpace(context, stored.bytes);
@@ -49,14 +55,30 @@ async function storedNow({ db, actor, quotas }: Context): Promise<StoredServers>
   return isUnlimited ? { servers: 0, bytes: 0 } : countServers(db, actor.workspaceId);
 }
 
-/** Deletes the oldest versions of the workspace while it is above its quota of bytes. @throws AppError forbidden */
+/**
+ * Deletes deleted servers for good, and then the oldest versions, while the workspace is above its quota of bytes.
+ * @throws AppError forbidden
+ */
 async function makeSpace(context: Context, bytes: number): Promise<void> {
   const { db, actor, quotas } = context;
-  const excess = bytes - quotas.megabytes * megabyte;
-  if (quotas.megabytes === 0 || excess <= 0) return;
-  const left = bytes - (await deleteOldestVersions(db, actor.workspaceId, excess));
+  const most = quotas.megabytes * megabyte;
+  if (quotas.megabytes === 0 || bytes <= most) return;
+  const kept = bytes - (await purgeDeleted(context, (freed) => bytes - freed <= most));
+  const left = kept - (kept <= most ? 0 : await deleteOldestVersions(db, actor.workspaceId, kept - most));
   const remedy = 'make configurations smaller or delete servers that are not needed';
   refuseAbove(context, 'megabytes', Math.ceil(left / megabyte), remedy);
+}
+
+/** Deletes for good the servers that were deleted first, until there is enough space. Returns the bytes that this freed. */
+async function purgeDeleted({ db, actor, now }: Context, isEnough: (freed: number) => boolean | Promise<boolean>) {
+  let freed = 0;
+  while (!(await isEnough(freed))) {
+    const oldest = await firstDeleted(db, actor.workspaceId);
+    if (!oldest) break;
+    await purgeServer(db, { workspaceId: actor.workspaceId, id: oldest.id }, now());
+    freed += oldest.bytes;
+  }
+  return freed;
 }
 
 /** Checks the number of tools of a server. A server above the quota may still change and shrink. @throws AppError forbidden */
@@ -83,8 +105,11 @@ export async function withinSecretQuota(context: Context, store: () => Promise<v
   const { workspaceId } = context.actor;
   const before = await countSecrets(context.db, workspaceId);
   await store();
-  const secrets = await countSecrets(context.db, workspaceId);
-  if (secrets > before) refuseAbove(context, 'secrets', secrets, 'delete one that is not needed');
+  const count = () => countSecrets(context.db, workspaceId);
+  const most = context.quotas.secrets;
+  if (most === 0 || (await count()) <= before) return;
+  await purgeDeleted(context, async () => (await count()) <= most);
+  refuseAbove(context, 'secrets', await count(), 'delete one that is not needed');
 }
 
 /** @throws AppError forbidden */
@@ -175,7 +200,7 @@ async function usedIn({ db, actor, now }: Context): Promise<Partial<Quotas>> {
 const getWorkspaceQuotas = operation({
   name: 'getWorkspaceQuotas',
   summary: 'Get how much the workspace may store and change, and how much of it is used',
-  description: 'What is above a quota is refused. The operator of the service sets them.',
+  description: 'The operator of the service sets them.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,

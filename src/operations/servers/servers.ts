@@ -9,7 +9,7 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/imports.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
-import { deleteServer, findServingServer, isSlugTaken, listServers, summaryOf } from '../../store/servers/servers.ts';
+import { findServingServer, isSlugTaken, listServers, summaryOf } from '../../store/servers/servers.ts';
 import { findSetQuotas } from '../../store/workspaces.ts';
 import { precheck, reportOn } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
@@ -33,15 +33,14 @@ import {
   versionInput,
   warningsShape,
 } from '../shapes.ts';
+import { deletionOperations } from './deletion.ts';
 import { mostSecrets } from './secrets.ts';
 import {
   auditStored,
-  changedMeanwhile,
   changeServer,
   configOutput,
   createServer,
   movedWarnings,
-  noteChange,
   precheckChange,
   saidOf,
   stored,
@@ -92,7 +91,7 @@ const createMcpServer = operation({
   name: 'createMcpServer',
   summary: 'Create a hosted server from its configuration',
   description:
-    'Every problem of the configuration is reported at once, and then nothing is stored. describeConfiguration explains the fields.',
+    'All problems are reported at once, and then nothing is stored. describeConfiguration explains the fields.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -234,33 +233,13 @@ const replaceMcpServer = operation({
   audit: auditStored,
 });
 
-const deleteMcpServer = operation({
-  name: 'deleteMcpServer',
-  summary: 'Delete a hosted server with its secrets; its slug stays reserved',
-  scope: 'manage:write',
-  effect: 'write',
-  destructive: true,
-  isTool: true,
-  input: z.strictObject({ slug: slugInput, expected_version: versionInput }),
-  output: z.object({ deleted: z.string().describe('Slug of the server that is gone.') }),
-  async run(context, { slug, expected_version }) {
-    const server = await getServer(context, slug);
-    if (expected_version !== undefined && expected_version !== server.version) throw changedMeanwhile(server.version);
-    await deleteServer(context.db, server, context.now());
-    await noteChange(context, server);
-    return { deleted: slug };
-  },
-  audit: ({ slug }) => ({ target: slug }),
-  say: ({ deleted }) => `Deleted the server ${deleted}. Its slug cannot be used again.`,
-});
-
 const createScope = 'manage:write';
 
 const checkMcpServer = operation({
   name: 'checkMcpServer',
   summary: 'Check a configuration without storing it',
   description:
-    'Returns every problem and every warning that creating or updating would report. For the slug of a server of yours it knows which secrets have a value, and says which have to be set again for another host.',
+    'Returns the problems and warnings that storing it would report. For the slug of a server of yours it knows the secrets, and which have to be set again for another host.',
   scope: 'manage:read',
   effect: 'read',
   isTool: true,
@@ -319,7 +298,7 @@ export const serverOperations = {
   getMcpServer,
   updateMcpServer,
   replaceMcpServer,
-  deleteMcpServer,
+  ...deletionOperations,
   checkMcpServer,
   ...versionOperations,
 };

@@ -11,6 +11,7 @@ import type { Warning } from '../../domain/warnings/warnings.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
+import { hasDeleted, restorableMs } from '../../store/servers/deleted-servers.ts';
 import { restartCheck } from '../../store/servers/imports.ts';
 import { type FoundSecret, findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
 import { insertServer, type StoredServer, summaryOf, updateServer } from '../../store/servers/servers.ts';
@@ -173,7 +174,13 @@ async function taken(context: Context, slug: string): Promise<AppError> {
 export async function takenSentence(context: Context, slug: string): Promise<string> {
   return (await findOwnServer(context, slug))
     ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`
-    : `"${slug}" is taken or was used before; choose another`;
+    : (await isRestorable(context, slug))
+      ? `"${slug}" is the slug of a server that was deleted; restore that one with restoreMcpServer (${programName} servers restore ${slug}), or choose another slug`
+      : `"${slug}" is taken or was used before; choose another`;
+}
+
+function isRestorable({ db, actor, now }: Context, slug: string): Promise<boolean> {
+  return hasDeleted(db, { workspaceId: actor.workspaceId, slug }, now() - restorableMs);
 }
 
 export function changedMeanwhile(version: number | undefined): AppError {

@@ -190,7 +190,7 @@ const saidOf = (verb: string) => (answer: Answer) =>
 const addTool = operation({
   name: 'addTool',
   summary: 'Add a tool to a hosted server',
-  description: 'The other tools stay as they are, also those that somebody else changes at the same time.',
+  description: 'The other tools stay as they are.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
@@ -245,7 +245,7 @@ const updateTool = operation({
 const removeTool = operation({
   name: 'removeTool',
   summary: 'Remove a tool from a hosted server',
-  description: 'A tool that a view names is not removed. updateTool with "disabled": true hides a tool and keeps it.',
+  description: 'A tool that a view names is not removed. updateTool with "disabled": true hides it.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,

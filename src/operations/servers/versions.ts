@@ -55,7 +55,7 @@ const listVersions = operation({
 const restoreVersion = operation({
   name: 'restoreVersion',
   summary: 'Make an older version of a hosted server the current one',
-  description: 'The older configuration becomes a new version, so nothing is lost. Secrets stay as they are.',
+  description: 'It becomes a new version, so nothing is lost. Secrets stay.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

@@ -107,7 +107,7 @@ const listed = [
   'revoked_at',
 ] as const;
 export type ListedGrant = Pick<Grant, (typeof listed)[number]> & {
-  /** 1 when its server was deleted; then it has ended, also where `revoked_at` does not say so yet. */
+  /** 1 when its server was deleted; then it is good for nothing unless the server is restored. */
   is_of_deleted: number;
 };
 
@@ -115,9 +115,14 @@ export type ListedGrant = Pick<Grant, (typeof listed)[number]> & {
  * Whether the server of a grant was deleted. It reads two indexes, because the row of a server is long. The management
  * server has no row.
  */
-export const isOfDeletedServer = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
+const isOfDeletedServer = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
   and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
     and servers.slug = grants.slug and servers.deleted_at is null))`;
+
+/** The same for a server that cannot be restored. */
+export const isOfGoneServer = sql<SqlBool>`(exists (select 1 from servers where servers.id = grants.server_id)
+  and not exists (select 1 from servers where servers.workspace_id = grants.workspace_id
+    and servers.slug = grants.slug and servers.summary is not null))`;
 
 export async function findGrants(
   db: Db,
@@ -263,8 +268,8 @@ export async function endGrants(db: Db, ids: readonly string[], at: number, most
 }
 
 /**
- * Ends grants of a server, `most` of them; returns less than `most` when all have ended. A deleted server has none that
- * is good for anything, so upkeep may end the others later.
+ * Ends grants of a server, `most` of them; returns less than `most` when all have ended. A server that is gone has none
+ * that is good for anything, so upkeep may end the others later.
  */
 export async function endServerGrants(
   db: Db,

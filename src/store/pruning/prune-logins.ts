@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import { type EndedLogins, insertEndedLogins } from '../audit-events.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, inSteps, type Pause } from '../delete-in-steps.ts';
-import { endGrants, endServerGrants, isOfDeletedServer } from '../logins/grants.ts';
+import { endGrants, endServerGrants, isOfGoneServer } from '../logins/grants.ts';
 import { pruneHandedOutTokens, shareWithin } from '../logins/handed-out-tokens.ts';
 
 // No query here names a workspace: expiry is the same in all of them.
@@ -42,7 +42,7 @@ export type LoginEnding = { now: number; pause?: Pause | undefined; onEnded(ende
 
 /**
  * Deletes expired rows: unfinished logins, codes and tokens. Used codes stay for `keptMs`, to notice a second use.
- * A grant without any code or token has ended, and keeps no sealed value. So has one of a deleted server.
+ * A grant without any code or token has ended, and keeps no sealed value. So has one of a server that is gone.
  */
 export async function pruneOAuth(db: Db, keptMs: number, ending: LoginEnding): Promise<void> {
   const { now, pause } = ending;
@@ -55,7 +55,7 @@ export async function pruneOAuth(db: Db, keptMs: number, ending: LoginEnding): P
     and not exists (select 1 from tokens where grant_id = grants.id)
     and not exists (select 1 from codes where grant_id = grants.id)`;
   await endInSteps(db, isLeft, { now, pause });
-  await endGrantsOfDeleted(db, now, pause);
+  await endGrantsOfGone(db, now, pause);
   await endLargeGrants(db, mostBytesOfWorkspace, ending);
 }
 
@@ -75,12 +75,12 @@ async function endInSteps(
   }, pause);
 }
 
-/** Ends what deleting a server has left: its grants may be very many. */
-async function endGrantsOfDeleted(db: Db, now: number, pause?: Pause): Promise<void> {
+/** Ends what the end of a server has left: its grants may be very many. */
+async function endGrantsOfGone(db: Db, now: number, pause?: Pause): Promise<void> {
   const { rows } = await sql<{ id: string; workspaceId: string }>`
     select server_id as id, workspace_id as "workspaceId"
     from (select distinct workspace_id, server_id, slug from grants where revoked_at is null) as grants
-    where ${isOfDeletedServer}`.execute(db);
+    where ${isOfGoneServer}`.execute(db);
   for (const server of rows) await inSteps((most) => endServerGrants(db, server, now, most), pause);
 }
 

@@ -14,6 +14,7 @@ import { invitationsKeptMs } from '../people/members.ts';
 import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
 import { clientTokensKeptMs, pruneClientTokens } from '../servers/client-tokens.ts';
+import { pruneDeletedServers, restorableMs } from '../servers/deleted-servers.ts';
 import { pruneQuotaUse } from '../workspaces.ts';
 import { type LoginEnding, mostBytesOfWorkspace, pruneEndedGrants, pruneOAuth } from './prune-logins.ts';
 import { mostEndedKeys, pruneCrowdedKeys, pruneInvitations, pruneKeys, prunePeople } from './prune-people.ts';
@@ -47,6 +48,10 @@ export const prunings: readonly Pruning[] = [
   [['answer_pieces'], ({ records, now, pause }) => pruneAnswerPieces(records, now - restKeptMs, pause)],
   [['files', 'file_chunks'], ({ records, now, pause }) => pruneFiles(records, now, pause)],
   [['call_quota_use'], ({ records, now, pause }) => pruneQuotaUse(records, now, pause)],
+  [
+    ['servers', 'secrets', 'server_versions', 'imports', 'import_checks'],
+    ({ records, now, pause }) => pruneDeletedServers(records, now - restorableMs, now, pause),
+  ],
   [['changes'], ({ records, now, pause }) => pruneChanges(records, now - changesKeptMs, pause)],
   [['processes'], ({ records, now }) => pruneProcesses(records, now - processesKeptMs)],
   [

@@ -6,9 +6,7 @@ import { enabledTools } from '../../domain/config/tool.ts';
 import { parseJson, parseStored } from '../../domain/json/json.ts';
 import type { SetLimits } from '../../domain/limits.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
-import { deleteServerCaptures } from '../calls/captures.ts';
 import type { Db } from '../db.ts';
-import { endServerGrants } from '../logins/grants.ts';
 import { isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
 import { bytesOfImports } from './imports.ts';
@@ -150,45 +148,6 @@ async function setColumns(db: Db, { workspaceId, id }: StoredServer, columns: Up
   await db.updateTable('servers').set(columns).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
 }
 
-/** Columns that a deleted server keeps empty; only its slug and times stay. */
-const tombstone = {
-  name: '',
-  config: '{}',
-  summary: null,
-  stored_bytes: 0,
-  capture_until: null,
-  limits: null,
-  label: null,
-  applied_version: null,
-};
-
-/** Tables whose rows go with their server. */
-const goneTables = ['secrets', 'client_tokens', 'server_versions', 'imports', 'import_checks'] as const;
-
-/** Grants and captures of a deleted server that go with it; upkeep deletes the others, which nobody can use or read. */
-const goneAtOnce = { grants: 500, captures: 50 };
-
-/** Deletes a server but for a tombstone that keeps the slug reserved: configuration, versions, secrets and captures are gone. */
-export async function deleteServer(db: Db, server: StoredServer, at: number): Promise<void> {
-  for (const table of goneTables) {
-    const rows = db.deleteFrom(table as 'secrets').where('workspace_id', '=', server.workspaceId);
-    await rows.where('server_id', '=', server.id).execute();
-  }
-  await endServerGrants(db, server, at, goneAtOnce.grants);
-  await deleteServerCaptures(db, server, goneAtOnce.captures);
-  await setColumns(db, server, { deleted_at: at, updated_at: at, ...tombstone });
-}
-
-/** Lets the slug of a deleted server be used again, in a database that is thrown away. */
-export async function freeSlug(db: Db, workspaceId: string, slug: string): Promise<void> {
-  await db
-    .deleteFrom('servers')
-    .where('workspace_id', '=', workspaceId)
-    .where('slug', '=', slug)
-    .where('deleted_at', 'is not', null)
-    .execute();
-}
-
 /** `beforeLong` is told how many bytes a long configuration has, before it is read. */
 export async function findServer(
   db: Db,
@@ -325,7 +284,8 @@ export async function listServers(
   return { rows: summaries, next };
 }
 
-function knownSummary(text: string | null): ConfigSummary | undefined {
+/** What a stored summary says; undefined where it is of another format. */
+export function knownSummary(text: string | null): ConfigSummary | undefined {
   const { format, needs: _, ...summary } = JSON.parse(text ?? '{}') as StoredSummary;
   return format === summaryFormat ? summary : undefined;
 }

@@ -1,0 +1,109 @@
+import { z } from 'zod';
+import { AppError } from '../../errors.ts';
+import { deleteServer, listDeleted, restorableMs, restoreServer } from '../../store/servers/deleted-servers.ts';
+import { programName } from '../../version.ts';
+import { operation } from '../operation.ts';
+import { checkServers } from '../quotas/quotas.ts';
+import {
+  findOwnServer,
+  getServer,
+  isoTime,
+  isUnchanged,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  slugInput,
+  time,
+  versionInput,
+} from '../shapes.ts';
+import { auditStored, changedMeanwhile, noteChange, saidOf, stored, storedAnswer } from './store-server.ts';
+
+const restorableDays = restorableMs / 86_400_000;
+
+const deleteMcpServer = operation({
+  name: 'deleteMcpServer',
+  summary: `Delete a hosted server, which can be restored for ${restorableDays} days`,
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, expected_version: versionInput }),
+  output: z.object({
+    deleted: z.string().describe('Slug of the server that is gone.'),
+    restorable_until: time.describe('Until then restoreMcpServer brings it back.'),
+  }),
+  async run(context, { slug, expected_version }) {
+    const server = await getServer(context, slug);
+    if (expected_version !== undefined && expected_version !== server.version) throw changedMeanwhile(server.version);
+    const at = context.now();
+    await deleteServer(context.db, server, at);
+    await noteChange(context, server);
+    return { deleted: slug, restorable_until: isoTime(at + restorableMs) };
+  },
+  audit: ({ slug }) => ({ target: slug }),
+  say: ({ deleted, restorable_until }) =>
+    `Deleted the server ${deleted}. Until ${restorable_until} restoreMcpServer (servers restore) brings it back. Its slug stays reserved.`,
+});
+
+const deletedRecord = z.object({
+  slug: z.string(),
+  name: z.string(),
+  tool_count: z.int(),
+  deleted_at: time,
+  restorable_until: time.describe('Then it is deleted for good; before, where the workspace needs its space.'),
+});
+
+const listDeletedServers = operation({
+  name: 'listDeletedServers',
+  summary: 'List the deleted servers that can be restored, the last one first',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: false,
+  input: z.strictObject(pageInputs),
+  output: z.object({ servers: z.array(deletedRecord), next_cursor: nextCursor }),
+  async run({ db, actor, now }, input) {
+    const { rows, next } = await listDeleted(db, actor.workspaceId, now() - restorableMs, pageFrom(input));
+    return {
+      servers: rows.map(({ slug, name, toolCount, deletedAt }) => ({
+        slug,
+        name,
+        tool_count: toolCount,
+        deleted_at: isoTime(deletedAt),
+        restorable_until: isoTime(deletedAt + restorableMs),
+      })),
+      next_cursor: next,
+    };
+  },
+});
+
+const restoreMcpServer = operation({
+  name: 'restoreMcpServer',
+  summary: 'Restore a deleted server with all that it had',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: true,
+  input: z.strictObject({ slug: slugInput }),
+  output: stored,
+  async run(context, { slug }) {
+    const { db, actor } = context;
+    const at = context.now();
+    if (!(await restoreServer(db, { workspaceId: actor.workspaceId, slug }, { since: at - restorableMs, at }))) {
+      const server = await findOwnServer(context, slug);
+      if (server) return storedAnswer(context, { server, isUnchanged: true });
+      throw new AppError(
+        'notFound',
+        `there is no such deleted server in this workspace; GET /api/v1/deleted-servers (${programName} servers deleted) lists those that can be restored`,
+      );
+    }
+    await checkServers(context);
+    const server = await getServer(context, slug);
+    await noteChange(context, server);
+    return storedAnswer(context, { server, isUnchanged: false });
+  },
+  isUnchanged,
+  audit: auditStored,
+  say: saidOf('Restored'),
+});
+
+export const deletionOperations = { deleteMcpServer, listDeletedServers, restoreMcpServer };

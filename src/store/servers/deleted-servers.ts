@@ -1,0 +1,152 @@
+import { type SqlBool, sql } from 'kysely';
+import { deleteServerCaptures } from '../calls/captures.ts';
+import type { Db } from '../db.ts';
+import type { Pause } from '../delete-in-steps.ts';
+import { endServerGrants } from '../logins/grants.ts';
+import { olderThan, type Page, pageOf } from '../page.ts';
+import { knownSummary } from './servers.ts';
+
+/** For so long a deleted server can be restored with all that belongs to it. */
+export const restorableMs = 30 * 24 * 60 * 60_000;
+
+type Of = { workspaceId: string; id: string };
+
+/** A server that was deleted and is still kept, as an index has them. */
+const isKept = sql<SqlBool>`deleted_at is not null and summary is not null`;
+
+/** Serves a server no longer. All that belongs to it stays, so that it can be restored. */
+export async function deleteServer(db: Db, { workspaceId, id }: Of, at: number): Promise<void> {
+  await db
+    .updateTable('servers')
+    .set({ deleted_at: at, capture_until: null })
+    .where('workspace_id', '=', workspaceId)
+    .where('id', '=', id)
+    .execute();
+  await watch({ db, workspaceId, id, from: null });
+}
+
+/** Serves a server again that was deleted after `since`. False where there is none. */
+export async function restoreServer(
+  db: Db,
+  { workspaceId, slug }: { workspaceId: string; slug: string },
+  { since, at }: { since: number; at: number },
+): Promise<boolean> {
+  const row = await db
+    .updateTable('servers')
+    .set({ deleted_at: null })
+    .where('workspace_id', '=', workspaceId)
+    .where('slug', '=', slug)
+    .where('deleted_at', '>', since)
+    .where(isKept)
+    .returning('id')
+    .executeTakeFirst();
+  if (row) await watch({ db, workspaceId, id: row.id, from: at });
+  return row !== undefined;
+}
+
+/** Watches the description of a server from a time on, where it was watched; null for a server that is deleted. */
+async function watch({ db, workspaceId, id, from }: Of & { db: Db; from: number | null }): Promise<void> {
+  await db
+    .updateTable('import_checks')
+    .set({ due_at: from })
+    .where('workspace_id', '=', workspaceId)
+    .where('server_id', '=', id)
+    .where('watch', '=', 'daily')
+    .execute();
+}
+
+/** Whether a server with this slug was deleted after `since` and can be restored. */
+export async function hasDeleted(
+  db: Db,
+  { workspaceId, slug }: { workspaceId: string; slug: string },
+  since: number,
+): Promise<boolean> {
+  const rows = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
+  return (await rows.where('deleted_at', '>', since).where(isKept).executeTakeFirst()) !== undefined;
+}
+
+export type DeletedServer = { id: string; slug: string; name: string; toolCount: number; deletedAt: number };
+
+/** The servers of a workspace that were deleted after `since`, the last one first. */
+export async function listDeleted(
+  db: Db,
+  workspaceId: string,
+  since: number,
+  page: Page,
+): Promise<{ rows: DeletedServer[]; next: string | undefined }> {
+  const rows = await db
+    .selectFrom('servers')
+    .select(['id', 'slug', 'name', 'summary', 'deleted_at'])
+    .where('workspace_id', '=', workspaceId)
+    .where('deleted_at', '>', since)
+    .where(isKept)
+    .where(olderThan('deleted_at', page.after))
+    .orderBy('deleted_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(page.limit + 1)
+    .execute();
+  const found = rows.map(({ id, slug, name, summary, deleted_at }) => {
+    return { id, slug, name, toolCount: knownSummary(summary)?.toolCount ?? 0, deletedAt: deleted_at ?? 0 };
+  });
+  return pageOf(found, page.limit, ({ id, deletedAt }) => ({ at: deletedAt, id }));
+}
+
+/** The server of a workspace that was deleted first and is still kept, with its bytes. */
+export async function firstDeleted(db: Db, workspaceId: string): Promise<{ id: string; bytes: number } | undefined> {
+  return db
+    .selectFrom('servers')
+    .select(['id', 'stored_bytes as bytes'])
+    .where('workspace_id', '=', workspaceId)
+    .where(isKept)
+    .orderBy('deleted_at')
+    .orderBy('id')
+    .executeTakeFirst();
+}
+
+/** Columns that are emptied; only the slug and the times of a server stay for good. */
+const tombstone = {
+  name: '',
+  config: '{}',
+  summary: null,
+  stored_bytes: 0,
+  limits: null,
+  label: null,
+  applied_version: null,
+};
+
+/** Tables whose rows go with their server. */
+const goneTables = ['secrets', 'client_tokens', 'server_versions', 'imports', 'import_checks'] as const;
+
+/** Logins and captures of a server that go with it at once; upkeep deletes the others, which nobody can use or read. */
+const goneAtOnce = { grants: 500, captures: 50 };
+
+/** Deletes a deleted server for good, but for a tombstone that keeps its slug reserved. */
+export async function purgeServer(db: Db, server: Of, at: number): Promise<void> {
+  for (const table of goneTables) {
+    const rows = db.deleteFrom(table as 'secrets').where('workspace_id', '=', server.workspaceId);
+    await rows.where('server_id', '=', server.id).execute();
+  }
+  await endServerGrants(db, server, at, goneAtOnce.grants);
+  await deleteServerCaptures(db, server, goneAtOnce.captures);
+  const row = db.updateTable('servers').set(tombstone).where('workspace_id', '=', server.workspaceId);
+  await row.where('id', '=', server.id).where('deleted_at', 'is not', null).execute();
+}
+
+/** Deletes for good the servers that were deleted before `before`. No workspace: the time is the same for all of them. */
+export async function pruneDeletedServers(db: Db, before: number, now: number, pause?: Pause): Promise<void> {
+  const { rows } = await sql<Of>`select id, workspace_id as "workspaceId" from servers
+    where ${isKept} and deleted_at <= ${before}`.execute(db);
+  for (const server of rows) {
+    await purgeServer(db, server, now);
+    await pause?.();
+  }
+}
+
+/** Lets the slug of a deleted server be used again, in a database that is thrown away. */
+export async function freeSlug(db: Db, workspaceId: string, slug: string, at: number): Promise<void> {
+  const rows = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
+  const row = await rows.where('deleted_at', 'is not', null).executeTakeFirst();
+  if (!row) return;
+  await purgeServer(db, { workspaceId, id: row.id }, at);
+  await db.deleteFrom('servers').where('workspace_id', '=', workspaceId).where('id', '=', row.id).execute();
+}

@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { pruneDeletedServers, restorableMs } from '../../src/store/servers/deleted-servers.ts';
+import { engines } from '../sets.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import { operate } from '../support/toolhost/operate.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+for (const engine of engines) {
+  describe(`[sec E2] a deleted server on ${engine}`, () => {
+    let world: EngineToolhost;
+    let upstream: RecordingUpstream;
+    before(async () => {
+      upstream = await startRecordingUpstream();
+      world = await startOn(engine, { egress: [upstream.port] });
+    });
+    after(async () => {
+      await world?.stop();
+      await upstream?.close();
+    });
+
+    const rest = (method: string, path: string, body?: Json, key?: string) =>
+      world.toolhost.rest(method, path, { ...(body && { body }), ...(key !== undefined && { key }) });
+    const authentication = { type: 'Bearer', token: '{{KEY}}' };
+    const make = async (slug: string) => {
+      await world.toolhost.createServer(serverAt(slug, upstream.url, { authentication }));
+      await rest('PUT', `/servers/${slug}/secrets/KEY`, { value: 'the-stored-value' });
+    };
+    const deleted = async () =>
+      ((await rest('GET', '/deleted-servers')).body.servers as Json[]).map(({ slug }) => slug);
+    const rowOf = async (slug: string) => {
+      const { db } = await world.database();
+      const row = await db.selectFrom('servers').selectAll().where('slug', '=', slug).executeTakeFirstOrThrow();
+      const secrets = await db.selectFrom('secrets').select('name').where('server_id', '=', row.id).execute();
+      const versions = await db
+        .selectFrom('server_versions')
+        .select('version')
+        .where('server_id', '=', row.id)
+        .execute();
+      return { ...row, secrets: secrets.length, versions: versions.length };
+    };
+
+    it('is served to nobody, and comes back with its secrets, its versions and the keys that were limited to it', async () => {
+      await make('undone');
+      await rest('PATCH', '/servers/undone', { name: 'Renamed' });
+      const key = await world.toolhost.key({ scopes: ['call'], servers: ['undone'] });
+      const sent = async () => {
+        await world.toolhost.callTool('undone', key, 'get');
+        return upstream.take()[0]?.headers.authorization;
+      };
+      assert.equal(await sent(), 'Bearer the-stored-value');
+
+      const { body } = await rest('DELETE', '/servers/undone');
+      assert.equal(Date.parse(String(body.restorable_until)), world.now() + restorableMs);
+      assert.equal((await world.toolhost.rpc('undone', key, 'ping')).status, 404);
+      assert.equal((await rest('GET', '/servers/undone')).status, 404);
+      assert.equal((await rest('GET', '/servers')).text.includes('undone'), false);
+      assert.deepEqual(await deleted(), ['undone']);
+      const again = await rest('POST', '/servers', serverAt('undone', upstream.url));
+      assert.deepEqual([again.status, /restoreMcpServer/.test(again.text)], [409, true]);
+
+      const restored = await rest('POST', '/servers/undone/restore', {});
+      assert.deepEqual([restored.status, (restored.body.server as Json).name], [200, 'Renamed']);
+      assert.equal(await sent(), 'Bearer the-stored-value');
+      assert.equal(((await rest('GET', '/servers/undone/versions')).body.versions as Json[]).length, 2);
+      assert.deepEqual(await deleted(), []);
+      assert.equal((await rest('POST', '/servers/undone/restore', {})).body.unchanged, true);
+    });
+
+    it('is listed and restored by nobody in another workspace, nor by a key that may only read', async () => {
+      await make('ours');
+      await rest('DELETE', '/servers/ours');
+      const theirs = await world.toolhost.key({ workspace: 'theirs' });
+      assert.deepEqual((await rest('GET', '/deleted-servers', undefined, theirs)).body.servers, []);
+      assert.equal((await rest('POST', '/servers/ours/restore', {}, theirs)).status, 404);
+      const taken = await rest('POST', '/servers', serverAt('ours', upstream.url), theirs);
+      assert.match(taken.text, /is taken or was used before/);
+      const reader = await world.toolhost.key({ scopes: ['manage:read'] });
+      assert.equal((await rest('POST', '/servers/ours/restore', {}, reader)).status, 403);
+    });
+
+    it('is gone for good after 30 days, but for its slug', async () => {
+      await make('late');
+      await rest('DELETE', '/servers/late');
+      const { db } = await world.database();
+      await world.wait(restorableMs - 1);
+      await pruneDeletedServers(db, world.now() - restorableMs, world.now());
+      assert.deepEqual([(await rowOf('late')).secrets, (await rowOf('late')).versions], [1, 1]);
+      await world.wait(1);
+      assert.equal((await rest('POST', '/servers/late/restore', {})).status, 404);
+      await pruneDeletedServers(db, world.now() - restorableMs, world.now());
+      const { config, name, summary, stored_bytes, secrets, versions } = await rowOf('late');
+      assert.deepEqual([config, name, summary, stored_bytes, secrets, versions], ['{}', '', null, 0, 0, 0]);
+      assert.match((await rest('POST', '/servers', serverAt('late', upstream.url))).text, /taken or was used before/);
+    });
+
+    it('counts for no quota of servers, and makes space where its bytes or secrets are needed', async () => {
+      const key = await world.toolhost.key({ workspace: 'full' });
+      const quotas = { servers: 1, secrets: 1, megabytes: 1 };
+      await operate(world.toolhost, 'setWorkspaceQuotas', 'full', quotas);
+      const ask = (method: string, path: string, body?: Json) => rest(method, path, body, key);
+      const create = (slug: string, description = 'Small') =>
+        ask('POST', '/servers', { ...serverAt(slug, upstream.url, { authentication }), description });
+      const long = { description: 'd'.repeat(1900) };
+      const large = {
+        tools: Array.from({ length: 200 }, (_, n) => toolAt(upstream.url, { ...long, name: `tool_${n}` })),
+      };
+      await ask('POST', '/servers', { ...serverAt('full-first', upstream.url), ...large });
+      await ask('DELETE', '/servers/full-first');
+      assert.equal((await create('full-second')).status, 201);
+      const refused = await ask('POST', '/servers/full-first/restore', {});
+      assert.deepEqual([refused.status, /2 hosted servers; allowed: 1/.test(refused.text)], [403, true]);
+      // There is no space for both of them.
+      const grown = await ask('PATCH', '/servers/full-second', large);
+      assert.equal(grown.status, 200, grown.text);
+      assert.deepEqual((await ask('GET', '/deleted-servers')).body.servers, []);
+
+      await ask('PUT', '/servers/full-second/secrets/KEY', { value: 'one' });
+      await ask('DELETE', '/servers/full-second');
+      await create('full-third');
+      assert.equal((await ask('PUT', '/servers/full-third/secrets/KEY', { value: 'two' })).status, 200);
+      assert.deepEqual((await ask('GET', '/deleted-servers')).body.servers, []);
+    });
+  });
+}
