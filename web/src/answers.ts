@@ -12,6 +12,7 @@ export type Invitation = Output<'listMembers'>['invitations'][number];
 
 export type ServerDetail = Output<'getMcpServer'>;
 export type ServerRecord = ServerDetail['server'];
+export type DeletedServer = Output<'listDeletedServers'>['servers'][number];
 export type Access = ServerRecord['access'];
 export type ImportPlan = Output<'importApi'>;
 export type ImportAgainPlan = Output<'importAgain'>;

@@ -6,6 +6,7 @@ const texts: { [operation: string]: string } = {
   replaceMcpServer: 'Changed a server',
   applyMcpServer: 'Applied a server from a file',
   deleteMcpServer: 'Deleted a server',
+  restoreMcpServer: 'Restored a deleted server',
   importApi: 'Made a server from a description of an API',
   importAgain: 'Imported an API again',
   compareImport: 'Compared a server with the description of its API',

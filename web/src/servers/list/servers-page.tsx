@@ -7,6 +7,7 @@ import { PageHeader } from '../../ui/page-header.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { FirstServer } from '../new/first-server.tsx';
 import { useServerPages } from '../server-queries.ts';
+import { DeletedServers } from './deleted-servers.tsx';
 import { ServerList } from './server-list.tsx';
 
 export function ServersPage() {
@@ -43,6 +44,7 @@ export function ServersPage() {
           );
         }}
       </Loaded>
+      <DeletedServers />
     </>
   );
 }

@@ -110,7 +110,7 @@ function DeleteSection() {
   return (
     <Section
       title="Delete this server"
-      text="Its secrets and logins go with it. The slug can never be used again, so that nobody can take over an address that agents trust."
+      text="For 30 days it can be restored, with its secrets and logins, below the list of servers. The slug is never given to another server, so that nobody can take over an address that agents trust."
     >
       <Button color="red.8" variant="outline" onClick={modal.open} c="var(--th-bad)">
         Delete server…
@@ -125,7 +125,7 @@ function DeleteSection() {
         onClose={modal.close}
         onConfirm={() => remove.mutate()}
       >
-        <Text size="sm">Every connected client stops working at once. This cannot be undone.</Text>
+        <Text size="sm">Every connected client stops working at once. For 30 days you can restore the server.</Text>
       </Confirm>
     </Section>
   );
