@@ -190,7 +190,6 @@ const saidOf = (verb: string) => (answer: Answer) =>
 const addTool = operation({
   name: 'addTool',
   summary: 'Add a tool to a hosted server',
-  description: 'The other tools stay as they are.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,
