@@ -39,8 +39,11 @@ create table members (
   created_at bigint not null,
   -- When the person last switched to the workspace; null where they never did. Their next sign-in starts in the last one.
   chosen_at bigint,
+  -- What the person is told of by mail: a JSON array of events; null where they are told of nothing.
+  told text,
   primary key (workspace_id, user_id)
 );
+create index members_told on members (workspace_id) where told is not null;
 create index members_in_order on members (workspace_id, created_at, user_id);
 create index members_by_user on members (user_id, created_at);
 
@@ -281,6 +284,7 @@ create index grants_in_use_by_user on grants (user_id) where revoked_at is null;
 -- metadata document are this short; longer ones would not fit in an index of PostgreSQL.
 create index grants_by_client on grants (server_id, client_id) where length(client_id) <= 1000;
 create index grants_by_end on grants (revoked_at) where revoked_at is not null;
+create index grants_by_break on grants (workspace_id, broken_at) where broken_at is not null;
 -- The bytes of logins, which upkeep sums up for each workspace: the rows themselves are long. The length is the first
 -- column, so that no query for the logins of a workspace takes this index for its own.
 create index grants_by_bytes on grants (
@@ -460,6 +464,43 @@ create table call_quota_use (
   primary key (kind, ref, span, starts_at)
 );
 create index call_quota_use_by_start on call_quota_use (span, starts_at);
+
+-- Addresses of programs that are told of what happens in a workspace.
+create table webhooks (
+  id text primary key,
+  workspace_id text not null,
+  -- Scheme, host and port of the address. The rest of it may be a secret, as those of chat services are.
+  origin text not null,
+  -- JSON array of the events that it is told of.
+  events text not null,
+  -- The address, and the secret that signs (JSON).
+  sealed_target text not null,
+  created_by text not null,
+  created_at bigint not null
+);
+create index webhooks_by_workspace on webhooks (workspace_id, created_at, id);
+
+-- What a workspace was told, or is to be told once a receiver that failed answers.
+create table notices (
+  id text primary key,
+  workspace_id text not null,
+  at bigint not null,
+  event text not null,
+  -- The slug of a server, the id of a key, or the name of a quota.
+  subject text not null,
+  text text not null,
+  -- What has the same key is told once.
+  dedupe text not null,
+  -- Who is told, and how it went (JSON).
+  deliveries text not null,
+  attempts bigint not null,
+  -- When the deliveries that wait are tried; null when none waits.
+  next_at bigint,
+  unique (workspace_id, dedupe)
+);
+create index notices_in_order on notices (workspace_id, at, id);
+create index notices_due on notices (next_at) where next_at is not null;
+create index notices_by_time on notices (at);
 
 -- Who changed what in a workspace.
 create table audit_events (

@@ -64,6 +64,8 @@ export type Secrets = {
   oidc: { issuer: string; clientId: string; clientSecret: string } | undefined;
   /** The proxy that requests to upstreams and providers go through, with its password. */
   egressProxy: EgressProxy | undefined;
+  /** The mail server with its password; undefined where no mail is sent. */
+  mail: { url: string; from: string } | undefined;
   /** When undefined, `/metrics` serves only programs on this machine, in local mode. */
   metricsToken: string | undefined;
 };
@@ -99,7 +101,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
   const allowedOrigins = attempt(() => parseOrigins(values.ALLOWED_ORIGINS), problems) ?? [];
   const quotas = attempt(() => parseQuotas(values.QUOTAS), problems);
   if (values.DATABASE_URL) problems.push(...postgresUrlProblems(values.DATABASE_URL, values.DATABASE_CA_FILE !== ''));
-  problems.push(...observabilityProblems(values));
+  problems.push(...observabilityProblems(values), ...mailProblems(values));
   if (problems.length > 0) throw new ConfigError(problems);
   const config: Config = {
     mode,
@@ -136,6 +138,7 @@ export function readConfig(env: NodeJS.ProcessEnv, readFile: (path: string) => s
       ? { issuer: values.OIDC_ISSUER, clientId: values.OIDC_CLIENT_ID, clientSecret: values.OIDC_CLIENT_SECRET }
       : undefined,
     egressProxy,
+    mail: values.SMTP_URL ? { url: values.SMTP_URL, from: values.MAIL_FROM } : undefined,
     metricsToken: values.METRICS_TOKEN || undefined,
   };
   return { config, secrets };
@@ -226,6 +229,18 @@ function observabilityProblems({ METRICS_TOKEN: token, OTEL_EXPORTER_OTLP_ENDPOI
     problems.push('OTEL_EXPORTER_OTLP_ENDPOINT: allowed: http:// or https:// URL, such as http://127.0.0.1:4318');
   }
   return problems;
+}
+
+/** Messages that do not repeat the address of the server, which may hold a password. */
+function mailProblems({ SMTP_URL: server, MAIL_FROM: from }: Values): string[] {
+  if (server === '') return [];
+  const isServer = /^smtps?:\/\/[^/\s]+\/?(\?\S*)?$/.test(server);
+  return [
+    ...(isServer
+      ? []
+      : ['SMTP_URL: allowed: smtp:// or smtps://, a host and a port, such as smtps://mail.example.com:465']),
+    ...(/@/.test(from) ? [] : ['MAIL_FROM: required with SMTP_URL; allowed: an address, such as toolhost@example.com']),
+  ];
 }
 
 function attempt<T>(read: () => T, problems: string[]): T | undefined {

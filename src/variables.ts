@@ -150,6 +150,17 @@ export const variables = {
     meaning:
       'How long a stopping service still takes connections, so that load balancers notice, 0 to 20; 5, in local mode 0.',
   },
+  SMTP_URL: {
+    schema: z.string(),
+    fallback: '',
+    meaning:
+      'Mail server that people are told by, such as smtps://user:password@mail.example.com or smtp://127.0.0.1:25; without it no mail is sent.',
+  },
+  MAIL_FROM: {
+    schema: z.string().max(300),
+    fallback: '',
+    meaning: 'Sender of that mail, such as Toolhost <toolhost@example.com>.',
+  },
   WORKERS: {
     schema: z.coerce.number().int().min(1).max(64),
     fallback: '1',
@@ -167,6 +178,7 @@ export const secretNames = [
   'OIDC_CLIENT_SECRET',
   'METRICS_TOKEN',
   'EGRESS_PROXY',
+  'SMTP_URL',
 ] as const satisfies VariableName[];
 
 export const fileVariable = (name: VariableName) => `${name}_FILE`;

@@ -24,6 +24,7 @@ import { callersOf } from './adapters/callers.ts';
 import { createConnectionProbe } from './adapters/connection-probe.ts';
 import { endpoints, hosting } from './adapters/endpoints.ts';
 import { longBodies } from './adapters/long-bodies.ts';
+import { createTelling } from './adapters/telling.ts';
 import { decodingWork, gatewayWork, startThreads } from './adapters/threads.ts';
 import { type Caches, createCaches } from './caches.ts';
 import { limitCalls } from './call-limits.ts';
@@ -85,8 +86,6 @@ export async function createApp(
   const endpointOf = hosting(config, callers, callParts);
   const managing = managingOf(database, surroundings, presence, work);
   const runner: ServingRunner = {
-    db: database.db,
-    transactions: database.transactions,
     ...managing,
     parts: {
       ...operationParts(config, keyring, now, { threads, http, clock: surroundings.runningClock }),
@@ -95,6 +94,7 @@ export async function createApp(
         ...connectionParts(logins, caches, { endpointOf, login: async () => (await web()).login }),
         flushCalls: callLog.flush,
         presentUse: limited.presentUse,
+        telling: createTelling(http, secrets, log),
       },
     },
     onCommitted: caches.changes.lookAfterCommit,
@@ -191,14 +191,16 @@ async function join(
 
 /** What operations run on, and the gates before them. The processes share the time of reports. */
 function managingOf(
-  { engine, reports }: Database,
+  { engine, db, transactions, reports }: Database,
   { reportShare, clock }: Surroundings,
   presence: Presence,
   { waitingInputs: waitingBytes, memory, threads, onGivenUp }: Work,
-): Omit<ServingRunner, 'db' | 'transactions' | 'parts' | 'onCommitted'> {
+): Omit<ServingRunner, 'parts' | 'onCommitted'> {
   const reportsAtOnce = engine === 'sqlite' ? 1 : 2;
   const share = () => reportShare / presence.count;
   return {
+    db,
+    transactions,
     reports,
     gates: createGates({ reportsAtOnce, reportShare: share, waitingBytes, onGivenUp }),
     memory,

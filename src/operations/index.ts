@@ -12,6 +12,7 @@ import { importAgain } from './imports/import-again-operation.ts';
 import { importApi } from './imports/import-api.ts';
 import { watchOperations } from './imports/watch-operations.ts';
 import { limitOperations, setWorkspaceLimits } from './limits.ts';
+import { noticeOperations } from './notices/notifications.ts';
 import type { Operation } from './operation.ts';
 import { memberOperations } from './people/members.ts';
 import { peopleOperations } from './people/workspaces.ts';
@@ -44,6 +45,7 @@ export const operations = {
   ...statisticsOperations,
   ...apiKeyOperations,
   ...grantOperations,
+  ...noticeOperations,
   ...peopleOperations,
   ...memberOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };

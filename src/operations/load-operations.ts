@@ -11,6 +11,7 @@ const parts: readonly (() => Promise<unknown>)[] = [
   () => import('./grants.ts'),
   () => import('./imports/import-again-operation.ts'),
   () => import('./imports/watch-operations.ts'),
+  () => import('./notices/notifications.ts'),
   () => import('./people/workspaces.ts'),
   () => import('./servers/servers.ts'),
   () => import('./servers/tools.ts'),

@@ -14,6 +14,7 @@ import type { PlannedImport } from '../import/import-document.ts';
 import type { ImportChoices } from '../import/plan/choices.ts';
 import type { AgainReport, ReportKind } from '../import/plan-outline.ts';
 import { parseEgressAllow, urlProblem } from '../outbound/egress.ts';
+import type { WebhookMessage, WebhookTarget } from '../outbound/webhook.ts';
 import type { CapturedResponse } from '../store/calls/captures.ts';
 import type { Db } from '../store/db.ts';
 import type { CallRow } from '../store/schema.ts';
@@ -66,6 +67,13 @@ export function operatorOf(workspaceId: string): Actor {
   return { kind: 'operator', id: 'operator', workspaceId, scopes: ['manage', 'call'], servers: undefined };
 }
 
+/** Tells a webhook or a person. Gives why it did not arrive, or undefined. */
+export type Telling = {
+  webhook(target: WebhookTarget, message: WebhookMessage): Promise<string | undefined>;
+  /** Undefined where the operator has set no mail server. */
+  mail: ((message: { to: string; subject: string; text: string }) => Promise<string | undefined>) | undefined;
+};
+
 /** Abilities of a process that serves calls. */
 export type Serving = {
   presentUse: PresentUse;
@@ -94,6 +102,7 @@ export type Serving = {
   finishLogin: (attempt: LoginAttempt) => Promise<GivenLogin>;
   /** Writes the waiting call records, so that a list shows them. */
   flushCalls: () => Promise<void>;
+  telling: Telling;
 };
 
 /** Dependencies of operations, provided by `app/`. */

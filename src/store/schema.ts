@@ -45,6 +45,7 @@ export type Tables = {
     role: string;
     created_at: number;
     chosen_at: number | null;
+    told: string | null;
   };
   api_keys: {
     id: string;
@@ -191,6 +192,27 @@ export type Tables = {
   };
   file_chunks: { file_id: string; number: number; workspace_id: string; at: number; sealed_chunk: string };
   captures: { call_id: string; workspace_id: string; server_id: string; at: number; sealed_document: string };
+  webhooks: {
+    id: string;
+    workspace_id: string;
+    origin: string;
+    events: string;
+    sealed_target: string;
+    created_by: string;
+    created_at: number;
+  };
+  notices: {
+    id: string;
+    workspace_id: string;
+    at: number;
+    event: string;
+    subject: string;
+    text: string;
+    dedupe: string;
+    deliveries: string;
+    attempts: number;
+    next_at: number | null;
+  };
   audit_events: {
     id: string;
     workspace_id: string;

@@ -9,8 +9,8 @@ import { serverAt } from '../support/configs.ts';
 import { type Json, type Reply, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-/** Showing another of one's own workspaces, and leaving one, changes nothing for others. */
-const ownAffairs = new Set(['switchWorkspace', 'leaveWorkspace']);
+/** What changes nothing for others: one's own workspaces, and what one is told by mail. */
+const ownAffairs = new Set(['switchWorkspace', 'leaveWorkspace', 'setNotifications']);
 const changing = operationList.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
 /** What names a person or a workspace. */
 const naming = operationList.filter(

@@ -18,6 +18,8 @@ const alwaysChanging = new Set([
   'removeTool',
   'createApiKey',
   'revokeApiKey',
+  'createWebhook',
+  'deleteWebhook',
   'revokeGrant',
   'deleteSecret',
   'removeMember',

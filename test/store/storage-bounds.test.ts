@@ -78,6 +78,16 @@ const rows: Row[] = [
     deletedBy: 'upkeep, and keeping a file',
   },
   {
+    tables: ['webhooks'],
+    bound: 'five of a workspace',
+    deletedBy: 'deleting one',
+  },
+  {
+    tables: ['notices'],
+    bound: '30 days; 200 a day of a workspace',
+    deletedBy: 'upkeep',
+  },
+  {
     tables: ['audit_events'],
     bound:
       'AUDIT_RETENTION_DAYS; quota dailywrites, details of 32 KiB each, and of those above 1,000 characters 20 MB a day of a workspace; of the logins at a server in a day 500 failures, 10,000 logins and 10,000 ends, and one row with the number of further ones (store/logins/login-events.ts)',

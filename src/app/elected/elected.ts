@@ -1,21 +1,23 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Config } from '../../config.ts';
 import type { Log } from '../../log.ts';
-import type { Parts } from '../../operations/operation.ts';
+import { type Parts, servingOf } from '../../operations/operation.ts';
 import type { EndedLogins } from '../../store/audit-events.ts';
 import type { Database } from '../../store/database.ts';
 import { prunings, roundMs } from '../../store/pruning/prunings.ts';
 import type { FullConfig } from '../full-config.ts';
 import { type ElectedWork, type RunningRound, startElectedWork } from './elected-work.ts';
+import { startTelling } from './tell.ts';
 import { startWatchingImports } from './watch-imports.ts';
 
 /** Starts the work that one of all processes does. With several workers their first process prunes for all of them. */
 export function startElected(config: FullConfig, database: Database, log: Log, parts: Parts, lookMs: number) {
   const upkeep = config.siblings === undefined ? startUpkeep(config, database, log, parts.now, lookMs) : undefined;
   const watching = startWatchingImports(database, log, { ...parts, lookMs });
+  const telling = startTelling(database, log, { ...parts, ...servingOf(parts), lookMs });
   return {
     async stop() {
-      await Promise.all([upkeep?.stop(), watching.stop()]);
+      await Promise.all([upkeep?.stop(), watching.stop(), telling.stop()]);
     },
   };
 }

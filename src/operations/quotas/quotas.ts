@@ -169,7 +169,7 @@ function sentence(text: string): string {
 async function shown(context: Context): Promise<z.input<typeof quotasOutput>> {
   const { db, actor, defaultQuotas } = context;
   const set = await findSetQuotas(db, actor.workspaceId);
-  const used = await usedIn(context);
+  const used = await usedIn(db, actor.workspaceId, context.now());
   return each((name) => {
     const limit = set[name] ?? defaultQuotas[name];
     const found = used[name];
@@ -181,16 +181,16 @@ async function shown(context: Context): Promise<z.input<typeof quotasOutput>> {
   });
 }
 
-async function usedIn({ db, actor, now }: Context): Promise<Partial<Quotas>> {
-  const { workspaceId } = actor;
+/** How much of each quota is used; those that are counted for each server are absent. */
+export async function usedIn(db: Context['db'], workspaceId: string, now: number): Promise<Partial<Quotas>> {
   const { servers, bytes } = await countServers(db, workspaceId);
-  const { inMinute, inDay } = await writesAt(db, workspaceId, now());
+  const { inMinute, inDay } = await writesAt(db, workspaceId, now);
   return {
     servers,
     slugs: await countSlugs(db, workspaceId),
     megabytes: Math.round(bytes / 10_000) / 100,
     secrets: await countSecrets(db, workspaceId),
-    keys: await countKeys(db, workspaceId, now()),
+    keys: await countKeys(db, workspaceId, now),
     members: await countPeople(db, workspaceId),
     writes: inMinute,
     dailywrites: inDay,

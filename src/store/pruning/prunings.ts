@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { noticesKeptMs } from '../../domain/notices.ts';
 import { restKeptMs } from '../../domain/pieces/read-more.ts';
 import { pruneAuditEvents } from '../audit-events.ts';
 import { pruneAnswerPieces } from '../calls/answer-pieces.ts';
@@ -10,6 +11,7 @@ import { changesKeptMs, pruneChanges } from '../changes/follow-changes.ts';
 import { processesKeptMs, pruneProcesses } from '../changes/processes.ts';
 import type { Db } from '../db.ts';
 import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+import { pruneNotices } from '../notices.ts';
 import { invitationsKeptMs } from '../people/members.ts';
 import { pruneSessions } from '../people/sessions.ts';
 import type { Tables } from '../schema.ts';
@@ -69,6 +71,7 @@ export const prunings: readonly Pruning[] = [
       await pruneCrowdedKeys(records, now, mostEndedKeys, pause);
     },
   ],
+  [['notices'], ({ records, now, pause }) => pruneNotices(records, now - noticesKeptMs, pause)],
   [['audit_events'], ({ records, auditFrom, pause }) => pruneAuditEvents(records, auditFrom, pause)],
   [['workspaces', 'members', 'users'], ({ db, auditFrom, pause }) => prunePeople(db, auditFrom, pause)],
 ];

@@ -140,6 +140,7 @@ export const contexts = {
     `secrets|sealed_value|${server.workspaceId}|${server.id}|${name}`,
   clientToken: (server: { workspaceId: string; id: string }, location: string) =>
     `client_tokens|sealed_token|${server.workspaceId}|${server.id}|${location}`,
+  webhook: (workspaceId: string, id: string) => `webhooks|sealed_target|${workspaceId}|${id}`,
   capture: (workspaceId: string, callId: string) => `captures|sealed_document|${workspaceId}|${callId}`,
   answerPieces: (workspaceId: string, id: string) => `answer_pieces|sealed_pieces|${workspaceId}|${id}`,
   file: (workspaceId: string, id: string) => `files|sealed_head|${workspaceId}|${id}`,
@@ -168,6 +169,7 @@ export const sealedColumns: readonly SealedColumn[] = [
   { table: 'grants', column: 'sealed_tokens', key: ['id'], needs: ofWorkspace },
   { table: 'client_tokens', column: 'sealed_token', key: ['server_id', 'location'], needs: ofWorkspace },
   { table: 'authorizations', column: 'sealed_verifier', key: ['id'], needs: [] },
+  { table: 'webhooks', column: 'sealed_target', key: ['id'], needs: ofWorkspace },
   { table: 'captures', column: 'sealed_document', key: ['call_id'], needs: ofWorkspace },
   { table: 'answer_pieces', column: 'sealed_pieces', key: ['id'], needs: ofWorkspace },
   { table: 'files', column: 'sealed_head', key: ['id'], needs: ofWorkspace },

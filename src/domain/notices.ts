@@ -1,0 +1,55 @@
+/** What people and programs can be told of, with what it means. */
+export const noticeEvents = {
+  'upstream.failing':
+    'An API fails: more than half of at least 20 calls of the last ten minutes, or of the last two, did not get an answer of it.',
+  'key.expiring': 'An API key expires within seven days.',
+  'key.unused': 'An API key was not used for 90 days.',
+  'login.ended': 'The provider no longer honours the login of an agent, which has to log in again.',
+  'description.changed': 'A watched description of an API has changed.',
+  'quota.near': 'A quota is used to 80 % or more.',
+} as const;
+
+export type NoticeEvent = keyof typeof noticeEvents;
+export const noticeEventNames = Object.keys(noticeEvents) as [NoticeEvent, ...NoticeEvent[]];
+
+/** Something to tell. `subject` is a slug, the id of a key, or the name of a quota. */
+export type Notice = {
+  event: NoticeEvent;
+  subject: string;
+  /** A sentence without any text of a caller or an upstream. */
+  text: string;
+  /** The same thing has the same key, and is told once while its notice is kept. */
+  dedupe: string;
+};
+
+/** The page of the dashboard that a notice is about. */
+export function noticePath({ event, subject }: Pick<Notice, 'event' | 'subject'>): string {
+  switch (event) {
+    case 'upstream.failing':
+      return `/calls?server=${subject}`;
+    case 'login.ended':
+      return `/servers/${subject}/logins`;
+    case 'description.changed':
+      return `/servers/${subject}/import`;
+    case 'quota.near':
+      return '/settings';
+    default:
+      return '/keys';
+  }
+}
+
+const minuteMs = 60_000;
+/** Pauses after each attempt that failed; after the last one it is given up, a day after the first. */
+const pausesMs = [1, 5, 30, 120, 420, 864].map((minutes) => minutes * minuteMs);
+
+/** When a delivery is tried again after so many attempts; undefined when it is given up. */
+export function nextAttemptAt(now: number, attempts: number): number | undefined {
+  const pause = pausesMs[attempts - 1];
+  return pause === undefined ? undefined : now + pause;
+}
+
+export const mostWebhooks = 5;
+export const noticesKeptMs = 30 * 24 * 60 * minuteMs;
+export const mostNoticesInDay = 200;
+/** People who are mailed of one notice. */
+export const mostMailed = 50;

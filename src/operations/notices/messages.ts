@@ -1,0 +1,25 @@
+import { type NoticeEvent, noticePath } from '../../domain/notices.ts';
+
+/** What a webhook or a mail says. `test` is what a person sends to try a webhook. */
+export type Told = { event: NoticeEvent | 'test'; subject: string; text: string; at: number };
+type Place = { workspaceId: string; baseUrl: string };
+
+const linkOf = ({ event, subject }: Told, { baseUrl }: Place) =>
+  baseUrl + (event === 'test' ? '/notifications' : noticePath({ event, subject }));
+
+/** The body of a webhook. Services for chats show the field `text`. */
+export function webhookBody(told: Told, place: Place): string {
+  const { event, subject, text, at } = told;
+  const link = linkOf(told, place);
+  return JSON.stringify({
+    type: event,
+    timestamp: new Date(at).toISOString(),
+    text: `${text} ${link}`,
+    data: { workspace_id: place.workspaceId, subject, text, link },
+  });
+}
+
+export function mailOf(told: Told, place: Place): { subject: string; text: string } {
+  const text = `${told.text}\n\n${linkOf(told, place)}\n\n--\nYou chose to be told of this: ${place.baseUrl}/notifications\n`;
+  return { subject: `Toolhost: ${told.text}`, text };
+}

@@ -1,0 +1,247 @@
+import { z } from 'zod';
+import { readUrl } from '../../domain/http/read-url.ts';
+import { newId } from '../../domain/ids.ts';
+import { mostWebhooks, noticeEventNames, noticeEvents, noticePath } from '../../domain/notices.ts';
+import { AppError, invalid } from '../../errors.ts';
+import { type WebhookTarget, webhookSecretPrefix } from '../../outbound/webhook.ts';
+import { namesOfActors } from '../../store/audit-events.ts';
+import { findNotices } from '../../store/notices.ts';
+import { findUser } from '../../store/people/users.ts';
+import { contexts } from '../../store/sealing/sealing.ts';
+import { insertWebhook, removeWebhook, setToldOf, toldOf, type Webhook, webhooksOf } from '../../store/webhooks.ts';
+import { type Context, operation, servingOf } from '../operation.ts';
+import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
+import { webhookBody } from './messages.ts';
+
+const eventsInput = z
+  .array(z.enum(noticeEventNames))
+  .max(noticeEventNames.length)
+  .describe(
+    `Of these: ${noticeEventNames.map((name) => `${name} (${noticeEvents[name].replace(/\.$/, '')})`).join(', ')}.`,
+  );
+
+const webhookRecord = z.object({
+  id: z.string(),
+  origin: z
+    .string()
+    .describe('Scheme and host of its address; the rest is shown to nobody, because it may be a secret.'),
+  events: z.array(z.enum(noticeEventNames)),
+  created_at: time,
+});
+
+function toRecord({ id, origin, events, createdAt }: Webhook): z.input<typeof webhookRecord> {
+  return { id, origin, events, created_at: isoTime(createdAt) };
+}
+
+const listWebhooks = operation({
+  name: 'listWebhooks',
+  summary: 'List the webhooks of the workspace',
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: false,
+  input: z.strictObject({}),
+  output: z.object({ webhooks: z.array(webhookRecord).max(mostWebhooks) }),
+  run: async ({ db, actor }) => ({ webhooks: (await webhooksOf(db, actor.workspaceId)).map(toRecord) }),
+});
+
+const createWebhook = operation({
+  name: 'createWebhook',
+  summary: 'Have an address told of events of the workspace; the secret that signs is shown this once',
+  description:
+    'Each notice is a POST of JSON, signed as Standard Webhooks says. A receiver that does not answer 2xx within ten seconds is tried again for a day.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: false,
+  input: z.strictObject({
+    url: z.string().min(1).max(2000).describe('Where to send it.'),
+    events: eventsInput.min(1),
+  }),
+  output: webhookRecord.extend({ secret: z.string().describe('whsec_…; it cannot be shown again.') }),
+  async run(context, { url, events }) {
+    const { db, actor, keyring } = context;
+    const { workspaceId } = actor;
+    const target = checkedUrl(context, url);
+    if ((await webhooksOf(db, workspaceId)).length >= mostWebhooks)
+      throw new AppError(
+        'forbidden',
+        `the workspace has ${mostWebhooks} webhooks, which is all that it may have; delete one`,
+      );
+    const id = newId(context.random, 'whk');
+    const secret = webhookSecretPrefix + Buffer.from(context.random(32)).toString('base64');
+    const sealed: WebhookTarget = { url: target.href, secret };
+    const webhook: Webhook = {
+      id,
+      workspaceId,
+      origin: target.origin,
+      events: [...new Set(events)],
+      sealedTarget: keyring.seal(JSON.stringify(sealed), contexts.webhook(workspaceId, id)),
+      createdBy: actor.id,
+      createdAt: context.now(),
+    };
+    await insertWebhook(db, webhook);
+    return { ...toRecord(webhook), secret };
+  },
+  audit: (_input, { id, origin, events }) => ({ target: id, detail: { origin, events } }),
+});
+
+/** @throws AppError invalid */
+function checkedUrl({ rules }: Context, text: string): URL {
+  const url = readUrl(text);
+  const isPlain = url && !url.username && !url.password && /^https?:$/.test(url.protocol);
+  const problem = isPlain ? rules.urlProblem(url) : 'is not an address that can be told; allowed: https://host/path';
+  if (!url || problem !== undefined) throw invalid([{ path: 'url', message: problem ?? 'is not a URL' }]);
+  url.hash = '';
+  return url;
+}
+
+const noWebhook = () => new AppError('notFound', 'there is no such webhook in this workspace');
+const webhookId = z.string().min(1).max(100).describe('Id of the webhook, whk_…');
+
+const deleteWebhook = operation({
+  name: 'deleteWebhook',
+  summary: 'Delete a webhook; what it was not told yet is dropped',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  isTool: false,
+  input: z.strictObject({ id: webhookId }),
+  output: z.object({ deleted: z.string() }),
+  async run({ db, actor }, { id }) {
+    if (!(await removeWebhook(db, actor.workspaceId, id))) throw noWebhook();
+    return { deleted: id };
+  },
+  audit: ({ id }) => ({ target: id }),
+});
+
+const testWebhook = operation({
+  name: 'testWebhook',
+  summary: 'Send a webhook a notice of the type test, once, and say how it was answered',
+  scope: 'manage:write',
+  effect: 'call',
+  isTool: false,
+  input: z.strictObject({ id: webhookId }),
+  output: z.object({ delivered: z.boolean(), error: z.string().optional().describe('Why it was not delivered.') }),
+  async run(context, { id }) {
+    const { db, actor, keyring, now, baseUrl } = context;
+    const { workspaceId } = actor;
+    const webhook = (await webhooksOf(db, workspaceId)).find((one) => one.id === id);
+    if (!webhook) throw noWebhook();
+    const target = JSON.parse(keyring.open(webhook.sealedTarget, contexts.webhook(workspaceId, id))) as WebhookTarget;
+    const told = { event: 'test' as const, subject: id, text: 'This webhook works.', at: now() };
+    const body = webhookBody(told, { workspaceId, baseUrl });
+    const message = { workspaceId, id: newId(context.random, 'ntc'), at: now(), body };
+    const error = await servingOf(context).telling.webhook(target, message);
+    return { delivered: error === undefined, ...(error !== undefined && { error }) };
+  },
+});
+
+const deliveryRecord = z.object({
+  to: z.enum(['webhook', 'mail']),
+  name: z.string().describe('Origin of the webhook, or the person who is mailed.'),
+  state: z.enum(['waiting', 'delivered', 'given_up']).describe('given_up: it was tried for a day.'),
+  error: z.string().optional().describe('Why the last attempt failed.'),
+});
+
+const listNotices = operation({
+  name: 'listNotices',
+  summary: 'List what the workspace was told of in the last 30 days, newest first, and who was told',
+  description: 'Only what a webhook or a person wants to be told of is noticed at all.',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: true,
+  input: z.strictObject({ ...pageInputs }),
+  output: z.object({
+    notices: z.array(
+      z.object({
+        id: z.string(),
+        at: time,
+        event: z.enum(noticeEventNames),
+        text: z.string(),
+        page: z.string().describe('Path of the page of the dashboard that it is about.'),
+        deliveries: z.array(deliveryRecord).max(100),
+        attempts: z.int(),
+      }),
+    ),
+    next_cursor: nextCursor,
+  }),
+  async run({ db, actor }, input) {
+    const { rows, next } = await findNotices(db, actor.workspaceId, pageFrom(input));
+    const people = rows.flatMap(({ deliveries }) => deliveries.filter(({ to }) => to === 'mail').map(({ id }) => id));
+    const names = await namesOfActors(db, actor.workspaceId, people);
+    return {
+      notices: rows.map((notice) => ({
+        id: notice.id,
+        at: isoTime(notice.at),
+        event: notice.event,
+        text: notice.text,
+        page: noticePath(notice),
+        deliveries: notice.deliveries.map(({ to, id, origin, state, error }) => ({
+          to,
+          name: origin ?? names.get(id) ?? id,
+          state,
+          ...(error !== undefined && { error }),
+        })),
+        attempts: notice.attempts,
+      })),
+      next_cursor: next,
+    };
+  },
+});
+
+const ownNotifications = z.object({
+  events: z.array(z.enum(noticeEventNames)),
+  email: z.string().optional().describe('Where mail goes: the address that the identity provider knows.'),
+  mail_available: z.boolean().describe('Whether the operator of the service has set up mail.'),
+});
+
+async function shown({ db, actor, serving }: Context): Promise<z.input<typeof ownNotifications>> {
+  const user = await findUser(db, actor.id);
+  return {
+    events: await toldOf(db, actor.workspaceId, actor.id),
+    ...(user?.email && { email: user.email }),
+    mail_available: serving?.telling.mail !== undefined,
+  };
+}
+
+const getNotifications = operation({
+  name: 'getNotifications',
+  summary: 'What the signed-in person is told of by mail in this workspace',
+  scope: 'manage:read',
+  effect: 'read',
+  people: 'any',
+  isTool: false,
+  input: z.strictObject({}),
+  output: ownNotifications,
+  run: shown,
+});
+
+const setNotifications = operation({
+  name: 'setNotifications',
+  summary: 'Choose what the signed-in person is told of by mail in this workspace',
+  scope: 'manage:read',
+  effect: 'write',
+  people: 'any',
+  isTool: false,
+  input: z.strictObject({ events: eventsInput }),
+  output: ownNotifications.extend({ unchanged: unchangedShape }),
+  async run(context, { events }) {
+    const before = await shown(context);
+    const wanted = noticeEventNames.filter((name) => events.includes(name));
+    if (wanted.join() === before.events.join()) return { ...before, unchanged: true as const };
+    await setToldOf(context.db, { workspaceId: context.actor.workspaceId, userId: context.actor.id }, wanted);
+    return { ...before, events: wanted };
+  },
+  isUnchanged,
+  audit: ({ events }) => ({ detail: { events } }),
+});
+
+export const noticeOperations = {
+  listWebhooks,
+  createWebhook,
+  deleteWebhook,
+  testWebhook,
+  listNotices,
+  getNotifications,
+  setNotifications,
+};

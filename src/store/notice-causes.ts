@@ -1,0 +1,148 @@
+import { sql } from 'kysely';
+import { minuteMs, startOf } from './calls/call-writer.ts';
+import type { Db } from './db.ts';
+import type { CallRow } from './schema.ts';
+import type { CheckCounts } from './servers/imports.ts';
+
+/** What there may be to tell a workspace of. Each list has an end, however much there is. */
+const mostOfKind = 50;
+
+/** Servers with `least` calls or more in whole minutes, of which more than half did not succeed for any reason. */
+export async function troubledServers(
+  db: Db,
+  workspaceId: string,
+  { from, least }: { from: number; least: number },
+): Promise<string[]> {
+  const rows = await db
+    .selectFrom('call_counts')
+    .select('slug')
+    .where('workspace_id', '=', workspaceId)
+    .where('width', '=', minuteMs)
+    .where('at', '>=', startOf(from, minuteMs))
+    .where('slug', '<>', '')
+    .groupBy('slug')
+    .having(sql<boolean>`sum(calls) >= ${least} and sum(errors) * 2 > sum(calls)`)
+    .orderBy('slug')
+    .limit(mostOfKind)
+    .execute();
+  return rows.map(({ slug }) => slug);
+}
+
+export type EndedCall = Pick<CallRow, 'outcome' | 'upstream_status' | 'caller_kind'>;
+
+/** The newest calls of a server since `from`, found among the newest of its workspace. */
+export async function newestCalls(db: Db, workspaceId: string, slug: string, from: number): Promise<EndedCall[]> {
+  const newest = db
+    .selectFrom('calls')
+    .select(['slug', 'outcome', 'upstream_status', 'caller_kind'])
+    .where('workspace_id', '=', workspaceId)
+    .where('started_at', '>=', from)
+    .orderBy('started_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(20_000)
+    .as('newest');
+  const query = db.selectFrom(newest).select(['outcome', 'upstream_status', 'caller_kind']).where('slug', '=', slug);
+  return query.limit(1000).execute();
+}
+
+type NamedKey = { id: string; name: string };
+
+function workingKeys(db: Db, workspaceId: string) {
+  const query = db.selectFrom('api_keys').where('workspace_id', '=', workspaceId);
+  return query.where('revoked_at', 'is', null).orderBy('id').limit(mostOfKind);
+}
+
+/** Keys that expire within `ms` and were made for longer than that. */
+export async function expiringKeys(
+  db: Db,
+  workspaceId: string,
+  { now, ms }: { now: number; ms: number },
+): Promise<(NamedKey & { expiresAt: number })[]> {
+  const rows = await workingKeys(db, workspaceId)
+    .select(['id', 'name', 'expires_at'])
+    .where('expires_at', '>', now)
+    .where('expires_at', '<=', now + ms)
+    .where(sql<boolean>`expires_at - created_at > ${ms}`)
+    .execute();
+  return rows.map(({ id, name, expires_at }) => ({ id, name, expiresAt: expires_at ?? now }));
+}
+
+/** Keys that work and were last used, or made, before `before`. */
+export async function unusedKeys(
+  db: Db,
+  workspaceId: string,
+  { now, before }: { now: number; before: number },
+): Promise<NamedKey[]> {
+  return workingKeys(db, workspaceId)
+    .select(['id', 'name'])
+    .where(sql<boolean>`coalesce(last_used_at, created_at) < ${before}`)
+    .where((e) => e.or([e('expires_at', 'is', null), e('expires_at', '>', now)]))
+    .execute();
+}
+
+/** How many logins the providers of servers have ended since `since`, by server. */
+export async function brokenLogins(
+  db: Db,
+  workspaceId: string,
+  since: number,
+): Promise<{ slug: string; logins: number }[]> {
+  const rows = await db
+    .selectFrom('grants')
+    .select(['slug', (e) => e.fn.countAll<number>().as('logins')])
+    .where('workspace_id', '=', workspaceId)
+    .where('broken_at', '>=', since)
+    .where('revoked_at', 'is', null)
+    .groupBy('slug')
+    .orderBy('slug')
+    .limit(mostOfKind)
+    .execute();
+  return rows.map(({ slug, logins }) => ({ slug, logins: Number(logins) }));
+}
+
+export type CheckedServer = { id: string; slug: string; documentHash: string; counts: CheckCounts };
+
+/** Servers whose watched descriptions were compared with their last import. */
+export async function checkedServers(db: Db, workspaceId: string): Promise<CheckedServer[]> {
+  const rows = await db
+    .selectFrom('import_checks')
+    .innerJoin('servers', 'servers.id', 'import_checks.server_id')
+    .select(['servers.id', 'servers.slug', 'import_checks.document_hash', 'import_checks.counts'])
+    .where('import_checks.workspace_id', '=', workspaceId)
+    .where('import_checks.due_at', 'is not', null)
+    .where('import_checks.counts', 'is not', null)
+    .where('servers.deleted_at', 'is', null)
+    .limit(mostOfKind)
+    .execute();
+  return rows.map(({ id, slug, document_hash, counts }) => ({
+    id,
+    slug,
+    documentHash: document_hash ?? '',
+    counts: JSON.parse(counts ?? '{}') as CheckCounts,
+  }));
+}
+
+export type UsedQuota = { kind: 'workspace' | 'server' | 'key'; name: string; calls: number; quota: number };
+
+/** The quotas of calls of this day that are used to `share` of 100 or more. `day` is when it began. */
+export async function usedCallQuotas(
+  db: Db,
+  workspaceId: string,
+  { day, share }: { day: number; share: number },
+): Promise<UsedQuota[]> {
+  const owners = {
+    workspace: sql`select id as ref, name from workspaces where id = ${workspaceId}`,
+    server: sql`select id as ref, slug as name from servers where workspace_id = ${workspaceId} and deleted_at is null`,
+    key: sql`select id as ref, name from api_keys where workspace_id = ${workspaceId} and revoked_at is null`,
+  };
+  const found: UsedQuota[] = [];
+  for (const kind of ['workspace', 'server', 'key'] as const) {
+    const { rows } = await sql<UsedQuota>`
+      select ${kind} as kind, owner.name, used.calls, used.quota from (${owners[kind]}) as owner
+      join call_quota_use as used on used.kind = ${kind} and used.ref = owner.ref and used.span = 'day'
+        and used.starts_at = ${day}
+      where used.quota > 0 and used.calls * 100 >= used.quota * ${share}
+      order by owner.ref limit ${mostOfKind}`.execute(db);
+    found.push(...rows.map((row) => ({ ...row, calls: Number(row.calls), quota: Number(row.quota) })));
+  }
+  return found;
+}

@@ -1,0 +1,103 @@
+import type { Selectable } from 'kysely';
+import type { NoticeEvent } from '../domain/notices.ts';
+import type { Db } from './db.ts';
+import type { Tables } from './schema.ts';
+
+/** An address that is told of events. `sealedTarget` holds it and its secret. */
+export type Webhook = {
+  id: string;
+  workspaceId: string;
+  origin: string;
+  events: NoticeEvent[];
+  sealedTarget: string;
+  createdBy: string;
+  createdAt: number;
+};
+
+function toWebhook(row: Selectable<Tables['webhooks']>): Webhook {
+  return {
+    id: row.id,
+    workspaceId: row.workspace_id,
+    origin: row.origin,
+    events: JSON.parse(row.events) as NoticeEvent[],
+    sealedTarget: row.sealed_target,
+    createdBy: row.created_by,
+    createdAt: row.created_at,
+  };
+}
+
+/** All of a workspace, oldest first: they are few. */
+export async function webhooksOf(db: Db, workspaceId: string): Promise<Webhook[]> {
+  const query = db.selectFrom('webhooks').selectAll().where('workspace_id', '=', workspaceId);
+  return (await query.orderBy('created_at').orderBy('id').execute()).map(toWebhook);
+}
+
+export async function insertWebhook(db: Db, webhook: Webhook): Promise<void> {
+  const { id, workspaceId, origin, events, sealedTarget, createdBy, createdAt } = webhook;
+  await db
+    .insertInto('webhooks')
+    .values({
+      id,
+      workspace_id: workspaceId,
+      origin,
+      events: JSON.stringify(events),
+      sealed_target: sealedTarget,
+      created_by: createdBy,
+      created_at: createdAt,
+    })
+    .execute();
+}
+
+/** False when there is no such webhook. */
+export async function removeWebhook(db: Db, workspaceId: string, id: string): Promise<boolean> {
+  const removal = db.deleteFrom('webhooks').where('workspace_id', '=', workspaceId).where('id', '=', id);
+  return (await removal.executeTakeFirst()).numDeletedRows > 0n;
+}
+
+/** The events that a member is told of by mail. */
+export async function toldOf(db: Db, workspaceId: string, userId: string): Promise<NoticeEvent[]> {
+  const query = db.selectFrom('members').select('told').where('workspace_id', '=', workspaceId);
+  const row = await query.where('user_id', '=', userId).executeTakeFirst();
+  return row?.told ? (JSON.parse(row.told) as NoticeEvent[]) : [];
+}
+
+export async function setToldOf(
+  db: Db,
+  { workspaceId, userId }: { workspaceId: string; userId: string },
+  events: readonly NoticeEvent[],
+): Promise<void> {
+  const told = events.length > 0 ? JSON.stringify(events) : null;
+  const update = db.updateTable('members').set({ told }).where('workspace_id', '=', workspaceId);
+  await update.where('user_id', '=', userId).execute();
+}
+
+export type MailedMember = { userId: string; email: string; events: NoticeEvent[] };
+
+/** Members who are told of something by mail, `most` of them, in the order of joining. */
+export async function mailedMembers(db: Db, workspaceId: string, most: number): Promise<MailedMember[]> {
+  const rows = await db
+    .selectFrom('members')
+    .innerJoin('users', 'users.id', 'members.user_id')
+    .select(['members.user_id', 'users.email', 'members.told'])
+    .where('members.workspace_id', '=', workspaceId)
+    .where('members.told', 'is not', null)
+    .where('users.email', 'is not', null)
+    .orderBy('members.created_at')
+    .orderBy('members.user_id')
+    .limit(most)
+    .execute();
+  return rows.map(({ user_id: userId, email, told }) => ({
+    userId,
+    email: email ?? '',
+    events: JSON.parse(told ?? '[]') as NoticeEvent[],
+  }));
+}
+
+/** Workspaces in which somebody is told of something, in the order of their ids. No workspace: one process tells all. */
+export async function listeningWorkspaces(db: Db, after: string, most: number): Promise<string[]> {
+  const members = db.selectFrom('members').select('workspace_id').where('told', 'is not', null);
+  const all = db.selectFrom('webhooks').select('workspace_id').union(members).as('listening');
+  const query = db.selectFrom(all).select('workspace_id').where('workspace_id', '>', after);
+  const rows = await query.orderBy('workspace_id').limit(most).execute();
+  return rows.map((row) => row.workspace_id);
+}

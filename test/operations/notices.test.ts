@@ -1,0 +1,191 @@
+import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+import { pino } from 'pino';
+import { startTelling } from '../../src/app/elected/tell.ts';
+import { servingOf } from '../../src/operations/operation.ts';
+import { engines } from '../sets.ts';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { serverAt, toolAt } from '../support/configs.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { startMailServer } from '../support/upstreams/mail-server.ts';
+import {
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../support/upstreams/recording-upstream.ts';
+
+const day = 24 * 3_600_000;
+type Notice = { event: string; text: string; page: string; attempts: number; deliveries: Json[] };
+
+for (const engine of engines) {
+  describe(`what is told, on ${engine}`, () => {
+    let receiver: RecordingUpstream;
+    let mail: Awaited<ReturnType<typeof startMailServer>>;
+    let world: EngineToolhost;
+    before(async () => {
+      [receiver, mail] = [await startRecordingUpstream(), await startMailServer()];
+      world = await startOn(engine, {
+        egress: [receiver.port],
+        env: { SMTP_URL: mail.url, MAIL_FROM: 'Toolhost <toolhost@tools.example>', QUOTAS: 'writes=0,secrets=10' },
+        // Only the test says when there is a look.
+        surroundings: { electedLookMs: day },
+      });
+    });
+    after(async () => {
+      await world?.stop();
+      await Promise.all([receiver?.close(), mail?.close()]);
+    });
+
+    const rest = (method: string, path: string, body?: Json) => world.toolhost.rest(method, path, body && { body });
+    /** A process that has just got the lease looks, and tells. */
+    const look = async () => {
+      const { parts } = world.toolhost.running.app.runner;
+      const telling = startTelling(await world.database(), pino({ level: process.env.TEST_LOG ?? 'silent' }), {
+        ...parts,
+        ...servingOf(parts),
+        lookMs: day,
+      });
+      await telling.look();
+      await telling.settled();
+      await telling.stop();
+    };
+    const notices = async () => (await rest('GET', '/notices')).body.notices as Notice[];
+    const hook = async (path: string, events: string[]) => {
+      const { status, body, text } = await rest('POST', '/webhooks', { url: `${receiver.url}${path}`, events });
+      assert.equal(status, 201, text);
+      return body as { id: string; secret: string };
+    };
+    const remove = async ({ id }: { id: string }) =>
+      assert.equal((await rest('DELETE', `/webhooks/${id}`)).status, 200);
+    const answers = (path: string, status: number) => receiver.on(`POST ${path}`, () => ({ status }));
+    const arrived = (path: string) => receiver.requests.filter(({ url }) => url === path);
+    const isSigned = ({ headers, body }: RecordedRequest, secret: string) => {
+      const key = Buffer.from(secret.replace('whsec_', ''), 'base64');
+      const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${body}`;
+      return headers['webhook-signature'] === `v1,${createHmac('sha256', key).update(signed).digest('base64')}`;
+    };
+
+    it('a failing API is told once a day to the webhook that asked for it, signed', async () => {
+      const made = await hook('/hook?token=secret-path', ['upstream.failing']);
+      assert.deepEqual((await rest('POST', `/webhooks/${made.id}/test`)).body, { delivered: true });
+      const [test] = receiver.take();
+      assert.ok(test && isSigned(test, made.secret));
+      assert.equal(JSON.parse(String(test.body)).type, 'test');
+      receiver.on('GET /items', () => ({ status: 500 }));
+      await world.toolhost.createServer(serverAt('shop', '', { tools: [toolAt(`${receiver.url}/items`)] }));
+      for (let call = 0; call < 20; call++) await world.toolhost.callTool('shop', 'token-of-a-caller', 'get');
+      await rest('GET', '/calls');
+      receiver.take();
+      for (const _ of [1, 2]) await look();
+      const [told, ...more] = receiver.take();
+      assert.ok(told && isSigned(told, made.secret) && more.length === 0);
+      const { type, text, data } = JSON.parse(String(told.body));
+      assert.deepEqual([type, data.subject], ['upstream.failing', 'shop']);
+      assert.match(text, /^The API of shop fails: 20 of 20 calls since .*\/calls\?server=shop$/);
+      const [notice] = await notices();
+      assert.deepEqual(notice?.deliveries, [{ to: 'webhook', name: receiver.url, state: 'delivered' }]);
+      assert.ok(
+        ![JSON.stringify(await notices()), (await rest('GET', '/webhooks')).text].join().includes('secret-path'),
+      );
+      await remove(made);
+    });
+
+    it('a receiver that fails is tried for a day, with the same id, and then given up', async () => {
+      const made = await hook('/down', ['quota.near']);
+      answers('/down', 503);
+      for (let n = 0; n < 8; n++) await rest('PUT', `/servers/shop/secrets/S${n}`, { value: `value-${n}-of-secret` });
+      const begun = world.now();
+      const first = async () => (await notices()).findLast(({ event }) => event === 'quota.near');
+      await look();
+      let notice = await first();
+      assert.match(notice?.text ?? '', /^Of 10 secrets of all servers, 8 are used\.$/);
+      assert.deepEqual(notice?.deliveries, [
+        { to: 'webhook', name: receiver.url, state: 'waiting', error: 'HTTP 503' },
+      ]);
+      for (let minutes = 1; notice?.deliveries[0]?.state === 'waiting'; minutes *= 3) {
+        await world.wait(minutes * 60_000);
+        await look();
+        notice = await first();
+        assert.ok(world.now() - begun < 3 * day);
+      }
+      assert.deepEqual([notice?.deliveries[0]?.state, notice?.attempts], ['given_up', 7]);
+      await remove(made);
+    });
+
+    it('keys that expire or are not used, and a login that ended, are mailed to the people who chose it', async () => {
+      const session = await personSession(world.toolhost, { name: 'Ada' });
+      const as = (method: string, path: string, body?: Json) =>
+        personRequest(world.toolhost, session, method, path, body);
+      const { db } = world.toolhost.running.app.runner;
+      // The session was made by the clock of this machine.
+      await db
+        .updateTable('sessions')
+        .set({ expires_at: world.now() + 400 * day })
+        .execute();
+      const chosen = ['key.expiring', 'key.unused', 'login.ended'];
+      const set = await as('PUT', '/notifications', { events: chosen });
+      assert.deepEqual([set.status, set.body.events, set.body.mail_available], [200, chosen, true]);
+      await rest('POST', '/keys', { name: 'Idle', scopes: ['call'] });
+      const { body: ends } = await rest('POST', '/keys', { name: 'Ends', scopes: ['call'], expires_in: 30 * 86_400 });
+      await look();
+      assert.equal(mail.mails.length, 0);
+      await world.wait(25 * day);
+      mail.state.refuses = true;
+      await look();
+      assert.deepEqual((await notices())[0]?.deliveries[0], {
+        to: 'mail',
+        name: 'Ada',
+        state: 'waiting',
+        error: 'the mail server of this service did not take it',
+      });
+      mail.state.refuses = false;
+      await world.wait(2 * 60_000);
+      await look();
+      const [sent, ...others] = [...mail.mails];
+      assert.ok(sent && others.length === 0);
+      assert.match(sent.text, /^From: Toolhost <toolhost@tools\.example>$/m);
+      assert.match(sent.text.replaceAll(/=\n/g, ''), /\/keys\n\n[\s\S]*\/notifications/);
+      assert.match(String(sent.to), /^usr_.*@mail\.example$/);
+      await rest('DELETE', `/keys/${ends.id}`);
+      await world.wait(70 * day);
+      await db
+        .updateTable('sessions')
+        .set({ expires_at: world.now() + day })
+        .execute();
+      await look();
+      const texts = (await notices()).map(({ text }) => text);
+      assert.ok(texts.includes('The API key “Idle” was not used for 90 days.'), texts.join());
+      mail.mails.length = 0;
+      await as('PUT', '/notifications', { events: [] });
+      await world.wait(31 * day);
+      await look();
+      assert.equal(mail.mails.length, 0);
+    });
+
+    it('a workspace has five webhooks at most, of addresses that the service may call', async () => {
+      for (const url of [
+        'http://127.0.0.1:9/',
+        'https://user:pass@hooks.example/',
+        'https://169.254.169.254/',
+        'x',
+        'ftp://a.example/',
+      ])
+        assert.equal((await rest('POST', '/webhooks', { url, events: ['key.unused'] })).status, 400, url);
+      const made = [];
+      for (let n = 0; n < 5; n++) made.push(await hook(`/${n}`, ['key.unused']));
+      const refused = await rest('POST', '/webhooks', { url: `${receiver.url}/5`, events: ['key.unused'] });
+      assert.deepEqual([refused.status, /5 webhooks/.test(refused.text)], [403, true]);
+      answers('/0', 302);
+      assert.deepEqual((await rest('POST', `/webhooks/${made[0]?.id}/test`)).body, {
+        delivered: false,
+        error: 'HTTP 302',
+      });
+      for (const one of made) await remove(one);
+      assert.deepEqual((await rest('GET', '/webhooks')).body.webhooks, []);
+      assert.deepEqual(arrived('/5'), []);
+    });
+  });
+}
