@@ -142,7 +142,7 @@ const sections: Record<string, Bound[]> = {
   ],
   'Addresses and strangers': [
     ['refused requests of an address a minute', setting('REFUSALS_PER_MINUTE'), 'edge/strangers.ts'],
-    ['the same of an IPv6 /56, and of a /48', '4 times, and 16 times', 'domain/networks.ts'],
+    ['the same of an IPv6 /56, and of a /48', '4 times, and 16 times', 'domain/limits.ts'],
     [
       'what counts as one refusal',
       `${size(sentBytes)} of lists of tools; ${count(chargedLength)} characters of an unproven token`,
