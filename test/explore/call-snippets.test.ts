@@ -158,7 +158,9 @@ describe('the forms in which a call is copied', () => {
     await fc.assert(
       fc.asyncProperty(args, async (given) => {
         upstream.take();
-        const { stdout } = await inShell(codeOf(targetOf('locked', given as Json), 'mcp-curl'), { TOOLHOST_KEY: key });
+        const { stdout } = await inShell(codeOf(targetOf('locked', given as Json), 'mcp-curl'), {
+          TOOLHOST_API_KEY: key,
+        });
         const { result } = JSON.parse(stdout) as { result?: { isError?: boolean } };
         assert.ok(result && result.isError !== true, stdout);
         assert.deepEqual(JSON.parse(last().body.toString('utf8')), JSON.parse(JSON.stringify(given)));
@@ -172,7 +174,7 @@ describe('the forms in which a call is copied', () => {
     upstream.take();
     await run(process.execPath, ['--input-type=module', '-e', codeOf(targetOf('locked', args), 'typescript')], {
       cwd: root,
-      env: { ...process.env, TOOLHOST_KEY: key },
+      env: { ...process.env, TOOLHOST_API_KEY: key },
     });
     assert.deepEqual(JSON.parse(last().body.toString('utf8')), args);
     assert.doesNotMatch(codeOf(targetOf('copied', args), 'typescript'), /process\.env/);

@@ -181,7 +181,7 @@ describe('the management server', () => {
       return (output as { next_steps: string[] }).next_steps.at(-1) ?? '';
     };
     const key =
-      /"Authorization: Bearer \$TOOLHOST_KEY" \(TOOLHOST_KEY is an API key of the workspace with the scope call/;
+      /"Authorization: Bearer \$TOOLHOST_API_KEY" \(TOOLHOST_API_KEY is an API key of the workspace with the scope call/;
     assert.match(await stepOf('with-a-secret', { type: 'Bearer', token: '{{TOKEN}}' }), key);
     assert.match(await stepOf('open'), new RegExp(`${key.source}, or any other text`));
     assert.match(

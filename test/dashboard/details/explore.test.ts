@@ -137,9 +137,9 @@ describe('exploring a call in the dashboard', () => {
         const code = page.getByRole('region', { name: `call as ${form}` });
         await eventually(async () => assert.match((await code.textContent()) ?? '', text));
       };
-      await shows('curl', /-H "Authorization: Bearer \$TOOLHOST_KEY"[\s\S]*"name":"it'\\''s"/);
-      await shows('TypeScript', /process\.env\.TOOLHOST_KEY[\s\S]*\{"name": "it's"\}/);
-      await shows('Python', /os\.environ\["TOOLHOST_KEY"\][\s\S]*\{"name": "it's"\}/);
+      await shows('curl', /-H "Authorization: Bearer \$TOOLHOST_API_KEY"[\s\S]*"name":"it'\\''s"/);
+      await shows('TypeScript', /process\.env\.TOOLHOST_API_KEY[\s\S]*\{"name": "it's"\}/);
+      await shows('Python', /os\.environ\["TOOLHOST_API_KEY"\][\s\S]*\{"name": "it's"\}/);
       await shows('MCP', /"method": "tools\/call"/);
       await button(page, 'Copy call as MCP').click();
       const copied = JSON.parse(String(await page.evaluate('navigator.clipboard.readText()'))) as Json;
