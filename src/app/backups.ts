@@ -10,19 +10,21 @@ import { AppError, messageOf } from '../errors.ts';
 import { findLocalMasterKeys } from '../local/master-key.ts';
 import {
   type BackupHeader,
-  damaged,
-  type EmptyDatabase,
   exportTables,
-  importTables,
   longestLine,
-  openEmptyPostgres,
-  openEmptySqlite,
   openPostgresSource,
   openSqliteSource,
   type RowCounts,
-  syncToDisk,
 } from '../store/backup.ts';
 import { readMigrations, tablesOf } from '../store/engine/migrate.ts';
+import {
+  damaged,
+  type EmptyDatabase,
+  importTables,
+  openEmptyPostgres,
+  openEmptySqlite,
+  syncToDisk,
+} from '../store/restore.ts';
 import { version } from '../version.ts';
 import { type SealedReport, sealedReport } from './keys/master-keys.ts';
 import { databaseFile, migrationsFolder } from './open-store.ts';
