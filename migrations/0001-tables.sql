@@ -123,7 +123,10 @@ create table servers (
   -- only servers of this set are pruned, and the version that was applied last: later ones were made elsewhere, and are
   -- not overwritten silently.
   label text,
-  applied_version bigint
+  applied_version bigint,
+  -- The server that it was duplicated from, and which version; null where it was not.
+  copied_from text,
+  copied_version bigint
 );
 create index servers_in_use on servers (workspace_id, created_at, id) where deleted_at is null;
 -- A wrong slug is answered with the nearest ones of the workspace. Nobody looks for one among the tombstones.
@@ -133,6 +136,7 @@ create index servers_in_use_by_slug on servers (workspace_id, slug) where delete
 create index servers_deleted on servers (workspace_id, deleted_at, id) where deleted_at is not null and summary is not null;
 create index servers_kept_by_slug on servers (workspace_id, slug) where summary is not null;
 create index servers_by_size on servers (workspace_id, deleted_at, stored_bytes);
+create index servers_by_original on servers (copied_from) where copied_from is not null;
 
 -- The kept versions of each configuration, the current one among them.
 create table server_versions (

@@ -19,6 +19,8 @@ export const operationRoutes = {
   removeTool: { method: 'DELETE', path: '/servers/{slug}/tools/{tool}' },
   planMcpServer: { method: 'POST', path: '/servers/{slug}/plan' },
   applyMcpServer: { method: 'POST', path: '/servers/{slug}/apply' },
+  planDuplicate: { method: 'POST', path: '/servers/{slug}/duplicate/plan' },
+  duplicateMcpServer: { method: 'POST', path: '/servers/{slug}/duplicate' },
   describeConfiguration: { method: 'GET', path: '/configuration/{part}' },
   checkMcpServer: { method: 'POST', path: '/check' },
   importApi: { method: 'POST', path: '/import' },

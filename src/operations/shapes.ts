@@ -1,5 +1,7 @@
 import { z } from 'zod';
+import { changeText } from '../domain/change-text.ts';
 import { accessKinds } from '../domain/config/server-wide.ts';
+import type { FieldChange } from '../domain/config-changes.ts';
 import { type Guesses, listed, mostNamed, nearest, nearestOrAll, newGuesses } from '../domain/problems.ts';
 import { AppError, mostProblems, type Problem, shortProblem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
@@ -51,6 +53,23 @@ export function firstWarnings(warnings: readonly Problem[]): Problem[] {
   if (warnings.length <= mostWarnings) return warnings.map(shortProblem);
   const shown = warnings.slice(0, mostWarnings - 1).map(shortProblem);
   return [...shown, { path: '', message: `and ${warnings.length - shown.length} more warnings` }];
+}
+
+export const mostChanges = 500;
+export const changesShape = z
+  .array(
+    z.object({
+      path: z.string(),
+      text: z.string().describe('What the change means, such as "list_orders: timeout changed".'),
+      before: z.unknown().optional().describe('Absent where the field does not exist; a secret is not shown.'),
+      after: z.unknown().optional().describe('Absent where the field is removed; a secret is not shown.'),
+    }),
+  )
+  .max(mostChanges)
+  .describe(`The first ${mostChanges} differences.`);
+
+export function shownChanges(changes: readonly FieldChange[]): z.input<typeof changesShape> {
+  return changes.slice(0, mostChanges).map((change) => ({ ...change, text: changeText(change) }));
 }
 
 export const serverRecord = z.object({

@@ -78,6 +78,8 @@ export type Tables = {
     stored_bytes: number;
     label: string | null;
     applied_version: number | null;
+    copied_from: string | null;
+    copied_version: number | null;
   };
   server_versions: {
     server_id: string;

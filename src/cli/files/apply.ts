@@ -1,3 +1,4 @@
+import type { FieldChange } from '../../domain/config-changes.ts';
 import { AppError } from '../../errors.ts';
 import { confirm } from '../ask.ts';
 import { connect } from '../connection/connect.ts';
@@ -198,7 +199,7 @@ export function differenceText({ slug, file, result, changes }: ServerOutcome, u
 }
 
 /** Lines of one difference. */
-export function changeLines({ path, before, after }: ServerOutcome['changes'][number], isUndone: boolean): string[] {
+export function changeLines({ path, before, after }: FieldChange, isUndone: boolean): string[] {
   const sign = before === undefined ? '+' : after === undefined ? '-' : '~';
   const note = isUndone ? '  (changed elsewhere since the last apply)' : '';
   const [old, next] = [valueLines(before), valueLines(after)];

@@ -23,10 +23,13 @@ import {
   takenSentence,
 } from '../servers/store-server.ts';
 import {
+  changesShape,
   findOwnServer,
   firstWarnings,
   isUnchanged,
+  mostChanges,
   problemsShape,
+  shownChanges,
   slugInput,
   unchangedShape,
   warningsShape,
@@ -176,22 +179,10 @@ const wantedShape = {
   label: labelInput.optional(),
 };
 
-const mostChanges = 500;
 const changeKinds = ['created', 'changed', 'same'] as const;
-const changesShape = z
-  .array(
-    z.object({
-      path: z.string(),
-      before: z.unknown().optional().describe('Absent where the field does not exist; a secret is not shown.'),
-      after: z.unknown().optional().describe('Absent where the field is removed; a secret is not shown.'),
-    }),
-  )
-  .max(mostChanges)
-  .describe(`The first ${mostChanges} differences.`);
-
 /** Differences as they are answered. Those of a new server are its whole configuration, which the caller has. */
-function shownChanges({ current, changes }: ApplyPlan): z.input<typeof changesShape> {
-  return current ? changes.slice(0, mostChanges) : [];
+function changesOf({ current, changes }: ApplyPlan): z.input<typeof changesShape> {
+  return current ? shownChanges(changes) : [];
 }
 
 function kindOf({ current, changes }: ApplyPlan): (typeof changeKinds)[number] {
@@ -234,7 +225,7 @@ const planMcpServer = operation({
       version: current?.version ?? 0,
       ...(current?.appliedVersion !== undefined && { applied_version: current.appliedVersion }),
       ...(current?.label !== undefined && { label: current.label }),
-      changes: shownChanges(plan),
+      changes: changesOf(plan),
       undone: plan.undone.slice(0, mostChanges),
       not_compared: plan.notCompared,
       problems: [...plan.problems],
@@ -281,7 +272,7 @@ const applyMcpServer = operation({
     return {
       ...(await storedAnswer(context, { server, isUnchanged: isSame })),
       change: kind,
-      changes: shownChanges(plan),
+      changes: changesOf(plan),
     };
   },
   isUnchanged,

@@ -34,6 +34,7 @@ import {
   warningsShape,
 } from '../shapes.ts';
 import { deletionOperations } from './deletion.ts';
+import { copiesOf, copiesShape, duplicateOperations } from './duplicate.ts';
 import { mostSecrets } from './secrets.ts';
 import {
   auditStored,
@@ -120,6 +121,7 @@ const getMcpServer = operation({
     warnings: warningsShape,
     secrets: z.array(z.string()).max(mostSecrets).describe('Names of the secrets that have a value.'),
     callback_url: z.string().optional().describe('Redirect URI to register with the OAuth provider.'),
+    copies: copiesShape,
     capture_until: time.optional().describe('Until when calls are captured; absent when they are not.'),
   }),
   async run(context, { slug }) {
@@ -134,6 +136,7 @@ const getMcpServer = operation({
         .map((secret) => secret.name)
         .filter((name) => !name.includes('.'))
         .slice(0, mostSecrets),
+      copies: await copiesOf(context, server),
       ...(server.config.oauth && { callback_url: context.callbackUrl(slug) }),
       ...(isCaptured(server, context.now()) && { capture_until: isoTime(server.captureUntil) }),
     };
@@ -301,4 +304,5 @@ export const serverOperations = {
   ...deletionOperations,
   checkMcpServer,
   ...versionOperations,
+  ...duplicateOperations,
 };

@@ -112,6 +112,8 @@ const tombstone = {
   limits: null,
   label: null,
   applied_version: null,
+  copied_from: null,
+  copied_version: null,
 };
 
 /** Tables whose rows go with their server. */

@@ -30,6 +30,9 @@ export type StoredServer = {
   /** The set of files that it belongs to, and the version that was applied last. */
   label?: string;
   appliedVersion?: number;
+  /** Id of the server that it was duplicated from, and which version. */
+  copiedFrom?: string;
+  copiedVersion?: number;
 };
 
 type Row = Selectable<Tables['servers']>;
@@ -49,6 +52,8 @@ function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> 
     ...(row.limits !== null && { limits: JSON.parse(row.limits) as SetLimits }),
     ...(row.label !== null && { label: row.label }),
     ...(row.applied_version !== null && { appliedVersion: row.applied_version }),
+    ...(row.copied_from !== null && { copiedFrom: row.copied_from }),
+    ...(row.copied_version !== null && { copiedVersion: row.copied_version }),
   };
 }
 
@@ -144,6 +149,28 @@ export async function setApplied(
   await setColumns(db, server, { label: label ?? null, applied_version: appliedVersion });
 }
 
+/** Notes which version of another server a server was made of. */
+export async function setCopied(db: Db, server: StoredServer, { id, version }: StoredServer): Promise<void> {
+  await setColumns(db, server, { copied_from: id, copied_version: version });
+}
+
+/** The servers that were duplicated from one, the oldest first. */
+export async function findCopies(
+  db: Db,
+  { id, workspaceId }: Pick<StoredServer, 'id' | 'workspaceId'>,
+  most: number,
+): Promise<{ slug: string; name: string; version: number; copied_version: number | null }[]> {
+  return db
+    .selectFrom('servers')
+    .select(['slug', 'name', 'version', 'copied_version'])
+    .where('copied_from', '=', id)
+    .where(isOf(workspaceId))
+    .where('deleted_at', 'is', null)
+    .orderBy('created_at')
+    .limit(most)
+    .execute();
+}
+
 async function setColumns(db: Db, { workspaceId, id }: StoredServer, columns: Updateable<Tables['servers']>) {
   await db.updateTable('servers').set(columns).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
 }
@@ -177,7 +204,7 @@ export async function findServingServer(db: Db, slug: string): Promise<ServingSe
   const row = await db
     .selectFrom('servers')
     .select(['id', 'workspace_id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at'])
-    .select(['capture_until', 'limits', 'label', 'applied_version'])
+    .select(['capture_until', 'limits', 'label', 'applied_version', 'copied_from', 'copied_version'])
     .select(sql<string | null>`case when octet_length(config) <= ${longConfig} then config end`.as('text'))
     .select(sql<number>`octet_length(config)`.as('bytes'))
     .where('slug', '=', slug)

@@ -1,0 +1,233 @@
+import { z } from 'zod';
+import { baseOf, copyOf, maskedFields, type OfCopy } from '../../domain/config/copy-config.ts';
+import { secretNeedsOf, unmetNeeds } from '../../domain/config/secret-needs.ts';
+import { configSecrets, type ServerConfig, splitSecrets } from '../../domain/config/server-config.ts';
+import { originsOfSecrets } from '../../domain/config/server-wide.ts';
+import { changesBetween } from '../../domain/config-changes.ts';
+import { secretNamePattern } from '../../domain/http/placeholders.ts';
+import { invalid, type Problem } from '../../errors.ts';
+import { findSecrets } from '../../store/servers/secrets.ts';
+import { findCopies, isSlugTaken, type StoredServer, setCopied } from '../../store/servers/servers.ts';
+import { checkConfig, precheck } from '../check-config.ts';
+import { type Context, operation } from '../operation.ts';
+import {
+  changesShape,
+  findOwnServer,
+  firstWarnings,
+  getServer,
+  isUnchanged,
+  problemsShape,
+  serverOutsideOf,
+  shownChanges,
+  slugInput,
+  versionInput,
+  warningsShape,
+} from '../shapes.ts';
+import { mostSecrets, secretValueInput, storeSecret } from './secrets.ts';
+import { changeServer, createServer, noteChange, saidOf, stored, storedAnswer, takenSentence } from './store-server.ts';
+
+const mostCopies = 50;
+
+export const copiesShape = z
+  .array(
+    z.object({
+      slug: z.string(),
+      name: z.string(),
+      version: z.int(),
+      copied_version: z.int().optional().describe('Version of this server that it has.'),
+    }),
+  )
+  .max(mostCopies)
+  .describe('Servers that were duplicated from this one.');
+
+/** The copies of a server that the actor may see. */
+export async function copiesOf({ db, actor }: Context, server: StoredServer): Promise<z.input<typeof copiesShape>> {
+  const copies = await findCopies(db, server, mostCopies);
+  return copies
+    .filter(({ slug }) => actor.servers?.includes(slug) ?? true)
+    .map(({ copied_version, ...copy }) => ({ ...copy, ...(copied_version !== null && { copied_version }) }));
+}
+
+const inputShape = {
+  slug: slugInput,
+  to: slugInput.describe('Slug of the copy: a new one, or that of a copy that was made before.'),
+  name: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .describe('Name of the copy; its own, or that of the original, when absent.'),
+  base_url: z
+    .string()
+    .min(1)
+    .max(2000)
+    .optional()
+    .describe('Base address of the copy; its own, or that of the original, when absent.'),
+  secrets: z
+    .record(z.string().max(200), secretValueInput)
+    .refine((secrets) => Object.keys(secrets).length <= mostSecrets, `allowed: at most ${mostSecrets} secrets`)
+    .optional()
+    .describe(
+      'Values of secrets of the copy, by the NAME of {{NAME}} or by the path of a field that is a secret. None is copied.',
+    ),
+  overwrite: z
+    .boolean()
+    .optional()
+    .describe('true also replaces the configuration of a server that was not duplicated from this one.'),
+};
+
+type Wanted = Omit<OfCopy, 'slug'> & { slug: string; to: string; overwrite?: boolean | undefined };
+
+type Plan = { original: StoredServer; copy: StoredServer | undefined; config: ServerConfig; problems: Problem[] };
+
+/** The copy as it would be. @throws AppError notFound */
+async function planOf(context: Context, { slug, to, overwrite, ...given }: Wanted): Promise<Plan> {
+  const { actor } = context;
+  if (actor.servers && !actor.servers.includes(to)) throw serverOutsideOf(actor.servers, to);
+  const original = await getServer(context, slug);
+  const copy = await findOwnServer(context, to);
+  const config = copyOf(original.config, copy?.config, { ...given, slug: to });
+  const problems: Problem[] = [];
+  if (to === slug) problems.push({ path: 'to', message: 'is the server itself; choose another slug' });
+  else if (copy && copy.copiedFrom !== original.id && !overwrite)
+    problems.push({
+      path: 'to',
+      message: `${to} was not duplicated from ${slug}; choose another slug, or replace it with overwrite`,
+    });
+  else if (!copy && (await isSlugTaken(context.db, to)))
+    problems.push({ path: 'to', message: await takenSentence(context, to) });
+  if (given.base_url !== undefined && baseOf(original.config) === undefined)
+    problems.push({ path: 'base_url', message: 'the tools go to several hosts; change their addresses at the copy' });
+  const known = new Set(maskedFields(config).map(({ path }) => path));
+  for (const name of Object.keys(given.secrets ?? {}))
+    if (!secretNamePattern.test(name) && !known.has(name))
+      problems.push({ path: `secrets.${name}`, message: 'is no NAME of a placeholder, and no field that is a secret' });
+  return { original, copy, config, problems };
+}
+
+const missingShape = z
+  .array(
+    z.object({
+      name: z.string().describe('NAME of {{NAME}}, or the path of a field that is a secret.'),
+      why: z
+        .enum(['no_value', 'other_host'])
+        .describe('other_host: it was set for other hosts than it is needed for now.'),
+      required: z.boolean().describe('Whether the copy cannot be stored without it.'),
+    }),
+  )
+  .max(mostSecrets * 2)
+  .describe('Secrets to give: none is copied.');
+
+/** The secrets that the copy still needs. */
+async function missingOf(
+  { db }: Context,
+  { copy, config }: Pick<Plan, 'copy' | 'config'>,
+  given: OfCopy['secrets'] = {},
+): Promise<z.input<typeof missingShape>> {
+  const fields = maskedFields(config);
+  const pathOf = new Map(fields.map(({ name, path }) => [name, path]));
+  const originsOf = originsOfSecrets(config);
+  const set = [...Object.keys(given), ...fields.filter(({ isMasked }) => !isMasked).map(({ name }) => name)];
+  const before = (copy ? await findSecrets(db, copy) : []).filter(
+    ({ name }) => !set.includes(name) && name !== configSecrets.description,
+  );
+  const now = [...before, ...set.map((name) => ({ name, origins: originsOf(name) }))];
+  const { missing, moved } = unmetNeeds(await secretNeedsOf(config), now);
+  const isStored = new Set(now.map(({ name }) => name));
+  const masked = fields.filter(({ name, isMasked }) => isMasked && !isStored.has(name));
+  return [
+    ...masked.map(({ path }) => ({ name: path, why: 'no_value' as const, required: true })),
+    ...missing.map((name) => ({ name, why: 'no_value' as const, required: false })),
+    ...moved
+      .filter((name) => name !== configSecrets.clientSecret)
+      .map((name) => ({ name: pathOf.get(name) ?? name, why: 'other_host' as const, required: false })),
+  ].slice(0, mostSecrets * 2);
+}
+
+/** Whether a problem of a masked field is that its value is missing, which `missing` says. */
+const checkOf = async (context: Context, { copy }: Pick<Plan, 'copy'>, secrets: OfCopy['secrets'] = {}) => ({
+  current: copy,
+  stored: [...(copy ? await findSecrets(context.db, copy) : []).map(({ name }) => name), ...Object.keys(secrets)],
+});
+
+const planDuplicate = operation({
+  name: 'planDuplicate',
+  summary: 'Say what duplicateMcpServer would do, without storing anything',
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: true,
+  input: z.strictObject(inputShape),
+  output: z.object({
+    change: z.enum(['created', 'changed', 'same']).describe('created: there is no such server yet.'),
+    version: z.int().describe('Version of the copy; 0 where there is none.'),
+    name: z.string().describe('Name that the copy has afterwards.'),
+    base_url: z.string().optional().describe('Base address of the copy; absent where its tools go to several hosts.'),
+    changes: changesShape.describe(
+      'What differs: from the copy as it is, or from the original where there is none yet.',
+    ),
+    missing: missingShape,
+    problems: problemsShape,
+    warnings: warningsShape,
+  }),
+  async run(context, input) {
+    const plan = await planOf(context, input);
+    const { original, copy, config } = plan;
+    const { masked } = splitSecrets(config);
+    const changes = await changesBetween((copy ?? original).config, masked);
+    const checked = await checkConfig(context, config, await checkOf(context, plan, input.secrets));
+    const base = baseOf(config);
+    return {
+      change: !copy ? ('created' as const) : changes.length > 0 ? ('changed' as const) : ('same' as const),
+      version: copy?.version ?? 0,
+      name: config.name,
+      ...(base !== undefined && { base_url: base }),
+      changes: shownChanges(changes),
+      missing: await missingOf(context, plan, input.secrets),
+      problems: [...plan.problems, ...checked.problems.map(atInput)],
+      warnings: firstWarnings(checked.warnings),
+    };
+  },
+});
+
+/** A problem of the slug of a copy is one of the input `to`. */
+function atInput({ path, message }: Problem): Problem {
+  return { path: path === 'slug' ? 'to' : path, message };
+}
+
+const duplicateMcpServer = operation({
+  name: 'duplicateMcpServer',
+  summary: 'Duplicate a hosted server to another slug, base address and secrets, or bring a copy up to date',
+  description:
+    'For environments such as staging and production. Again with the same `to`, the copy follows its original; its name, base address, values of variables, login and secrets stay. planDuplicate says what differs and which secrets are missing.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: true,
+  input: z.strictObject({ ...inputShape, expected_version: versionInput }),
+  output: stored,
+  async precheck(context, input) {
+    const plan = await planOf(context, input);
+    return precheck(context, plan.config, await checkOf(context, plan, input.secrets));
+  },
+  async run(context, input) {
+    const { original, copy, config, problems } = await planOf(context, input);
+    if (problems.length > 0) throw invalid(problems, 'Nothing was duplicated');
+    const { secrets = {}, expected_version } = input;
+    const { server, isUnchanged: isSame } = copy
+      ? await changeServer(context, copy, config, expected_version)
+      : { server: await createServer(context, config), isUnchanged: false };
+    const named = Object.entries(secrets).filter(([name]) => secretNamePattern.test(name));
+    const kept: boolean[] = [];
+    for (const [name, value] of named) kept.push((await storeSecret(context, server, name, value)).isUnchanged);
+    await setCopied(context.db, server, original);
+    await noteChange(context, server);
+    return storedAnswer(context, { server, isUnchanged: isSame && kept.every(Boolean) });
+  },
+  audit: ({ slug, to, secrets }, { server }) => ({
+    target: to,
+    detail: { from: slug, version: server.version, ...(secrets && { secrets: Object.keys(secrets) }) },
+  }),
+  isUnchanged,
+  say: saidOf('Duplicated'),
+});
+
+export const duplicateOperations = { planDuplicate, duplicateMcpServer };
