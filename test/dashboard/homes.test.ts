@@ -4,6 +4,7 @@ import type { Page } from 'playwright-core';
 import { checkPage } from '../support/browser/check-page.ts';
 import { button, type Dashboard, field, startDashboard, tab } from '../support/browser/dashboard.ts';
 import { eventually } from '../support/eventually.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
 
 describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
   let dashboard: Dashboard;
@@ -68,6 +69,35 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
       assert.equal(await field(page, 'Description').inputValue(), 'Typed before');
       const { body } = await dashboard.toolhost.rest('GET', '/servers/failing');
       assert.match(JSON.stringify(body.config), /Typed before.*Typed after/);
+    });
+  });
+
+  it('[journey] take a server from staging to production in three clicks, and in two from then on', async () => {
+    const { toolhost, config } = dashboard;
+    await toolhost.createServer(config('staging', { authentication: { type: 'Bearer', token: 'of-staging-0123' } }));
+    const copy = async () =>
+      (await toolhost.rest('GET', '/servers/production')).body as { config: Json; secrets: Json };
+    await dashboard.at('/servers/staging', async (page) => {
+      await button(page, 'Duplicate to…').click();
+      await page.keyboard.type('production');
+      const base = field(dialog(page), 'Base address of the copy');
+      await base.fill('https://production.example.com');
+      const token = dialog(page).getByLabel('authentication.token');
+      assert.equal(await button(dialog(page), 'Create the copy').isDisabled(), true);
+      await token.fill('of-production-0123');
+      await dialog(page).getByText('read: address changed.').waitFor();
+      await checkPage(page);
+      await button(dialog(page), 'Create the copy').click();
+      await page.waitForURL('**/servers/production');
+      assert.match(JSON.stringify((await copy()).config), /https:\/\/production\.example\.com\/items/);
+
+      await toolhost.rest('PATCH', '/servers/staging/tools/read', { body: { timeout_ms: 12_345 } });
+      await page.goto('/servers/staging');
+      await button(page, 'Duplicate to…').click();
+      await dialog(page).getByText('read: timeout changed.').waitFor();
+      await button(dialog(page), 'Update production').click();
+      await page.waitForURL('**/servers/production');
+      assert.match(JSON.stringify((await copy()).config), /12345/);
     });
   });
 });

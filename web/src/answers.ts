@@ -20,6 +20,7 @@ export type StoredServer = Output<'createMcpServer'>;
 export type Verdict = Output<'checkMcpServer'>;
 export type FieldProblem = Verdict['problems'][number];
 export type Version = Output<'listVersions'>['versions'][number];
+export type Change = Output<'planDuplicate'>['changes'][number];
 export type Secret = Output<'listSecrets'>['secrets'][number];
 export type ServerLimits = Output<'getServerLimits'>;
 export type Limit = ServerLimits['calls_per_second'];

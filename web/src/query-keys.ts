@@ -6,6 +6,7 @@ export const queryKeys = {
   servers: ['servers'],
   server: (slug: string) => ['servers', slug],
   versions: (slug: string) => ['servers', slug, 'versions'],
+  duplicate: (slug: string, version: number, given: object) => ['servers', slug, 'duplicate', version, given],
   secrets: (slug: string) => ['servers', slug, 'secrets'],
   limits: (slug: string) => ['limits', slug],
   activity: ['activity'],

@@ -1,9 +1,13 @@
-import { Group, Stack } from '@mantine/core';
+import { Button, Group, Stack } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { IconCopyPlus } from '@tabler/icons-react';
 import { useCallFilter } from '../../calls/call-filter.ts';
+import { useCanEdit } from '../../frame/session.ts';
 import { Busiest, Figures, PeriodSwitch, useCounted } from '../../home/activity.tsx';
 import { Failures } from '../../home/failures.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { useShownServer } from '../server-page.tsx';
+import { DuplicateDialog } from './duplicate-dialog.tsx';
 import { NoCalls } from './no-calls.tsx';
 import { ToLookAt } from './to-look-at.tsx';
 
@@ -16,8 +20,9 @@ export function ServerHome() {
   return (
     <Stack gap="md">
       <ToLookAt />
-      <Group>
+      <Group justify="space-between">
         <PeriodSwitch period={period} onChange={(next) => calls.change('period', next)} />
+        <Duplicate />
       </Group>
       <Loaded query={counted}>
         {(statistics) =>
@@ -33,5 +38,18 @@ export function ServerHome() {
         }
       </Loaded>
     </Stack>
+  );
+}
+
+function Duplicate() {
+  const [isOpen, dialog] = useDisclosure(false);
+  if (!useCanEdit()) return null;
+  return (
+    <>
+      <Button variant="default" size="xs" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
+        Duplicate to…
+      </Button>
+      <DuplicateDialog opened={isOpen} onClose={dialog.close} />
+    </>
   );
 }

@@ -47,7 +47,8 @@ export function FieldChanges({ changes, signs }: { changes: readonly FieldChange
   );
 }
 
-function Side({ kind, sign, value }: { kind: 'removed' | 'added'; sign: string; value: string | undefined }) {
+/** A value on one side of a change. */
+export function Side({ kind, sign, value }: { kind: 'removed' | 'added'; sign: string; value: string | undefined }) {
   return (
     <div className="th-side" data-kind={kind}>
       <span className="th-side-sign">{sign}</span>
