@@ -4,7 +4,7 @@ import { newId } from '../domain/ids.ts';
 import { dayMs } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
 import { deleteInSteps, type Pause } from './delete-in-steps.ts';
-import { isOf, olderThan, type Page, pageOf } from './page.ts';
+import { encodeCursor, isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
 import { periodOf, takeOfQuotas } from './workspaces.ts';
 
@@ -43,8 +43,8 @@ export async function pruneAuditEvents(db: Db, before: number, pause?: Pause): P
 }
 
 /**
- * Current names of the users and API keys among these ids. Users are found without a workspace, because a person may
- * have left it since.
+ * Current names of the users and API keys among these ids, and what the clients of logins called themselves. Users are
+ * found without a workspace, because a person may have left it since.
  */
 export async function namesOfActors(
   db: Db,
@@ -59,7 +59,14 @@ export async function namesOfActors(
     .where(isOf(workspaceId))
     .where('id', 'in', wanted)
     .execute();
+  const logins = await db
+    .selectFrom('grants')
+    .select(['id', 'client_name'])
+    .where(isOf(workspaceId))
+    .where('id', 'in', wanted)
+    .execute();
   const named = [
+    ...logins.map((login) => [login.id, login.client_name] as const),
     ...users.map(({ id, name, email }) => [id, name ?? email] as const),
     ...keys.map((key) => [key.id, key.name] as const),
   ];
@@ -69,21 +76,61 @@ export async function namesOfActors(
 /** Most characters of details in one page of events; a page ends early above it. */
 const mostOfPage = 500_000;
 
+export type AuditFilter = {
+  actorId?: string | undefined;
+  operation?: string | undefined;
+  target?: string | undefined;
+  since?: number | undefined;
+  /** Only events before this time. */
+  until?: number | undefined;
+};
+
+/** Most events that one page reads to find those of a filter; the next page continues after them. */
+export const eventsSearchedAtOnce = 25_000;
+
 export async function findAuditEvents(
   db: Db,
   workspaceId: string,
-  page: Page,
-): Promise<{ rows: AuditEvent[]; next: string | undefined }> {
-  const query = db.selectFrom('audit_events').select(['id', 'workspace_id', 'at', 'actor_kind', 'actor_id']);
-  const rows = await query
-    .select(['operation', 'target', 'request_id', 'detail'])
-    .where('workspace_id', '=', workspaceId)
-    .where(olderThan('at', page.after))
+  page: Page & AuditFilter,
+): Promise<{ rows: AuditEvent[]; next: string | undefined; searchedTo?: number | undefined }> {
+  const { actorId, operation, target, since, until, limit } = page;
+  let candidates = db.selectFrom('audit_events').where('workspace_id', '=', workspaceId);
+  if (since !== undefined) candidates = candidates.where('at', '>=', since);
+  if (until !== undefined) candidates = candidates.where('at', '<', until);
+  candidates = candidates.where(olderThan('at', page.after));
+  const isFiltered = actorId !== undefined || operation !== undefined || target !== undefined;
+  // The details are long, so they are read only of what is shown.
+  const ordered = candidates.orderBy('at', 'desc').orderBy('id', 'desc');
+  const searched = ordered.select(['id', 'at', 'actor_id', 'operation', 'target']).limit(eventsSearchedAtOnce);
+  let wanted = db.selectFrom(searched.as('searched'));
+  if (actorId !== undefined) wanted = wanted.where('actor_id', '=', actorId);
+  if (operation !== undefined) wanted = wanted.where('operation', '=', operation);
+  if (target !== undefined) wanted = wanted.where('target', '=', target);
+  const ids = wanted
+    .select('id')
     .orderBy('at', 'desc')
     .orderBy('id', 'desc')
-    .limit(page.limit + 1)
+    .limit(limit + 1);
+  const found = isFiltered
+    ? db
+        .selectFrom('audit_events')
+        .where(isOf(workspaceId))
+        .where('id', 'in', [...(await ids.execute()).map(({ id }) => id), ''])
+    : candidates;
+  const rows = await found
+    .select(['id', 'workspace_id', 'at', 'actor_kind', 'actor_id', 'operation', 'target', 'request_id', 'detail'])
+    .orderBy('at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(limit + 1)
     .execute();
-  return pageOf(rows, Math.min(page.limit, fitting(rows)), (row) => ({ at: row.at, id: row.id }));
+  const result = pageOf(rows, Math.min(limit, fitting(rows)), (row) => ({ at: row.at, id: row.id }));
+  if (!isFiltered || result.next !== undefined) return result;
+  const last = await ordered
+    .select(['at', 'id'])
+    .offset(eventsSearchedAtOnce - 1)
+    .limit(1)
+    .executeTakeFirst();
+  return { ...result, next: last && encodeCursor(last), searchedTo: last?.at };
 }
 
 /** How many of the first rows fit into a page. */

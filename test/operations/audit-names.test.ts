@@ -51,6 +51,24 @@ describe('the names in the audit log, and what a person learns about the service
     assert.equal(call.body.caller_name, 'Vera');
   });
 
+  it('names the key that a change is of, and shows only the changes of one key, or of one thing, in a time', async () => {
+    const { toolhost } = world;
+    const made = await toolhost.rest('POST', '/keys', { body: { name: 'of the agent', scopes: ['manage'] } });
+    const { key, id } = made.body as { key: string; id: string };
+    const begun = new Date((await newest()).at as string).toISOString();
+    await toolhost.rest('POST', '/servers', { key, body: serverAt('by-agent', 'https://api.example') });
+    await toolhost.rest('PATCH', '/servers/by-agent', { body: { description: 'By another one' } });
+    const found = async (query: string) => {
+      const { body } = await toolhost.rest('GET', `/audit?${query}`);
+      return (body.events as Json[]).map((event) => [event.operation, event.target_name ?? event.target]);
+    };
+    assert.deepEqual(await found(`actor_id=${id}`), [['createMcpServer', 'by-agent']]);
+    assert.deepEqual(await found(`target=${id}`), [['createApiKey', 'of the agent']]);
+    assert.deepEqual(await found('target=by-agent&operation=updateMcpServer'), [['updateMcpServer', 'by-agent']]);
+    assert.deepEqual(await found(`actor_id=${id}&until=${begun}`), []);
+    assert.deepEqual(await found(`actor_id=${id}&since=${begun}`), [['createMcpServer', 'by-agent']]);
+  });
+
   it('names a person as they are called now, also after they have left', async () => {
     const { toolhost } = world;
     const [anna, bob] = [

@@ -85,13 +85,10 @@ Examples:
     );
 }
 
-/** The operation has no filter by time, so a page that reaches further back is the last one. */
 function readEvents(client: ConnectedClient): ReadRecords<Event> {
-  const read = pageReader(client, ['listAuditEvents', 'events'], {});
-  return async ({ since = 0, ...wanted }) => {
-    const page = await read(wanted);
-    const entries = page.entries.filter(({ at }) => Date.parse(at) >= since);
-    return { entries, next: entries.length < page.entries.length ? undefined : page.next };
+  return ({ since, ...page }) => {
+    const from = since === undefined ? {} : { since: new Date(since).toISOString() };
+    return pageReader(client, ['listAuditEvents', 'events'], from)(page);
   };
 }
 

@@ -3,7 +3,7 @@ import { covers } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
-import { findAuditEvents, namesOfActors } from '../../store/audit-events.ts';
+import { eventsSearchedAtOnce, findAuditEvents, namesOfActors } from '../../store/audit-events.ts';
 import { operation, servingOf } from '../operation.ts';
 import { actorNow } from '../run-operation.ts';
 import {
@@ -133,6 +133,10 @@ const auditRecord = z.object({
   actor_name: actorName,
   operation: z.string(),
   target: z.string().optional(),
+  target_name: z
+    .string()
+    .optional()
+    .describe('What a key, a person or the client of a login that it is about is called.'),
   detail: z.record(z.string(), z.unknown()),
   request_id: z.string(),
 });
@@ -144,25 +148,50 @@ const listAuditEvents = operation({
   effect: 'read',
   isReport: true,
   isTool: false,
-  input: z.strictObject(pageInputs),
-  output: z.object({ events: z.array(auditRecord), next_cursor: nextCursor }),
+  input: z.strictObject({
+    actor_id: z.string().max(100).optional().describe('Only changes by this person or API key.'),
+    operation: z.string().max(100).optional().describe('Only changes by this operation, such as createApiKey.'),
+    target: z.string().max(300).optional().describe('Only changes of this, such as the slug of a server.'),
+    since: z.iso.datetime().optional().describe('Only changes at this time or later.'),
+    until: z.iso.datetime().optional().describe('Only changes before this time.'),
+    ...pageInputs,
+  }),
+  output: z.object({
+    events: z.array(auditRecord),
+    next_cursor: nextCursor,
+    searched_to: time
+      .optional()
+      .describe(
+        `Where a filter is rare, a page may have few changes or none: only ${eventsSearchedAtOnce} are looked through for it, back to this time. next_cursor goes on before it.`,
+      ),
+  }),
   async run(context, input) {
-    const { rows, next } = await findAuditEvents(context.db, context.actor.workspaceId, pageFrom(input));
-    const ids = rows.map((row) => row.actor_id);
+    const { actor_id: actorId, operation: name, target: wanted, since, until } = input;
+    const { rows, next, searchedTo } = await findAuditEvents(context.db, context.actor.workspaceId, {
+      ...pageFrom(input),
+      actorId,
+      operation: name,
+      target: wanted,
+      since: since === undefined ? undefined : Date.parse(since),
+      until: until === undefined ? undefined : Date.parse(until),
+    });
+    const ids = rows.flatMap((row) => [row.actor_id, row.target ?? '']);
     const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
     const events = rows.map(({ at, detail: text, target, workspace_id: _, ...row }) => {
       const detail = JSON.parse(text) as Record<string, unknown>;
       const client = row.actor_kind === 'client' && typeof detail.client === 'string' ? detail.client : undefined;
       const name = names.get(row.actor_id) ?? client;
+      const targetName = names.get(target ?? '');
       return {
         ...row,
         at: isoTime(at),
         ...(name !== undefined && { actor_name: name }),
         ...(target !== null && { target }),
+        ...(targetName !== undefined && { target_name: targetName }),
         detail,
       };
     });
-    return { events, next_cursor: next };
+    return { events, next_cursor: next, ...(searchedTo !== undefined && { searched_to: isoTime(searchedTo) }) };
   },
 });
 
