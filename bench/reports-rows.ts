@@ -3,7 +3,7 @@ import { serverConfigSchema } from '../src/domain/config/server-config.ts';
 import { durationClasses } from '../src/domain/duration-classes.ts';
 import { minutesKeptMs } from '../src/store/calls/call-statistics.ts';
 import { countColumns, countedWidths, dayMs, minuteMs, recordColumns } from '../src/store/calls/call-writer.ts';
-import { summaryText } from '../src/store/servers/servers.ts';
+import { listedColumns } from '../src/store/servers/servers.ts';
 
 /** Numbers of rows. Half of them are in one workspace, the rest in many small ones. */
 export type World = {
@@ -95,7 +95,8 @@ async function serverRows(world: World, upstream: string): Promise<string[]> {
     `'srv_' || ${id}, ${workspace}, 'server-' || ${id}, 'Server ' || ${id}, ${quoted(JSON.stringify(config))}, 1, 'usr_0', ${at}, ${at}, 0, ${summary}`;
   const columns = 'id, workspace_id, slug, name, config, version, created_by, created_at, updated_at, stored_bytes';
   const age = (count: number) => `${now} - (${count} - i) * 100000`;
-  const [summary, deletedAt] = [quoted(await summaryText(config)), `case when i / 2 % 20 = 19 then ${now} end`];
+  const { summary: known } = await listedColumns(config);
+  const [summary, deletedAt] = [quoted(known), `case when i / 2 % 20 = 19 then ${now} end`];
   return [
     `${rows(servers)} insert into servers (${columns}, summary, deleted_at)
       select ${values('i', workspaceOf(world, 'i'), age(servers), `${summary}, ${deletedAt}`)} from n`,

@@ -104,8 +104,6 @@ create table servers (
   workspace_id text not null references workspaces (id),
   slug text not null unique,
   name text not null,
-  -- The configuration with every secret masked.
-  config text not null,
   version bigint not null,
   created_by text not null,
   created_at bigint not null,
@@ -126,7 +124,13 @@ create table servers (
   applied_version bigint,
   -- The server that it was duplicated from, and which version; null where it was not.
   copied_from text,
-  copied_version bigint
+  copied_version bigint,
+  -- Words that people sort their servers by: a JSON array in order, or null.
+  tags text,
+  -- The names of its tools as they are searched, so that no search reads configurations; null of a tombstone.
+  tool_names text,
+  -- The configuration with every secret masked. It comes last: SQLite reads a long row from its beginning.
+  config text not null
 );
 create index servers_in_use on servers (workspace_id, created_at, id) where deleted_at is null;
 -- A wrong slug is answered with the nearest ones of the workspace. Nobody looks for one among the tombstones.

@@ -18,6 +18,7 @@ import { memberOperations } from './people/members.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { quotaOperations, setWorkspaceQuotas } from './quotas/quotas.ts';
 import type { operationRoutes } from './routes.ts';
+import { search } from './search.ts';
 import { configurationHelpOperations } from './servers/describe-configuration.ts';
 import { needsOperations } from './servers/needs.ts';
 import { secretOperations } from './servers/secrets.ts';
@@ -26,6 +27,7 @@ import { toolOperations } from './servers/tools.ts';
 
 /** All operations by name. REST, OpenAPI, the management server and the reference pages are derived from them. */
 export const operations = {
+  search,
   ...serverOperations,
   ...configurationHelpOperations,
   ...applyOperations,

@@ -5,6 +5,7 @@ import { AppError } from '../errors.ts';
  * line can use it too. The order is that of the reference pages.
  */
 export const operationRoutes = {
+  search: { method: 'GET', path: '/search' },
   listMcpServers: { method: 'GET', path: '/servers' },
   listNeeds: { method: 'GET', path: '/needs' },
   createMcpServer: { method: 'POST', path: '/servers' },
@@ -14,6 +15,7 @@ export const operationRoutes = {
   deleteMcpServer: { method: 'DELETE', path: '/servers/{slug}' },
   listDeletedServers: { method: 'GET', path: '/deleted-servers' },
   restoreMcpServer: { method: 'POST', path: '/servers/{slug}/restore' },
+  setServerTags: { method: 'PUT', path: '/servers/{slug}/tags' },
   addTool: { method: 'POST', path: '/servers/{slug}/tools' },
   updateTool: { method: 'PATCH', path: '/servers/{slug}/tools/{tool}' },
   removeTool: { method: 'DELETE', path: '/servers/{slug}/tools/{tool}' },

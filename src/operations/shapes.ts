@@ -9,8 +9,10 @@ import { type ImportCheck, watchings } from '../store/servers/imports.ts';
 import {
   type ConfigSummary,
   findServer,
+  type ServerFilter,
   type ServerSummary,
   type StoredServer,
+  serverSorts,
   slugsAround,
 } from '../store/servers/servers.ts';
 import { programName } from '../version.ts';
@@ -72,6 +74,35 @@ export function shownChanges(changes: readonly FieldChange[]): z.input<typeof ch
   return changes.slice(0, mostChanges).map((change) => ({ ...change, text: changeText(change) }));
 }
 
+const mostServerTags = 10;
+const tagInput = z
+  .string()
+  .trim()
+  .min(1)
+  .max(40)
+  .regex(/^[^\p{C}\p{Zl}\p{Zp}",\\]+$/u, 'has a quotation mark, a comma, a backslash or an invisible character');
+export const tagsInput = z.array(tagInput).max(mostServerTags);
+
+const mostQuery = 100;
+const mostWords = 8;
+/** A text to search for, as words in lower case. */
+export const queryInput = z.string().trim().min(1).max(mostQuery);
+
+/** The words of a query, of which those above a few are left out. */
+export function queryWords(query: string): string[] {
+  return query.toLowerCase().split(/\s+/).slice(0, mostWords);
+}
+
+/** Which servers are listed, and in what order. */
+export const serverFilterInputs = {
+  query: queryInput.optional().describe('In slug, name or tags.'),
+  sort: z.enum(serverSorts).optional(),
+};
+
+export function serverFilterFrom({ query, ...filter }: z.output<z.ZodObject<typeof serverFilterInputs>>): ServerFilter {
+  return { ...filter, words: query === undefined ? [] : queryWords(query) };
+}
+
 export const serverRecord = z.object({
   id: z.string(),
   name: z.string(),
@@ -97,6 +128,7 @@ export const serverRecord = z.object({
   updated_at: time,
   created_by: z.string(),
   label: z.string().optional().describe('Set of files that it was applied from, with toolhost apply --label.'),
+  tags: z.array(z.string()).max(mostServerTags).optional().describe('Words that people sort their servers by.'),
 });
 
 export const actorName = z
@@ -134,6 +166,7 @@ export function toRecord(
     updated_at: isoTime(server.updatedAt),
     created_by: server.createdBy,
     ...(server.label !== undefined && { label: server.label }),
+    ...(server.tags !== undefined && { tags: server.tags }),
   };
 }
 

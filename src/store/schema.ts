@@ -66,7 +66,6 @@ export type Tables = {
     workspace_id: string;
     slug: string;
     name: string;
-    config: string;
     version: number;
     created_by: string;
     created_at: number;
@@ -80,6 +79,9 @@ export type Tables = {
     applied_version: number | null;
     copied_from: string | null;
     copied_version: number | null;
+    tags: string | null;
+    tool_names: string | null;
+    config: string;
   };
   server_versions: {
     server_id: string;

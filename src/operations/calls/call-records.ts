@@ -87,9 +87,9 @@ const filters = {
     .optional()
     .describe('How the call ended; failed is any outcome but ok.'),
   caller_kind: z.enum(callerKinds).optional().describe('Only calls of this kind of caller.'),
-  key_id: z.string().max(100).optional().describe('Only calls made with this API key.'),
-  since: z.iso.datetime().optional().describe('Only calls that started at this time or later.'),
-  until: z.iso.datetime().optional().describe('Only calls that started before this time.'),
+  key_id: z.string().max(100).optional().describe('Only calls with this API key.'),
+  since: z.iso.datetime().optional().describe('Only calls from this time on.'),
+  until: z.iso.datetime().optional().describe('Only calls before this time.'),
 };
 
 type Wanted = z.output<z.ZodObject<typeof filters>> & { slug?: string | undefined };

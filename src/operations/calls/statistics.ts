@@ -13,7 +13,18 @@ import {
 import { dayMs, hourMs, minuteMs, startOf } from '../../store/calls/call-writer.ts';
 import { listSlugs } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
-import { getServer, isoTime, nextCursor, pageFrom, pageInputs, slugInput, time, toolInput } from '../shapes.ts';
+import {
+  getServer,
+  isoTime,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  serverFilterFrom,
+  serverFilterInputs,
+  slugInput,
+  time,
+  toolInput,
+} from '../shapes.ts';
 
 const hours = 24;
 const mostEntries = 100;
@@ -26,14 +37,14 @@ const counts = {
 const getServerActivity = operation({
   name: 'getServerActivity',
   summary: 'Count the calls of hosted servers in the last 24 hours',
-  description:
-    'Of one server, or of a page of servers: the same ones as listMcpServers gives for this limit and cursor.',
+  description: 'Of one server, or of a page of servers: the same ones as listMcpServers gives for these inputs.',
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
   isTool: false,
   input: z.strictObject({
     slug: slugInput.optional(),
+    ...serverFilterInputs,
     ...pageInputs,
     limit: pageInputs.limit.default(200),
   }),
@@ -50,10 +61,13 @@ const getServerActivity = operation({
     ),
     next_cursor: nextCursor,
   }),
-  async run(context, { slug, ...page }) {
+  async run(context, { slug, ...input }) {
     const { db, actor } = context;
     const wanted = slug === undefined ? actor.servers : [(await getServer(context, slug)).slug];
-    const { rows: servers, next } = await listSlugs(db, actor.workspaceId, wanted, pageFrom(page));
+    const { rows: servers, next } = await listSlugs(db, actor.workspaceId, wanted, {
+      ...pageFrom(input),
+      ...serverFilterFrom(input),
+    });
     await context.serving?.flushCalls();
     const until = endOf(context.now(), minuteMs);
     const from = until - hours * hourMs;

@@ -9,7 +9,13 @@ import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/imports.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
-import { findServingServer, isSlugTaken, listServers, summaryOf } from '../../store/servers/servers.ts';
+import {
+  findServingServer,
+  isSlugTaken,
+  listServers,
+  summaryOf,
+  updateServerTags,
+} from '../../store/servers/servers.ts';
 import { findSetQuotas } from '../../store/workspaces.ts';
 import { precheck, reportOn } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
@@ -26,10 +32,14 @@ import {
   pageFrom,
   pageInputs,
   problemsShape,
+  serverFilterFrom,
+  serverFilterInputs,
   serverRecord,
   slugInput,
+  tagsInput,
   time,
   toRecord,
+  unchangedShape,
   versionInput,
   warningsShape,
 } from '../shapes.ts';
@@ -42,6 +52,7 @@ import {
   configOutput,
   createServer,
   movedWarnings,
+  noteChange,
   precheckChange,
   saidOf,
   stored,
@@ -70,13 +81,15 @@ const listMcpServers = operation({
   isTool: true,
   input: z.strictObject({
     slug: slugInput.optional(),
+    ...serverFilterInputs,
     ...pageInputs,
-    limit: z.int().min(1).max(mostListed).default(mostListed).describe('Most servers to return.'),
+    limit: z.int().min(1).max(mostListed).default(mostListed).describe('Most entries to return.'),
   }),
   output: z.object({ servers: z.array(serverWithImport), next_cursor: nextCursor }),
   async run(context, input) {
     const slugs = input.slug === undefined ? context.actor.servers : [input.slug];
-    const { rows, next } = await listServers(context.db, context.actor.workspaceId, slugs, pageFrom(input));
+    const page = { ...pageFrom(input), ...serverFilterFrom(input) };
+    const { rows, next } = await listServers(context.db, context.actor.workspaceId, slugs, page);
     const ids = rows.map(({ id }) => id);
     const checks = await findImportChecks(context.db, context.actor.workspaceId, ids);
     const servers = [];
@@ -236,6 +249,27 @@ const replaceMcpServer = operation({
   audit: auditStored,
 });
 
+const setServerTags = operation({
+  name: 'setServerTags',
+  summary: 'Set the tags of a hosted server, words that people sort their servers by',
+  description: 'They replace those that it has. They are no part of its configuration, and agents never see them.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: false,
+  input: z.strictObject({ slug: slugInput, tags: tagsInput.describe('None removes them all.') }),
+  output: z.object({ slug: z.string(), tags: tagsInput, unchanged: unchangedShape }),
+  async run(context, { slug, tags: given }) {
+    const server = await getServer(context, slug);
+    const tags = [...new Set(given)].toSorted();
+    if (tags.join() === (server.tags ?? []).join()) return { slug, tags, unchanged: true as const };
+    await updateServerTags(context.db, server, tags);
+    await noteChange(context, server);
+    return { slug, tags };
+  },
+  isUnchanged,
+  audit: ({ slug }, { tags }) => ({ target: slug, detail: { tags } }),
+});
+
 const createScope = 'manage:write';
 
 const checkMcpServer = operation({
@@ -302,6 +336,7 @@ export const serverOperations = {
   updateMcpServer,
   replaceMcpServer,
   ...deletionOperations,
+  setServerTags,
   checkMcpServer,
   ...versionOperations,
   ...duplicateOperations,

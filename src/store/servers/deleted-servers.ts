@@ -114,6 +114,8 @@ const tombstone = {
   applied_version: null,
   copied_from: null,
   copied_version: null,
+  tags: null,
+  tool_names: null,
 };
 
 /** Tables whose rows go with their server. */

@@ -7,8 +7,9 @@ import { parseJson, parseStored } from '../../domain/json/json.ts';
 import type { SetLimits } from '../../domain/limits.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import type { Db } from '../db.ts';
-import { isOf, olderThan, type Page, pageOf } from '../page.ts';
+import { type Cursor, isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
+import { isNamed, searchedNames } from '../search.ts';
 import { bytesOfImports } from './imports.ts';
 import { insertVersion } from './server-versions.ts';
 
@@ -33,10 +34,12 @@ export type StoredServer = {
   /** Id of the server that it was duplicated from, and which version. */
   copiedFrom?: string;
   copiedVersion?: number;
+  /** Words that people sort their servers by. */
+  tags?: string[];
 };
 
 type Row = Selectable<Tables['servers']>;
-type ColumnsWithoutConfig = Omit<Row, 'config' | 'deleted_at' | 'summary' | 'stored_bytes'>;
+type ColumnsWithoutConfig = Omit<Row, 'config' | 'deleted_at' | 'summary' | 'stored_bytes' | 'tool_names'>;
 
 function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> {
   return {
@@ -54,6 +57,7 @@ function withoutConfig(row: ColumnsWithoutConfig): Omit<StoredServer, 'config'> 
     ...(row.applied_version !== null && { appliedVersion: row.applied_version }),
     ...(row.copied_from !== null && { copiedFrom: row.copied_from }),
     ...(row.copied_version !== null && { copiedVersion: row.copied_version }),
+    ...(row.tags !== null && { tags: JSON.parse(row.tags) as string[] }),
   };
 }
 
@@ -70,7 +74,7 @@ export async function insertServer(db: Db, server: StoredServer): Promise<boolea
       slug,
       name,
       config,
-      summary: await summaryText(server.config),
+      ...(await listedColumns(server.config)),
       stored_bytes: 0,
       version,
       created_by: createdBy,
@@ -119,7 +123,7 @@ export async function updateServer(
   await turnAfter(config);
   const result = await db
     .updateTable('servers')
-    .set({ config, summary: await summaryText(server.config), name, version, updated_at: updatedAt })
+    .set({ config, ...(await listedColumns(server.config)), name, version, updated_at: updatedAt })
     .where('workspace_id', '=', server.workspaceId)
     .where('id', '=', server.id)
     .where('version', '=', server.version - 1)
@@ -171,6 +175,11 @@ export async function findCopies(
     .execute();
 }
 
+/** Sets the words that people sort a server by. */
+export async function updateServerTags(db: Db, server: StoredServer, tags: readonly string[]): Promise<void> {
+  await setColumns(db, server, { tags: tags.length === 0 ? null : JSON.stringify(tags) });
+}
+
 async function setColumns(db: Db, { workspaceId, id }: StoredServer, columns: Updateable<Tables['servers']>) {
   await db.updateTable('servers').set(columns).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
 }
@@ -204,7 +213,7 @@ export async function findServingServer(db: Db, slug: string): Promise<ServingSe
   const row = await db
     .selectFrom('servers')
     .select(['id', 'workspace_id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at'])
-    .select(['capture_until', 'limits', 'label', 'applied_version', 'copied_from', 'copied_version'])
+    .select(['capture_until', 'limits', 'label', 'applied_version', 'copied_from', 'copied_version', 'tags'])
     .select(sql<string | null>`case when octet_length(config) <= ${longConfig} then config end`.as('text'))
     .select(sql<number>`octet_length(config)`.as('bytes'))
     .where('slug', '=', slug)
@@ -265,6 +274,7 @@ export type ServerSummary = {
   updatedAt: number;
   /** The set of files that it belongs to. */
   label?: string;
+  tags?: string[];
 } & ConfigSummary;
 
 /** A summary that is stored beside a configuration, so that lists need not read the configuration. */
@@ -286,27 +296,38 @@ export function summaryOf(config: ServerConfig): ConfigSummary {
   };
 }
 
-/** The text of a summary as it is stored, with the secrets that its calls need. */
-export async function summaryText(config: ServerConfig): Promise<string> {
-  return JSON.stringify({ ...summaryOf(config), needs: await secretNeedsOf(config), format: summaryFormat });
+/** The columns that lists and searches read instead of a configuration; the summary has the secrets that its calls need. */
+export async function listedColumns(config: ServerConfig) {
+  const summary = { ...summaryOf(config), needs: await secretNeedsOf(config), format: summaryFormat };
+  return { summary: JSON.stringify(summary), tool_names: searchedNames(config.tools.map(({ name }) => name)) };
 }
+
+/** Which servers are listed, and in what order: newest first unless `sort` says otherwise. */
+export type ServerFilter = {
+  /** Each is in the slug, the name or the tags. */
+  words?: readonly string[];
+  sort?: (typeof serverSorts)[number] | undefined;
+};
+
+export const serverSorts = ['changed', 'name'] as const;
 
 export async function listServers(
   db: Db,
   workspaceId: string,
   slugs: readonly string[] | undefined,
-  page: Page,
+  page: Page & ServerFilter,
 ): Promise<{ rows: ServerSummary[]; next: string | undefined }> {
   const rows = await pageOfServers(db, workspaceId, slugs, page)
-    .select(['id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at', 'label', 'summary'])
+    .select(['id', 'slug', 'name', 'version', 'created_by', 'created_at', 'updated_at', 'label', 'tags', 'summary'])
     .execute();
-  const { rows: kept, next } = pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+  const { rows: kept, next } = pageOf(rows, page.limit, cursorIn(page));
   const summaries: ServerSummary[] = [];
   for (const { id, slug, name, version, summary, ...row } of kept) {
     const times = { createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at };
     const known = knownSummary(summary) ?? (await summariseConfig(db, workspaceId, id));
     const label = row.label === null ? {} : { label: row.label };
-    summaries.push({ id, slug, name, version, ...times, ...label, ...known });
+    const tags = row.tags === null ? {} : { tags: JSON.parse(row.tags) as string[] };
+    summaries.push({ id, slug, name, version, ...times, ...label, ...tags, ...known });
   }
   return { rows: summaries, next };
 }
@@ -341,18 +362,34 @@ export async function listSlugs(
   db: Db,
   workspaceId: string,
   slugs: readonly string[] | undefined,
-  page: Page,
+  page: Page & ServerFilter,
 ): Promise<{ rows: { slug: string }[]; next: string | undefined }> {
   const rows = await pageOfServers(db, workspaceId, slugs, page).select(['id', 'slug', 'created_at']).execute();
-  return pageOf(rows, page.limit, (row) => ({ at: row.created_at, id: row.id }));
+  return pageOf(rows, page.limit, cursorIn(page));
 }
 
-/** Newest first, with one row more than fits the page. */
-function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page) {
-  const query = db.selectFrom('servers').where('deleted_at', 'is', null);
-  const wanted = slugs
-    ? query.where('slug', 'in', [...slugs, '']).where(isOf(workspaceId))
-    : query.where('workspace_id', '=', workspaceId);
+/** Only newest first a row says where the next page begins. In the other orders a number does: a quota bounds the rows. */
+function cursorIn({ sort, after, limit }: Page & ServerFilter) {
+  return (row: { created_at: number; id: string }): Cursor =>
+    sort === undefined ? { at: row.created_at, id: row.id } : { at: (after?.at ?? 0) + limit, id: sort };
+}
+
+/** With one row more than fits the page. */
+function pageOfServers(db: Db, workspaceId: string, slugs: readonly string[] | undefined, page: Page & ServerFilter) {
+  const { words = [], sort } = page;
+  let wanted = db.selectFrom('servers').where('deleted_at', 'is', null);
+  wanted = slugs
+    ? wanted.where('slug', 'in', [...slugs, '']).where(isOf(workspaceId))
+    : wanted.where('workspace_id', '=', workspaceId);
+  for (const word of words) wanted = wanted.where(isNamed(word));
+  if (sort !== undefined) {
+    const sorted =
+      sort === 'name' ? wanted.orderBy(sql`lower(name)`).orderBy('slug') : wanted.orderBy('updated_at', 'desc');
+    return sorted
+      .orderBy('id')
+      .limit(page.limit + 1)
+      .offset(page.after?.at ?? 0);
+  }
   return wanted
     .where(olderThan('created_at', page.after))
     .orderBy('created_at', 'desc')

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { outcomes } from '../errors.ts';
+import { callIdPrefix } from '../store/calls/call-writer.ts';
+import { findCall } from '../store/calls/calls.ts';
+import { findKeysByWords, findServersByWords, findToolsByWords } from '../store/search.ts';
+import { operation } from './operation.ts';
+import { isoTime, queryInput, queryWords, slugInput, time } from './shapes.ts';
+
+const most = 200;
+
+export const search = operation({
+  name: 'search',
+  summary: 'Find servers, tools and API keys by words in their names, and a call by its id',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: false,
+  input: z.strictObject({
+    query: queryInput.describe('All of these words, or an id.'),
+    slug: slugInput.optional(),
+    limit: z.int().min(1).max(most).default(10).describe('Most of each kind.'),
+  }),
+  output: z.object({
+    servers: z.array(z.object({ slug: z.string(), name: z.string() })).max(most),
+    tools: z
+      .array(z.object({ server: z.string().describe('Slug.'), server_name: z.string(), tool: z.string() }))
+      .max(most),
+    keys: z
+      .array(
+        z.object({ id: z.string(), name: z.string(), works: z.boolean().describe('Neither revoked nor expired.') }),
+      )
+      .max(most)
+      .describe('None for a search in one server, or with a credential that is limited to some.'),
+    calls: z
+      .array(z.object({ id: z.string(), server: z.string(), tool: z.string(), outcome: z.enum(outcomes), at: time }))
+      .max(1),
+  }),
+  async run({ db, actor, now, serving }, { query, slug, limit }) {
+    const { workspaceId } = actor;
+    const words = queryWords(query);
+    const slugs = slug === undefined ? actor.servers : [slug];
+    await serving?.flushCalls();
+    const call = await findCall(db, workspaceId, query.startsWith(callIdPrefix) ? query : callIdPrefix + query);
+    const tools = await findToolsByWords(db, workspaceId, { words, slugs }, limit);
+    const keys = slugs ? [] : await findKeysByWords(db, workspaceId, { words, id: query }, limit);
+    return {
+      servers: await findServersByWords(db, workspaceId, { words, slugs }, limit),
+      tools: tools.map((found) => ({ server: found.slug, server_name: found.name, tool: found.tool })),
+      keys: keys.map(({ id, name, revoked_at: revoked, expires_at: end }) => ({
+        id,
+        name,
+        works: revoked === null && (end === null || end > now()),
+      })),
+      calls:
+        call && (!slugs || slugs.includes(call.slug))
+          ? [{ id: call.id, server: call.slug, tool: call.tool, outcome: call.outcome, at: isoTime(call.started_at) }]
+          : [],
+    };
+  },
+});

@@ -1,0 +1,115 @@
+import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import type { Db } from './db.ts';
+import { isOf } from './page.ts';
+
+/** The condition that a column holds a text, whatever the case of its Latin letters. */
+function holds(column: string, text: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`lower(${sql.ref(column)}) like ${`%${literal(text)}%`} escape '\\'`;
+}
+
+/** A text in a pattern of `like`. SQLite makes only Latin letters lower. */
+function literal(text: string): string {
+  return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase()).replaceAll(/[\\%_]/g, '\\$&');
+}
+
+/** The condition that a server has a word in its slug, its name or its tags. */
+export function isNamed(word: string): RawBuilder<SqlBool> {
+  return sql<SqlBool>`(${holds('slug', word)} or ${holds('name', word)} or ${holds('tags', word)})`;
+}
+
+/** What is searched for: the words, all of which have to be found, in some servers or in all of the workspace. */
+type Wanted = { words: readonly string[]; slugs: readonly string[] | undefined };
+
+type FoundServer = { slug: string; name: string };
+
+/** Servers that are named like this, those first whose slug begins so. */
+export async function findServersByWords(
+  db: Db,
+  workspaceId: string,
+  wanted: Wanted,
+  most: number,
+): Promise<FoundServer[]> {
+  const begins = sql`case when slug like ${`${literal(wanted.words.join('-'))}%`} escape '\\' then 0 else 1 end`;
+  return wanted.words
+    .reduce((query, word) => query.where(isNamed(word)), serversOf(db, workspaceId, wanted))
+    .select(['slug', 'name'])
+    .orderBy(begins)
+    .orderBy('slug')
+    .limit(most)
+    .execute();
+}
+
+/** Servers of which the tools are looked through: several words may be in different ones. */
+const mostLookedThrough = 200;
+
+/**
+ * The names of tools as they are searched: a line for each, in lower case, because making them so takes most of the time
+ * of a search; a name with other letters is in its line a second time.
+ */
+export function searchedNames(names: readonly string[]): string {
+  const lines = names.map((name) => (name === name.toLowerCase() ? name : `${name.toLowerCase()} ${name}`));
+  return ['', ...lines, ''].join('\n');
+}
+
+/** Tools in whose name, or that of their server, each word is, and one in their own; those first that are called or begin so. */
+export async function findToolsByWords(
+  db: Db,
+  workspaceId: string,
+  wanted: Wanted,
+  most: number,
+): Promise<(FoundServer & { tool: string })[]> {
+  const { words } = wanted;
+  const rank = sql`case when tool_names like ${`%\n${literal(words.join('_'))}%`} escape '\\' then 0 else 1 end`;
+  const rows = await words
+    .reduce(
+      (query, word) => query.where(sql<SqlBool>`(${hasTool(word)} or ${isNamed(word)})`),
+      serversOf(db, workspaceId, wanted).where(sql<SqlBool>`(${sql.join(words.map(hasTool), sql` or `)})`),
+    )
+    .select(['slug', 'name', 'tool_names'])
+    .orderBy(rank)
+    .orderBy('slug')
+    .limit(words.length === 1 ? most : mostLookedThrough)
+    .execute();
+  const found = rows.flatMap(({ slug, name, tool_names: names }) =>
+    (names ?? '').split('\n').flatMap((line) => {
+      const [own = '', tool = own] = line.split(' ');
+      const around = `${own} ${slug} ${name}`.toLowerCase();
+      const isFound = words.some((word) => own.includes(word)) && words.every((word) => around.includes(word));
+      return isFound ? [{ slug, name, tool, far: own.indexOf(words.join('_')) >>> 0, length: own.length }] : [];
+    }),
+  );
+  // What begins with the text, and the shorter of two, is nearer to it.
+  const nearest = found.toSorted((a, b) => a.far - b.far || a.length - b.length).slice(0, most);
+  return nearest.map(({ slug, name, tool }) => ({ slug, name, tool }));
+}
+
+const hasTool = (word: string) => sql<SqlBool>`tool_names like ${`%${literal(word)}%`} escape '\\'`;
+
+function serversOf(db: Db, workspaceId: string, { slugs }: Wanted) {
+  const query = db.selectFrom('servers').where('deleted_at', 'is', null);
+  return slugs
+    ? query.where('slug', 'in', [...slugs, '']).where(isOf(workspaceId))
+    : query.where('workspace_id', '=', workspaceId);
+}
+
+/** API keys whose name has each word, and the one with this id; the newest first. */
+export async function findKeysByWords(
+  db: Db,
+  workspaceId: string,
+  { words, id }: { words: readonly string[]; id: string },
+  most: number,
+): Promise<{ id: string; name: string; revoked_at: number | null; expires_at: number | null }[]> {
+  const hasName = sql.join(
+    words.map((word) => holds('name', word)),
+    sql` and `,
+  );
+  return db
+    .selectFrom('api_keys')
+    .where('workspace_id', '=', workspaceId)
+    .where(sql<SqlBool>`(${hasName} or id = ${id})`)
+    .select(['id', 'name', 'revoked_at', 'expires_at'])
+    .orderBy('created_at', 'desc')
+    .orderBy('id', 'desc')
+    .limit(most)
+    .execute();
+}
