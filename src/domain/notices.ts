@@ -1,12 +1,20 @@
-/** What people and programs can be told of, with what it means. */
+/** What people and programs can be told of. */
 export const noticeEvents = {
-  'upstream.failing':
-    'An API fails: more than half of at least 20 calls of the last ten minutes, or of the last two, did not get an answer of it.',
-  'key.expiring': 'An API key expires within seven days.',
-  'key.unused': 'An API key was not used for 90 days.',
-  'login.ended': 'The provider no longer honours the login of an agent, which has to log in again.',
-  'description.changed': 'A watched description of an API has changed.',
-  'quota.near': 'A quota is used to 80 % or more.',
+  'upstream.failing': {
+    label: 'An API fails',
+    text: 'More than half of at least 20 calls of ten minutes, or of two, had no good answer.',
+  },
+  'key.expiring': { label: 'A key expires', text: 'An API key ends within seven days.' },
+  'key.unused': { label: 'A key is not used', text: 'An API key was not used for 90 days.' },
+  'login.ended': {
+    label: 'A login ended',
+    text: 'The provider no longer honours it, so the agent has to log in again.',
+  },
+  'description.changed': {
+    label: 'A description changed',
+    text: 'The description of an API that is watched differs from the last import.',
+  },
+  'quota.near': { label: 'A quota is nearly used up', text: '80 % or more of it are used.' },
 } as const;
 
 export type NoticeEvent = keyof typeof noticeEvents;

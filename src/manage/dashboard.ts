@@ -23,6 +23,7 @@ const pages = [
   '/calls',
   '/calls/*',
   '/audit',
+  '/notifications',
   '/settings',
   '/settings/*',
   routes.loginCheck,

@@ -20,4 +20,7 @@ export const queryKeys = {
   audit: ['audit'],
   members: ['members'],
   quotas: ['quotas'],
+  webhooks: ['webhooks'],
+  notices: ['notices'],
+  notifications: ['notifications'],
 } as const;

@@ -57,6 +57,10 @@ const pages: RouteObject[] = [
   { path: 'keys', lazy: async () => ({ Component: (await import('./keys/keys-page.tsx')).KeysPage }) },
   { path: 'calls', lazy: async () => ({ Component: (await import('./calls/calls-page.tsx')).CallsPage }) },
   { path: 'audit', lazy: async () => ({ Component: (await import('./audit/audit-page.tsx')).AuditPage }) },
+  {
+    path: 'notifications',
+    lazy: async () => ({ Component: (await import('./notifications/notifications-page.tsx')).NotificationsPage }),
+  },
   { path: 'settings', lazy: async () => ({ Component: (await import('./settings/settings-page.tsx')).SettingsPage }) },
 ];
 

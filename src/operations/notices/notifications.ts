@@ -16,9 +16,7 @@ import { webhookBody } from './messages.ts';
 const eventsInput = z
   .array(z.enum(noticeEventNames))
   .max(noticeEventNames.length)
-  .describe(
-    `Of these: ${noticeEventNames.map((name) => `${name} (${noticeEvents[name].replace(/\.$/, '')})`).join(', ')}.`,
-  );
+  .describe(`Of these: ${noticeEventNames.map((name) => `${name} (${noticeEvents[name].label})`).join(', ')}.`);
 
 const webhookRecord = z.object({
   id: z.string(),

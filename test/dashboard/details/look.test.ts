@@ -48,6 +48,7 @@ const pages: readonly State[] = [
   ['/calls', loaded('Calls'), (page) => button(page, 'By tool').click()],
   ['/calls', loaded('Calls'), (page) => button(page, /read/).first().click()],
   ['/audit', loaded('Changes')],
+  ['/notifications', heading('Notifications'), (page) => button(page, 'New webhook').click()],
   ['/settings', loaded('Members')],
   ['/keys', loaded('API keys'), loseConnection],
 ];
@@ -59,6 +60,7 @@ const emptyPages: readonly State[] = [
   ['/keys', heading('API keys')],
   ['/calls', heading('Calls')],
   ['/audit', heading('Audit')],
+  ['/notifications', heading('Notifications')],
 ];
 
 async function callTool(page: Page): Promise<void> {

@@ -1,6 +1,7 @@
 import { Avatar, Box, Group, Menu, NavLink, Stack, Text, UnstyledButton } from '@mantine/core';
 import {
   IconActivity,
+  IconBell,
   IconHistory,
   IconHome,
   IconKey,
@@ -22,6 +23,7 @@ const pages = [
   { to: '/keys', label: 'API keys', Icon: IconKey },
   { to: '/calls', label: 'Calls', Icon: IconActivity },
   { to: '/audit', label: 'Audit', Icon: IconHistory },
+  { to: '/notifications', label: 'Notifications', Icon: IconBell },
   { to: '/settings', label: 'Settings', Icon: IconSettings },
 ];
 

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { pino } from 'pino';
+import { startTelling } from '../../src/app/elected/tell.ts';
+import { servingOf } from '../../src/operations/operation.ts';
+import { openDatabase } from '../../src/store/database.ts';
+import { checkPage } from '../support/browser/check-page.ts';
+import { button, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
+import { usualOptions } from '../support/store/usual-options.ts';
+
+describe('notifications, in the dashboard', () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, config, upstream } = dashboard;
+    await toolhost.createServer(config('shop'));
+    upstream.on('POST /hook', () => ({ status: 204 }));
+    upstream.on('GET /items', () => ({ status: 500 }));
+  });
+  after(() => dashboard?.stop());
+
+  /** What the service does once a minute. */
+  const look = async () => {
+    const { parts } = dashboard.toolhost.running.app.runner;
+    const file = `${dashboard.toolhost.dataDir}/toolhost.sqlite`;
+    const database = await openDatabase({ ...usualOptions, postgres: undefined, file });
+    const telling = startTelling(database, pino({ level: process.env.TEST_LOG ?? 'silent' }), {
+      ...parts,
+      ...servingOf(parts),
+    });
+    await telling.look();
+    await telling.settled();
+    await telling.stop();
+    await database.close();
+  };
+
+  it('a webhook is made and tested in four clicks, and a failing API is told and listed', async () => {
+    const { toolhost, upstream } = dashboard;
+    await dashboard.at('/servers', async (page) => {
+      await page.getByRole('link', { name: 'Notifications' }).click();
+      await button(page, 'New webhook').click();
+      await field(page, 'Address').fill('http://10.0.0.1/hook');
+      await button(page, 'Create webhook').click();
+      await saysAtField(field(page, 'Address'), /http/);
+      await field(page, 'Address').fill(`${upstream.url}/hook?token=secret`);
+      await button(page, 'Create webhook').click();
+      await page
+        .getByRole('region', { name: 'secret of the webhook' })
+        .getByText(/^whsec_/)
+        .waitFor();
+      await button(page, 'Send a test').click();
+      await toasted(page, `Delivered to ${upstream.url}`);
+      await button(page, 'I have copied it').click();
+      assert.equal(upstream.take().at(-1)?.url, '/hook?token=secret');
+      const key = await toolhost.key();
+      for (let call = 0; call < 20; call++) await toolhost.callTool('shop', key, 'read', { count: call });
+      await toolhost.rest('GET', '/calls');
+      await look();
+      await page.reload();
+      const told = page.getByRole('table', { name: 'What was told' });
+      await told.getByText(/^The API of shop fails: 20 of 20 calls/).waitFor();
+      await told.getByText(`${upstream.url}: told`).waitFor();
+      await checkPage(page);
+      await told.getByRole('link', { name: 'An API fails' }).click();
+      await page.getByRole('heading', { name: 'Calls', level: 1 }).waitFor();
+      await page.goto('/notifications');
+      await button(page, `Delete ${upstream.url}`).click();
+      await button(page, 'Delete webhook').click();
+      await toasted(page, 'Deleted the webhook');
+      await page.getByText('The operator of this service has not set up mail').waitFor();
+    });
+  });
+});
