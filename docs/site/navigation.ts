@@ -24,6 +24,7 @@ export const navigation: readonly Section[] = [
       'docs/large-servers.md',
       'docs/views.md',
       'docs/limits.md',
+      'docs/notifications.md',
       'docs/files.md',
       'docs/recipes.md',
       'docs/troubleshooting.md',
