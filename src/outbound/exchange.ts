@@ -30,6 +30,11 @@ export type Exchange = {
   limitBytes: number;
   /** The memory of the sender, who ends it when the answer is no longer needed. Without it the client counts the answer while it arrives. */
   held?: HeldMemory | undefined;
+  /**
+   * Gets the head of an answer, and returns what takes each piece of its body as it arrives; the body of the answer is
+   * empty then. It is not called for an answer in a content coding, which is given whole.
+   */
+  onHead?: ((head: Omit<Answer, 'body'>) => (piece: Buffer) => void) | undefined;
   /** Gets a function that closes the connection and rejects with reason `cancelled`. */
   onGone?: ((cancel: () => void) => void) | undefined;
 };

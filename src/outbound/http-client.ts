@@ -120,6 +120,9 @@ export class Transfer implements Dispatcher.DispatchHandler {
   #held: HeldMemory | undefined;
   #counted = 0;
   #pieces: Buffer[] = [];
+  #pieceCount = 0;
+  /** Takes the pieces, where the sender reads them as they arrive. */
+  #onPiece: ((piece: Buffer) => void) | undefined;
   #bytes = 0;
   #arrived = 0;
   #status = 0;
@@ -146,7 +149,7 @@ export class Transfer implements Dispatcher.DispatchHandler {
   mayArrive(bytes: number): boolean {
     const around = this.#arrived - this.#bytes;
     this.#arrived += bytes;
-    if (around > maxHeaderBytes && around > maxHeaderBytes + this.#pieces.length * aroundPieceBytes) {
+    if (around > maxHeaderBytes && around > maxHeaderBytes + this.#pieceCount * aroundPieceBytes) {
       this.fail(tooMany('bytes around its body'));
     }
     return !this.isSettled;
@@ -173,16 +176,20 @@ export class Transfer implements Dispatcher.DispatchHandler {
     const { limitBytes, method } = this.exchange;
     // In the answer to a HEAD request it is the length of a body that does not come (RFC 9110, 9.3.2).
     if (method !== 'HEAD' && Number(headers['content-length']) > limitBytes) this.fail(oversize(limitBytes));
+    if (this.exchange.onHead && headers['content-encoding'] === undefined && !this.isSettled)
+      this.#onPiece = this.exchange.onHead({ status, statusText, headers });
   }
 
   onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length;
+    this.#pieceCount++;
     // An empty array that grows makes room for more than the one piece of most bodies.
-    if (this.#pieces.length > 0) this.#pieces.push(chunk);
+    if (this.#onPiece) this.#onPiece(chunk);
+    else if (this.#pieces.length > 0) this.#pieces.push(chunk);
     else this.#pieces = [chunk];
     const { limitBytes } = this.exchange;
     if (this.#bytes > limitBytes) this.fail(oversize(limitBytes));
-    else if (this.#pieces.length > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('pieces of a body'));
+    else if (this.#pieceCount > freePieces + this.#bytes / pieceBytes) this.fail(tooMany('pieces of a body'));
     else if (this.#bytes > uncounted && !this.#hold()) this.fail(noMemory());
   }
 
