@@ -168,6 +168,20 @@ create table secrets (
 );
 create index secrets_by_workspace on secrets (workspace_id);
 
+-- Models that the people of a workspace ask in the playground.
+create table models (
+  workspace_id text not null references workspaces (id),
+  name text not null,
+  kind text not null,
+  url text not null,
+  model text not null,
+  -- Empty for a model that needs no key.
+  sealed_key text not null,
+  created_by text not null,
+  updated_at bigint not null,
+  primary key (workspace_id, name)
+);
+
 -- Access tokens that the service itself gets for a hosted server with client credentials (RFC 6749, 4.4).
 create table client_tokens (
   server_id text not null,

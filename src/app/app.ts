@@ -5,14 +5,15 @@ import { decidedAdmission, type McpEndpoint } from '../domain/mcp.ts';
 import { MemoryBudget, type OnGivenUp } from '../domain/work/memory-budget.ts';
 import { loadedOnce } from '../domain/work/next-turn.ts';
 import { createFront } from '../edge/front.ts';
-import { createTryOut } from '../gateway/call/try-out.ts';
 import { createFileAddresses } from '../gateway/files/attach-files.ts';
 import { createFileListener } from '../gateway/files/file-listener.ts';
 import { createKeptFiles } from '../gateway/files/kept-files.ts';
 import type { HostedServer } from '../gateway/hosted/hosted-server.ts';
+import { offeredTools } from '../gateway/hosted/served.ts';
 import type { KeptAnswersOptions } from '../gateway/kept-answers.ts';
 import { createAnswerRests } from '../gateway/long-answers/answer-rests.ts';
 import { createMcpListener } from '../gateway/mcp-listener.ts';
+import { createTryOut } from '../gateway/try-out.ts';
 import type { Log } from '../log.ts';
 import type { Serving } from '../operations/operation.ts';
 import { createGates } from '../operations/quotas/gate.ts';
@@ -91,7 +92,7 @@ export async function createApp(
       ...operationParts(config, keyring, now, { threads, http, clock: surroundings.runningClock }),
       serving: {
         ...createTryOut(caches.servers, { ...callParts, clock: surroundings.clock }),
-        ...connectionParts(logins, caches, { endpointOf, login: async () => (await web()).login }),
+        ...clientParts(logins, caches, { endpointOf, http, login: async () => (await web()).login }),
         flushCalls: callLog.flush,
         presentUse: limited.presentUse,
         telling: createTelling(http, secrets, log),
@@ -150,15 +151,23 @@ function keptAnswers(config: FullConfig, options: KeptAnswersOptions) {
   };
 }
 
-/** Connection checks that act as a client of a hosted server. */
-function connectionParts(
+type Served = {
+  endpointOf: (server: HostedServer) => McpEndpoint;
+  http: HttpClient;
+  login: () => Promise<Web['login']>;
+};
+
+/** What acts as a client of a hosted server: connection checks, and models. */
+function clientParts(
   { grants, oauthParts: oauth }: Logins,
   { servers }: Caches,
-  served: { endpointOf: (server: HostedServer) => McpEndpoint; login: () => Promise<Web['login']> },
-): Pick<Serving, 'probeConnection' | 'finishLogin'> {
+  { http, ...served }: Served,
+): Pick<Serving, 'probeConnection' | 'finishLogin' | 'offeredTools' | 'askModel'> {
   return {
     probeConnection: createConnectionProbe({ servers, oauth, ...served }),
     finishLogin: createLoginCheck({ oauth, grants }),
+    offeredTools: (wanted) => offeredTools(servers, wanted),
+    askModel: async (question) => (await import('./adapters/models.ts')).answerOfModel(http, question),
   };
 }
 

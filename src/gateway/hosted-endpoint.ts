@@ -3,12 +3,11 @@ import { enabledTools } from '../domain/config/tool.ts';
 import type { McpEndpoint, McpServer } from '../domain/mcp.ts';
 import { searchInstructions } from '../domain/search/own-tools.ts';
 import type { Party } from '../domain/visit.ts';
-import { type CallToolParts, callTool } from './call/call-tool.ts';
+import type { CallToolParts } from './call/call-tool.ts';
 import type { Caller, CallerOptions } from './callers/caller.ts';
 import { resolveCaller } from './callers/resolve-caller.ts';
 import { addressOf, type HostedServer } from './hosted/hosted-server.ts';
-import { callWithReadMore } from './own-tools/read-more.ts';
-import { callInSearchMode } from './own-tools/search-calls.ts';
+import { runnerOf } from './own-tools/read-more.ts';
 
 export type HostedEndpointParts = CallToolParts & {
   callers: CallerOptions;
@@ -19,7 +18,7 @@ export type HostedEndpointParts = CallToolParts & {
 /** A hosted server, or a view of one, as the MCP listener serves it. Made once for each compiled server. */
 export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts): McpEndpoint {
   const { config, access } = server;
-  const run = server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;
+  const run = runnerOf(server);
   const servedTo = (caller: Caller) =>
     // Anybody can bring a token, and one person can log in many times: only an API key shows whose a caller is.
     mcpServer(server, (call) => run(server, caller, call, parts), {
@@ -44,15 +43,19 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   };
 }
 
+/** What agents read first. */
+export function instructionsOf({ config: { description }, catalogue }: HostedServer): string | undefined {
+  if (!catalogue) return description;
+  return description === undefined ? searchInstructions : `${description}\n\n${searchInstructions}`;
+}
+
 /** A hosted server as the protocol sees it. */
 export function mcpServer(server: HostedServer, call: McpServer['call'], party: Party): McpServer {
-  const { description } = server.config;
-  const inSearch = description === undefined ? searchInstructions : `${description}\n\n${searchInstructions}`;
   return {
     source: server.source,
     party,
     info: server.info,
-    instructions: server.catalogue ? inSearch : description,
+    instructions: instructionsOf(server),
     tools: server.toolsJson,
     toolNames: server.toolNames,
     mirrored: server.mirrored,

@@ -1,32 +1,34 @@
-import { parseJson } from '../../domain/json/json.ts';
-import type { KeyLimits } from '../../domain/limits.ts';
+import { reservedToolNames } from '../domain/config/tool.ts';
+import { parseJson } from '../domain/json/json.ts';
+import type { KeyLimits } from '../domain/limits.ts';
 import {
   type ContentBlock,
   decidedAdmission,
   type JsonText,
   newestLegacyRevision,
   type ToolResult,
-} from '../../domain/mcp.ts';
-import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
-import type { Arguments } from '../../domain/request/sent-argument.ts';
-import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError, ToolFailure } from '../../errors.ts';
-import type { Capture, CapturedResponse } from '../../store/calls/captures.ts';
-import type { CallRow } from '../../store/schema.ts';
-import { tokensOfContent, tokensOfResult } from '../answer/json-answer.ts';
-import { prepareArguments } from '../arguments/prepare-arguments.ts';
-import { textsAtStart } from '../captures/capture-job.ts';
-import { readSizes, withGivenFiles } from '../files/given-files.ts';
-import { type HostedServer, type HostedTool, serverOrView } from '../hosted/hosted-server.ts';
-import type { HostedServers } from '../hosted/hosted-servers.ts';
-import { isCapturing } from './call.ts';
-import { type CallToolParts, callTool } from './call-tool.ts';
-import { findPreview, type Previewed, previewCall } from './preview-call.ts';
-import { checkOnThread } from './thread-work.ts';
+} from '../domain/mcp.ts';
+import { nearestOrAll, newGuesses } from '../domain/problems.ts';
+import type { Arguments } from '../domain/request/sent-argument.ts';
+import { searchToolNames } from '../domain/search/own-tools.ts';
+import { nextTurn } from '../domain/work/next-turn.ts';
+import { AppError, ToolFailure } from '../errors.ts';
+import type { Capture, CapturedResponse } from '../store/calls/captures.ts';
+import type { CallRow } from '../store/schema.ts';
+import { tokensOfContent, tokensOfResult } from './answer/json-answer.ts';
+import { prepareArguments } from './arguments/prepare-arguments.ts';
+import { isCapturing } from './call/call.ts';
+import type { CallToolParts } from './call/call-tool.ts';
+import { findPreview, type Previewed, previewCall } from './call/preview-call.ts';
+import { checkOnThread } from './call/thread-work.ts';
+import { textsAtStart } from './captures/capture-job.ts';
+import { readSizes, withGivenFiles } from './files/given-files.ts';
+import type { HostedServer, HostedTool } from './hosted/hosted-server.ts';
+import type { HostedServers } from './hosted/hosted-servers.ts';
+import { findServed, type Served } from './hosted/served.ts';
+import { runnerOf } from './own-tools/read-more.ts';
 
-export type TryOutCall = {
-  slug: string;
-  view: string | undefined;
+export type TryOutCall = Served & {
   tool: string;
   args: Arguments;
   token: string | undefined;
@@ -63,9 +65,10 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
   return {
     async callTool(call: TryOutCall) {
       const { server, tool } = await findTool(servers, call);
-      checkToken(server, tool, call.token);
+      const sent = tool ? { tool, args: call.args } : calledInside(server, call);
+      if (sent) checkToken(server, sent.tool, call.token);
       const written: Written = {};
-      const result = await callTool(
+      const result = await runnerOf(server)(
         server,
         {
           kind: 'try_out',
@@ -98,17 +101,18 @@ export function createTryOut(servers: HostedServers, parts: CallToolParts & { cl
       const answered = shown(result);
       // What follows walks through all arguments again, twice.
       await nextTurn();
-      const args = await preparable(server, tool, call.args);
+      const args = sent && (await preparable(server, sent.tool, sent.args));
       await nextTurn();
       return {
         ...answered,
         record: written.row,
-        request: findPreview(tool, args),
+        request: sent && findPreview(sent.tool, args),
         response: responseIn(written.capture),
       };
     },
     async previewCall(of: WantedTool, args: Arguments): Promise<Previewed> {
       const found = await findTool(servers, of);
+      if (!found.tool) throw new AppError('invalid', `${of.tool} is answered by this service and sends no request`);
       try {
         const prepared = await prepare(found.server, found.tool, args);
         await nextTurn();
@@ -154,28 +158,25 @@ function responseIn(capture: string | undefined): CapturedResponse | undefined {
   return capture === undefined ? undefined : (parseJson(capture) as Capture).response;
 }
 
-type WantedTool = Pick<TryOutCall, 'slug' | 'view' | 'tool'>;
+type WantedTool = Served & { tool: string };
 
-/** @throws AppError notFound */
-async function findTool(servers: HostedServers, { slug, view, tool }: WantedTool) {
-  const whole = await servers.find(slug);
-  const server = serverOrView(whole, view);
-  if (whole && !server) throw unknownView(whole, String(view));
-  const found = server?.tool(tool);
-  if (!server || !found) {
-    const isDisabled = whole?.config.tools.some(({ name, disabled }) => name === tool && disabled);
-    const name = JSON.stringify(tool);
-    const why = isDisabled
-      ? `the tool ${name} is disabled; enable it first`
-      : `the ${view === undefined ? 'server' : 'view'} has no tool ${name}${nearestOrAll(tool, server?.toolNames ?? [], newGuesses())}`;
-    throw new AppError('notFound', why);
-  }
-  return { server, tool: found };
+/** A server with a tool, which is undefined where the service itself answers it. @throws AppError notFound */
+async function findTool(servers: HostedServers, { tool, ...served }: WantedTool) {
+  const server = await findServed(servers, served);
+  const found = server.tool(tool);
+  if (found || reservedToolNames(server.config).has(tool)) return { server, tool: found };
+  const isDisabled = server.config.tools.some(({ name, disabled }) => name === tool && disabled);
+  const name = JSON.stringify(tool);
+  const why = isDisabled
+    ? `the tool ${name} is disabled; enable it first`
+    : `the ${served.view === undefined ? 'server' : 'view'} has no tool ${name}${nearestOrAll(tool, server.toolNames, newGuesses())}`;
+  throw new AppError('notFound', why);
 }
 
-function unknownView({ config }: HostedServer, view: string): AppError {
-  const near = nearestOrAll(view, Object.keys(config.views ?? {}), newGuesses());
-  return new AppError('notFound', `the server has no view ${JSON.stringify(view)}${near}`);
+/** The tool and the arguments inside a `call_tool`. */
+function calledInside(server: HostedServer, { tool, args }: TryOutCall) {
+  const inner = tool === searchToolNames.call ? server.tool(String(args.name)) : undefined;
+  return inner && { tool: inner, args: (args.arguments ?? {}) as Arguments };
 }
 
 /** A try-out without the token that it needs is not a call and leaves no record. @throws AppError invalid */

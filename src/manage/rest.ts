@@ -16,7 +16,7 @@ import { problemAnswer } from '../http/problem.ts';
 import { checkBodyHeaders, hasBody, readBody } from '../http/read-body.ts';
 import { inputSchemaOf, outputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
-import type { Actor, Operation, OutputOf } from '../operations/operation.ts';
+import type { Actor, Operation, OutputOf, Stream } from '../operations/operation.ts';
 import { bodyLimitsFor, checkScope, runOperation, type ServingRunner } from '../operations/run-operation.ts';
 import { routes, urlOf } from '../routes.ts';
 
@@ -74,13 +74,51 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const actor = isLate ? await parts.actorOf(c.env.incoming) : admitted;
       numeric ??= numericInputs(op);
       const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
-      const output = await runOperation(parts.runner, op, { actor, input, requestId: requestIdOf(c) });
+      const asked = { actor, input, requestId: requestIdOf(c) };
+      if (op.asksModel && c.req.header('accept') === linesType)
+        return toldInLines(c, refuse, (stream) => runOperation(parts.runner, op, { ...asked, stream }));
+      const output = await runOperation(parts.runner, op, asked);
       const { version } = (output as { server?: { version?: number } }).server ?? {};
       if (version !== undefined) c.header('ETag', `"${version}"`);
       return op.file ? fileAnswer(c, op.file, output) : c.json(output, successStatus(op));
     });
   }
   return api;
+}
+
+const linesType = 'application/jsonl';
+
+/**
+ * An answer that is told while it is made, a JSON object a line. The last line is the whole of it, or why there is none;
+ * what is refused before the first line is answered like everywhere else.
+ */
+function toldInLines(
+  c: HonoContext<Env>,
+  refuse: (c: HonoContext<Env>, error: unknown) => Response,
+  run: (stream: Stream) => Promise<object>,
+): Promise<Response> {
+  const { promise, resolve, reject } = Promise.withResolvers<Response>();
+  const gone = new AbortController();
+  c.env.outgoing.once('close', () => gone.abort());
+  let lines: ReadableStreamDefaultController<Uint8Array> | undefined;
+  const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    lines = controller;
+  };
+  const tell = (line: object) => {
+    // A proxy that collects an answer would hold back what is to be read at once.
+    const headers = { 'Content-Type': linesType, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' };
+    if (!lines) resolve(c.body(new ReadableStream({ start }), 200, headers));
+    if (!gone.signal.aborted) lines?.enqueue(Buffer.from(`${JSON.stringify(line)}\n`));
+  };
+  const end = (line: object) => {
+    tell(line);
+    if (!gone.signal.aborted) lines?.close();
+  };
+  run({ tell, signal: gone.signal }).then(
+    (result) => end({ result }),
+    async (error: unknown) => (lines ? end({ problem: await refuse(c, error).json() }) : reject(error)),
+  );
+  return promise;
 }
 
 function requestIdOf(c: HonoContext<Env>): string {

@@ -16,6 +16,8 @@ import { noticeOperations } from './notices/notifications.ts';
 import type { Operation } from './operation.ts';
 import { memberOperations } from './people/members.ts';
 import { peopleOperations } from './people/workspaces.ts';
+import { askModel } from './playground/ask-model.ts';
+import { modelOperations } from './playground/models.ts';
 import { quotaOperations, setWorkspaceQuotas } from './quotas/quotas.ts';
 import type { operationRoutes } from './routes.ts';
 import { search } from './search.ts';
@@ -39,6 +41,8 @@ export const operations = {
   ...needsOperations,
   ...callOperations,
   ...captureOperations,
+  askModel,
+  ...modelOperations,
   ...responseFieldOperations,
   ...limitOperations,
   ...quotaOperations,

@@ -13,6 +13,7 @@ const parts: readonly (() => Promise<unknown>)[] = [
   () => import('./imports/watch-operations.ts'),
   () => import('./notices/notifications.ts'),
   () => import('./people/workspaces.ts'),
+  () => import('./playground/ask-model.ts'),
   () => import('./servers/servers.ts'),
   () => import('./servers/tools.ts'),
   () => import('./index.ts'),

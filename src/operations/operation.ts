@@ -1,13 +1,16 @@
 import type { z } from 'zod';
-import type { ConfigRules } from '../domain/config/server-config.ts';
+import type { ConfigRules, ServerConfig } from '../domain/config/server-config.ts';
+import type { ToolMode } from '../domain/config/tool.ts';
 import type { KeyScope, Role, Scope } from '../domain/credentials/credential.ts';
 import type { Random } from '../domain/ids.ts';
 import type { LongValue } from '../domain/json/long-value.ts';
 import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
+import type { ModelAnswer, ModelProgress, ModelQuestion } from '../domain/model.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
+import type { ToolDefinition } from '../domain/search/own-tools.ts';
 import { AppError } from '../errors.ts';
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../import/again/import-again.ts';
 import type { PlannedImport } from '../import/import-document.ts';
@@ -74,23 +77,39 @@ export type Telling = {
   mail: ((message: { to: string; subject: string; text: string }) => Promise<string | undefined>) | undefined;
 };
 
+/** A server or a view of it, and what differs from how agents get it. */
+type Served = {
+  slug: string;
+  view: string | undefined;
+  mode?: ToolMode | undefined;
+  /** An older configuration of the server. */
+  config?: ServerConfig | undefined;
+};
+
 /** Abilities of a process that serves calls. */
 export type Serving = {
   presentUse: PresentUse;
   /** Calls a tool with a real request. `token` is the caller's token, for servers that forward it. */
-  callTool: (call: {
-    slug: string;
-    view: string | undefined;
-    tool: string;
-    args: Arguments;
-    token: string | undefined;
-    /** Id of the API key or user, and the limits of the key. */
-    actorId: string;
-    limits: KeyLimits | undefined;
-    requestId: string;
-    /** Checks once more that the actor may do this; called before the request is sent, when the call has waited. */
-    checkActor: () => Promise<void>;
-  }) => Promise<TriedCall>;
+  callTool: (
+    call: Served & {
+      tool: string;
+      args: Arguments;
+      token: string | undefined;
+      /** Id of the API key or user, and the limits of the key. */
+      actorId: string;
+      limits: KeyLimits | undefined;
+      requestId: string;
+      /** Checks once more that the actor may do this; called before the request is sent, when the call has waited. */
+      checkActor: () => Promise<void>;
+    },
+  ) => Promise<TriedCall>;
+  /** The tools of a server as an agent gets them; whether a call of one only reads. */
+  offeredTools: (served: Served) => Promise<{
+    instructions: string | undefined;
+    tools: ToolDefinition[];
+    isReading: (tool: string, args: Arguments) => boolean;
+  }>;
+  askModel: (question: ModelQuestion) => Promise<ModelAnswer>;
   /** Builds a call's request with its credentials masked and sends nothing; says why the call would be refused. */
   previewCall: (
     of: { slug: string; view: string | undefined; tool: string },
@@ -130,6 +149,9 @@ export type Parts = {
   serving: Serving | undefined;
 };
 
+/** What is told of an answer before its end. The signal is aborted when the caller leaves. */
+export type Stream = { tell: (progress: ModelProgress) => void; signal: AbortSignal };
+
 export type Context = {
   db: Db;
   actor: Actor;
@@ -140,6 +162,8 @@ export type Context = {
   prepared?: unknown;
   /** Waits, before its transaction, until there is memory for a configuration of so many bytes. @throws AppError tooMany */
   room: (bytes: number) => Promise<void>;
+  /** Present where the caller reads the answer while it comes. */
+  stream?: Stream | undefined;
   /** The quotas of the workspace in an operation with the effect `write`; the defaults in any other. */
   quotas: Quotas;
 } & Parts;
@@ -175,6 +199,8 @@ type Declaration<Name extends string, Input extends z.ZodObject, Output extends 
   scope: Scope;
   /** `write` runs in a transaction and is audited, `call` reaches an upstream. */
   effect: 'read' | 'write' | 'call';
+  /** Waits for a model, of which few may be asked at once; tells the caller its words meanwhile. */
+  asksModel?: boolean;
   /** Reads many rows, and therefore runs beside all others, for a share of the time. */
   isReport?: boolean;
   destructive?: boolean;

@@ -21,7 +21,7 @@ import type { Tables } from '../store/schema.ts';
 import { countWrite } from '../store/workspaces.ts';
 import { StalePrecheck } from './check-config.ts';
 import { nulFault, type ReadLongBody } from './long-body.ts';
-import type { Actor, Context, Operation, OutputOf, Parts } from './operation.ts';
+import type { Actor, Context, Operation, OutputOf, Parts, Stream } from './operation.ts';
 import type { Gates } from './quotas/gate.ts';
 import { checkWriteQuota } from './quotas/quotas.ts';
 import { serverOutsideOf } from './shapes.ts';
@@ -45,7 +45,7 @@ export type Runner = {
 export type ServingRunner = Runner & { readLong: ReadLongBody };
 
 /** A request for an operation: its actor and its input. */
-export type Asked = { actor: Actor; input: unknown; requestId: string };
+export type Asked = { actor: Actor; input: unknown; requestId: string; stream?: Stream };
 
 /**
  * Runs an operation: authorises, validates, runs it in a transaction, audits. All interfaces use this function.
@@ -55,7 +55,7 @@ export type Asked = { actor: Actor; input: unknown; requestId: string };
 export async function runOperation<Op extends Operation>(
   runner: Runner,
   op: Op,
-  { actor, input: raw, requestId }: Asked,
+  { actor, input: raw, requestId, stream }: Asked,
 ): Promise<OutputOf<Op>> {
   authorise(op, actor, raw);
   const { gates, parts } = runner;
@@ -75,14 +75,14 @@ export async function runOperation<Op extends Operation>(
       await (op.long?.characters === undefined ? room(bytes) : take(bytes));
       const input = await inputOf(op, raw);
       const db = op.isReport ? runner.reports : runner.db;
-      const context = { ...parts, db, actor, requestId, room, quotas: parts.defaultQuotas };
+      const context = { ...parts, db, actor, requestId, room, stream, quotas: parts.defaultQuotas };
       if (op.effect === 'write') return await change(runner, op, context, input);
       return (await op.run(context, input)) as OutputOf<Op>;
     } finally {
       held.end();
     }
   };
-  return gates[op.isReport ? 'report' : op.effect].run(actor, work, bytes);
+  return gates[op.isReport ? 'report' : op.asksModel ? 'model' : op.effect].run(actor, work, bytes);
 }
 
 /** What an operation makes of a configuration takes so many times its bytes: texts, values, and the answer. */
@@ -210,9 +210,9 @@ export function checkScope(op: Operation, actor: Actor): void {
   }
 }
 
-/** Whether an operation takes neither a configuration nor arguments or a document, so that its input is never long. */
+/** Whether an operation takes no configuration, arguments, document or conversation, so that its input is never long. */
 export function takesShortInput(op: Operation): boolean {
-  return !op.validatesInput && op.long === undefined && !('arguments' in op.input.shape);
+  return !op.validatesInput && op.long === undefined && !op.asksModel && !('arguments' in op.input.shape);
 }
 
 /** Limits of the body of a request. Only those who may store a configuration may send a large one. */

@@ -123,6 +123,16 @@ export type Tables = {
     created_by: string;
     updated_at: number;
   };
+  models: {
+    workspace_id: string;
+    name: string;
+    kind: string;
+    url: string;
+    model: string;
+    sealed_key: string;
+    created_by: string;
+    updated_at: number;
+  };
   client_tokens: {
     server_id: string;
     workspace_id: string;

@@ -249,12 +249,13 @@ describe('answers with a limit', () => {
     for (const [, tokens] of rows.slice(0, 2)) assert.ok(tokens > 100 && tokens <= 200, String(tokens));
   });
 
-  it('that are tried out show the cut and keep nothing [agent 3]', async () => {
+  it('that are tried out are read on like those of agents [agent 3]', async () => {
     answer = { body: { text: 'y'.repeat(4000) } };
-    const { body } = await toolhost.rest('POST', '/servers/most-200/tools/read/call', {
-      body: { arguments: {}, token },
-    });
-    assert.match(JSON.stringify(body.content), /An agent gets the rest with read_more/);
+    const tryOut = (tool: string, args: Json) =>
+      toolhost.rest('POST', `/servers/most-200/tools/${tool}/call`, { body: { arguments: args, token } });
+    const { body } = await tryOut('read', {});
+    const cursor = cursorOf(JSON.stringify(body.content).replaceAll('\\"', '"'));
+    assert.match((await tryOut('read_more', { cursor })).text, /This is part 2 of/);
   });
 
   it('have a limit that is checked, and a name that no tool may have [agent 3]', async () => {

@@ -43,6 +43,11 @@ const rows: Row[] = [
     deletedBy: 'deleting a secret; upkeep with a deleted server',
   },
   {
+    tables: ['models'],
+    bound: '20 of a workspace',
+    deletedBy: 'deleting a model',
+  },
+  {
     tables: ['api_keys'],
     bound:
       'quota keys; revoked and expired ones are deleted after AUDIT_RETENTION_DAYS, as are those of a workspace beyond the 10,000 that were made last, unless a key that was made with them still exists; quota dailywrites',

@@ -2,14 +2,22 @@ import { inputSchemaOf } from '../../src/operations/describe.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Json } from './toolhost/toolhost.ts';
 
+function least(schema: Json): unknown {
+  const { type, minimum, minItems, items, enum: words, const: word } = schema;
+  const [first] = (schema.anyOf ?? schema.oneOf ?? []) as Json[];
+  if (first) return least(first);
+  if (word !== undefined || Array.isArray(words)) return word ?? (words as unknown[])[0];
+  if (type === 'array') return minItems === undefined ? [] : [least(items as Json)];
+  return type === 'integer' ? (minimum ?? 1) : type === 'object' ? leastObject(schema) : 'x';
+}
+
+function leastObject({ properties = {}, required = [] }: Json): Json {
+  return Object.fromEntries((required as string[]).map((name) => [name, least((properties as Json)[name] as Json)]));
+}
+
 /** The smallest valid input of an operation. */
 export function leastInput(op: Operation): Json {
-  const { properties, required } = inputSchemaOf(op) as { properties: Record<string, Json>; required?: string[] };
-  const least = ({ type, minimum, enum: words }: Json) => {
-    if (Array.isArray(words)) return words[0];
-    return type === 'integer' ? (minimum ?? 1) : type === 'array' ? [] : type === 'object' ? {} : 'x';
-  };
-  return Object.fromEntries((required ?? []).map((name) => [name, least(properties[name] ?? {})]));
+  return leastObject(inputSchemaOf(op));
 }
 
 /** The REST request of an operation: the inputs that its path names, and the others as its body. */

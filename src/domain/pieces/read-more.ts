@@ -31,17 +31,13 @@ export const startAnswerTokens = 20_000;
 /** Characters of an answer that are left for the note at its end. */
 export const noteLength = 400;
 
-/**
- * The note of an answer that was cut. `cursor` is undefined when the rest could not be kept; nothing is kept of an answer
- * that was only tried out.
- */
-export function cutNote(cut: { about: string; tokens: number }, cursor: string | 'tried out' | undefined): string {
+/** The note of an answer that was cut. `cursor` is undefined when the rest could not be kept. */
+export function cutNote(cut: { about: string; tokens: number }, cursor: string | undefined): string {
   return `[Cut: this is ${cut.about}, of about ${cut.tokens} tokens in all. ${howToGoOn(cursor)}]`;
 }
 
-function howToGoOn(cursor: string | 'tried out' | undefined): string {
+function howToGoOn(cursor: string | undefined): string {
   if (cursor === undefined) return 'The rest could not be kept; ask for less with filters or paging.';
-  if (cursor === 'tried out') return `An agent gets the rest with ${readMoreName}.`;
   return `Get the rest with ${readMoreName}, cursor "${cursor}", within ten minutes, or ask for less with filters or paging.`;
 }
 

@@ -52,6 +52,8 @@ export type HostedServer = {
    */
   credentialHeaders: readonly string[];
   info: string;
+  /** Of its requests. */
+  userAgent: string;
   secrets: ReadonlyMap<string, OpenSecret>;
   /** Requests for tokens with client credentials; filled by the first calls. */
   tokenRequests: Map<Authentication, TokenRequest>;
@@ -130,6 +132,7 @@ export function compileServer(
     filling: filled.filling,
     credentialHeaders: headersOfCallers(config.authentication, access),
     info: infoOf(source, config.name),
+    userAgent,
     secrets,
     tokenRequests: new Map(),
     limits,

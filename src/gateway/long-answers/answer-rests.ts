@@ -116,9 +116,7 @@ export async function fitCall(call: LimitedCall, result: CutResult, rests: Answe
     ? result
     : fitResult(result, call.tool.reading.mostCharacters ?? Number.POSITIVE_INFINITY);
   if (!rest) return result;
-  const isTriedOut = call.caller.kind === 'try_out';
-  const kept = isTriedOut ? undefined : await rests.keep(call, rest, call.asked.requestId);
-  const note = cutNote(rest, isTriedOut ? 'tried out' : kept);
+  const note = cutNote(rest, await rests.keep(call, rest, call.asked.requestId));
   const content = withLast(cut.content, { type: 'text', text: note });
   const structured = structuredOfTexts(JSON.parse(String(content)) as ContentBlock[], call.asked.era);
   return { ...cut, content, structured, tokens: tokensOfLength(rest.characters + note.length) };

@@ -12,11 +12,16 @@ import type { HostedServer } from '../hosted/hosted-server.ts';
 import { callOwnTool, type OwnCall } from './own-call.ts';
 import { callInSearchMode } from './search-calls.ts';
 
+/** What runs the calls of a server, its own tools among them. */
+export function runnerOf(server: HostedServer): typeof callTool {
+  return server.hasReadMore ? callWithReadMore : server.catalogue ? callInSearchMode : callTool;
+}
+
 /**
  * One `tools/call` of a server with limited answers, in either mode.
  * @throws what `callTool` throws
  */
-export function callWithReadMore(
+function callWithReadMore(
   server: HostedServer,
   caller: Caller,
   asked: ToolCall,

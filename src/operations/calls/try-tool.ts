@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { toolModes } from '../../domain/config/tool.ts';
 import { covers } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
@@ -6,6 +7,7 @@ import { AppError, Unauthenticated } from '../../errors.ts';
 import { eventsSearchedAtOnce, findAuditEvents, namesOfActors } from '../../store/audit-events.ts';
 import { operation, servingOf } from '../operation.ts';
 import { actorNow } from '../run-operation.ts';
+import { olderConfig } from '../servers/versions.ts';
 import {
   actorName,
   argumentsInput,
@@ -22,18 +24,20 @@ import {
 import { callRecordOperations } from './call-records.ts';
 import { requestShape, responseShape, shownRequest, shownResponse } from './captures.ts';
 
-const triedView = viewInput.optional().describe('A view of the server, whose tool is called as agents get it there.');
+const triedView = viewInput.optional().describe('A view, as agents get it there.');
 
 const callTool = operation({
   name: 'callTool',
   summary: 'Call a tool of a hosted server, to try it out',
-  description: 'Sends the real upstream request. Where the server forwards the token of its caller, give that token.',
+  description: 'Sends the real upstream request.',
   scope: 'call',
   effect: 'call',
   isTool: true,
   input: z.strictObject({
     slug: slugInput,
     view: triedView,
+    mode: z.enum(toolModes).optional().describe('As with this tool_mode.'),
+    version: z.int().min(1).optional().describe('An older version.'),
     tool: toolInput,
     arguments: argumentsInput,
     token: z
@@ -43,7 +47,7 @@ const callTool = operation({
       .regex(/^[\x21-\x7e]+$/, 'allowed: visible characters without spaces')
       .refine((token) => !holdsOurCredential(token), 'is a key of this service, which is never sent to an upstream')
       .optional()
-      .describe('Token of the upstream, for servers that forward the token of their caller.'),
+      .describe('Token of the API, where the server forwards it.'),
   }),
   output: z.object({
     is_error: z.boolean(),
@@ -62,8 +66,8 @@ const callTool = operation({
     curl: requestShape.curl.optional(),
     response: responseShape.optional().describe('What the upstream answered, without credentials.'),
   }),
-  async run(context, { slug, view, tool, arguments: args, token }) {
-    await getServer(context, slug);
+  async run(context, { slug, view, mode, version, tool, arguments: args, token }) {
+    const config = await olderConfig(context, await getServer(context, slug), version);
     let ended: unknown;
     const checkActor = async () => {
       try {
@@ -77,6 +81,8 @@ const callTool = operation({
       const { record, request, response, ...result } = await servingOf(context).callTool({
         slug,
         view,
+        mode,
+        config,
         tool,
         args,
         token,

@@ -3,10 +3,12 @@ import type { OnGivenUp } from '../../domain/work/memory-budget.ts';
 import type { Operation } from '../operation.ts';
 
 /** The gates of a process, by what an operation does. */
-export type Gates = { [Kind in Operation['effect'] | 'report' | 'transaction']: Gate };
+export type Gates = { [Kind in Operation['effect'] | 'model' | 'report' | 'transaction']: Gate };
 
 /** How many operations of each kind run in a process. */
 export const operationsAtOnce = { read: 24, write: 24, call: 200 };
+/** Models that are asked at once. */
+export const modelsAtOnce = { ofWorkspace: 4, ofAll: 40 };
 /** A list is asked for again sooner than a change. */
 export const waitingReports = { waiting: 32, patienceMs: 5000 };
 
@@ -25,6 +27,12 @@ export function createGates({ reportsAtOnce = 1, reportShare, waitingBytes, onGi
     write: new Gate({ ...ofAll, rule: fewAtOnce('changes'), atOnce: operationsAtOnce.write }),
     // They mostly wait for an upstream, and the limits of calls hold for them as well.
     call: new Gate({ ...ofAll, rule: fewAtOnce('calls to try a tool or a login'), atOnce: operationsAtOnce.call }),
+    model: new Gate({
+      ...ofAll,
+      rule: `models are asked ${modelsAtOnce.ofWorkspace} at a time in a workspace, and one person gets half of them`,
+      atOnce: modelsAtOnce.ofAll,
+      ofWorkspace: modelsAtOnce.ofWorkspace,
+    }),
     report: new Gate({
       rule: fewAtOnce('lists, statistics and exports'),
       atOnce: reportsAtOnce,

@@ -1,8 +1,11 @@
 import { z } from 'zod';
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { covers } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
 import { namesOfActors } from '../../store/audit-events.ts';
 import { findVersion, findVersions } from '../../store/servers/server-versions.ts';
-import { operation } from '../operation.ts';
+import type { StoredServer } from '../../store/servers/servers.ts';
+import { type Context, operation } from '../operation.ts';
 import {
   actorName,
   getServer,
@@ -72,8 +75,7 @@ const restoreVersion = operation({
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);
     const old = await findVersion(context.db, current, version);
-    if (!old)
-      throw new AppError('notFound', `the server has no version ${version}; the current one is ${current.version}`);
+    if (!old) throw unknownVersion(current, version);
     return storedAnswer(context, await changeServer(context, current, old.config, expected_version));
   },
   isUnchanged,
@@ -83,5 +85,26 @@ const restoreVersion = operation({
   }),
   say: saidOf('Restored'),
 });
+
+/**
+ * The configuration of an older version; undefined for the current one.
+ * @throws AppError forbidden, for tools may have been taken from callers since; notFound
+ */
+export async function olderConfig(
+  { db, actor }: Context,
+  server: StoredServer,
+  version: number | undefined,
+): Promise<ServerConfig | undefined> {
+  if (version === undefined || version === server.version) return undefined;
+  if (!covers(actor.scopes, 'manage:write'))
+    throw new AppError('forbidden', 'the tools of an older version need the scope manage:write');
+  const old = await findVersion(db, server, version);
+  if (!old) throw unknownVersion(server, version);
+  return old.config;
+}
+
+function unknownVersion({ version: current }: StoredServer, version: number): AppError {
+  return new AppError('notFound', `the server has no version ${version}; the current one is ${current}`);
+}
 
 export const versionOperations = { listVersions, restoreVersion };

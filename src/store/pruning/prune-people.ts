@@ -41,7 +41,7 @@ export async function pruneInvitations(db: Db, before: number, pause?: Pause): P
 }
 
 /** Tables whose rows keep a workspace: things that people made in it, and records of what was done there. */
-const contents = ['servers', 'api_keys', 'invitations', 'grants', 'audit_events', 'calls'] as const;
+const contents = ['servers', 'api_keys', 'models', 'invitations', 'grants', 'audit_events', 'calls'] as const;
 
 /**
  * Deletes empty workspaces whose members were last seen before `before`, and people who were last seen before it and are

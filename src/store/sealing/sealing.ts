@@ -141,6 +141,7 @@ export const contexts = {
   clientToken: (server: { workspaceId: string; id: string }, location: string) =>
     `client_tokens|sealed_token|${server.workspaceId}|${server.id}|${location}`,
   webhook: (workspaceId: string, id: string) => `webhooks|sealed_target|${workspaceId}|${id}`,
+  modelKey: (workspaceId: string, name: string) => `models|sealed_key|${workspaceId}|${name}`,
   capture: (workspaceId: string, callId: string) => `captures|sealed_document|${workspaceId}|${callId}`,
   answerPieces: (workspaceId: string, id: string) => `answer_pieces|sealed_pieces|${workspaceId}|${id}`,
   file: (workspaceId: string, id: string) => `files|sealed_head|${workspaceId}|${id}`,
@@ -166,6 +167,7 @@ const ofWorkspace = ['workspace_id'];
 /** All sealed columns; a test compares them with the tables. An empty value is not sealed. */
 export const sealedColumns: readonly SealedColumn[] = [
   { table: 'secrets', column: 'sealed_value', key: ['server_id', 'name'], needs: ofWorkspace },
+  { table: 'models', column: 'sealed_key', key: ['workspace_id', 'name'], needs: [] },
   { table: 'grants', column: 'sealed_tokens', key: ['id'], needs: ofWorkspace },
   { table: 'client_tokens', column: 'sealed_token', key: ['server_id', 'location'], needs: ofWorkspace },
   { table: 'authorizations', column: 'sealed_verifier', key: ['id'], needs: [] },

@@ -146,12 +146,14 @@ const chat: Dialect = {
   },
   write(decision) {
     const id = randomUUID();
+    const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 };
     const chunk = (delta: Json, finish_reason: string | null = null) => ({
       id,
       object: 'chat.completion.chunk',
       created: 1,
       model: 'stub',
       choices: [{ index: 0, delta, finish_reason }],
+      ...(finish_reason !== null && { usage }),
     });
     if ('text' in decision) return [chunk({ role: 'assistant', content: decision.text }), chunk({}, 'stop')];
     const call = { name: decision.tool.own, arguments: decision.args };

@@ -1,15 +1,17 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { Json } from '../toolhost/toolhost.ts';
 import { dialectOf, type Request } from './model-dialects.ts';
 
+type Seen = Request & { headers: IncomingHttpHeaders };
+
 /** A model whose script is the prompt: it calls the tool of each `step`, one after the other. */
 export type StubModel = {
   readonly url: string;
   /** What it was sent since the last take, oldest first. */
-  take(): Request[];
+  take(): Seen[];
   close(): Promise<void>;
 };
 
@@ -32,13 +34,13 @@ function decide({ tools, prompt, results }: Request) {
   return tool ? { tool, args: decodeURIComponent(args) } : { text: `There is no tool ${name}.` };
 }
 
-async function answer(message: IncomingMessage, response: ServerResponse, seen: Request[]): Promise<void> {
+async function answer(message: IncomingMessage, response: ServerResponse, seen: Seen[]): Promise<void> {
   const dialect = dialectOf(new URL(message.url ?? '', 'http://model').pathname);
   const body = await text(message);
   // Whatever else agents may ask a model's host, they go on without an answer.
   if (!dialect) return void response.writeHead(404, { 'content-type': 'application/json' }).end('{}');
   const request = dialect.read(JSON.parse(body) as Json);
-  seen.push(request);
+  seen.push({ ...request, headers: message.headers });
   response.writeHead(200, { 'content-type': 'text/event-stream' });
   for (const event of dialect.write(decide(request))) {
     const type = typeof event.type === 'string' ? `event: ${event.type}\n` : '';
@@ -48,7 +50,7 @@ async function answer(message: IncomingMessage, response: ServerResponse, seen: 
 }
 
 export async function startStubModel(): Promise<StubModel> {
-  const seen: Request[] = [];
+  const seen: Seen[] = [];
   const server = createServer((message, response) => {
     answer(message, response, seen).catch((error: unknown) => response.writeHead(500).end(String(error)));
   });

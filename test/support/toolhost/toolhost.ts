@@ -78,7 +78,7 @@ export const modernMeta = {
 async function send(url: string, init: RequestInit): Promise<Reply> {
   const response = await fetch(url, { redirect: 'manual', ...init });
   const text = await response.text();
-  const isJson = /json/.test(response.headers.get('content-type') ?? '');
+  const isJson = /json\b/.test(response.headers.get('content-type') ?? '');
   return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} };
 }
 

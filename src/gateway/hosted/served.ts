@@ -1,0 +1,66 @@
+import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { annotationsOf, reservedToolNames, type ToolMode } from '../../domain/config/tool.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
+import type { Arguments } from '../../domain/request/sent-argument.ts';
+import { searchToolNames, type ToolDefinition } from '../../domain/search/own-tools.ts';
+import { AppError } from '../../errors.ts';
+import { instructionsOf } from '../hosted-endpoint.ts';
+import { compileServer, type HostedServer, serverOrView } from './hosted-server.ts';
+import type { HostedServers } from './hosted-servers.ts';
+
+/** A server or a view of it, and what differs from how agents get it. */
+export type Served = {
+  slug: string;
+  view: string | undefined;
+  mode?: ToolMode | undefined;
+  /** An older configuration of the server. */
+  config?: ServerConfig | undefined;
+};
+
+/** @throws AppError notFound */
+export async function findServed(servers: HostedServers, served: Served): Promise<HostedServer> {
+  const whole = await servers.find(served.slug);
+  if (!whole) throw new AppError('notFound', 'there is no such server');
+  const server = serverOrView(variantOf(whole, served), served.view);
+  if (server) return server;
+  const near = nearestOrAll(String(served.view), Object.keys(whole.config.views ?? {}), newGuesses());
+  throw new AppError('notFound', `the server has no view ${JSON.stringify(served.view)}${near}`);
+}
+
+/** What differs is compiled each time: people ask for it, not agents. */
+function variantOf(whole: HostedServer, { view, mode, config = whole.config }: Served): HostedServer {
+  if (mode === undefined && config === whole.config) return whole;
+  const wanted = mode === undefined ? config : inMode(config, view, mode);
+  const { captureUntil, ...source } = whole;
+  const made = { ...source, version: 0, config: wanted, ...(captureUntil !== undefined && { captureUntil }) };
+  return compileServer(made, whole.secrets, whole.limits, whole.userAgent);
+}
+
+function inMode(config: ServerConfig, view: string | undefined, mode: ToolMode): ServerConfig {
+  const { views = {} } = config;
+  const changed = view !== undefined && Object.hasOwn(views, view) && { [view]: { ...views[view], tool_mode: mode } };
+  return { ...config, tool_mode: mode, views: { ...views, ...changed } };
+}
+
+/** The tools of a server as an agent gets them, and what it reads first. */
+export type OfferedTools = {
+  instructions: string | undefined;
+  tools: ToolDefinition[];
+  /** Whether a call only reads. */
+  isReading(tool: string, args: Arguments): boolean;
+};
+
+/** @throws AppError notFound */
+export async function offeredTools(servers: HostedServers, served: Served): Promise<OfferedTools> {
+  const server = await findServed(servers, served);
+  const { config, catalogue } = server;
+  return {
+    instructions: instructionsOf(server),
+    tools: JSON.parse(String(server.toolsJson())) as ToolDefinition[],
+    isReading(tool, args) {
+      const name = tool === searchToolNames.call && catalogue ? args.name : tool;
+      const found = config.tools.find((one) => one.name === name);
+      return found ? annotationsOf(found).readOnlyHint === true : reservedToolNames(config).has(String(name));
+    },
+  };
+}

@@ -1,0 +1,128 @@
+import { z } from 'zod';
+import { readUrl } from '../../domain/http/read-url.ts';
+import { type Model, type ModelKind, modelKinds, modelUrls } from '../../domain/model.ts';
+import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
+import { AppError, invalid } from '../../errors.ts';
+import { findModel, findModels, removeModel, type StoredModel, saveModel } from '../../store/models.ts';
+import { type Context, operation } from '../operation.ts';
+import { secretValueInput } from '../servers/secrets.ts';
+import { isoTime, time } from '../shapes.ts';
+
+/** Most stored models of a workspace. */
+export const mostModels = 20;
+
+const nameInput = z
+  .string()
+  .regex(/^[a-z0-9](-?[a-z0-9]){0,39}$/, 'allowed: 1 to 40 lower-case letters, digits and single hyphens')
+  .describe('Name of the stored model, such as claude or local.');
+
+const kind = z.enum(modelKinds).describe('API of its host; openai is every one that is compatible with it.');
+const url = z.string().min(1).max(500).optional().describe('Address of its API, where it is not that of the provider.');
+const model = z.string().min(1).max(200).describe('The model, as its host calls it.');
+const key = secretValueInput.optional().describe('Key of the model. It goes to its host and nowhere else.');
+
+export const modelShape = z.strictObject({ kind, url, model, key });
+
+const modelRecord = z.object({
+  name: z.string(),
+  kind,
+  url: z.string(),
+  model,
+  has_key: z.boolean(),
+  created_by: z.string(),
+  updated_at: time,
+});
+
+function toRecord(stored: StoredModel): z.input<typeof modelRecord> {
+  const { name, kind: of, url: at, model: called, hasKey, createdBy, updatedAt } = stored;
+  const record = { name, kind: of, url: at, model: called, has_key: hasKey };
+  return { ...record, created_by: createdBy, updated_at: isoTime(updatedAt) };
+}
+
+/** The model that a question names or describes. @throws AppError invalid, notFound */
+export async function modelOf(
+  context: Context,
+  given: z.output<typeof modelShape> | { saved: string },
+): Promise<Model> {
+  const { db, keyring, actor } = context;
+  if (!('saved' in given)) {
+    return { kind: given.kind, url: checkedUrl(context, given), name: given.model, key: given.key };
+  }
+  const stored = await findModel(db, keyring, actor.workspaceId, given.saved);
+  if (!stored) throw await unknownModel(context, given.saved);
+  return { kind: stored.kind, url: checkedUrl(context, stored), name: stored.model, key: stored.key };
+}
+
+/** @throws AppError invalid for an address that this deployment may not call */
+function checkedUrl(
+  { rules }: Context,
+  { kind: of, url: given }: { kind: ModelKind; url?: string | undefined },
+): string {
+  const found = readUrl(given ?? modelUrls[of]);
+  const problem = found ? rules.urlProblem(found) : 'not a URL; allowed: an address such as https://api.example.com/v1';
+  if (problem !== undefined) throw invalid([{ path: 'url', message: problem }]);
+  return given ?? modelUrls[of];
+}
+
+async function unknownModel({ db, actor }: Context, name: string): Promise<AppError> {
+  const names = (await findModels(db, actor.workspaceId)).map((stored) => stored.name);
+  return new AppError('notFound', `the workspace has no model ${name}${nearestOrAll(name, names, newGuesses())}`);
+}
+
+const listModels = operation({
+  name: 'listModels',
+  summary: 'List the stored models of the workspace; keys are never shown',
+  scope: 'manage:read',
+  effect: 'read',
+  isTool: false,
+  input: z.strictObject({}),
+  output: z.object({ models: z.array(modelRecord).max(mostModels) }),
+  async run({ db, actor }) {
+    return { models: (await findModels(db, actor.workspaceId)).map(toRecord) };
+  },
+});
+
+const setModel = operation({
+  name: 'saveModel',
+  summary: 'Store a model and its key for the workspace, or replace it',
+  description: 'Everybody who may call tools of the workspace may ask it in the playground. The key is sealed.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: false,
+  input: z.strictObject({ name: nameInput, kind, url, model, key }),
+  output: modelRecord,
+  async run(context, { name, key: secret, ...given }) {
+    const { db, keyring, actor, now } = context;
+    const all = await findModels(db, actor.workspaceId);
+    if (all.length >= mostModels && all.every((one) => one.name !== name))
+      throw new AppError(
+        'forbidden',
+        `the workspace has ${all.length} models; allowed: ${mostModels}; delete one first`,
+      );
+    const stored = { name, kind: given.kind, url: checkedUrl(context, given), model: given.model, key: secret };
+    await saveModel(db, keyring, actor.workspaceId, { ...stored, createdBy: actor.id, updatedAt: now() });
+    return toRecord({ ...stored, hasKey: secret !== undefined, createdBy: actor.id, updatedAt: now() });
+  },
+  audit: ({ name, kind: of, model: called }, { url: at }) => ({
+    target: name,
+    detail: { kind: of, model: called, host: new URL(at).host },
+  }),
+});
+
+const deleteModel = operation({
+  name: 'deleteModel',
+  summary: 'Delete a stored model and its key',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  isTool: false,
+  input: z.strictObject({ name: nameInput }),
+  output: z.object({ deleted: z.string() }),
+  async run(context, { name }) {
+    if (await removeModel(context.db, context.actor.workspaceId, name)) return { deleted: name };
+    throw await unknownModel(context, name);
+  },
+  audit: ({ name }) => ({ target: name }),
+});
+
+export const modelOperations = { listModels, saveModel: setModel, deleteModel };

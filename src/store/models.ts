@@ -1,0 +1,84 @@
+import type { Selectable } from 'kysely';
+import type { ModelKind } from '../domain/model.ts';
+import type { Db } from './db.ts';
+import type { Tables } from './schema.ts';
+import { contexts, type Keyring } from './sealing/sealing.ts';
+
+/** A model that a workspace has stored, without its key. */
+export type StoredModel = {
+  name: string;
+  kind: ModelKind;
+  url: string;
+  model: string;
+  hasKey: boolean;
+  createdBy: string;
+  updatedAt: number;
+};
+
+/** Stores a model, or replaces the one of its name. */
+export async function saveModel(
+  db: Db,
+  keyring: Keyring,
+  workspaceId: string,
+  { name, key, ...rest }: Omit<StoredModel, 'hasKey'> & { key: string | undefined },
+): Promise<void> {
+  const changing = {
+    kind: rest.kind,
+    url: rest.url,
+    model: rest.model,
+    sealed_key: key === undefined ? '' : keyring.seal(key, contexts.modelKey(workspaceId, name)),
+    created_by: rest.createdBy,
+    updated_at: rest.updatedAt,
+  };
+  await db
+    .insertInto('models')
+    .values({ workspace_id: workspaceId, name, ...changing })
+    .onConflict((c) => c.columns(['workspace_id', 'name']).doUpdateSet(changing))
+    .execute();
+}
+
+/** By name. */
+export async function findModels(db: Db, workspaceId: string): Promise<StoredModel[]> {
+  const rows = await db
+    .selectFrom('models')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .orderBy('name')
+    .execute();
+  return rows.map(toModel);
+}
+
+/** A model with its key. */
+export async function findModel(
+  db: Db,
+  keyring: Keyring,
+  workspaceId: string,
+  name: string,
+): Promise<(StoredModel & { key: string | undefined }) | undefined> {
+  const row = await db
+    .selectFrom('models')
+    .selectAll()
+    .where('workspace_id', '=', workspaceId)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const key = row.sealed_key === '' ? undefined : keyring.open(row.sealed_key, contexts.modelKey(workspaceId, name));
+  return { ...toModel(row), key };
+}
+
+/** Whether there was one. */
+export async function removeModel(db: Db, workspaceId: string, name: string): Promise<boolean> {
+  const result = await db
+    .deleteFrom('models')
+    .where('workspace_id', '=', workspaceId)
+    .where('name', '=', name)
+    .executeTakeFirst();
+  return result.numDeletedRows > 0n;
+}
+
+function toModel(row: Selectable<Tables['models']>): StoredModel {
+  const { name, url, model } = row;
+  const kind = row.kind as ModelKind;
+  const hasKey = row.sealed_key !== '';
+  return { name, kind, url, model, hasKey, createdBy: row.created_by, updatedAt: row.updated_at };
+}

@@ -1,0 +1,194 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { mostModelSteps } from '../../src/operations/playground/ask-model.ts';
+import { modelsAtOnce } from '../../src/operations/quotas/gate.ts';
+import { type StubModel, startStubModel, step } from '../support/agents/stub-model.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const key = 'sk-model-0123456789';
+const bases = { anthropic: '/v1', openai: '/v1', gemini: '/v1beta' } as const;
+type Part = { type: string; text?: string; id?: string; tool?: string; arguments?: string; reads?: boolean };
+
+describe('the playground', () => {
+  let model: StubModel;
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    [model, upstream] = await Promise.all([startStubModel(), startRecordingUpstream()]);
+    toolhost = await startToolhost({ egress: [upstream.port, Number(new URL(model.url).port)] });
+    const tool = (name: string, method = 'GET') => {
+      const description = `Does ${name} with orders.`;
+      return { name, description, method, url: `${upstream.url}/orders`, input_schema: { id: { type: 'string' } } };
+    };
+    const tools = [tool('read_order'), tool('add_note', 'POST')];
+    const views = { reads: { tools: ['read_order'] } };
+    await toolhost.createServer({ name: 'Shop', slug: 'shop', description: 'Sells pens.', tools, views });
+    await toolhost.rest('PATCH', '/servers/shop', { body: { tools: [...tools, tool('drop_order', 'DELETE')] } });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close(), model.close()]));
+
+  const modelOf = (kind: keyof typeof bases, more: Json = {}) => {
+    return { kind, url: model.url + bases[kind], model: 'stub', key, ...more };
+  };
+  const user = (text: string) => ({ role: 'user', text });
+  const ask = (messages: Json[], more: Json = {}, headers: Record<string, string> = {}) =>
+    toolhost.rest('POST', '/servers/shop/playground', {
+      body: { model: modelOf('anthropic'), messages, ...more },
+      headers,
+    });
+  const callOf = (body: Json) => (body.parts as Part[]).find(({ type }) => type === 'call') ?? assert.fail();
+
+  for (const kind of ['anthropic', 'openai', 'gemini'] as const) {
+    it(`asks a model over the API of ${kind}, which reads the result of its call`, async () => {
+      const question = user(`What is in it? ${step('read_order', { id: '7' })}`);
+      const first = await ask([question], { model: modelOf(kind) });
+      assert.equal(first.status, 200, first.text);
+      const call = callOf(first.body);
+      assert.deepEqual([call.tool, call.arguments, call.reads], ['read_order', '{"id":"7"}', true]);
+      const [seen] = model.take();
+      assert.deepEqual(seen?.tools.map(({ name }) => name).toSorted(), ['add_note', 'drop_order', 'read_order']);
+      const sent = seen?.headers['x-api-key'] ?? seen?.headers['x-goog-api-key'] ?? seen?.headers.authorization;
+      assert.match(String(sent), new RegExp(`^(Bearer )?${key}$`));
+      const results = [{ id: call.id, tool: call.tool, text: '{"id":"7","item":"pen"}' }];
+      const told = [question, { role: 'model', parts: first.body.parts }, { role: 'tools', results }];
+      const last = await ask(told, { model: modelOf(kind) });
+      assert.deepEqual(
+        (last.body.parts as Part[]).map(({ text }) => text),
+        ['The script has ended.'],
+        last.text,
+      );
+      assert.match(model.take()[0]?.results[0] ?? '', /pen/);
+      assert.equal(typeof last.body.input_tokens, 'number');
+      assert.ok(Number(last.body.tools_tokens) > 50);
+    });
+  }
+
+  it('tells the words while they are written, and the whole in the last line', async () => {
+    const { text, headers } = await ask([user('Hello')], {}, { accept: 'application/jsonl' });
+    assert.match(headers.get('content-type') ?? '', /^application\/jsonl/);
+    const lines = text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Json);
+    assert.deepEqual(lines.slice(0, -1), [{ text: 'The script has ended.' }]);
+    assert.equal((lines.at(-1)?.result as Json | undefined)?.finish, 'stop');
+    const refused = await ask([], {}, { accept: 'application/jsonl' });
+    assert.deepEqual([refused.status, refused.body.title], [400, 'The request is not valid']);
+  });
+
+  it('gives the model a view, another mode or an older version, and calls tools there', async () => {
+    const toolsIn = async (more: Json) => {
+      model.take();
+      const { status, text } = await ask([user('Hello')], more);
+      assert.equal(status, 200, text);
+      return model
+        .take()[0]
+        ?.tools.map(({ name }) => name)
+        .toSorted();
+    };
+    assert.deepEqual(await toolsIn({ view: 'reads' }), ['read_order']);
+    assert.deepEqual(await toolsIn({ version: 1 }), ['add_note', 'read_order']);
+    assert.deepEqual(await toolsIn({ mode: 'search' }), ['call_tool', 'describe_tool', 'search_tools']);
+    const inSearch = await ask([user(step('call_tool', { name: 'add_note', arguments: { id: '7' } }))], {
+      mode: 'search',
+    });
+    assert.equal(callOf(inSearch.body).reads, false);
+    const call = (tool: string, args: Json, more: Json, as?: string) =>
+      toolhost.rest('POST', `/servers/shop/tools/${tool}/call`, {
+        body: { arguments: args, ...more },
+        ...(as !== undefined && { key: as }),
+      });
+    const found = await call('search_tools', { query: 'note' }, { mode: 'search' });
+    assert.match(found.text, /- add_note \(writes\)/);
+    upstream.take();
+    const { body } = await call('call_tool', { name: 'add_note', arguments: { id: '7' } }, { mode: 'search' });
+    assert.equal(upstream.take()[0]?.method, 'POST');
+    assert.match(String(body.curl), /orders/);
+    const record = await toolhost.rest('GET', `/calls/${body.call_id}`);
+    assert.equal((record.body.call as Json).tool, 'add_note');
+    const caller = await toolhost.key({ scopes: ['call'] });
+    assert.equal((await call('read_order', { id: '7' }, { version: 1 }, caller)).status, 403);
+    assert.equal((await call('drop_order', { id: '7' }, { version: 1 })).status, 404);
+    assert.equal((await call('read_order', { id: '7' }, { version: 9 })).status, 404);
+  });
+
+  it('goes only where this deployment may call, and shows no key in what went wrong', async () => {
+    const refused = await ask([user('Hello')], { model: modelOf('openai', { url: 'http://127.0.0.1:9/v1' }) });
+    assert.match(refused.text, /EGRESS_ALLOW=127\.0\.0\.1:9/);
+    upstream.on('POST /v1/chat/completions', ({ headers }) => ({
+      status: 401,
+      body: { error: { message: `no such key: ${headers.authorization}` } },
+    }));
+    const unknown = await ask([user('Hello')], { model: modelOf('openai', { url: `${upstream.url}/v1` }) });
+    assert.deepEqual([unknown.status, unknown.text.includes(key)], [400, false]);
+    assert.match(String(unknown.body.detail), /answered 401: no such key: Bearer \[key\]/);
+    upstream.on('POST /v1/messages', () => ({ body: 'nothing to see', headers: { 'content-type': 'text/html' } }));
+    const odd = await ask([user('Hello')], { model: modelOf('anthropic', { url: `${upstream.url}/v1` }) });
+    assert.equal(odd.status, 503, odd.text);
+    const ours = await ask([user('Hello')], { model: modelOf('anthropic', { key: await toolhost.key() }) });
+    assert.match(ours.text, /never sent to an upstream/);
+  });
+
+  it('ends a question after so many answers of the model', async () => {
+    const turns = Array.from({ length: mostModelSteps }, () => [
+      { role: 'model', parts: [{ type: 'call', id: 'c', tool: 'read_order', arguments: '{}' }] },
+      { role: 'tools', results: [{ id: 'c', tool: 'read_order', text: 'none' }] },
+    ]).flat();
+    const { status, text } = await ask([user('Hello'), ...turns]);
+    assert.deepEqual([status, /found 20 answers to the last question; allowed: 20/.test(text)], [400, true], text);
+    assert.equal((await ask([user('Hello'), ...turns, user('And now?')])).status, 200);
+  });
+
+  it('stops asking when the person leaves, and asks few models at once', async () => {
+    upstream.on('POST /v1/messages', () => 'hold');
+    upstream.take();
+    const url = `${toolhost.url}/api/v1/servers/shop/playground`;
+    const authorization = `Bearer ${await toolhost.key()}`;
+    const leave = new AbortController();
+    const body = JSON.stringify({
+      model: modelOf('anthropic', { url: `${upstream.url}/v1` }),
+      messages: [user('Hello')],
+    });
+    const asking = Array.from({ length: modelsAtOnce.ofWorkspace / 2 }, () =>
+      fetch(url, {
+        method: 'POST',
+        headers: { authorization, 'content-type': 'application/json', accept: 'application/jsonl' },
+        body,
+        signal: leave.signal,
+      }).catch(() => 'left'),
+    );
+    const held = await upstream.waitForRequest(modelsAtOnce.ofWorkspace / 2);
+    assert.equal(toolhost.running.app.runner.gates.model.counts().running, modelsAtOnce.ofWorkspace / 2);
+    leave.abort();
+    assert.deepEqual(
+      await Promise.all(asking),
+      asking.map(() => 'left'),
+    );
+    assert.equal(await held.closed, 'aborted');
+  });
+
+  it('stores a model of the workspace with a key that is sealed and never shown', async () => {
+    const saved = await toolhost.rest('PUT', '/models/mine', { body: modelOf('gemini') });
+    assert.equal(saved.status, 200, saved.text);
+    const list = await toolhost.rest('GET', '/models');
+    const [stored] = list.body.models as Json[];
+    assert.deepEqual([stored?.name, stored?.kind, stored?.has_key, stored?.key], ['mine', 'gemini', true, undefined]);
+    model.take();
+    const asked = await ask([user('Hello')], { model: { saved: 'mine' } });
+    assert.equal(asked.status, 200, asked.text);
+    assert.equal(model.take()[0]?.headers['x-goog-api-key'], key);
+    const { db } = toolhost.running.app.runner;
+    const dump = JSON.stringify([
+      await db.selectFrom('models').selectAll().execute(),
+      await db.selectFrom('audit_events').selectAll().execute(),
+    ]);
+    assert.equal(dump.includes(key), false);
+    assert.equal(
+      (await toolhost.rest('GET', '/models', { key: await toolhost.key({ workspace: 'wsp_other' }) })).text,
+      '{"models":[]}',
+    );
+    assert.equal((await toolhost.rest('DELETE', '/models/mine')).status, 200);
+    assert.match((await ask([user('Hello')], { model: { saved: 'mine' } })).text, /no model mine/);
+  });
+});
