@@ -4,6 +4,9 @@ import type { ToolDefinition } from './search/own-tools.ts';
 export const modelKinds = ['anthropic', 'openai', 'gemini'] as const;
 export type ModelKind = (typeof modelKinds)[number];
 
+/** Answers of a model to one question of a person. */
+export const mostModelSteps = 20;
+
 /** Where each is, where nothing else is said. */
 export const modelUrls: Readonly<Record<ModelKind, string>> = {
   anthropic: 'https://api.anthropic.com/v1',

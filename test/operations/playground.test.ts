@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { mostModelSteps } from '../../src/operations/playground/ask-model.ts';
+import { mostModelSteps } from '../../src/domain/model.ts';
 import { modelsAtOnce } from '../../src/operations/quotas/gate.ts';
 import { type StubModel, startStubModel, step } from '../support/agents/stub-model.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';

@@ -1,3 +1,4 @@
+import type { ModelProgress } from '../../src/domain/model.ts';
 import type { Input, OperationName, Output } from '../../src/operations/index.ts';
 import { operationRoutes, restRequest } from '../../src/operations/routes.ts';
 import type { FieldProblem } from './answers.ts';
@@ -54,6 +55,35 @@ export async function api<Name extends OperationName>(
   return parseJson(await response.text()) as Output<Name>;
 }
 
+/**
+ * Asks a model with the tools of a server; `onProgress` gets its words while it writes them.
+ * @throws ApiProblem
+ */
+export async function askModel(
+  input: Given<Input<'askModel'>>,
+  onProgress: (progress: ModelProgress) => void,
+  signal: AbortSignal,
+): Promise<Output<'askModel'>> {
+  const { method, path, body } = restRequest(operationRoutes.askModel, input);
+  const headers = { Accept: 'application/jsonl', 'Content-Type': 'application/json' };
+  const response = await reach(apiPath + path, { method, headers, body: JSON.stringify(body), signal });
+  if (!response.ok || !response.body) throw await problemOf(response);
+  const pieces = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let begun = '';
+  for (;;) {
+    const { value, done } = await pieces.read();
+    if (done) throw new ApiProblem(0, 'The connection was lost before the model had answered. Try again.');
+    const lines = (begun + value).split('\n');
+    begun = lines.pop() ?? '';
+    for (const line of lines) {
+      const told = JSON.parse(line) as ModelProgress | { result: Output<'askModel'> } | { problem: ProblemBody };
+      if ('result' in told) return told.result;
+      if ('problem' in told) throw problemIn(told.problem);
+      onProgress(told);
+    }
+  }
+}
+
 async function reach(address: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(address, init);
@@ -63,11 +93,20 @@ async function reach(address: string, init: RequestInit): Promise<Response> {
   }
 }
 
-type ProblemBody = { title?: string; detail?: string; problems?: FieldProblem[]; request_id?: string };
+type ProblemBody = {
+  status?: number;
+  title?: string;
+  detail?: string;
+  problems?: FieldProblem[];
+  request_id?: string;
+};
 
 async function problemOf(response: Response): Promise<ApiProblem> {
   const body = (await response.json().catch(() => ({}))) as ProblemBody;
   if (response.status === 401) return new ApiProblem(401, 'You are not signed in any more. Sign in and try again.');
-  const message = body.detail ?? body.title ?? `The service answered ${response.status}.`;
-  return new ApiProblem(response.status, message, body.problems, body.request_id);
+  return problemIn({ ...body, status: response.status });
+}
+
+function problemIn({ status = 0, detail, title, problems, request_id: requestId }: ProblemBody): ApiProblem {
+  return new ApiProblem(status, detail ?? title ?? `The service answered ${status}.`, problems, requestId);
 }

@@ -18,6 +18,7 @@ export const queryKeys = {
   grants: (slug: string) => ['grants', slug],
   responseFields: (slug: string, version: number, tool: string) => ['calls', 'fields', slug, version, tool],
   audit: ['audit'],
+  models: ['models'],
   members: ['members'],
   quotas: ['quotas'],
   webhooks: ['webhooks'],

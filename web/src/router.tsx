@@ -21,6 +21,10 @@ const serverTabs: RouteObject[] = [
     path: 'connect',
     lazy: async () => ({ Component: (await import('./servers/connect/connect-tab.tsx')).ConnectTab }),
   },
+  {
+    path: 'playground',
+    lazy: async () => ({ Component: (await import('./playground/playground-tab.tsx')).PlaygroundTab }),
+  },
   { path: 'secrets', lazy: async () => ({ Component: (await import('./servers/tabs/secrets-tab.tsx')).SecretsTab }) },
   { path: 'logins', lazy: async () => ({ Component: (await import('./servers/tabs/logins-tab.tsx')).LoginsTab }) },
   {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { toolModes } from '../../domain/config/tool.ts';
 import { parseJson } from '../../domain/json/json.ts';
-import { type ModelMessage, type ModelPart, modelFinishes } from '../../domain/model.ts';
+import { type ModelMessage, type ModelPart, modelFinishes, mostModelSteps } from '../../domain/model.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { invalid } from '../../errors.ts';
@@ -10,9 +10,8 @@ import { olderConfig } from '../servers/versions.ts';
 import { getServer, slugInput, viewInput } from '../shapes.ts';
 import { modelOf, modelShape } from './models.ts';
 
-/** Messages of a conversation, and answers of a model to one question of a person. */
+/** Messages of a conversation. */
 export const mostMessages = 200;
-export const mostModelSteps = 20;
 const mostParts = 100;
 const longestText = 500_000;
 

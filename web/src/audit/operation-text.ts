@@ -21,6 +21,8 @@ const texts: { [operation: string]: string } = {
   setWorkspaceQuotas: 'Changed the quotas of the workspace',
   setSecret: 'Set a secret',
   deleteSecret: 'Deleted a secret',
+  saveModel: 'Stored a model',
+  deleteModel: 'Deleted a model',
   createApiKey: 'Made an API key',
   revokeApiKey: 'Revoked an API key',
   createWebhook: 'Made a webhook',

@@ -2,6 +2,7 @@ import { Alert, Stack, Text } from '@mantine/core';
 import { IconTool } from '@tabler/icons-react';
 import { useSearchParams } from 'react-router';
 import type { JsonObject } from '../../answers.ts';
+import { PlaygroundLink } from '../../playground/playground-link.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loading } from '../../ui/states/loading.tsx';
 import { visible } from '../../ui/text/visible.ts';
@@ -71,6 +72,7 @@ function Chosen({ tools, wanted, replayId, onChoose }: ChosenProps) {
         replayed={isGone ? undefined : replayed}
         onChoose={onChoose}
       />
+      <PlaygroundLink slug={server.slug} />
     </Stack>
   );
 }

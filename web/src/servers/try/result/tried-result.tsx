@@ -35,27 +35,39 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
         <Group gap="lg">
           {tried.timing && <TimingBar total={tried.timing.total_ms} upstream={tried.timing.upstream_ms} />}
         </Group>
-        <Sides answer={tried.response} tokens={tokensOf(tried)} files={filesText(tried)}>
-          {tried.content.map((block, index) => (
-            // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its index
-            <ContentView key={index} block={block} isError={tried.is_error} />
-          ))}
-          {tried.left_out !== undefined && (
-            <Text size="sm" c="dimmed">
-              {tried.left_out}
-            </Text>
-          )}
-        </Sides>
+        <TriedSides tried={tried} />
         {answer !== undefined && typeof answer === 'object' && answer !== null && (
           <PickTransform answer={answer} tool={tool} slug={slug} />
         )}
-        {tried.request && (
-          <Folded label="The request that was sent">
-            <RequestView request={tried.request} curl={tried.curl} />
-          </Folded>
-        )}
+        <TriedRequest tried={tried} />
       </Stack>
     </Section>
+  );
+}
+
+/** What the API said, and what the agent gets of it. */
+export function TriedSides({ tried, isNarrow = false }: { tried: Tried; isNarrow?: boolean }) {
+  return (
+    <Sides answer={tried.response} tokens={tokensOf(tried)} files={filesText(tried)} isNarrow={isNarrow}>
+      {tried.content.map((block, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a block has no identity but its index
+        <ContentView key={index} block={block} isError={tried.is_error} />
+      ))}
+      {tried.left_out !== undefined && (
+        <Text size="sm" c="dimmed">
+          {tried.left_out}
+        </Text>
+      )}
+    </Sides>
+  );
+}
+
+export function TriedRequest({ tried: { request, curl } }: { tried: Tried }) {
+  if (!request) return null;
+  return (
+    <Folded label="The request that was sent">
+      <RequestView request={request} curl={curl} />
+    </Folded>
   );
 }
 

@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { isWhole } from '../sets.ts';
+import { type StubModel, startStubModel, step } from '../support/agents/stub-model.ts';
+import { checkPage } from '../support/browser/check-page.ts';
+import { launchChromium } from '../support/browser/chromium.ts';
+import { button, choose, contextOf, field, watch } from '../support/browser/dashboard.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const key = 'sk-model-0123456789';
+const wide = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as const;
+const narrow = { colorScheme: 'dark', viewport: { width: 400, height: 800 } } as const;
+
+describe('the playground in the dashboard', () => {
+  let model: StubModel;
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  before(async () => {
+    [model, upstream] = await Promise.all([startStubModel(), startRecordingUpstream()]);
+    toolhost = await startToolhost({ egress: [upstream.port, Number(new URL(model.url).port)] });
+    upstream.on('GET /orders', () => ({
+      body: [{ id: 17, customer: 'Ada', status: 'late', history: 'x'.repeat(200) }],
+    }));
+    upstream.on('GET /customers/Ada', () => ({ body: { name: 'Ada', email: 'ada@example.com' } }));
+    upstream.on('POST /orders/17/notes', () => ({ status: 201, body: { id: 3 } }));
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close(), model.close()]));
+
+  async function createServer(slug: string): Promise<void> {
+    const tool = (name: string, method: string, path: string, args: string[], more = {}) => ({
+      name,
+      description: `Does ${name.replace('_', ' ')} of the shop.`,
+      method,
+      url: upstream.url + path,
+      input_schema: Object.fromEntries(args.map((one) => [one, { type: 'string', description: `The ${one}` }])),
+      ...more,
+    });
+    const tools = [
+      tool('list_orders', 'GET', '/orders', ['status'], { response_fields: ['id', 'customer', 'status'] }),
+      tool('get_customer', 'GET', '/customers/:name', ['name']),
+      tool('add_note', 'POST', '/orders/:id/notes', ['id', 'note']),
+    ];
+    const views = { reads: { tools: ['list_orders', 'get_customer'] } };
+    await toolhost.createServer({ name: 'Shop', slug, description: 'A shop.', tools, views });
+  }
+
+  async function nameModel(page: Page): Promise<void> {
+    await choose(page, 'API', /^OpenAI-compatible/);
+    await field(page, 'Model name').fill('stub');
+    await field(page, 'Address').fill(`${model.url}/v1`);
+    await page.getByLabel('Key', { exact: true }).fill(key);
+  }
+
+  const script = [
+    step('list_orders', { status: 'late' }),
+    step('get_customer', { name: 'Ada' }),
+    step('add_note', { id: '17', note: 'We look into it.' }),
+  ];
+  const question = `Which orders are late? Leave a note. ${script.join(' ')}`;
+
+  for (const view of isWhole ? [wide, narrow] : [wide])
+    it(`[journey] asks something that takes three tools, ${view.colorScheme}, ${view.viewport.width} px`, async () => {
+      const slug = `shop-${view.viewport.width}`;
+      await createServer(slug);
+      const context = await contextOf(await launchChromium(), toolhost, { name: 'Anna' }, view);
+      const page = await context.newPage();
+      const { complaints, foreign } = await watch(page, toolhost.url);
+      await page.goto(`/servers/${slug}/connect`);
+      await page.getByRole('link', { name: 'Ask a model in the playground' }).click();
+      await nameModel(page);
+      await checkPage(page);
+      await field(page, 'Question').fill(question);
+      await field(page, 'Question').press('Enter');
+      const doubt = page.getByRole('dialog', { name: 'Let the model make this call?' });
+      await doubt.getByText('We look into it.').waitFor();
+      assert.deepEqual(
+        upstream.take().map(({ method }) => method),
+        ['GET', 'GET'],
+      );
+      await button(doubt, 'Call the tool').click();
+      const log = page.getByRole('log', { name: 'Conversation' });
+      await log.getByText('The script has ended.').waitFor();
+      assert.deepEqual(
+        upstream.take().map(({ method, url }) => `${method} ${url}`),
+        ['POST /orders/17/notes'],
+      );
+      const call = log.getByRole('region', { name: 'Call of list_orders' });
+      await call.getByRole('button', { name: 'Answer and request' }).click();
+      await call.getByRole('region', { name: 'The API said' }).getByText('history').waitFor();
+      assert.doesNotMatch((await call.getByRole('region', { name: 'The agent got' }).textContent()) ?? '', /history/);
+      await checkPage(page);
+
+      await button(call, 'Save as an example').click();
+      await button(call, 'Saved as an example').waitFor();
+      const { body } = await toolhost.rest('GET', `/servers/${slug}`);
+      assert.match(JSON.stringify(body.config), /"status":\{[^}]*"examples":\["late"\]/);
+
+      await choose(page, 'Tools of', 'The view reads');
+      await choose(page, 'The model gets', 'A search for tools');
+      await button(page, 'Ask the same again').click();
+      await log.getByText('There is no tool list_orders.').waitFor();
+      await log.getByText('The view reads, with search, with stub').waitFor();
+      const runs = page.getByRole('table', { name: 'Conversations' });
+      await runs.getByRole('button', { name: '1. The server, stub' }).click();
+      await log.getByText('The script has ended.').waitFor();
+      await checkPage(page);
+      assert.deepEqual({ complaints, foreign }, { complaints: [], foreign: [] });
+      await context.close();
+    });
+
+  it('does not make a call that the person refuses, and stops when it is told to', async () => {
+    await createServer('careful');
+    const context = await contextOf(await launchChromium(), toolhost, { name: 'Bob' }, wide);
+    const page = await context.newPage();
+    await page.goto('/servers/careful/playground');
+    await nameModel(page);
+    model.take();
+    upstream.take();
+    const log = page.getByRole('log', { name: 'Conversation' });
+    await field(page, 'Question').fill(step('add_note', { id: '17', note: 'x' }));
+    await button(page, 'Ask').click();
+    await button(page.getByRole('dialog'), 'Cancel').click();
+    await log.getByText('The script has ended.').waitFor();
+    assert.match(model.take().at(-1)?.results[0] ?? '', /did not allow/);
+    upstream.on('GET /orders', () => 'hold');
+    await field(page, 'Question').fill(step('list_orders', { status: 'late' }));
+    await button(page, 'Ask').click();
+    const held = await upstream.waitForRequest();
+    await button(page, 'Stop').click();
+    held.release({ body: [] });
+    await log.getByText('Stopped.', { exact: true }).waitFor();
+    assert.deepEqual(
+      upstream.take().map(({ method }) => method),
+      ['GET'],
+    );
+    assert.equal(model.take().length, 1);
+    await context.close();
+  });
+
+  it('asks a model that is stored for the workspace, whose key no page holds', async () => {
+    await createServer('stored');
+    const context = await contextOf(await launchChromium(), toolhost, { name: 'Cleo' }, wide);
+    const page = await context.newPage();
+    await page.goto('/servers/stored/playground');
+    await nameModel(page);
+    await button(page, 'Store it for the workspace').click();
+    await field(page, 'Stored as').fill('ours');
+    await button(page, 'Store model').click();
+    await page.getByText('with a sealed key of the workspace').waitFor();
+    assert.equal((await page.evaluate<string>('JSON.stringify(sessionStorage)')).includes(key), false);
+    model.take();
+    await field(page, 'Question').fill('Hello');
+    await button(page, 'Ask').click();
+    await page.getByRole('log').getByText('The script has ended.').waitFor();
+    assert.equal(model.take()[0]?.headers.authorization, `Bearer ${key}`);
+    await context.close();
+  });
+});

@@ -1,0 +1,183 @@
+import { Button, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { type ModelKind, modelUrls } from '../../../src/domain/model.ts';
+import type { StoredModel } from '../answers.ts';
+import { api } from '../api.ts';
+import { useCanEdit } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { slugFrom } from '../servers/config.ts';
+import { refusalOf } from '../ui/actions/refusal.ts';
+import { useAction } from '../ui/actions/use-action.ts';
+import { Folded } from '../ui/folded.tsx';
+import { SecretInput } from '../ui/secret-input.tsx';
+import { ProblemAlert, sentence } from '../ui/states/problem-alert.tsx';
+import { visible } from '../ui/text/visible.ts';
+import type { Asked } from './conversation.ts';
+
+/** A model as it is typed. It is kept in this tab, with its key, until the tab is closed. */
+type Typed = { saved: string; kind: ModelKind; url: string; model: string; key: string };
+
+const storedAs = 'toolhost-playground-model';
+const nothing: Typed = { saved: '', kind: 'anthropic', url: '', model: '', key: '' };
+
+const kinds: { value: ModelKind; label: string; example: string }[] = [
+  { value: 'anthropic', label: 'Anthropic', example: 'claude-…' },
+  { value: 'openai', label: 'OpenAI-compatible: Ollama, vLLM, OpenAI', example: 'qwen3' },
+  { value: 'gemini', label: 'Gemini', example: 'gemini-…' },
+];
+
+export function useModel() {
+  const [typed, setTyped] = useState<Typed>(() => {
+    const kept = sessionStorage.getItem(storedAs);
+    return kept === null ? nothing : { ...nothing, ...(JSON.parse(kept) as Partial<Typed>) };
+  });
+  const type = (change: Partial<Typed>) => {
+    const next = { ...typed, ...change };
+    sessionStorage.setItem(storedAs, JSON.stringify(next));
+    setTyped(next);
+  };
+  const { saved, kind, url, model, key } = typed;
+  const own = { kind, model, ...(url !== '' && { url }), ...(key !== '' && { key }) };
+  const asked: Asked['model'] = saved === '' ? own : { saved };
+  return { typed, type, asked, name: saved || model, isReady: saved !== '' || model !== '' };
+}
+
+type Props = Pick<ReturnType<typeof useModel>, 'typed' | 'type'>;
+
+/** The model that is asked: one that the workspace has stored, or one of the person's own. */
+export function ModelChoice({ typed, type }: Props) {
+  const { data } = useQuery({
+    queryKey: queryKeys.models,
+    queryFn: async ({ signal }) => (await api('listModels', {}, { signal })).models,
+  });
+  const models = data ?? [];
+  const chosen = models.find(({ name }) => name === typed.saved);
+  return (
+    <Stack gap="sm">
+      {models.length > 0 && (
+        <Select
+          label="Model"
+          data={[
+            ...models.map(({ name, model }) => ({ value: name, label: visible(`${name} (${model})`) })),
+            { value: '', label: 'A model of my own' },
+          ]}
+          value={chosen ? chosen.name : ''}
+          onChange={(saved) => type({ saved: saved ?? '' })}
+          allowDeselect={false}
+        />
+      )}
+      {chosen ? (
+        <StoredNote stored={chosen} onDeleted={() => type({ saved: '' })} />
+      ) : (
+        <OwnModel typed={typed} type={type} />
+      )}
+    </Stack>
+  );
+}
+
+function StoredNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () => void }) {
+  const canEdit = useCanEdit();
+  const remove = useAction({
+    run: () => api('deleteModel', { name: stored.name }),
+    done: () => `${stored.name} is no longer stored`,
+    refresh: [queryKeys.models],
+    onDone: onDeleted,
+    toastFailure: true,
+  });
+  return (
+    <Group justify="space-between" gap="xs">
+      <Text size="sm" c="dimmed">
+        At {visible(new URL(stored.url).host)}
+        {stored.has_key ? ', with a sealed key of the workspace' : ', without a key'}.
+      </Text>
+      {canEdit && (
+        <Button
+          variant="subtle"
+          color="red.8"
+          size="compact-sm"
+          loading={remove.isPending}
+          onClick={() => remove.mutate()}
+        >
+          Delete
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+function OwnModel({ typed, type }: Props) {
+  const canEdit = useCanEdit();
+  const { kind, url, model, key } = typed;
+  return (
+    <>
+      <Select
+        label="API"
+        data={kinds}
+        value={kind}
+        onChange={(next) => next && type({ kind: next as ModelKind })}
+        allowDeselect={false}
+      />
+      <TextInput
+        label="Model name"
+        placeholder={kinds.find(({ value }) => value === kind)?.example ?? ''}
+        value={model}
+        onChange={(event) => type({ model: event.currentTarget.value.trim() })}
+        className="th-mono"
+        required
+        autoComplete="off"
+      />
+      <TextInput
+        label="Address"
+        description={kind === 'openai' ? 'Of Ollama on this machine: http://127.0.0.1:11434/v1' : undefined}
+        placeholder={modelUrls[kind]}
+        value={url}
+        onChange={(event) => type({ url: event.currentTarget.value.trim() })}
+        className="th-mono"
+        autoComplete="off"
+      />
+      <SecretInput
+        label="Key"
+        description="Kept in this tab until it is closed, and sent with each question. The service does not store it."
+        value={key}
+        onChange={(event) => type({ key: event.currentTarget.value.trim() })}
+        autoComplete="off"
+      />
+      {canEdit && model !== '' && <StoreModel typed={typed} onStored={(saved) => type({ saved, key: '' })} />}
+    </>
+  );
+}
+
+/** Stores the model for everybody in the workspace. */
+function StoreModel({ typed, onStored }: { typed: Typed; onStored: (name: string) => void }) {
+  const { kind, url, model, key } = typed;
+  const [name, setName] = useState('');
+  const wanted = name || slugFrom(model).slice(0, 40);
+  const input = { name: wanted, kind, model, ...(url !== '' && { url }), ...(key !== '' && { key }) };
+  const store = useAction({
+    run: (given: typeof input) => api('saveModel', given),
+    done: () => `${wanted} is stored for the workspace`,
+    refresh: [queryKeys.models],
+    onDone: (_, given) => onStored(given.name),
+  });
+  const { problems, failure } = refusalOf(store, input);
+  const ofName = problems.find(({ path }) => path === 'name');
+  const other = problems.find(({ path }) => path !== 'name');
+  return (
+    <Folded label="Store it for the workspace">
+      <Text size="sm" c="dimmed">
+        Everybody in the workspace who may call tools can then ask it. The key is sealed and never shown again.
+      </Text>
+      <TextInput
+        label="Stored as"
+        value={wanted}
+        onChange={(event) => setName(event.currentTarget.value)}
+        error={ofName && sentence(ofName.message)}
+      />
+      {(failure || other) && <ProblemAlert error={failure ?? new Error(`${other?.path}: ${other?.message}`)} />}
+      <Button variant="default" loading={store.isPending} onClick={() => store.mutate(input)}>
+        Store model
+      </Button>
+    </Folded>
+  );
+}

@@ -1,0 +1,211 @@
+import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
+import { IconMessages, IconPlayerStop, IconSend } from '@tabler/icons-react';
+import { useState } from 'react';
+import { useSearchParams } from 'react-router';
+import { useCanEdit } from '../frame/session.ts';
+import { useShownServer } from '../servers/server-page.tsx';
+import { Confirm } from '../ui/actions/confirm.tsx';
+import { Rows } from '../ui/rows.tsx';
+import { SecretInput } from '../ui/secret-input.tsx';
+import { Section } from '../ui/section.tsx';
+import { Empty } from '../ui/states/empty.tsx';
+import { ViewerNote } from '../ui/states/viewer-note.tsx';
+import { visible } from '../ui/text/visible.ts';
+import { isSameTarget, type Run, type Target, targetText, totalsOf } from './conversation.ts';
+import { CallInDoubt, ExchangeView } from './exchange-view.tsx';
+import { ModelChoice, useModel } from './model-choice.tsx';
+import { TargetChoice } from './target-choice.tsx';
+import { useConversation } from './use-conversation.ts';
+
+/** A conversation of the person with a model that has the tools of the server. */
+export function PlaygroundTab() {
+  const { server, config } = useShownServer();
+  const [search] = useSearchParams();
+  const view = search.get('view') ?? undefined;
+  const [target, setTarget] = useState<Target>(view === undefined ? {} : { view });
+  const [token, setToken] = useState('');
+  const model = useModel();
+  const talk = useConversation({ slug: server.slug, model: model.asked, modelName: model.name, token });
+  const isForwarding = server.access !== 'api_key' && config.authentication !== undefined;
+  return (
+    <div className="th-playground">
+      <Stack gap="md" miw={0} className="th-settings">
+        <Section title="Model" text="What you ask, the tools and their answers go to its host.">
+          <ModelChoice typed={model.typed} type={model.type} />
+        </Section>
+        <Section title="Tools">
+          <Stack gap="sm">
+            <TargetChoice target={target} onChange={setTarget} />
+            {isForwarding && (
+              <SecretInput
+                label="Token of the API"
+                description="This server sends its caller's token on. It is used for these calls and not stored."
+                value={token}
+                onChange={(event) => setToken(event.currentTarget.value)}
+                autoComplete="off"
+              />
+            )}
+          </Stack>
+        </Section>
+      </Stack>
+      <Section title="Playground" text="Ask a model of your own, and see which tools it calls and what it gets.">
+        <Stack gap="lg">
+          <Conversation talk={talk} />
+          <Composer talk={talk} target={target} model={model} />
+        </Stack>
+      </Section>
+      {talk.runs.length > 1 && <Runs runs={talk.runs} shown={talk.shown} onShow={talk.show} />}
+      <Confirm
+        opened={talk.doubt !== undefined}
+        title="Let the model make this call?"
+        action="Call the tool"
+        isPending={false}
+        error={undefined}
+        onClose={() => talk.doubt?.decide(false)}
+        onConfirm={() => talk.doubt?.decide(true)}
+      >
+        {talk.doubt && <CallInDoubt part={talk.doubt.part} />}
+      </Confirm>
+    </div>
+  );
+}
+
+type Talk = ReturnType<typeof useConversation>;
+
+function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
+  if (!shown)
+    return (
+      <Empty
+        icon={<IconMessages size={24} />}
+        title="Nothing asked yet"
+        text="Ask for something that takes one or more tools. You are asked before a tool that may change something."
+      />
+    );
+  return (
+    <Stack gap="lg" role="log" aria-label="Conversation">
+      <Text size="sm" c="dimmed">
+        {visible(`${targetText(shown.target)}, with ${shown.model}`)}
+      </Text>
+      {shown.exchanges.map((exchange, index) => (
+        <ExchangeView
+          // biome-ignore lint/suspicious/noArrayIndexKey: an exchange has no identity but its place
+          key={`${shown.id} ${index}`}
+          exchange={exchange}
+          isRunning={isRunning && index === shown.exchanges.length - 1}
+        />
+      ))}
+    </Stack>
+  );
+}
+
+type ComposerProps = { talk: Talk; target: Target; model: ReturnType<typeof useModel> };
+
+/** Where a question is typed; Enter sends it, Shift and Enter make a new line. */
+function Composer({ talk, target, model }: ComposerProps) {
+  const [question, setQuestion] = useState('');
+  const canCall = useCanEdit();
+  const { shown, isRunning } = talk;
+  if (!canCall) return <ViewerNote>Members can ask a model.</ViewerNote>;
+  if (isRunning)
+    return (
+      <Group justify="flex-end">
+        <Button variant="default" leftSection={<IconPlayerStop size={16} />} onClick={talk.stop}>
+          Stop
+        </Button>
+      </Group>
+    );
+  if (shown && (!isSameTarget(shown.target, target) || shown.model !== model.name))
+    return (
+      <Group justify="flex-end" gap="sm">
+        <Text size="sm" c="dimmed" flex="1 1 14rem">
+          {visible(`Now chosen: ${targetText(target)}, with ${model.name}.`)}
+        </Text>
+        <Button variant="default" onClick={talk.startAnew}>
+          Start anew
+        </Button>
+        <Button onClick={() => talk.replay(shown, target)} disabled={!model.isReady}>
+          Ask the same again
+        </Button>
+      </Group>
+    );
+  const isReady = question.trim() !== '' && model.isReady;
+  const send = () => {
+    if (!isReady) return;
+    talk.ask(target, question.trim());
+    setQuestion('');
+  };
+  return (
+    <Stack gap="sm">
+      <Textarea
+        label="Question"
+        placeholder="Which orders are late?"
+        value={question}
+        onChange={(event) => setQuestion(event.currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+          event.preventDefault();
+          send();
+        }}
+        autosize
+        minRows={2}
+        maxRows={10}
+        maxLength={20_000}
+      />
+      <Group justify="flex-end" gap="sm">
+        {!model.isReady && (
+          <Text size="sm" c="dimmed">
+            Name a model first.
+          </Text>
+        )}
+        {shown && (
+          <Button variant="default" onClick={talk.startAnew}>
+            Start anew
+          </Button>
+        )}
+        <Button onClick={send} disabled={!isReady} leftSection={<IconSend size={16} />}>
+          Ask
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+type RunsProps = { runs: readonly Run[]; shown: Run | undefined; onShow: (id: number) => void };
+
+/** The conversations of this visit, to compare what each took. */
+function Runs({ runs, shown, onShow }: RunsProps) {
+  const rows = runs.map((run) => ({ run, ...totalsOf(run) }));
+  return (
+    <Section title="Conversations" text="Kept until you leave this page." flush>
+      <Rows
+        label="Conversations"
+        rows={rows}
+        keyOf={({ run }) => String(run.id)}
+        columns={[
+          {
+            label: 'With',
+            cell: ({ run }) => (
+              <Button
+                variant={run === shown ? 'light' : 'subtle'}
+                size="compact-sm"
+                aria-pressed={run === shown}
+                onClick={() => onShow(run.id)}
+              >
+                {visible(`${run.id}. ${targetText(run.target)}, ${run.model}`)}
+              </Button>
+            ),
+          },
+          { label: 'Answers', end: true, cell: ({ answers }) => answers },
+          {
+            label: 'Calls',
+            end: true,
+            cell: ({ calls, failed }) => (failed === 0 ? calls : `${calls}, ${failed} failed`),
+          },
+          { label: 'Tokens read', end: true, cell: ({ input }) => input.toLocaleString('en') },
+          { label: 'Tokens written', end: true, cell: ({ output }) => output.toLocaleString('en') },
+          { label: 'Time', end: true, cell: ({ ms }) => `${(ms / 1000).toFixed(1)} s` },
+        ]}
+      />
+    </Section>
+  );
+}

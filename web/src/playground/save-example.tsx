@@ -1,0 +1,55 @@
+import { Button } from '@mantine/core';
+import type { Input } from '../../../src/operations/index.ts';
+import type { JsonObject } from '../answers.ts';
+import { api } from '../api.ts';
+import { useCanEdit } from '../frame/session.ts';
+import { queryKeys } from '../query-keys.ts';
+import { isObject, listOf, sameJson, textOf, toolsOf, valueAt, withValue } from '../servers/config.ts';
+import { useShownServer } from '../servers/server-page.tsx';
+import { isJsonSchema } from '../servers/try/form/arguments.ts';
+import { useAction } from '../ui/actions/use-action.ts';
+
+/** As many as a field of a configuration may have. */
+const mostExamples = 20;
+
+/** The schema of a tool with these arguments among the examples of its fields; undefined when that changes nothing. */
+function withExamples(schema: JsonObject, args: JsonObject): JsonObject | undefined {
+  const above = isJsonSchema(schema) ? ['properties'] : [];
+  const changed = Object.entries(args).reduce<unknown>((made, [name, value]) => {
+    const field = valueAt(made, [...above, name]);
+    if (!isObject(field) || field.value !== undefined) return made;
+    const examples = listOf(field.examples);
+    if (examples.length >= mostExamples || examples.some((one) => sameJson(one, value))) return made;
+    return withValue(made, [...above, name, 'examples'], [...examples, value]);
+  }, schema);
+  return changed === schema ? undefined : (changed as JsonObject);
+}
+
+/** Puts the arguments of a call among the examples of its tool, which models read. */
+export function SaveExample({ tool: name, args }: { tool: string; args: JsonObject }) {
+  const { server, config } = useShownServer();
+  const canEdit = useCanEdit();
+  const tool = toolsOf(config).find((one) => textOf(one.name) === name);
+  const changed = tool && isObject(tool.input_schema) ? withExamples(tool.input_schema, args) : undefined;
+  const save = useAction({
+    run: (input_schema: JsonObject) =>
+      api('updateTool', { slug: server.slug, tool: name, input_schema } as Input<'updateTool'>, {
+        version: server.version,
+      }),
+    done: () => `The arguments are examples of ${name} now`,
+    refresh: [queryKeys.servers],
+    toastFailure: true,
+  });
+  if (!canEdit || !tool || Object.keys(args).length === 0) return null;
+  return (
+    <Button
+      variant="default"
+      size="compact-sm"
+      disabled={!changed}
+      loading={save.isPending}
+      onClick={() => changed && save.mutate(changed)}
+    >
+      {changed ? 'Save as an example' : 'Saved as an example'}
+    </Button>
+  );
+}
