@@ -1,5 +1,6 @@
 import { fetchedBytes, fetchMs } from '../src/app/adapters/fetch-document.ts';
 import { mostImportsAtOnce } from '../src/app/adapters/importing.ts';
+import { modelAnswerBytes, modelMs } from '../src/app/adapters/models.ts';
 import { jobMs, jobQueue, jobWaitMs, mostThreads } from '../src/app/adapters/threads.ts';
 import { leastWork } from '../src/app/process-memory.ts';
 import { loginRequestsPerMinute } from '../src/app/web.ts';
@@ -12,6 +13,7 @@ import { mostHeaderLength, mostPairs, mostUrlLength } from '../src/domain/http/v
 import { bodyLimits, configurationLimits, shortLimits } from '../src/domain/json/body-limits.ts';
 import type { BodyLimits } from '../src/domain/json/json-scan.ts';
 import { workspaceShare } from '../src/domain/limits.ts';
+import { mostModelSteps } from '../src/domain/model.ts';
 import { restKeptMs } from '../src/domain/pieces/read-more.ts';
 import { quotaKinds, quotaNames } from '../src/domain/quotas.ts';
 import { usualPatienceMs, usualWaiting } from '../src/domain/work/gate.ts';
@@ -45,7 +47,9 @@ import { mostLoginBodyBytes } from '../src/oauth/router.ts';
 import { maxExported } from '../src/operations/calls/call-records.ts';
 import { mostWatched } from '../src/operations/imports/watch-operations.ts';
 import { maxWorkspaces } from '../src/operations/people/workspaces.ts';
-import { operationsAtOnce, waitingReports } from '../src/operations/quotas/gate.ts';
+import { mostMessages } from '../src/operations/playground/ask-model.ts';
+import { mostModels } from '../src/operations/playground/models.ts';
+import { modelsAtOnce, operationsAtOnce, waitingReports } from '../src/operations/quotas/gate.ts';
 import { mostSecrets } from '../src/operations/servers/secrets.ts';
 import {
   firstKeepAliveMs,
@@ -187,6 +191,12 @@ const sections: Record<string, Bound[]> = {
     ['imports at once', ofBoth(mostImportsAtOnce), 'app/adapters/importing.ts'],
     ['records of an export', count(maxExported), 'operations/calls/call-records.ts'],
   ],
+  'The playground': [
+    ['models that are asked at once', ofBoth(modelsAtOnce), 'operations/quotas/gate.ts'],
+    ['answers of a model to one question', count(mostModelSteps), 'domain/model.ts'],
+    ['messages of a conversation', count(mostMessages), 'operations/playground/ask-model.ts'],
+    ['an answer of a model', `${size(modelAnswerBytes)}, ${span(modelMs)}`, 'app/adapters/models.ts'],
+  ],
   'Sizes of requests': [
     ['a body', body(bodyLimits), 'domain/json/body-limits.ts'],
     ['a body with a configuration', body(configurationLimits), 'domain/json/body-limits.ts'],
@@ -300,6 +310,7 @@ const sections: Record<string, Bound[]> = {
     ['arguments of a tool', count(maxArguments), 'domain/config/input-schema.ts'],
     ['`url` of a tool', `${count(maxUrlLength)} characters`, 'domain/config/tool.ts'],
     ['views of a server', count(mostViews), 'domain/config/view.ts'],
+    ['models of a workspace', count(mostModels), 'operations/playground/models.ts'],
     ['secrets of a server', count(mostSecrets), 'operations/servers/secrets.ts'],
     ['kept versions of a server', size(mostVersionBytes), 'store/servers/server-versions.ts'],
     ['kept imports of a server', count(mostImports), 'store/servers/imports.ts'],

@@ -23,6 +23,7 @@ export const navigation: readonly Section[] = [
       'docs/logins.md',
       'docs/large-servers.md',
       'docs/views.md',
+      'docs/playground.md',
       'docs/limits.md',
       'docs/notifications.md',
       'docs/files.md',

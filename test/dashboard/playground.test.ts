@@ -47,7 +47,7 @@ describe('the playground in the dashboard', () => {
   }
 
   async function nameModel(page: Page): Promise<void> {
-    await choose(page, 'API', /^OpenAI-compatible/);
+    await choose(page, 'API', 'OpenAI-compatible');
     await field(page, 'Model name').fill('stub');
     await field(page, 'Address').fill(`${model.url}/v1`);
     await page.getByLabel('Key', { exact: true }).fill(key);
@@ -101,9 +101,9 @@ describe('the playground in the dashboard', () => {
       await choose(page, 'The model gets', 'A search for tools');
       await button(page, 'Ask the same again').click();
       await log.getByText('There is no tool list_orders.').waitFor();
-      await log.getByText('The view reads, with search, with stub').waitFor();
+      await log.getByText('The view reads, with search · stub').waitFor();
       const runs = page.getByRole('table', { name: 'Conversations' });
-      await runs.getByRole('button', { name: '1. The server, stub' }).click();
+      await runs.getByRole('button', { name: '1. The server · stub' }).click();
       await log.getByText('The script has ended.').waitFor();
       await checkPage(page);
       assert.deepEqual({ complaints, foreign }, { complaints: [], foreign: [] });

@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { mostModelSteps } from '../../src/domain/model.ts';
 import { modelsAtOnce } from '../../src/operations/quotas/gate.ts';
@@ -14,9 +17,19 @@ describe('the playground', () => {
   let model: StubModel;
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
+  const isRead = Promise.withResolvers<void>();
+  /** A model that says its second word when the first was read. */
+  const slow = createServer(async (_, response) => {
+    const chunk = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(chunk('One '));
+    await isRead.promise;
+    response.end(`${chunk('two.')}data: [DONE]\n\n`);
+  });
   before(async () => {
+    await once(slow.listen(0, '127.0.0.1'), 'listening');
     [model, upstream] = await Promise.all([startStubModel(), startRecordingUpstream()]);
-    toolhost = await startToolhost({ egress: [upstream.port, Number(new URL(model.url).port)] });
+    const ports = [upstream.port, Number(new URL(model.url).port), (slow.address() as AddressInfo).port];
+    toolhost = await startToolhost({ egress: ports });
     const tool = (name: string, method = 'GET') => {
       const description = `Does ${name} with orders.`;
       return { name, description, method, url: `${upstream.url}/orders`, input_schema: { id: { type: 'string' } } };
@@ -26,7 +39,7 @@ describe('the playground', () => {
     await toolhost.createServer({ name: 'Shop', slug: 'shop', description: 'Sells pens.', tools, views });
     await toolhost.rest('PATCH', '/servers/shop', { body: { tools: [...tools, tool('drop_order', 'DELETE')] } });
   });
-  after(() => Promise.all([toolhost.stop(), upstream.close(), model.close()]));
+  after(() => Promise.all([toolhost.stop(), upstream.close(), model.close(), slow[Symbol.asyncDispose]()]));
 
   const modelOf = (kind: keyof typeof bases, more: Json = {}) => {
     return { kind, url: model.url + bases[kind], model: 'stub', key, ...more };
@@ -75,6 +88,26 @@ describe('the playground', () => {
     assert.equal((lines.at(-1)?.result as Json | undefined)?.finish, 'stop');
     const refused = await ask([], {}, { accept: 'application/jsonl' });
     assert.deepEqual([refused.status, refused.body.title], [400, 'The request is not valid']);
+  });
+
+  it('passes a word on before the model has written the next', async () => {
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}/v1`;
+    const { body } = await fetch(`${toolhost.url}/api/v1/servers/shop/playground`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${await toolhost.key()}`,
+        'content-type': 'application/json',
+        accept: 'application/jsonl',
+      },
+      body: JSON.stringify({ model: modelOf('openai', { url }), messages: [user('Count')] }),
+    });
+    const lines: string[] = [];
+    for await (const piece of body ?? assert.fail()) {
+      lines.push(String(Buffer.from(piece)));
+      isRead.resolve();
+    }
+    assert.equal(lines[0], '{"text":"One "}\n');
+    assert.match(lines.join(''), /\{"text":"two\."\}\n\{"result":/);
   });
 
   it('gives the model a view, another mode or an older version, and calls tools there', async () => {

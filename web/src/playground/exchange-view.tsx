@@ -51,6 +51,7 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
         </Folded>
       )}
       {text !== '' && <Text className="th-value">{visible(text)}</Text>}
+      {answer && <StepCost answer={answer} />}
       {calls.map((call) => (
         <CallView key={call.part.id} call={call} isRunning={isRunning} />
       ))}
@@ -62,7 +63,6 @@ function StepView({ step, isRunning }: { step: Step; isRunning: boolean }) {
           </Text>
         </Group>
       )}
-      {answer && <StepCost answer={answer} />}
     </Stack>
   );
 }

@@ -23,7 +23,7 @@ const nothing: Typed = { saved: '', kind: 'anthropic', url: '', model: '', key: 
 
 const kinds: { value: ModelKind; label: string; example: string }[] = [
   { value: 'anthropic', label: 'Anthropic', example: 'claude-…' },
-  { value: 'openai', label: 'OpenAI-compatible: Ollama, vLLM, OpenAI', example: 'qwen3' },
+  { value: 'openai', label: 'OpenAI-compatible', example: 'qwen3' },
   { value: 'gemini', label: 'Gemini', example: 'gemini-…' },
 ];
 
@@ -113,6 +113,7 @@ function OwnModel({ typed, type }: Props) {
     <>
       <Select
         label="API"
+        description="Ollama, vLLM and many others are OpenAI-compatible."
         data={kinds}
         value={kind}
         onChange={(next) => next && type({ kind: next as ModelKind })}

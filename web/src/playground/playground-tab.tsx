@@ -1,6 +1,6 @@
 import { Button, Group, Stack, Text, Textarea } from '@mantine/core';
 import { IconMessages, IconPlayerStop, IconSend } from '@tabler/icons-react';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { useCanEdit } from '../frame/session.ts';
 import { useShownServer } from '../servers/server-page.tsx';
@@ -73,6 +73,12 @@ export function PlaygroundTab() {
 type Talk = ReturnType<typeof useConversation>;
 
 function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
+  const end = useRef<HTMLDivElement>(null);
+  const steps = shown?.exchanges.at(-1)?.steps.length;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each step of an answer is shown as it begins
+  useEffect(() => {
+    if (isRunning) end.current?.scrollIntoView({ block: 'nearest' });
+  }, [isRunning, steps]);
   if (!shown)
     return (
       <Empty
@@ -82,9 +88,9 @@ function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
       />
     );
   return (
-    <Stack gap="lg" role="log" aria-label="Conversation">
+    <Stack gap="lg" role="log" aria-label="Conversation" aria-busy={isRunning}>
       <Text size="sm" c="dimmed">
-        {visible(`${targetText(shown.target)}, with ${shown.model}`)}
+        {visible(`${targetText(shown.target)} · ${shown.model}`)}
       </Text>
       {shown.exchanges.map((exchange, index) => (
         <ExchangeView
@@ -94,6 +100,7 @@ function Conversation({ talk: { shown, isRunning } }: { talk: Talk }) {
           isRunning={isRunning && index === shown.exchanges.length - 1}
         />
       ))}
+      <div ref={end} />
     </Stack>
   );
 }
@@ -106,19 +113,12 @@ function Composer({ talk, target, model }: ComposerProps) {
   const canCall = useCanEdit();
   const { shown, isRunning } = talk;
   if (!canCall) return <ViewerNote>Members can ask a model.</ViewerNote>;
-  if (isRunning)
+  const isOther = shown && (!isSameTarget(shown.target, target) || shown.model !== model.name);
+  if (isOther && !isRunning)
     return (
-      <Group justify="flex-end">
-        <Button variant="default" leftSection={<IconPlayerStop size={16} />} onClick={talk.stop}>
-          Stop
-        </Button>
-      </Group>
-    );
-  if (shown && (!isSameTarget(shown.target, target) || shown.model !== model.name))
-    return (
-      <Group justify="flex-end" gap="sm">
+      <Group justify="flex-end" gap="sm" className="th-composer">
         <Text size="sm" c="dimmed" flex="1 1 14rem">
-          {visible(`Now chosen: ${targetText(target)}, with ${model.name}.`)}
+          {visible(`Now chosen: ${targetText(target)} · ${model.name}`)}
         </Text>
         <Button variant="default" onClick={talk.startAnew}>
           Start anew
@@ -128,14 +128,14 @@ function Composer({ talk, target, model }: ComposerProps) {
         </Button>
       </Group>
     );
-  const isReady = question.trim() !== '' && model.isReady;
+  const isReady = question.trim() !== '' && model.isReady && !isRunning;
   const send = () => {
     if (!isReady) return;
     talk.ask(target, question.trim());
     setQuestion('');
   };
   return (
-    <Stack gap="sm">
+    <Stack gap="sm" className="th-composer">
       <Textarea
         label="Question"
         placeholder="Which orders are late?"
@@ -147,8 +147,8 @@ function Composer({ talk, target, model }: ComposerProps) {
           send();
         }}
         autosize
-        minRows={2}
-        maxRows={10}
+        minRows={1}
+        maxRows={6}
         maxLength={20_000}
       />
       <Group justify="flex-end" gap="sm">
@@ -157,14 +157,20 @@ function Composer({ talk, target, model }: ComposerProps) {
             Name a model first.
           </Text>
         )}
-        {shown && (
+        {shown && !isRunning && (
           <Button variant="default" onClick={talk.startAnew}>
             Start anew
           </Button>
         )}
-        <Button onClick={send} disabled={!isReady} leftSection={<IconSend size={16} />}>
-          Ask
-        </Button>
+        {isRunning ? (
+          <Button variant="default" leftSection={<IconPlayerStop size={16} />} onClick={talk.stop}>
+            Stop
+          </Button>
+        ) : (
+          <Button onClick={send} disabled={!isReady} leftSection={<IconSend size={16} />}>
+            Ask
+          </Button>
+        )}
       </Group>
     </Stack>
   );
@@ -191,7 +197,7 @@ function Runs({ runs, shown, onShow }: RunsProps) {
                 aria-pressed={run === shown}
                 onClick={() => onShow(run.id)}
               >
-                {visible(`${run.id}. ${targetText(run.target)}, ${run.model}`)}
+                {visible(`${run.id}. ${targetText(run.target)} · ${run.model}`)}
               </Button>
             ),
           },
