@@ -150,6 +150,8 @@ create table server_versions (
   config text not null,
   created_by text not null,
   created_at bigint not null,
+  -- What a person or an agent says of it.
+  message text,
   primary key (server_id, version)
 );
 create index server_versions_by_age on server_versions (workspace_id, created_at);

@@ -30,6 +30,8 @@ export const operationRoutes = {
   compareImport: { method: 'POST', path: '/servers/{slug}/import/compare' },
   watchImport: { method: 'PUT', path: '/servers/{slug}/import/watch' },
   listVersions: { method: 'GET', path: '/servers/{slug}/versions' },
+  compareVersions: { method: 'GET', path: '/servers/{slug}/versions/{from}/compare/{to}' },
+  noteVersion: { method: 'PATCH', path: '/servers/{slug}/versions/{version}' },
   restoreVersion: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
   setSecret: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },
   deleteSecret: { method: 'DELETE', path: '/servers/{slug}/secrets/{name}' },

@@ -29,6 +29,13 @@ export const versionInput = z
   .min(1)
   .optional()
   .describe('Version that the change was made from; a conflict is reported when it is not the current one.');
+export const messageInput = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[^\p{Cc}]*$/u, 'allowed: one line of text')
+  .optional()
+  .describe('What the change is for; shown with the version.');
 export const pageInputs = {
   limit: z.int().min(1).max(200).default(50).describe('Most entries to return.'),
   cursor: z.string().max(500).optional().describe('next_cursor of the page before.'),

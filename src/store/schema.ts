@@ -90,6 +90,7 @@ export type Tables = {
     config: string;
     created_by: string;
     created_at: number;
+    message: string | null;
   };
   imports: {
     id: string;

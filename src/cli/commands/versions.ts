@@ -27,6 +27,7 @@ export function addVersions(program: Command): void {
         version: 'version',
         'stored at': 'created_at',
         by: ({ created_by, created_by_name }) => created_by_name ?? created_by,
+        message: ({ message }) => message ?? '',
         tools: ({ config: { tools } }) => (Array.isArray(tools) ? tools.length : 0),
       }),
   });

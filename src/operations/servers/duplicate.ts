@@ -7,6 +7,7 @@ import { changesBetween } from '../../domain/config-changes.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
 import { invalid, type Problem } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
+import { setVersionMessage } from '../../store/servers/server-versions.ts';
 import { findCopies, isSlugTaken, type StoredServer, setCopied } from '../../store/servers/servers.ts';
 import { checkConfig, precheck } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
@@ -218,6 +219,8 @@ const duplicateMcpServer = operation({
     const named = Object.entries(secrets).filter(([name]) => secretNamePattern.test(name));
     const kept: boolean[] = [];
     for (const [name, value] of named) kept.push((await storeSecret(context, server, name, value)).isUnchanged);
+    if (!isSame)
+      await setVersionMessage(context.db, server, `Duplicated from ${original.slug}, version ${original.version}`);
     await setCopied(context.db, server, original);
     await noteChange(context, server);
     return storedAnswer(context, { server, isUnchanged: isSame && kept.every(Boolean) });

@@ -6,13 +6,15 @@ import { plainNumbers } from '../../domain/json/json.ts';
 import type { Quotas } from '../../domain/quotas.ts';
 import { slugPattern } from '../../domain/slug.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError } from '../../errors.ts';
+import { AppError, invalid } from '../../errors.ts';
 import { findImportCheck, findImportChecks } from '../../store/servers/imports.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
+import { setVersionMessage } from '../../store/servers/server-versions.ts';
 import {
   findServingServer,
   isSlugTaken,
   listServers,
+  type StoredServer,
   summaryOf,
   updateServerTags,
 } from '../../store/servers/servers.ts';
@@ -28,6 +30,7 @@ import {
   isCaptured,
   isoTime,
   isUnchanged,
+  messageInput,
   nextCursor,
   pageFrom,
   pageInputs,
@@ -54,6 +57,7 @@ import {
   movedWarnings,
   noteChange,
   precheckChange,
+  type Stored,
   saidOf,
   stored,
   storedAnswer,
@@ -161,6 +165,7 @@ const changeable = serverConfigSchema.shape;
 const changeInput = z.strictObject({
   slug: slugInput,
   expected_version: versionInput,
+  message: messageInput,
   name: changeable.name.optional(),
   description: changeable.description.nullable(),
   authentication: changeable.authentication.nullable(),
@@ -182,7 +187,10 @@ const removable = Object.entries(changeInput.shape).flatMap(([name, field]) =>
 );
 
 /** Merges the fields of an update into a stored configuration. */
-function changed(config: object, { slug: _, expected_version: _version, ...fields }: RawFields): RawFields {
+function changed(
+  config: object,
+  { slug: _, expected_version: _version, message: _message, ...fields }: RawFields,
+): RawFields {
   const merged: RawFields = { ...config, ...fields };
   for (const field of removable) if (merged[field] === null) delete merged[field];
   return merged;
@@ -196,6 +204,17 @@ export function versionOf(raw: RawFields): number | undefined {
   const parsed = versionInput.safeParse(plainNumbers(raw.expected_version));
   if (!parsed.success) throw new AppError('invalid', 'expected_version: allowed: a whole number from 1');
   return parsed.data;
+}
+
+/** Stores a change with what is said of it. @throws AppError invalid, conflict */
+async function changeWith(context: Context, current: StoredServer, config: RawFields, raw: RawFields): Promise<Stored> {
+  const message = messageInput.safeParse(raw.message);
+  if (!message.success)
+    throw invalid([{ path: 'message', message: 'allowed: one line of text, up to 200 characters' }]);
+  const result = await changeServer(context, current, config, versionOf(raw));
+  if (message.data !== undefined && !result.isUnchanged)
+    await setVersionMessage(context.db, result.server, message.data);
+  return result;
 }
 
 const updateMcpServer = operation({
@@ -215,17 +234,14 @@ const updateMcpServer = operation({
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    return storedAnswer(
-      context,
-      await changeServer(context, current, changed(current.config, input), versionOf(input)),
-    );
+    return storedAnswer(context, await changeWith(context, current, changed(current.config, input), input));
   },
   isUnchanged,
   audit: auditStored,
   say: saidOf('Updated'),
 });
 
-function replacement({ expected_version: _, ...config }: RawFields): RawFields {
+function replacement({ expected_version: _, message: _message, ...config }: RawFields): RawFields {
   return config;
 }
 
@@ -235,7 +251,7 @@ const replaceMcpServer = operation({
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
-  input: serverConfigSchema.extend({ expected_version: versionInput }),
+  input: serverConfigSchema.extend({ expected_version: versionInput, message: messageInput }),
   validatesInput: true,
   output: stored,
   async precheck(context, input) {
@@ -243,7 +259,7 @@ const replaceMcpServer = operation({
   },
   async run(context, input) {
     const current = await getServer(context, String(input.slug));
-    return storedAnswer(context, await changeServer(context, current, replacement(input), versionOf(input)));
+    return storedAnswer(context, await changeWith(context, current, replacement(input), input));
   },
   isUnchanged,
   audit: auditStored,

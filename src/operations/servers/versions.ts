@@ -1,19 +1,23 @@
 import { z } from 'zod';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
+import { changesBetween } from '../../domain/config-changes.ts';
 import { covers } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
 import { namesOfActors } from '../../store/audit-events.ts';
-import { findVersion, findVersions } from '../../store/servers/server-versions.ts';
+import { findVersion, findVersions, setVersionMessage } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import {
   actorName,
+  changesShape,
   getServer,
   isoTime,
   isUnchanged,
+  messageInput,
   nextCursor,
   pageFrom,
   pageInputs,
+  shownChanges,
   slugInput,
   time,
   versionInput,
@@ -25,6 +29,7 @@ const versionRecord = z.object({
   created_at: time,
   created_by: z.string(),
   created_by_name: actorName,
+  message: z.string().optional().describe('What was said of it.'),
   config: configOutput,
 });
 
@@ -44,15 +49,67 @@ const listVersions = operation({
     const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
     return {
       next_cursor: next,
-      versions: rows.map(({ version, config, createdAt, createdBy }) => ({
+      versions: rows.map(({ version, config, createdAt, createdBy, message }) => ({
         version,
         created_at: isoTime(createdAt),
         created_by: createdBy,
         created_by_name: names.get(createdBy),
+        ...(message !== undefined && { message }),
         config,
       })),
     };
   },
+});
+
+const numberOf = (what: string) => z.int().min(1).describe(what);
+
+const compareVersions = operation({
+  name: 'compareVersions',
+  summary: 'Compare two versions of a hosted server by meaning',
+  description: 'Tools are compared by name. Secrets are masked in both.',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: true,
+  input: z.strictObject({ slug: slugInput, from: numberOf('The older version.'), to: numberOf('The newer version.') }),
+  output: z.object({ changes: changesShape }),
+  async run(context, { slug, from, to }) {
+    const server = await getServer(context, slug);
+    const [before, after] = [await versionOf(context, server, from), await versionOf(context, server, to)];
+    return { changes: shownChanges(await changesBetween(before.config, after.config)) };
+  },
+  say: ({ changes }) => changes.map(({ text }) => text).join('\n') || 'There is no difference.',
+});
+
+/** @throws AppError notFound */
+async function versionOf({ db }: Pick<Context, 'db'>, server: StoredServer, version: number) {
+  const found = await findVersion(db, server, version);
+  if (found) return found;
+  throw new AppError(
+    'notFound',
+    `the server has no version ${version}; the current one is ${server.version}, and old ones are deleted when there are too many`,
+  );
+}
+
+const noteVersion = operation({
+  name: 'noteVersion',
+  summary: 'Say what a version of a hosted server is for',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: false,
+  input: z.strictObject({
+    slug: slugInput,
+    version: numberOf('The version.'),
+    message: messageInput.describe('What is shown with the version; absent to show nothing.'),
+  }),
+  output: z.object({ version: z.int() }),
+  async run(context, { slug, version, message }) {
+    const server = await getServer(context, slug);
+    await versionOf(context, server, version);
+    await setVersionMessage(context.db, { ...server, version }, message);
+    return { version };
+  },
+  audit: ({ slug, version }) => ({ target: slug, detail: { version } }),
 });
 
 const restoreVersion = operation({
@@ -74,9 +131,10 @@ const restoreVersion = operation({
   },
   async run(context, { slug, version, expected_version }) {
     const current = await getServer(context, slug);
-    const old = await findVersion(context.db, current, version);
-    if (!old) throw unknownVersion(current, version);
-    return storedAnswer(context, await changeServer(context, current, old.config, expected_version));
+    const old = await versionOf(context, current, version);
+    const changed = await changeServer(context, current, old.config, expected_version);
+    if (!changed.isUnchanged) await setVersionMessage(context.db, changed.server, `Restores version ${version}`);
+    return storedAnswer(context, changed);
   },
   isUnchanged,
   audit: (input, output) => ({
@@ -98,13 +156,7 @@ export async function olderConfig(
   if (version === undefined || version === server.version) return undefined;
   if (!covers(actor.scopes, 'manage:write'))
     throw new AppError('forbidden', 'the tools of an older version need the scope manage:write');
-  const old = await findVersion(db, server, version);
-  if (!old) throw unknownVersion(server, version);
-  return old.config;
+  return (await versionOf({ db }, server, version)).config;
 }
 
-function unknownVersion({ version: current }: StoredServer, version: number): AppError {
-  return new AppError('notFound', `the server has no version ${version}; the current one is ${current}`);
-}
-
-export const versionOperations = { listVersions, restoreVersion };
+export const versionOperations = { listVersions, compareVersions, noteVersion, restoreVersion };

@@ -7,7 +7,13 @@ import type { Tables } from '../schema.ts';
 
 type Owner = { workspaceId: string; id: string };
 
-type StoredVersion = { version: number; config: ServerConfig; createdBy: string; createdAt: number };
+type StoredVersion = {
+  version: number;
+  config: ServerConfig;
+  createdBy: string;
+  createdAt: number;
+  message: string | undefined;
+};
 type NewVersion = Owner & { version: number; config: string; createdBy: string; createdAt: number };
 
 /** Most bytes of kept versions; older versions of large configurations are deleted. The current one is always kept. */
@@ -138,5 +144,22 @@ async function toVersion(row: Selectable<Tables['server_versions']>): Promise<St
     config: (await parseStored(row.config)) as ServerConfig,
     createdBy: row.created_by,
     createdAt: row.created_at,
+    message: row.message ?? undefined,
   };
+}
+
+/** Says something of a version, or no longer. Whether there is the version. */
+export async function setVersionMessage(
+  db: Db,
+  server: Owner & { version: number },
+  message: string | undefined,
+): Promise<boolean> {
+  const result = await db
+    .updateTable('server_versions')
+    .set({ message: message ?? null })
+    .where('workspace_id', '=', server.workspaceId)
+    .where('server_id', '=', server.id)
+    .where('version', '=', server.version)
+    .executeTakeFirst();
+  return result.numUpdatedRows > 0n;
 }

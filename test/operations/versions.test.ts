@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { serverAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+describe('versions of a server', () => {
+  let toolhost: TestToolhost;
+  before(async () => {
+    toolhost = await startToolhost();
+  });
+  after(() => toolhost?.stop());
+
+  const ask = async (method: string, path: string, body?: Json, status = 200) => {
+    const reply = await toolhost.rest(method, `/servers/versioned${path}`, body === undefined ? {} : { body });
+    assert.equal(reply.status, status, reply.text);
+    return reply.body;
+  };
+  const messages = async () => ((await ask('GET', '/versions')).versions as Json[]).map(({ message }) => message);
+
+  it('are compared by meaning, have messages, and say what they restore', async () => {
+    const config = serverAt('versioned', 'https://api.example.com');
+    await toolhost.createServer(config);
+    const [tool] = config.tools as [Json];
+    await ask('PATCH', '', { tools: [{ ...tool, timeout_ms: 5000 }], message: 'Shorter' });
+    await ask('PATCH', '', { tools: [tool, { ...tool, name: 'added', disabled: true }], description: 'Reads.' });
+    const texts = async (from: number, to: number) =>
+      ((await ask('GET', `/versions/${from}/compare/${to}`)).changes as Json[]).map(({ text }) => text);
+    const name = String(tool.name);
+    assert.deepEqual(await texts(1, 2), [`${name}: timeout changed`]);
+    assert.deepEqual(await texts(1, 3), ['description added', 'tool added added']);
+    assert.deepEqual(await texts(3, 1), ['description removed', 'tool added removed']);
+    assert.deepEqual(await texts(2, 2), []);
+    await ask('GET', '/versions/2/compare/9', undefined, 404);
+    await ask('PATCH', '/versions/3', { message: 'With another tool' });
+    await ask('PATCH', '/versions/9', { message: 'None' }, 404);
+    await ask('PATCH', '/versions/1', { message: 'two\nlines' }, 400);
+    await ask('PATCH', '', { description: 'Other.', message: 'x'.repeat(201) }, 400);
+    await ask('POST', '/versions/2/restore');
+    assert.deepEqual(await messages(), ['Restores version 2', 'With another tool', 'Shorter', undefined]);
+  });
+});
