@@ -23,6 +23,8 @@ type Inner = {
   saving: UseMutationResult<StoredServer, Error, Config>;
   /** Shown when another person has changed the server meanwhile. */
   conflict?: ((mine: Config) => ReactNode) | undefined;
+  /** Beside Save while there is something to store. */
+  message?: ReactNode;
 };
 
 type Props = Inner & {
@@ -39,7 +41,7 @@ type Props = Inner & {
 
 /** Form and JSON of a configuration, side by side on one model. */
 export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJson = false, ...props }: Props) {
-  const { saving, onScreen, callbackUrl, conflict } = props;
+  const { saving, onScreen, callbackUrl, conflict, message } = props;
   const [store] = useState(() => createEditorStore(changed ?? initial, startsInJson));
   const model = useMemo(
     () => ({ store, initial, isNew, isReadOnly, callbackUrl }),
@@ -56,13 +58,13 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
   return (
     <EditorProvider value={model}>
       <KnownProblems isNew={isNew} saving={saving} fixedSlug={isNew ? undefined : textOf(initial.slug)}>
-        <Page saving={saving} conflict={conflict} startsInJson={startsInJson} />
+        <Page saving={saving} conflict={conflict} message={message} startsInJson={startsInJson} />
       </KnownProblems>
     </EditorProvider>
   );
 }
 
-function Page({ saving, conflict, startsInJson }: Inner & { startsInJson: boolean }) {
+function Page({ saving, conflict, message, startsInJson }: Inner & { startsInJson: boolean }) {
   const { store, isNew, isReadOnly } = useEditor();
   const { view, isWide, choose } = useView(startsInJson, store.now().config);
   const isConflict = isOverNewer(saving.error);
@@ -78,7 +80,7 @@ function Page({ saving, conflict, startsInJson }: Inner & { startsInJson: boolea
         {view !== 'json' && <ConfigForm />}
         {view !== 'form' && <Json isAlone={view === 'json'} />}
       </Box>
-      {!isReadOnly && <Saving saving={saving} />}
+      {!isReadOnly && <Saving saving={saving} message={message} />}
     </Stack>
   );
 }
@@ -107,7 +109,7 @@ function Json({ isAlone }: { isAlone: boolean }) {
 }
 
 /** The bar with Save, and the question before changes are lost. */
-function Saving({ saving }: Inner) {
+function Saving({ saving, message }: Inner) {
   const { store, initial, isNew } = useEditor();
   const { problems, warnings, isBehind, isBlocked, isRevealed, reveal } = useChecking();
   const hasDraftProblem = useEdited((state) => state.draftProblem !== undefined);
@@ -125,6 +127,7 @@ function Saving({ saving }: Inner) {
         isChanged={isChanged}
         isBehind={isBehind}
         isSaving={saving.isPending}
+        message={message}
         problems={isRevealed ? problems.filter(isCertain).length + (hasDraftProblem ? 1 : 0) : 0}
         warnings={warnings.filter(isCertain).length}
         onSave={save}

@@ -1,4 +1,5 @@
 import { Box, Button, Group, Text } from '@mantine/core';
+import type { ReactNode } from 'react';
 import { SecretsToSet } from './secrets-to-set.tsx';
 
 type Props = {
@@ -8,6 +9,8 @@ type Props = {
   isSaving: boolean;
   problems: number;
   warnings: number;
+  /** What is said of the version that is stored. */
+  message: ReactNode;
   onSave: () => void;
   onReset: () => void;
 };
@@ -25,7 +28,7 @@ function stateOf({ isNew, isChanged, isBehind, problems, warnings }: Props): str
 }
 
 export function SaveBar(props: Props) {
-  const { isNew, isChanged, isSaving, problems, onSave, onReset } = props;
+  const { isNew, isChanged, isSaving, problems, message, onSave, onReset } = props;
   return (
     <Box className="th-card th-save-bar" p="sm">
       <SecretsToSet />
@@ -34,6 +37,7 @@ export function SaveBar(props: Props) {
           {stateOf(props)}
         </Text>
         <Group gap="sm">
+          {isChanged && message}
           {isChanged && !isNew && (
             <Button variant="default" size="sm" onClick={onReset}>
               Discard

@@ -1,5 +1,5 @@
-import { Stack } from '@mantine/core';
-import { useEffect, useRef } from 'react';
+import { Stack, TextInput } from '@mantine/core';
+import { useEffect, useRef, useState } from 'react';
 import { useLocation } from 'react-router';
 import type { JsonObject } from '../../answers.ts';
 import { api } from '../../api.ts';
@@ -37,11 +37,20 @@ export function ConfigurationTab() {
     if (hash !== '') goToField(decodeURIComponent(hash.slice(1)));
   }, [hash]);
   const base = useBase(detail);
+  const [message, setMessage] = useState('');
   const onScreen = useRef<Config>(undefined);
   const save = useAction({
-    run: (config: Config) => api('replaceMcpServer', { ...unchecked(config), slug }, { version: base.version }),
+    run: (config: Config) =>
+      api(
+        'replaceMcpServer',
+        { ...unchecked(config), slug, message: message.trim() || undefined },
+        { version: base.version },
+      ),
     done: ({ server }) => `Saved as version ${server.version}`,
-    onDone: (_, sent) => base.saved(() => !isSame(onScreen.current, sent)),
+    onDone: (_, sent) => {
+      setMessage('');
+      return base.saved(() => !isSame(onScreen.current, sent));
+    },
     refresh: [queryKeys.servers],
   });
   const editor = (
@@ -54,6 +63,18 @@ export function ConfigurationTab() {
       isNew={false}
       isReadOnly={!canEdit}
       callbackUrl={detail.callback_url}
+      message={
+        <TextInput
+          size="sm"
+          aria-label="What the change is for"
+          placeholder="What the change is for (optional)"
+          value={message}
+          onChange={(event) => setMessage(event.currentTarget.value)}
+          maxLength={200}
+          w={{ base: '100%', sm: 280 }}
+          autoComplete="off"
+        />
+      }
       conflict={(mine) => (
         <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} onSettled={save.reset} />
       )}
