@@ -85,7 +85,7 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
       const token = dialog(page).getByLabel('authentication.token');
       assert.equal(await button(dialog(page), 'Create the copy').isDisabled(), true);
       await token.fill('of-production-0123');
-      await dialog(page).getByText('read: address changed.').waitFor();
+      await dialog(page).getByText('read: address changed').waitFor();
       await checkPage(page);
       await button(dialog(page), 'Create the copy').click();
       await page.waitForURL('**/servers/production');
@@ -94,10 +94,32 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
       await toolhost.rest('PATCH', '/servers/staging/tools/read', { body: { timeout_ms: 12_345 } });
       await page.goto('/servers/staging');
       await button(page, 'Duplicate to…').click();
-      await dialog(page).getByText('read: timeout changed.').waitFor();
+      await dialog(page).getByText('read: timeout changed').waitFor();
       await button(dialog(page), 'Update production').click();
       await page.waitForURL('**/servers/production');
       assert.match(JSON.stringify((await copy()).config), /12345/);
+    });
+  });
+
+  it('[journey] compare two versions that are not neighbours, and restore the older one', async () => {
+    const { toolhost, config } = dashboard;
+    await toolhost.createServer(config('versioned'));
+    for (const timeout_ms of [1_000, 2_000, 3_000])
+      await toolhost.rest('PATCH', '/servers/versioned/tools/read', { body: { timeout_ms } });
+    await toolhost.rest('PATCH', '/servers/versioned', { body: { description: 'Other.' } });
+    await dashboard.at('/servers/versioned/versions', async (page) => {
+      await button(page, 'Compare version 2').click();
+      const changes = page.getByRole('region', { name: 'Changes from version 2 to version 5' });
+      await changes.getByText('read: timeout changed').waitFor();
+      await changes.getByText('Description changed').waitFor();
+      await checkPage(page);
+      await button(page, 'Note version 2').click();
+      await field(dialog(page), 'Message').fill('Before the slow API');
+      await button(dialog(page), 'Keep the message').click();
+      await page.getByRole('cell', { name: 'Before the slow API' }).waitFor();
+      await button(page, 'Restore version 2').click();
+      await button(dialog(page), 'Restore').click();
+      await page.getByRole('cell', { name: 'Restores version 2' }).waitFor();
     });
   });
 });

@@ -38,7 +38,7 @@ describe('an edit in the dashboard', { concurrency: 2 }, () => {
   it('that meets a newer version is told, and goes on over it when both changed different things', async () => {
     await edit('merged', async (page) => {
       await saveInConflict(page, 'merged', { name: 'Their name' });
-      await page.getByRole('region', { name: 'Changes of the others' }).getByText('Their name').waitFor();
+      await page.getByRole('region', { name: 'Changes from version 1 to version 2' }).getByText('Their name').waitFor();
       await button(page, 'Keep mine on top of the newest').click();
       await alert(page, notice).waitFor({ state: 'hidden' });
       assert.equal(await field(page, 'Name').inputValue(), 'Their name');

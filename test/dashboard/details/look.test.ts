@@ -37,7 +37,7 @@ const pages: readonly State[] = [
   ['/servers/people/connect', heading('People')],
   ['/servers/items/secrets', loaded('Secrets')],
   ['/servers/people/logins', heading('People')],
-  ['/servers/items/versions', heading('Items'), (page) => button(page, /^Changes since/).click()],
+  ['/servers/items/versions', heading('Items'), (page) => button(page, 'Compare version 1').click()],
   ['/servers/items/versions', heading('Items'), (page) => button(page, 'Restore version 1').click()],
   ['/servers/items/options', heading('Items')],
   ['/servers/items/options', heading('Items'), askToDelete],

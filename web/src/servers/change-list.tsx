@@ -1,8 +1,7 @@
 import { Stack, Text } from '@mantine/core';
 import type { Change } from '../answers.ts';
 import { Folded } from '../ui/folded.tsx';
-import { sentence } from '../ui/states/problem-alert.tsx';
-import { visibleJson } from '../ui/text/visible.ts';
+import { visible, visibleJson } from '../ui/text/visible.ts';
 import { Side } from './import-again/field-changes.tsx';
 
 type Props = { changes: readonly Change[]; signs: { before: string; after: string }; label: string };
@@ -21,29 +20,30 @@ export function ChangeList({ changes, signs, label }: Props) {
   }
   return (
     <Stack component="section" gap="xs" aria-label={label}>
-      {changes.map(({ path, text, before, after }) => {
-        const sides = [valueText(before), valueText(after)] as const;
-        const values = (
-          <div>
-            {sides[0] !== undefined && <Side kind="removed" sign={signs.before} value={sides[0]} />}
-            {sides[1] !== undefined && <Side kind="added" sign={signs.after} value={sides[1]} />}
-          </div>
-        );
-        const isShort = sides.every((side) => (side?.length ?? 0) <= longValue);
-        return isShort ? (
-          <div key={path}>
-            <Text size="sm" fw={550}>
-              {sentence(text)}
-            </Text>
-            {values}
-          </div>
-        ) : (
-          <Folded key={path} label={sentence(text)}>
-            {values}
-          </Folded>
-        );
-      })}
+      {changes.map((change) => (
+        <OneChange key={change.path} change={change} signs={signs} />
+      ))}
     </Stack>
+  );
+}
+
+function OneChange({ change, signs }: { change: Change; signs: Props['signs'] }) {
+  const text = visible(change.text);
+  const [before, after] = [valueText(change.before), valueText(change.after)];
+  const values = (
+    <div>
+      {before !== undefined && <Side kind="removed" sign={signs.before} value={before} />}
+      {after !== undefined && <Side kind="added" sign={signs.after} value={after} />}
+    </div>
+  );
+  if ((before?.length ?? 0) + (after?.length ?? 0) > longValue) return <Folded label={text}>{values}</Folded>;
+  return (
+    <div>
+      <Text size="sm" fw={550}>
+        {text}
+      </Text>
+      {values}
+    </div>
   );
 }
 

@@ -5,7 +5,7 @@ import { api } from '../../api.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { messageOf } from '../../ui/states/problem-alert.tsx';
 import type { Config } from '../config.ts';
-import { Diff } from '../tabs/diff.tsx';
+import { VersionChanges } from '../version-changes.tsx';
 import type { Base } from './model/use-base.ts';
 
 type Props = { mine: Config; base: Base; slug: string; error: Error | null; onSettled: () => void };
@@ -31,7 +31,7 @@ export function ConflictNotice({ mine, base, slug, error, onSettled }: Props) {
             <Text size="sm" fw={600}>
               What changed from version {base.version} to version {theirs.data.server.version}
             </Text>
-            <Diff before={base.config} after={theirs.data.config} label="Changes of the others" />
+            <VersionChanges slug={slug} from={base.version} to={theirs.data.server.version} />
           </>
         )}
         <Group gap="sm">
