@@ -26,14 +26,14 @@ const ofReadme: readonly Picture[] = [
   { name: 'calls', path: '/calls', prepare: (page) => page.getByRole('table', { name: 'Calls' }).waitFor() },
 ];
 
-const tabs = ['', 'try', 'connect', 'secrets', 'logins', 'versions', 'options'];
+const tabs = ['', 'tools', 'settings', 'calls', 'try', 'connect', 'secrets', 'logins', 'versions', 'options'];
 const pages: readonly Picture[] = [
   ...ofReadme,
+  { name: 'home', path: '/' },
   { name: 'servers', path: '/servers' },
-  { name: 'editor', path: '/servers/invoices' },
   { name: 'try', path: `/servers/${exampleSlug}/try`, prepare: tryTool },
   ...['projects', 'weather', 'invoices', 'helpdesk', 'warehouse'].flatMap((slug) =>
-    tabs.map((tab) => ({ name: `${slug}-${tab || 'configuration'}`, path: `/servers/${slug}${tab && `/${tab}`}` })),
+    tabs.map((tab) => ({ name: `${slug}-${tab || 'home'}`, path: `/servers/${slug}${tab && `/${tab}`}` })),
   ),
   { name: 'call', path: '/calls?server=invoices', prepare: openCall },
   { name: 'new-server', path: '/servers/new' },
