@@ -32,7 +32,7 @@ describe('the files of the built dashboard', () => {
   const compressed = (file: string) => gzipSync(readFileSync(join(folder, file))).length;
 
   it('are less than 350 KB of compressed JavaScript for the first page, signed in or not', () => {
-    for (const files of [filesOf('index.html'), filesOf('index.html', 'src/servers/list/servers-page.tsx')]) {
+    for (const files of [filesOf('index.html'), filesOf('index.html', 'src/home/home-page.tsx')]) {
       const sizes = files.map((file) => [file, compressed(file)] as const);
       const sum = sizes.reduce((total, [, size]) => total + size, 0);
       assert.ok(sum > 50_000, 'it is measured');
@@ -41,7 +41,7 @@ describe('the files of the built dashboard', () => {
   });
 
   it('bring the charts and the editor only where they are needed', () => {
-    const first = filesOf('index.html', 'src/servers/list/servers-page.tsx').map((file) =>
+    const first = filesOf('index.html', 'src/home/home-page.tsx').map((file) =>
       readFileSync(join(folder, file), 'utf8'),
     );
     for (const [module, words] of [

@@ -14,6 +14,8 @@ const texts: { [operation: string]: string } = {
   addTool: 'Added a tool',
   updateTool: 'Changed a tool',
   removeTool: 'Removed a tool',
+  duplicateMcpServer: 'Duplicated a server',
+  noteVersion: 'Changed the message of a version',
   restoreVersion: 'Restored a version',
   captureCalls: 'Changed what is captured',
   setServerLimits: 'Changed the limits of a server',

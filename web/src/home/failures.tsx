@@ -87,7 +87,7 @@ function columnsFor(hasServers: boolean, onOpen: (id: string) => void): Column<F
     {
       label: 'Tool',
       cell: ({ newest }) => (
-        <UnstyledButton onClick={() => onOpen(newest.id)}>
+        <UnstyledButton display="block" onClick={() => onOpen(newest.id)}>
           <Text className="th-mono" size="sm" fw={600}>
             {visible(newest.tool)}
           </Text>

@@ -13,6 +13,7 @@ import { FirstServer } from '../servers/new/first-server.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
+import { PersonName } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { Busiest, Figures, PeriodSwitch, useCounted } from './activity.tsx';
@@ -109,6 +110,7 @@ function RecentChanges() {
 }
 
 function Target({ event: { target } }: { event: AuditEvent }) {
+  if (target?.startsWith('usr_')) return <PersonName id={target} />;
   return target === undefined ? null : (
     <Text span className="th-mono" size="sm">
       {visible(target)}

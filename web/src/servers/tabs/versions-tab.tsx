@@ -158,12 +158,12 @@ function columnsFor(current: number, { onCompare, onRestore, onNote }: Actions):
     {
       label: 'Stored',
       cell: ({ created_at, created_by, created_by_name }) => (
-        <>
+        <span>
           <Time at={created_at} /> by <PersonName id={created_by} name={created_by_name} />
-        </>
+        </span>
       ),
     },
-    { label: 'Message', cell: ({ message }) => (message === undefined ? '' : visible(message)) },
+    { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : visible(message)) },
     {
       label: 'Actions',
       quiet: true,
