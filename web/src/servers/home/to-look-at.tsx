@@ -51,7 +51,8 @@ function itemsOf({ server: { slug, imported }, config, warnings }: ServerDetail)
   const names = toolsOf(config).map(({ name }) => textOf(name));
   const items = warnings.map(({ path, message }): Item => {
     const secret = secretIn(message);
-    if (secret !== undefined) return { label: secret, text: message.replace(/^\{\{\w+\}\} /, ''), to: at(`secrets?name=${secret}`) };
+    if (secret !== undefined)
+      return { label: secret, text: message.replace(/^\{\{\w+\}\} /, ''), to: at(`secrets?name=${secret}`) };
     const to = at(`${partOf(path)}#${encodeURIComponent(path)}`);
     return { label: path.replace(/^tools\[(\d+)\]/, (_, index) => names[Number(index)] ?? ''), text: message, to };
   });
