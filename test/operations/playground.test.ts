@@ -20,10 +20,11 @@ describe('the playground', () => {
   const isRead = Promise.withResolvers<void>();
   /** A model that says its second word when the first was read. */
   const slow = createServer(async (_, response) => {
-    const chunk = (content: string) => `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content } }] })}\n\n`;
+    const chunk = (content: string, end: string | null = null) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: end }] })}\n\n`;
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(chunk('One '));
     await isRead.promise;
-    response.end(`${chunk('two.')}data: [DONE]\n\n`);
+    response.end(`${chunk('two.', 'stop')}data: [DONE]\n\n`);
   });
   before(async () => {
     await once(slow.listen(0, '127.0.0.1'), 'listening');
