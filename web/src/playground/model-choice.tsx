@@ -16,10 +16,17 @@ import { visible } from '../ui/text/visible.ts';
 import type { Asked } from './conversation.ts';
 
 /** A model as it is typed. It is kept in this tab, with its key, until the tab is closed. */
-type Typed = { saved: string; kind: ModelKind; url: string; model: string; key: string };
+type Typed = {
+  /** The stored model that was chosen; empty for one of the person's own, absent where nothing was chosen. */
+  saved?: string;
+  kind: ModelKind;
+  url: string;
+  model: string;
+  key: string;
+};
 
 const storedAs = 'toolhost-playground-model';
-const nothing: Typed = { saved: '', kind: 'anthropic', url: '', model: '', key: '' };
+const nothing: Typed = { kind: 'anthropic', url: '', model: '', key: '' };
 
 const kinds: { value: ModelKind; label: string; example: string }[] = [
   { value: 'anthropic', label: 'Anthropic', example: 'claude-…' },
@@ -37,38 +44,38 @@ export function useModel() {
     sessionStorage.setItem(storedAs, JSON.stringify(next));
     setTyped(next);
   };
-  const { saved, kind, url, model, key } = typed;
-  const own = { kind, model, ...(url !== '' && { url }), ...(key !== '' && { key }) };
-  const asked: Asked['model'] = saved === '' ? own : { saved };
-  return { typed, type, asked, name: saved || model, isReady: saved !== '' || model !== '' };
-}
-
-type Props = Pick<ReturnType<typeof useModel>, 'typed' | 'type'>;
-
-/** The model that is asked: one that the workspace has stored, or one of the person's own. */
-export function ModelChoice({ typed, type }: Props) {
-  const { data } = useQuery({
+  const { data: models = [] } = useQuery({
     queryKey: queryKeys.models,
     queryFn: async ({ signal }) => (await api('listModels', {}, { signal })).models,
   });
-  const models = data ?? [];
-  const chosen = models.find(({ name }) => name === typed.saved);
+  const { saved = models[0]?.name, kind, url, model, key } = typed;
+  const stored = models.find(({ name }) => name === saved);
+  const own = { kind, model, ...(url !== '' && { url }), ...(key !== '' && { key }) };
+  const asked: Asked['model'] = stored ? { saved: stored.name } : own;
+  return { typed, type, models, stored, asked, name: stored?.name ?? model };
+}
+
+type OwnProps = Pick<ReturnType<typeof useModel>, 'typed' | 'type'>;
+
+/** The model that is asked: one that the workspace has stored, or one of the person's own. */
+export function ModelChoice({ model }: { model: ReturnType<typeof useModel> }) {
+  const { typed, type, models, stored } = model;
   return (
     <Stack gap="sm">
       {models.length > 0 && (
         <Select
           label="Model"
           data={[
-            ...models.map(({ name, model }) => ({ value: name, label: visible(`${name} (${model})`) })),
+            ...models.map((one) => ({ value: one.name, label: visible(`${one.name} (${one.model})`) })),
             { value: '', label: 'A model of my own' },
           ]}
-          value={chosen ? chosen.name : ''}
+          value={stored?.name ?? ''}
           onChange={(saved) => type({ saved: saved ?? '' })}
           allowDeselect={false}
         />
       )}
-      {chosen ? (
-        <StoredNote stored={chosen} onDeleted={() => type({ saved: '' })} />
+      {stored ? (
+        <StoredNote stored={stored} onDeleted={() => type({ saved: '' })} />
       ) : (
         <OwnModel typed={typed} type={type} />
       )}
@@ -106,7 +113,7 @@ function StoredNote({ stored, onDeleted }: { stored: StoredModel; onDeleted: () 
   );
 }
 
-function OwnModel({ typed, type }: Props) {
+function OwnModel({ typed, type }: OwnProps) {
   const canEdit = useCanEdit();
   const { kind, url, model, key } = typed;
   return (

@@ -26,12 +26,13 @@ export function PlaygroundTab() {
   const [token, setToken] = useState('');
   const model = useModel();
   const talk = useConversation({ slug: server.slug, model: model.asked, modelName: model.name, token });
-  const isForwarding = server.access !== 'api_key' && config.authentication !== undefined;
+  const isForwarding =
+    server.access !== 'api_key' && (config.authentication !== undefined || config.oauth !== undefined);
   return (
     <div className="th-playground">
       <Stack gap="md" miw={0} className="th-settings">
         <Section title="Model" text="What you ask, the tools and their answers go to its host.">
-          <ModelChoice typed={model.typed} type={model.type} />
+          <ModelChoice model={model} />
         </Section>
         <Section title="Tools">
           <Stack gap="sm">
@@ -123,12 +124,12 @@ function Composer({ talk, target, model }: ComposerProps) {
         <Button variant="default" onClick={talk.startAnew}>
           Start anew
         </Button>
-        <Button onClick={() => talk.replay(shown, target)} disabled={!model.isReady}>
+        <Button onClick={() => talk.replay(shown, target)} disabled={model.name === ''}>
           Ask the same again
         </Button>
       </Group>
     );
-  const isReady = question.trim() !== '' && model.isReady && !isRunning;
+  const isReady = question.trim() !== '' && model.name !== '' && !isRunning;
   const send = () => {
     if (!isReady) return;
     talk.ask(target, question.trim());
@@ -152,7 +153,7 @@ function Composer({ talk, target, model }: ComposerProps) {
         maxLength={20_000}
       />
       <Group justify="flex-end" gap="sm">
-        {!model.isReady && (
+        {model.name === '' && (
           <Text size="sm" c="dimmed">
             Name a model first.
           </Text>
