@@ -407,6 +407,19 @@ create index call_counts_in_order on call_counts (workspace_id, width, at);
 create index call_counts_by_tool on call_counts (workspace_id, tool, width, at);
 create index call_counts_by_time on call_counts (width, at);
 
+-- How many calls of a server each caller made in a day (UTC), counted with their records.
+create table usage_counts (
+  workspace_id text not null,
+  at bigint not null,
+  slug text not null,
+  -- The id of an API key; of any other caller its kind, because there may be very many.
+  caller text not null,
+  calls bigint not null,
+  errors bigint not null,
+  primary key (workspace_id, at, slug, caller)
+);
+create index usage_counts_by_time on usage_counts (at);
+
 -- What went over the wire, kept with the record of a call while the owner of its server wants to see it.
 create table captures (
   call_id text primary key,

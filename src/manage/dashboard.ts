@@ -23,6 +23,7 @@ const pages = [
   '/calls',
   '/calls/*',
   '/audit',
+  '/usage',
   '/notifications',
   '/settings',
   '/settings/*',

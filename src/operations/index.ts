@@ -5,6 +5,7 @@ import { captureOperations } from './calls/captures.ts';
 import { responseFieldOperations } from './calls/response-fields.ts';
 import { statisticsOperations } from './calls/statistics.ts';
 import { callOperations } from './calls/try-tool.ts';
+import { usageOperations } from './calls/usage-operations.ts';
 import { connectionOperations } from './connection/connection-check.ts';
 import { loginCheckOperations } from './connection/login-checks.ts';
 import { grantOperations } from './grants.ts';
@@ -49,6 +50,7 @@ export const operations = {
   ...connectionOperations,
   ...loginCheckOperations,
   ...statisticsOperations,
+  ...usageOperations,
   ...apiKeyOperations,
   ...grantOperations,
   ...noticeOperations,

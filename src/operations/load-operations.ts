@@ -7,6 +7,7 @@ const parts: readonly (() => Promise<unknown>)[] = [
   () => import('./calls/captures.ts'),
   () => import('./calls/statistics.ts'),
   () => import('./calls/try-tool.ts'),
+  () => import('./calls/usage-operations.ts'),
   () => import('./connection/connection-check.ts'),
   () => import('./grants.ts'),
   () => import('./imports/import-again-operation.ts'),

@@ -57,6 +57,8 @@ export const operationRoutes = {
   checkLogin: { method: 'POST', path: '/servers/{slug}/login-check' },
   getServerActivity: { method: 'GET', path: '/activity' },
   getCallStatistics: { method: 'GET', path: '/statistics' },
+  getUsage: { method: 'GET', path: '/usage' },
+  exportUsage: { method: 'GET', path: '/usage.csv' },
   createApiKey: { method: 'POST', path: '/keys' },
   listApiKeys: { method: 'GET', path: '/keys' },
   revokeApiKey: { method: 'DELETE', path: '/keys/{id}' },

@@ -58,7 +58,7 @@ export type RowCounts = { [table: string]: number };
  */
 const tablesOfProcesses = ['changes', 'processes', 'leases', 'answer_pieces', 'files', 'file_chunks'];
 /** Tables of what was called, which are most of a database. */
-const tablesOfRecords = ['calls', 'call_counts', 'captures'];
+const tablesOfRecords = ['calls', 'call_counts', 'usage_counts', 'captures'];
 
 export type BackupOptions = {
   engine: Engine;

@@ -183,6 +183,14 @@ export type Tables = {
     /** JSON object of the classes of durations that have calls: their index and the number of calls. */
     durations: string;
   };
+  usage_counts: {
+    workspace_id: string;
+    at: number;
+    slug: string;
+    caller: string;
+    calls: number;
+    errors: number;
+  };
   answer_pieces: {
     id: string;
     workspace_id: string;

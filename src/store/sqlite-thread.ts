@@ -2,6 +2,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { yieldToCalls } from '../thread-priority.ts';
 import {
   addCountsText,
+  addUsageText,
   batchRows,
   type CountedCall,
   countColumns,
@@ -9,6 +10,8 @@ import {
   countsOf,
   type RecordValue,
   recordColumns,
+  usageColumns,
+  usageOf,
 } from './calls/call-writer.ts';
 import { openSqlite, type SqliteFile } from './engine/sqlite-file.ts';
 
@@ -80,6 +83,11 @@ function write(records: Values): number {
         addOne,
         countColumns.map((column) => count[column]),
       );
+    for (const usage of usageOf(countedOf(written)))
+      run(
+        addUsage,
+        usageColumns.map((column) => usage[column]),
+      );
     run('commit');
     return written.length / recordColumns.length;
   } catch (error) {
@@ -111,6 +119,7 @@ function insertWhole(records: Values): Values | undefined {
 const insertOne = insertText(1);
 const insertBatch = insertText(batchRows);
 const addOne = addCountsText('sqlite', `values (${countColumns.map(() => '?').join(', ')})`);
+const addUsage = addUsageText(`values (${usageColumns.map(() => '?').join(', ')})`);
 
 function insertText(rows: number): string {
   const row = `(${recordColumns.map(() => '?').join(', ')})`;
@@ -118,9 +127,9 @@ function insertText(rows: number): string {
   return `insert into calls (${recordColumns.join(', ')}) values ${values} on conflict (id) do nothing`;
 }
 
-const [workspace, slug, tool, startedAt, outcome, duration] = countedColumns.map((name) =>
+const [workspace, slug, tool, startedAt, outcome, duration, kind, key] = countedColumns.map((name) =>
   recordColumns.indexOf(name),
-) as [number, number, number, number, number, number];
+) as [number, number, number, number, number, number, number, number];
 
 function recordsOf(values: Values): Values[] {
   const count = values.length / recordColumns.length;
@@ -138,5 +147,7 @@ function* countedOf(values: Values): Iterable<CountedCall> {
       started_at: values[row + startedAt],
       outcome: values[row + outcome],
       duration_ms: values[row + duration],
+      caller_kind: values[row + kind],
+      key_id: values[row + key],
     } as CountedCall;
 }

@@ -40,6 +40,7 @@ describe('backups that move a service', () => {
       'call_counts',
       'calls',
       'captures',
+      'usage_counts',
     ]);
   });
 

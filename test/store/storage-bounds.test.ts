@@ -60,6 +60,11 @@ const rows: Row[] = [
     deletedBy: 'upkeep',
   },
   {
+    tables: ['usage_counts'],
+    bound: 'CALL_RETENTION_DAYS; in a day a row for each server and key, and for each server and kind of other callers',
+    deletedBy: 'upkeep',
+  },
+  {
     tables: ['call_quota_use'],
     bound:
       'a row for each quota of calls that was used in this minute or day, for each kind of event of the logins at a server in this day, for the new logins of a workspace and of a server in this minute, and for the details in its audit in this day',

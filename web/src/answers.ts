@@ -51,4 +51,5 @@ export type Webhook = Output<'listWebhooks'>['webhooks'][number];
 export type NewWebhook = Output<'createWebhook'>;
 export type Notice = Output<'listNotices'>['notices'][number];
 export type NoticeEvent = Notice['event'];
+export type Usage = Output<'getUsage'>;
 export type AuditEvent = Output<'listAuditEvents'>['events'][number];

@@ -61,6 +61,7 @@ const pages: RouteObject[] = [
   { path: 'keys', lazy: async () => ({ Component: (await import('./keys/keys-page.tsx')).KeysPage }) },
   { path: 'calls', lazy: async () => ({ Component: (await import('./calls/calls-page.tsx')).CallsPage }) },
   { path: 'audit', lazy: async () => ({ Component: (await import('./audit/audit-page.tsx')).AuditPage }) },
+  { path: 'usage', lazy: async () => ({ Component: (await import('./usage/usage-page.tsx')).UsagePage }) },
   {
     path: 'notifications',
     lazy: async () => ({ Component: (await import('./notifications/notifications-page.tsx')).NotificationsPage }),

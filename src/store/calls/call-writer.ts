@@ -69,7 +69,16 @@ type CountKey = Pick<CallCount, (typeof keyColumns)[number]>;
 type Sum = CountKey & { calls: number; errors: number; durations: number[] };
 
 /** The fields of a call that are counted. */
-export const countedColumns = ['workspace_id', 'slug', 'tool', 'started_at', 'outcome', 'duration_ms'] as const;
+export const countedColumns = [
+  'workspace_id',
+  'slug',
+  'tool',
+  'started_at',
+  'outcome',
+  'duration_ms',
+  'caller_kind',
+  'key_id',
+] as const;
 export type CountedCall = Pick<CallRow, (typeof countedColumns)[number]>;
 
 /**
@@ -97,6 +106,32 @@ export function countsOf(calls: Iterable<CountedCall>): CallCount[] {
   }
   const sums = [...all].sort(([a], [b]) => (a < b ? -1 : 1));
   return sums.map(([, sum]) => ({ ...sum, durations: classesText(sum.durations) }));
+}
+
+const usageKey = ['workspace_id', 'at', 'slug', 'caller'] as const;
+export const usageColumns = [...usageKey, 'calls', 'errors'] as const;
+export type UsageCount = Tables['usage_counts'];
+
+/** Increments for the usage of callers, sorted like the counts. */
+export function usageOf(calls: Iterable<CountedCall>): UsageCount[] {
+  const all = new Map<string, UsageCount>();
+  for (const { workspace_id, slug, started_at, outcome, caller_kind, key_id } of calls) {
+    const at = startOf(started_at, dayMs);
+    const caller = caller_kind === 'api_key' && key_id ? key_id : caller_kind;
+    const key = `${workspace_id}\n${at}\n${slug}\n${caller}`;
+    const sum = all.get(key) ?? { workspace_id, at, slug, caller, calls: 0, errors: 0 };
+    sum.calls += 1;
+    if (outcome !== 'ok') sum.errors += 1;
+    all.set(key, sum);
+  }
+  return [...all].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
+}
+
+/** The statement that adds to the usage; `source` gives rows of `usageColumns`. */
+export function addUsageText(source: string): string {
+  return `insert into usage_counts (${usageColumns.join(', ')}) ${source}
+    on conflict (${usageKey.join(', ')}) do update set calls = usage_counts.calls + excluded.calls,
+    errors = usage_counts.errors + excluded.errors`;
 }
 
 function minuteOf({ workspace_id, slug, tool, started_at }: CountedCall): CountKey {

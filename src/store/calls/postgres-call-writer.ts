@@ -4,11 +4,15 @@ import { transact } from '../engine/watched-dialect.ts';
 import type { CallRow, Tables } from '../schema.ts';
 import {
   addCountsText,
+  addUsageText,
   type CallCount,
   type CallWriter,
   countColumns,
   countsOf,
   recordColumns,
+  type UsageCount,
+  usageColumns,
+  usageOf,
 } from './call-writer.ts';
 
 /** Rows are sent as one JSON text, which takes half the time of as many parameters. */
@@ -16,7 +20,9 @@ export function createPostgresCallWriter(db: Kysely<Tables>): CallWriter {
   return {
     write: (rows) =>
       transact(db, async (transaction) => {
-        await addCounts(transaction, countsOf(await insert(transaction, rows)));
+        const inserted = await insert(transaction, rows);
+        await addCounts(transaction, countsOf(inserted));
+        await addUsage(transaction, usageOf(inserted));
       }),
   };
 }
@@ -57,4 +63,15 @@ const [beforeCounts, afterCounts] = addCountsText(
 
 async function addCounts(db: Db, counts: readonly CallCount[]): Promise<void> {
   await sql`${sql.raw(beforeCounts)}${JSON.stringify(counts)}${sql.raw(afterCounts)}`.execute(db);
+}
+
+const typedUsage = usageColumns.map(
+  (column) => `${column} ${['workspace_id', 'slug', 'caller'].includes(column) ? 'text' : 'bigint'}`,
+);
+const [beforeUsage, afterUsage] = addUsageText(
+  `select ${usageColumns.join(', ')} from json_to_recordset(?) as given (${typedUsage.join(', ')}) order by workspace_id, at, slug, caller`,
+).split('?') as [string, string];
+
+async function addUsage(db: Db, usage: readonly UsageCount[]): Promise<void> {
+  await sql`${sql.raw(beforeUsage)}${JSON.stringify(usage)}${sql.raw(afterUsage)}`.execute(db);
 }

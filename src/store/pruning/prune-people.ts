@@ -78,6 +78,7 @@ async function deleteUnused(db: Db, id: string, isUnused: RawBuilder<unknown>): 
   if (rows.length === 0) return;
   await db.deleteFrom('members').where('workspace_id', '=', id).execute();
   await db.deleteFrom('webhooks').where('workspace_id', '=', id).execute();
+  await db.deleteFrom('usage_counts').where('workspace_id', '=', id).execute();
   await db.deleteFrom('call_counts').where('workspace_id', '=', id).execute();
   await db.deleteFrom('workspaces').where('id', '=', id).execute();
 }

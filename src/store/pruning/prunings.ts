@@ -7,6 +7,7 @@ import { minutesKeptMs } from '../calls/call-statistics.ts';
 import { dayMs, hourMs, minuteMs } from '../calls/call-writer.ts';
 import { captureKeptMs, pruneCaptures } from '../calls/captures.ts';
 import { pruneFiles } from '../calls/files.ts';
+import { pruneUsage } from '../calls/usage.ts';
 import { changesKeptMs, pruneChanges } from '../changes/follow-changes.ts';
 import { processesKeptMs, pruneProcesses } from '../changes/processes.ts';
 import type { Db } from '../db.ts';
@@ -46,6 +47,7 @@ export const prunings: readonly Pruning[] = [
     ({ records, now, callsFrom, pause }) =>
       pruneCounts(records, now - minutesKeptMs - hourMs, callsFrom - dayMs, pause),
   ],
+  [['usage_counts'], ({ records, callsFrom, pause }) => pruneUsage(records, callsFrom - dayMs, pause)],
   [['captures'], ({ records, now, pause }) => pruneCaptures(records, now - captureKeptMs + roundMs, pause)],
   [['answer_pieces'], ({ records, now, pause }) => pruneAnswerPieces(records, now - restKeptMs, pause)],
   [['files', 'file_chunks'], ({ records, now, pause }) => pruneFiles(records, now, pause)],

@@ -48,6 +48,7 @@ const pages: readonly State[] = [
   ['/calls', loaded('Calls'), (page) => button(page, 'By tool').click()],
   ['/calls', loaded('Calls'), (page) => button(page, /read/).first().click()],
   ['/audit', loaded('Changes')],
+  ['/usage', loaded('Usage by key and server')],
   ['/notifications', heading('Notifications'), (page) => button(page, 'New webhook').click()],
   ['/settings', loaded('Members')],
   ['/keys', loaded('API keys'), loseConnection],
@@ -61,6 +62,7 @@ const emptyPages: readonly State[] = [
   ['/calls', heading('Calls')],
   ['/audit', heading('Audit')],
   ['/notifications', heading('Notifications')],
+  ['/usage', heading('Usage')],
 ];
 
 async function callTool(page: Page): Promise<void> {

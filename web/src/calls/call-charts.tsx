@@ -53,6 +53,30 @@ export function CallCharts({ filter }: { filter: CallFilter }) {
   );
 }
 
+const shared = { h: 170, dataKey: 'at', withLegend: true, gridAxis: 'x', tickLine: 'none' } as const;
+const axis = { minTickGap: 40, interval: 'preserveStartEnd' } as const;
+
+/** Calls and errors over time; `at` is the label of an interval. */
+export function CallsChart({ counts }: { counts: readonly { at: string; calls: number; errors: number }[] }) {
+  const calls = counts.reduce((sum, one) => sum + one.calls, 0);
+  const errors = counts.reduce((sum, one) => sum + one.errors, 0);
+  return (
+    <ChartCard title="Calls" text={`${calls.toLocaleString('en')} in this time, ${errors.toLocaleString('en')} failed`}>
+      <BarChart
+        {...shared}
+        data={counts.map((one) => ({ at: one.at, OK: one.calls - one.errors, Errors: one.errors }))}
+        type="stacked"
+        xAxisProps={axis}
+        yAxisProps={{ allowDecimals: false, width: 40 }}
+        series={[
+          { name: 'OK', color: 'var(--th-accent)' },
+          { name: 'Errors', color: 'var(--th-bad)' },
+        ]}
+      />
+    </ChartCard>
+  );
+}
+
 function Charts({ statistics }: { statistics: Statistics }) {
   const isLong = statistics.bucket_ms * statistics.buckets.length > 36 * 3_600_000;
   const label = (at: string) =>
@@ -62,37 +86,19 @@ function Charts({ statistics }: { statistics: Statistics }) {
       minute: '2-digit',
       hourCycle: 'h23',
     });
-  const data = statistics.buckets.map(({ at, calls, errors, p50_ms, p95_ms }) => ({
+  const data = statistics.buckets.map(({ at, p50_ms, p95_ms }) => ({
     at: label(at),
-    OK: calls - errors,
-    Errors: errors,
     p50: p50_ms ?? null,
     p95: p95_ms ?? null,
   }));
-  const shared = { h: 170, data, dataKey: 'at', withLegend: true, gridAxis: 'x', tickLine: 'none' } as const;
-  const axis = { minTickGap: 40, interval: 'preserveStartEnd' } as const;
   const calls = statistics.buckets.reduce((sum, bucket) => sum + bucket.calls, 0);
-  const errors = statistics.buckets.reduce((sum, bucket) => sum + bucket.errors, 0);
   return (
     <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
-      <ChartCard
-        title="Calls"
-        text={`${calls.toLocaleString('en')} in this time, ${errors.toLocaleString('en')} failed`}
-      >
-        <BarChart
-          {...shared}
-          type="stacked"
-          xAxisProps={axis}
-          yAxisProps={{ allowDecimals: false, width: 40 }}
-          series={[
-            { name: 'OK', color: 'var(--th-accent)' },
-            { name: 'Errors', color: 'var(--th-bad)' },
-          ]}
-        />
-      </ChartCard>
+      <CallsChart counts={statistics.buckets.map((bucket) => ({ ...bucket, at: label(bucket.at) }))} />
       <ChartCard title="Time in ms" text="Half of the calls (p50) and 95 of 100 (p95) took no longer">
         <LineChart
           {...shared}
+          data={data}
           curveType="monotone"
           connectNulls
           withDots={calls < 400}

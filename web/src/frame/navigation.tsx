@@ -2,6 +2,7 @@ import { Avatar, Box, Group, Menu, NavLink, Stack, Text, UnstyledButton } from '
 import {
   IconActivity,
   IconBell,
+  IconChartBar,
   IconHistory,
   IconHome,
   IconKey,
@@ -22,6 +23,7 @@ const pages = [
   { to: '/servers', label: 'Servers', Icon: IconServer2 },
   { to: '/keys', label: 'API keys', Icon: IconKey },
   { to: '/calls', label: 'Calls', Icon: IconActivity },
+  { to: '/usage', label: 'Usage', Icon: IconChartBar },
   { to: '/audit', label: 'Audit', Icon: IconHistory },
   { to: '/notifications', label: 'Notifications', Icon: IconBell },
   { to: '/settings', label: 'Settings', Icon: IconSettings },

@@ -1,0 +1,50 @@
+import { sql } from 'kysely';
+import type { Db } from '../db.ts';
+import { deleteInSteps, type Pause } from '../delete-in-steps.ts';
+import type { UsageCount } from './call-writer.ts';
+
+/** The usage of a workspace, or of some of its servers, in whole days (UTC) from `from` up to, but not at, `until`. */
+export type UsageScope = { workspaceId: string; from: number; until: number; slugs?: readonly string[] | undefined };
+
+type Sum = { calls: number; errors: number };
+
+const calls = sql<number>`cast(sum(calls) as bigint)`;
+const errors = sql<number>`cast(sum(errors) as bigint)`;
+
+function usageIn(db: Db, { workspaceId, from, until, slugs }: UsageScope) {
+  const query = db.selectFrom('usage_counts').where('workspace_id', '=', workspaceId);
+  const inTime = query.where('at', '>=', from).where('at', '<', until);
+  return slugs ? inTime.where('slug', 'in', [...slugs, '-']) : inTime;
+}
+
+const numbers = <Row extends Sum>(row: Row): Row => ({ ...row, calls: Number(row.calls), errors: Number(row.errors) });
+
+export async function usageByDay(db: Db, scope: UsageScope): Promise<(Sum & { at: number })[]> {
+  const query = usageIn(db, scope)
+    .select(['at', calls.as('calls'), errors.as('errors')])
+    .groupBy('at');
+  return (await query.orderBy('at').execute()).map(numbers);
+}
+
+/** Most called first. */
+export async function usageByCaller(
+  db: Db,
+  scope: UsageScope,
+  most: number,
+): Promise<(Sum & { slug: string; caller: string })[]> {
+  const query = usageIn(db, scope).select(['slug', 'caller', calls.as('calls'), errors.as('errors')]);
+  const ordered = query.groupBy(['slug', 'caller']).orderBy(calls, 'desc').orderBy('slug').orderBy('caller');
+  return (await ordered.limit(most).execute()).map(numbers);
+}
+
+/** Day by day, newest first. */
+export async function listUsage(db: Db, scope: UsageScope, most: number): Promise<UsageCount[]> {
+  const query = usageIn(db, scope).selectAll().orderBy('at', 'desc').orderBy('slug').orderBy('caller');
+  return (await query.limit(most).execute()).map(numbers);
+}
+
+/** No workspace: retention is the same for all. */
+export async function pruneUsage(db: Db, before: number, pause?: Pause): Promise<void> {
+  const key = ['workspace_id', 'at', 'slug', 'caller'];
+  await deleteInSteps(db, { table: 'usage_counts', key, where: sql`at < ${before}` }, pause);
+}

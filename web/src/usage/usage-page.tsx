@@ -1,0 +1,110 @@
+import { Button, Select, Stack, Text } from '@mantine/core';
+import { IconChartBar, IconDownload } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { lazy, Suspense } from 'react';
+import { Link, useSearchParams } from 'react-router';
+import type { Usage } from '../answers.ts';
+import { addressOf, api } from '../api.ts';
+import { queryKeys } from '../query-keys.ts';
+import { PageHeader } from '../ui/page-header.tsx';
+import { type Column, Rows } from '../ui/rows.tsx';
+import { Empty } from '../ui/states/empty.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { Loading } from '../ui/states/loading.tsx';
+import { visible } from '../ui/text/visible.ts';
+
+const DaysChart = lazy(async () => ({ default: (await import('./days-chart.tsx')).DaysChart }));
+
+const spans = [
+  { value: '7', label: 'Last 7 days' },
+  { value: '30', label: 'Last 30 days' },
+  { value: '90', label: 'Last 90 days' },
+];
+
+/** How much each key calls each server. */
+export function UsagePage() {
+  const [search, setSearch] = useSearchParams();
+  const chosen = spans.find(({ value }) => value === search.get('days'))?.value ?? '30';
+  const days = Number(chosen);
+  const query = useQuery({
+    queryKey: queryKeys.usage(days),
+    queryFn: ({ signal }) => api('getUsage', { days }, { signal }),
+  });
+  return (
+    <>
+      <PageHeader title="Usage" text="The calls of each API key and server. Days are those of UTC.">
+        <Select
+          aria-label="Time"
+          data={spans}
+          value={chosen}
+          onChange={(value) => setSearch({ days: value ?? '30' }, { replace: true })}
+          allowDeselect={false}
+          w={150}
+        />
+        <Button
+          component="a"
+          href={addressOf('exportUsage', { days })}
+          download
+          variant="default"
+          leftSection={<IconDownload size={16} />}
+        >
+          Export as CSV
+        </Button>
+      </PageHeader>
+      <Loaded query={query}>
+        {(usage) =>
+          usage.by_caller.length === 0 ? (
+            <div className="th-card">
+              <Empty icon={<IconChartBar size={24} />} title="No calls" text="None in this time." />
+            </div>
+          ) : (
+            <Stack gap="md">
+              <Suspense fallback={<Loading rows={1} height={260} />}>
+                <DaysChart usage={usage} />
+              </Suspense>
+              <div className="th-card">
+                <Rows
+                  label="Usage by key and server"
+                  columns={columns}
+                  rows={usage.by_caller}
+                  keyOf={({ server, caller }) => `${server} ${caller}`}
+                />
+              </div>
+            </Stack>
+          )
+        }
+      </Loaded>
+    </>
+  );
+}
+
+type Row = Usage['by_caller'][number];
+
+const kinds: { [kind: string]: string } = {
+  caller_token: 'Tokens of callers',
+  oauth: 'Logins',
+  try_out: 'Tried out',
+};
+
+const columns: Column<Row>[] = [
+  {
+    label: 'Caller',
+    cell: ({ server, caller, caller_name: name }) => (
+      <div>
+        <Text size="sm" fw={600}>
+          <Link to={`/calls?server=${server}&period=30d&${kinds[caller] ? 'caller' : 'key'}=${caller}`}>
+            {kinds[caller] ?? visible(name ?? 'A key that is gone')}
+          </Link>
+        </Text>
+        {!kinds[caller] && (
+          <Text size="xs" c="dimmed" className="th-mono">
+            {caller}
+          </Text>
+        )}
+      </div>
+    ),
+  },
+  { label: 'Server', cell: ({ server }) => visible(server) },
+  { label: 'Calls', end: true, cell: ({ calls }) => calls.toLocaleString('en') },
+  { label: 'Errors', end: true, cell: ({ errors }) => errors.toLocaleString('en') },
+];
