@@ -1,7 +1,6 @@
 import { isOpen } from '../domain/config/server-wide.ts';
 import { enabledTools } from '../domain/config/tool.ts';
 import type { McpEndpoint, McpServer } from '../domain/mcp.ts';
-import { searchInstructions } from '../domain/search/own-tools.ts';
 import type { Party } from '../domain/visit.ts';
 import type { CallToolParts } from './call/call-tool.ts';
 import type { Caller, CallerOptions } from './callers/caller.ts';
@@ -43,19 +42,13 @@ export function hostedEndpoint(server: HostedServer, parts: HostedEndpointParts)
   };
 }
 
-/** What agents read first. */
-export function instructionsOf({ config: { description }, catalogue }: HostedServer): string | undefined {
-  if (!catalogue) return description;
-  return description === undefined ? searchInstructions : `${description}\n\n${searchInstructions}`;
-}
-
 /** A hosted server as the protocol sees it. */
 export function mcpServer(server: HostedServer, call: McpServer['call'], party: Party): McpServer {
   return {
     source: server.source,
     party,
     info: server.info,
-    instructions: instructionsOf(server),
+    instructions: server.instructions,
     tools: server.toolsJson,
     toolNames: server.toolNames,
     mirrored: server.mirrored,

@@ -21,6 +21,7 @@ import type { CallLimits } from '../../domain/limits.ts';
 import type { MirroredArgument } from '../../domain/mcp.ts';
 import { compileRequest, type RequestTemplate } from '../../domain/request/request-template.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { searchInstructions } from '../../domain/search/own-tools.ts';
 import { plainFailure, type ToolFailure } from '../../errors.ts';
 import { compileReading, type Reading, readingSource } from '../answer/reading.ts';
 import { type ArgumentRules, compileArguments, withoutFixed } from '../arguments/prepare-arguments.ts';
@@ -68,6 +69,8 @@ export type HostedServer = {
   mirrored: (name: string) => readonly MirroredArgument[] | undefined;
   /** The tools to search, in search mode. */
   catalogue: ToolCatalogue | undefined;
+  /** What agents read first. */
+  instructions: string | undefined;
   /** Whether answers have a limit, and so the tool `read_more` gives the rest of them. */
   hasReadMore: boolean;
   /** A view of the server by its name; undefined where there is none, and in views. */
@@ -215,7 +218,10 @@ function infoOf({ slug, version }: { slug: string; version: number }, title: str
   return JSON.stringify({ name: slug, title: title.toWellFormed(), version: String(version) });
 }
 
-type CompiledTools = Pick<HostedServer, 'toolsJson' | 'toolNames' | 'tool' | 'mirrored' | 'catalogue' | 'hasReadMore'>;
+type CompiledTools = Pick<
+  HostedServer,
+  'toolsJson' | 'toolNames' | 'tool' | 'mirrored' | 'catalogue' | 'instructions' | 'hasReadMore'
+>;
 
 /** `kept` are the tools that are compiled already, by name; absent where `compile` keeps them. */
 function compileTools(
@@ -223,6 +229,7 @@ function compileTools(
   compile: (tool: Tool) => HostedTool,
   kept?: Map<string, HostedTool>,
 ): CompiledTools {
+  const { description } = config;
   const byName = new Map(enabledTools(config).map((entry) => [entry.name, entry]));
   const catalogue = config.tool_mode === 'search' ? createCatalogue(config) : undefined;
   const ownNames = [...reservedToolNames(config)];
@@ -249,6 +256,7 @@ function compileTools(
       return ownNames.includes(name) || (catalogue && byName.has(name)) ? [] : undefined;
     },
     catalogue,
+    instructions: catalogue ? [description ?? [], searchInstructions].flat().join('\n\n') : description,
     hasReadMore: limitsAnswers(config),
   };
 }

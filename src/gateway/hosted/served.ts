@@ -4,7 +4,6 @@ import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { searchToolNames, type ToolDefinition } from '../../domain/search/own-tools.ts';
 import { AppError } from '../../errors.ts';
-import { instructionsOf } from '../hosted-endpoint.ts';
 import { compileServer, type HostedServer, serverOrView } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
 
@@ -55,7 +54,7 @@ export async function offeredTools(servers: HostedServers, served: Served): Prom
   const server = await findServed(servers, served);
   const { config, catalogue } = server;
   return {
-    instructions: instructionsOf(server),
+    instructions: server.instructions,
     tools: JSON.parse(String(server.toolsJson())) as ToolDefinition[],
     isReading(tool, args) {
       const name = tool === searchToolNames.call && catalogue ? args.name : tool;
