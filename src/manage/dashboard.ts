@@ -27,6 +27,7 @@ const pages = [
   '/notifications',
   '/settings',
   '/settings/*',
+  '/api-reference',
   routes.loginCheck,
 ];
 

@@ -35,7 +35,17 @@ import {
 } from './limits.ts';
 import { type Context, operation } from './operation.ts';
 import { checkKeyQuota } from './quotas/quotas.ts';
-import { insteadOf, isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from './shapes.ts';
+import {
+  insteadOf,
+  isoTime,
+  isUnchanged,
+  nextCursor,
+  pageFrom,
+  pageInputs,
+  queryInput,
+  time,
+  unchangedShape,
+} from './shapes.ts';
 
 const keyRecord = z.object({
   id: z.string(),
@@ -262,6 +272,7 @@ const listApiKeys = operation({
       .max(100)
       .optional()
       .describe('Id of a member: only keys that they made, themselves or with a key of theirs, and that still work.'),
+    query: queryInput.optional().describe('Words in the name, or the id. Not together with made_by.'),
     ...pageInputs,
   }),
   output: z.object({ keys: z.array(keyRecord), next_cursor: nextCursor }),
@@ -271,7 +282,7 @@ const listApiKeys = operation({
     const { workspaceId } = actor;
     const { made_by: userId } = input;
     const { rows, next } = await (userId === undefined
-      ? findApiKeys(db, workspaceId, pageFrom(input))
+      ? findApiKeys(db, workspaceId, { ...pageFrom(input), query: input.query })
       : listWorkingKeysMadeBy(db, { workspaceId, userId, now: context.now() }, pageFrom(input)));
     const makers = await makersOf(context, rows);
     return { keys: rows.map((key) => toRecord(key, makers)), next_cursor: next };

@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import { outcomes } from '../errors.ts';
+import { findApiKeys } from '../store/api-keys.ts';
 import { callIdPrefix } from '../store/calls/call-writer.ts';
 import { findCall } from '../store/calls/calls.ts';
-import { findKeysByWords, findServersByWords, findToolsByWords } from '../store/search.ts';
+import { findServersByWords, findToolsByWords, wordsIn } from '../store/search.ts';
 import { operation } from './operation.ts';
-import { isoTime, queryInput, queryWords, slugInput, time } from './shapes.ts';
+import { isoTime, queryInput, slugInput, time } from './shapes.ts';
 
 const most = 200;
 
@@ -37,19 +38,19 @@ export const search = operation({
   }),
   async run({ db, actor, now, serving }, { query, slug, limit }) {
     const { workspaceId } = actor;
-    const words = queryWords(query);
+    const words = wordsIn(query);
     const slugs = slug === undefined ? actor.servers : [slug];
     await serving?.flushCalls();
     const call = await findCall(db, workspaceId, query.startsWith(callIdPrefix) ? query : callIdPrefix + query);
     const tools = await findToolsByWords(db, workspaceId, { words, slugs }, limit);
-    const keys = slugs ? [] : await findKeysByWords(db, workspaceId, { words, id: query }, limit);
+    const keys = slugs ? [] : (await findApiKeys(db, workspaceId, { limit, after: undefined, query })).rows;
     return {
       servers: await findServersByWords(db, workspaceId, { words, slugs }, limit),
       tools: tools.map((found) => ({ server: found.slug, server_name: found.name, tool: found.tool })),
-      keys: keys.map(({ id, name, revoked_at: revoked, expires_at: end }) => ({
+      keys: keys.map(({ id, name, revokedAt, expiresAt }) => ({
         id,
         name,
-        works: revoked === null && (end === null || end > now()),
+        works: revokedAt === undefined && (expiresAt === undefined || expiresAt > now()),
       })),
       calls:
         call && (!slugs || slugs.includes(call.slug))

@@ -2,9 +2,11 @@ import { z } from 'zod';
 import { changeText } from '../domain/change-text.ts';
 import { accessKinds } from '../domain/config/server-wide.ts';
 import type { FieldChange } from '../domain/config-changes.ts';
+import { mostViews } from '../domain/config/view.ts';
 import { type Guesses, listed, mostNamed, nearest, nearestOrAll, newGuesses } from '../domain/problems.ts';
 import { AppError, mostProblems, type Problem, shortProblem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
+import { wordsIn } from '../store/search.ts';
 import { type ImportCheck, watchings } from '../store/servers/imports.ts';
 import {
   type ConfigSummary,
@@ -91,14 +93,8 @@ const tagInput = z
 export const tagsInput = z.array(tagInput).max(mostServerTags);
 
 const mostQuery = 100;
-const mostWords = 8;
 /** A text to search for, as words in lower case. */
 export const queryInput = z.string().trim().min(1).max(mostQuery);
-
-/** The words of a query, of which those above a few are left out. */
-export function queryWords(query: string): string[] {
-  return query.toLowerCase().split(/\s+/).slice(0, mostWords);
-}
 
 /** Which servers are listed, and in what order. */
 export const serverFilterInputs = {
@@ -107,7 +103,7 @@ export const serverFilterInputs = {
 };
 
 export function serverFilterFrom({ query, ...filter }: z.output<z.ZodObject<typeof serverFilterInputs>>): ServerFilter {
-  return { ...filter, words: query === undefined ? [] : queryWords(query) };
+  return { ...filter, words: query === undefined ? [] : wordsIn(query) };
 }
 
 export const serverRecord = z.object({
@@ -130,6 +126,7 @@ export const serverRecord = z.object({
     .optional()
     .describe('Present for caller_token where the upstream gets no credential; then any token of a caller will do.'),
   tool_count: z.int().describe('Tools that agents get; disabled ones do not count.'),
+  views: z.array(z.string()).max(mostViews).optional().describe('Names of its views.'),
   version: z.int(),
   created_at: time,
   updated_at: time,
@@ -155,7 +152,7 @@ const hostUrl = (address: string | undefined) => (address === undefined ? {} : {
 
 export function toRecord(
   server: Omit<ServerSummary, keyof ConfigSummary>,
-  { description, access, isOpen, toolCount }: ConfigSummary,
+  { description, access, isOpen, toolCount, views }: ConfigSummary,
   { serverUrl, ownAddress }: Pick<Context, 'serverUrl' | 'ownAddress'>,
 ): z.input<typeof serverRecord> {
   return {
@@ -168,6 +165,7 @@ export function toRecord(
     access,
     ...(isOpen && { open: true as const }),
     tool_count: toolCount,
+    ...(views && { views }),
     version: server.version,
     created_at: isoTime(server.createdAt),
     updated_at: isoTime(server.updatedAt),

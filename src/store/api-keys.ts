@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto';
-import type { Selectable } from 'kysely';
+import { type Selectable, type SqlBool, sql } from 'kysely';
 import type { KeyScope } from '../domain/credentials/credential.ts';
 import { apiKeyId, hashOf } from '../domain/ids.ts';
 import type { KeyLimits } from '../domain/limits.ts';
@@ -10,6 +10,7 @@ import type { Db } from './db.ts';
 import { inPieces } from './delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from './page.ts';
 import type { Tables } from './schema.ts';
+import { isKeyFor } from './search.ts';
 
 /** An API key without its secret, of which only `secretHash` (SHA-256, hex) is stored. */
 export type ApiKey = {
@@ -95,16 +96,17 @@ export async function keysById(db: Db, workspaceId: string, ids: readonly string
   return rows.map(toApiKey);
 }
 
-/** Newest first. */
+/** Newest first; of a query those that have its words in their name, or the one with its id. */
 export async function findApiKeys(
   db: Db,
   workspaceId: string,
-  page: Page,
+  page: Page & { query?: string | undefined },
 ): Promise<{ rows: ApiKey[]; next: string | undefined }> {
   const rows = await db
     .selectFrom('api_keys')
     .selectAll()
     .where('workspace_id', '=', workspaceId)
+    .where(page.query === undefined ? sql<SqlBool>`1 = 1` : isKeyFor(page.query))
     .where(olderThan('created_at', page.after))
     .orderBy('created_at', 'desc')
     .orderBy('id', 'desc')

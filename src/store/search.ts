@@ -92,24 +92,18 @@ function serversOf(db: Db, workspaceId: string, { slugs }: Wanted) {
     : query.where('workspace_id', '=', workspaceId);
 }
 
-/** API keys whose name has each word, and the one with this id; the newest first. */
-export async function findKeysByWords(
-  db: Db,
-  workspaceId: string,
-  { words, id }: { words: readonly string[]; id: string },
-  most: number,
-): Promise<{ id: string; name: string; revoked_at: number | null; expires_at: number | null }[]> {
-  const hasName = sql.join(
-    words.map((word) => holds('name', word)),
+/** The condition that a key has each word of a query in its name, or that its id is the query. */
+export function isKeyFor(query: string): RawBuilder<SqlBool> {
+  const named = sql.join(
+    wordsIn(query).map((word) => holds('name', word)),
     sql` and `,
   );
-  return db
-    .selectFrom('api_keys')
-    .where('workspace_id', '=', workspaceId)
-    .where(sql<SqlBool>`(${hasName} or id = ${id})`)
-    .select(['id', 'name', 'revoked_at', 'expires_at'])
-    .orderBy('created_at', 'desc')
-    .orderBy('id', 'desc')
-    .limit(most)
-    .execute();
+  return sql<SqlBool>`((${named}) or id = ${query})`;
+}
+
+const mostWords = 8;
+
+/** The words of a query, of which those above a few are left out. */
+export function wordsIn(query: string): string[] {
+  return query.toLowerCase().split(/\s+/).slice(0, mostWords);
 }

@@ -278,12 +278,18 @@ export type ServerSummary = {
 } & ConfigSummary;
 
 /** A summary that is stored beside a configuration, so that lists need not read the configuration. */
-export type ConfigSummary = { description?: string; access: Access; isOpen: boolean; toolCount: number };
+export type ConfigSummary = {
+  description?: string;
+  access: Access;
+  isOpen: boolean;
+  toolCount: number;
+  views?: string[];
+};
 
 type StoredSummary = ConfigSummary & { needs?: SecretNeeds; format?: number };
 
 /** Version of the summary's fields; older summaries are made again. */
-const summaryFormat = 2;
+const summaryFormat = 3;
 
 export function summaryOf(config: ServerConfig): ConfigSummary {
   const { description } = config;
@@ -293,6 +299,7 @@ export function summaryOf(config: ServerConfig): ConfigSummary {
     access,
     isOpen: isOpen(config, access),
     toolCount: enabledTools(config).length,
+    ...(config.views && { views: Object.keys(config.views) }),
   };
 }
 
