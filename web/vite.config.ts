@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 import { parse } from 'yaml';
@@ -11,11 +13,19 @@ const yamlFiles: Plugin = {
   },
 };
 
+/** The site as for `npm run site`; else the repository of the package, which a release writes into it. */
+function documentation(): { site: string | undefined; repository: string | undefined } {
+  const text = readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8');
+  const { repository } = JSON.parse(text) as { repository?: { url: string } };
+  return { site: process.env.SITE_URL, repository: repository?.url.replace(/^git\+|\.git$/g, '') };
+}
+
 // biome-ignore lint/style/noDefaultExport: Vite asks for a default export
 export default defineConfig({
   root: import.meta.dirname,
   // The service writes the path of its base URL before the addresses in the page; scripts find each other beside them.
   base: './',
+  define: { __DOCUMENTATION__: documentation() },
   plugins: [react(), yamlFiles],
   build: {
     outDir: '../dist/web',

@@ -52,4 +52,5 @@ export type NewWebhook = Output<'createWebhook'>;
 export type Notice = Output<'listNotices'>['notices'][number];
 export type NoticeEvent = Notice['event'];
 export type Usage = Output<'getUsage'>;
+export type Found = Output<'search'>;
 export type AuditEvent = Output<'listAuditEvents'>['events'][number];

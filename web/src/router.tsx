@@ -66,6 +66,7 @@ const pages: RouteObject[] = [
     path: 'notifications',
     lazy: async () => ({ Component: (await import('./notifications/notifications-page.tsx')).NotificationsPage }),
   },
+  { path: 'api-reference', lazy: async () => ({ Component: (await import('./frame/api-page.tsx')).ApiPage }) },
   { path: 'settings', lazy: async () => ({ Component: (await import('./settings/settings-page.tsx')).SettingsPage }) },
 ];
 

@@ -20,6 +20,7 @@ export function CallsPage() {
     <>
       <PageHeader
         title="Calls"
+        guide="docs/troubleshooting.md"
         text="Every tool call of this workspace, newest first. Arguments and answers are not recorded unless capture is on."
       />
       <CallBrowser />

@@ -1,5 +1,4 @@
-import { Button, Group, Select, type SelectProps, TextInput } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
+import { Button, Group, Select, type SelectProps } from '@mantine/core';
 import { IconX } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
@@ -7,6 +6,7 @@ import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { viewsOf } from '../servers/config.ts';
 import { useServer, useServerChoices } from '../servers/server-queries.ts';
+import { LateInput } from '../ui/late-input.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { type CallFilter, isNarrowed, outcomes, periods } from './call-filter.ts';
 import { callerKinds } from './caller-text.ts';
@@ -47,7 +47,13 @@ export function FilterBar({ filter, isOfServer, onChange, onClear, children }: P
     <Group gap="sm" mb="md" role="search" aria-label="Filter the calls" align="flex-end">
       {!isOfServer && <Choice {...of('server', 'Server')} data={serverChoices} searchable />}
       <ViewChoice {...of('view', 'View')} server={filter.server} />
-      <ToolInput key={cleared} tool={filter.tool ?? ''} onChange={(value) => onChange('tool', value)} />
+      <LateInput
+        key={cleared}
+        label="Tool"
+        placeholder="All"
+        value={filter.tool ?? ''}
+        onChange={(value) => onChange('tool', value)}
+      />
       <Choice {...of('outcome', 'Outcome')} data={outcomeChoices} />
       <Choice {...of('caller', 'Caller')} data={callerChoices} />
       <Choice {...of('key', 'API key')} data={keyChoices} searchable />
@@ -63,7 +69,7 @@ export function FilterBar({ filter, isOfServer, onChange, onClear, children }: P
 }
 
 /** A filter with some values to choose from; no choice shows everything. */
-function Choice(props: SelectProps) {
+export function Choice(props: SelectProps) {
   return <Select placeholder="All" clearable className="th-filter" {...props} />;
 }
 
@@ -75,35 +81,4 @@ function ViewChoice({ server, ...props }: SelectProps & { server: string | undef
   if (props.value) views.add(props.value);
   if (views.size === 0) return null;
   return <Choice {...props} data={[...views].map((name) => ({ value: name, label: visible(name) }))} searchable />;
-}
-
-/** The name of a tool, applied when typing pauses. A value from elsewhere, such as the address, replaces it. */
-function ToolInput({ tool, onChange }: { tool: string; onChange: (tool: string) => void }) {
-  const [typed, setTyped] = useState(tool);
-  const [taken, setTaken] = useState(tool);
-  const [known, setKnown] = useState(tool);
-  if (tool !== known) {
-    setKnown(tool);
-    if (tool !== taken) setTyped(tool);
-  }
-  const take = useDebouncedCallback(
-    (next: string) => {
-      setTaken(next);
-      onChange(next);
-    },
-    { delay: 500, flushOnUnmount: false },
-  );
-  return (
-    <TextInput
-      label="Tool"
-      placeholder="All"
-      className="th-filter"
-      value={typed}
-      autoComplete="off"
-      onChange={({ currentTarget: { value } }) => {
-        setTyped(value);
-        take(value.trim());
-      }}
-    />
-  );
 }

@@ -1,8 +1,8 @@
 import { Alert, AppShell, Burger, Button, Container, Group, Text } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { IconLock, IconWifiOff } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';
-import { Suspense, useEffect, useState } from 'react';
+import { lazy, Suspense, useEffect, useReducer, useState } from 'react';
 import { Outlet, ScrollRestoration, useLocation, useNavigation } from 'react-router';
 import { ApiProblem } from '../api.ts';
 import { basePath } from '../base-path.ts';
@@ -15,6 +15,8 @@ import { Logo } from './logo.tsx';
 import { Navigation } from './navigation.tsx';
 import { SessionProvider, useSessionQuery } from './session.ts';
 import { useFlag } from './use-flag.ts';
+
+const Palette = lazy(async () => ({ default: (await import('./palette.tsx')).Palette }));
 
 /** The frame around every page; people who are not signed in see the landing page. */
 export function Frame() {
@@ -39,6 +41,8 @@ export function Frame() {
 
 function Shell() {
   const [isOpen, menu] = useDisclosure(false);
+  const [asked, find] = useReducer((times: number) => times + 1, 0);
+  useHotkeys([['mod+K', find]], [], true);
   const { pathname } = useLocation();
   const isLoading = useNavigation().state === 'loading';
   // biome-ignore lint/correctness/useExhaustiveDependencies: the menu closes whenever the page changes
@@ -65,7 +69,7 @@ function Shell() {
         </Group>
       </AppShell.Header>
       <AppShell.Navbar p="sm" aria-label="Side bar" component="aside">
-        <Navigation />
+        <Navigation onSearch={find} />
       </AppShell.Navbar>
       <AppShell.Main className="th-main" id="main" tabIndex={-1}>
         <Progress isActive={isLoading} />
@@ -80,6 +84,11 @@ function Shell() {
         </div>
       </AppShell.Main>
       <ScrollRestoration />
+      {asked > 0 && (
+        <Suspense>
+          <Palette asked={asked} />
+        </Suspense>
+      )}
     </AppShell>
   );
 }

@@ -1,4 +1,4 @@
-import { Avatar, Box, Group, Menu, NavLink, Stack, Text, UnstyledButton } from '@mantine/core';
+import { Avatar, Box, Button, Group, Kbd, Menu, NavLink, Stack, Text, UnstyledButton } from '@mantine/core';
 import {
   IconActivity,
   IconBell,
@@ -7,6 +7,7 @@ import {
   IconHome,
   IconKey,
   IconLogout,
+  IconSearch,
   IconServer2,
   IconSettings,
 } from '@tabler/icons-react';
@@ -18,7 +19,7 @@ import { SchemeSwitch } from './scheme-switch.tsx';
 import { useSession } from './session.ts';
 import { WorkspaceSwitcher } from './workspace-switcher.tsx';
 
-const pages = [
+export const pages = [
   { to: '/', label: 'Home', Icon: IconHome },
   { to: '/servers', label: 'Servers', Icon: IconServer2 },
   { to: '/keys', label: 'API keys', Icon: IconKey },
@@ -29,7 +30,9 @@ const pages = [
   { to: '/settings', label: 'Settings', Icon: IconSettings },
 ];
 
-export function Navigation() {
+const isMac = /Mac|iPhone|iPad/.test(navigator.userAgent);
+
+export function Navigation({ onSearch }: { onSearch: () => void }) {
   const { pathname } = useLocation();
   const isHere = (to: string) => (to === '/' ? pathname === '/' : pathname.startsWith(to));
   return (
@@ -39,6 +42,20 @@ export function Navigation() {
           <Logo />
         </Box>
         <WorkspaceSwitcher />
+        <Button
+          variant="default"
+          fw={400}
+          justify="space-between"
+          px="sm"
+          c="dimmed"
+          leftSection={<IconSearch size={16} aria-hidden />}
+          rightSection={<Kbd size="xs">{isMac ? '⌘ K' : 'Ctrl K'}</Kbd>}
+          styles={{ label: { flex: 1 } }}
+          aria-keyshortcuts="Control+K Meta+K"
+          onClick={onSearch}
+        >
+          Find anything
+        </Button>
         <Stack component="nav" gap={2} aria-label="Main">
           {pages.map(({ to, label, Icon }) => (
             <NavLink

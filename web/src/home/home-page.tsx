@@ -30,7 +30,7 @@ export function HomePage() {
   });
   return (
     <>
-      <PageHeader title="Home" text={`How the servers of ${visible(workspace.name)} do.`}>
+      <PageHeader title="Home" guide="docs/tutorial.md" text={`How the servers of ${visible(workspace.name)} do.`}>
         {canEdit && newest.data?.length !== 0 && (
           <Button component={Link} to="/servers/new" variant="default">
             New server

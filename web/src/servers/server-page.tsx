@@ -5,6 +5,7 @@ import { Link, NavLink, Outlet, useLocation, useOutletContext, useParams } from 
 import type { ServerDetail } from '../answers.ts';
 import { ApiProblem } from '../api.ts';
 import { NotFoundPage } from '../frame/not-found-page.tsx';
+import type { Guide } from '../guides.ts';
 import { CopyButton } from '../ui/actions/copy-button.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
@@ -34,12 +35,25 @@ export function ServerPage() {
   );
 }
 
+/** What explains each tab; the others are about calls that fail. */
+const guideOf: { [tab: string]: Guide } = {
+  tools: 'docs/configuration.md',
+  settings: 'docs/configuration.md',
+  connect: 'docs/clients.md',
+  secrets: 'docs/credentials.md',
+  logins: 'docs/logins.md',
+  import: 'docs/import.md',
+  versions: 'docs/files.md',
+  options: 'docs/limits.md',
+};
+
 function Heading({ detail }: { detail: ServerDetail }) {
   const { server } = detail;
   const { pathname } = useLocation();
   return (
     <PageHeader
       title={visible(server.name)}
+      guide={guideOf[pathname.split('/')[3] ?? ''] ?? 'docs/troubleshooting.md'}
       part={tabsOf(detail).find(({ to }) => to === pathname)?.label}
       text={server.description && visible(server.description)}
       above={

@@ -19,7 +19,7 @@ import { MembersSection } from './members-section.tsx';
 export function SettingsPage() {
   return (
     <>
-      <PageHeader title="Settings" text="The workspace and who belongs to it." />
+      <PageHeader title="Settings" guide="docs/tutorial-team.md" text="The workspace and who belongs to it." />
       <Stack gap="md">
         <WorkspaceSection />
         <MembersSection />

@@ -1,28 +1,37 @@
-import { Box, Group, Text, Title } from '@mantine/core';
+import { Anchor, Box, Group, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
 import type { ReactNode } from 'react';
+import { type Guide, guideAddress } from '../guides.ts';
 
 type Props = {
   title: string;
   /** The part of the page that is shown, for the title of the browser's tab. */
   part?: string | undefined;
   text?: ReactNode;
+  /** What explains the page. */
+  guide?: Guide;
   above?: ReactNode;
   children?: ReactNode;
 };
 
 /** The heading of a page with its actions at the right. */
-export function PageHeader({ title, part, text, above, children }: Props) {
+export function PageHeader({ title, part, text, guide, above, children }: Props) {
   useDocumentTitle(`${part === undefined ? '' : `${part} – `}${title} – Toolhost`);
+  const address = guide && guideAddress(guide);
   return (
     <Box mb="lg">
       {above}
       <Group justify="space-between" align="flex-start" gap="sm">
         <Box miw={0} flex="1 1 18rem">
           <Title order={1}>{title}</Title>
-          {text && (
+          {(text || address) && (
             <Text c="dimmed" size="sm" mt={4} maw={720}>
-              {text}
+              {text}{' '}
+              {address && (
+                <Anchor href={address} target="_blank" rel="noopener" size="sm" underline="always">
+                  Guide
+                </Anchor>
+              )}
             </Text>
           )}
         </Box>

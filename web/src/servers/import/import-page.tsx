@@ -23,6 +23,7 @@ export function ImportPage() {
     <>
       <PageHeader
         title="Import an API"
+        guide="docs/import.md"
         text="From a description to a server: choose operations, give the credentials, connect."
         above={
           <Anchor component={Link} to="/servers/new" size="sm" c="dimmed">

@@ -21,6 +21,7 @@ export function NewServerPage() {
     <>
       <PageHeader
         title="New server"
+        guide="docs/tutorial.md"
         text={
           isChosen ? 'Nothing is stored before you create it.' : 'Choose how to begin; everything can be changed later.'
         }

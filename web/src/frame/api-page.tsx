@@ -1,0 +1,118 @@
+import { Anchor, Badge, Code, Group, Stack, Text } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { basePath } from '../base-path.ts';
+import { Folded } from '../ui/folded.tsx';
+import { SearchInput } from '../ui/late-input.tsx';
+import { PageHeader } from '../ui/page-header.tsx';
+import { Rows } from '../ui/rows.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { useAddress } from '../ui/use-address.ts';
+
+type Schema = { type?: string; enum?: unknown[]; description?: string; properties?: { [name: string]: Schema } };
+type Described = {
+  operationId: string;
+  summary: string;
+  description?: string;
+  'x-scope': string;
+  parameters: { name: string; in: string; required: boolean; schema: Schema }[];
+  requestBody?: { content: { 'application/json': { schema: Schema & { required?: string[] } } } };
+};
+type Document = { servers: { url: string }[]; paths: { [path: string]: { [method: string]: Described } } };
+
+const address = `${basePath}/api/v1/openapi.json`;
+
+/** The REST API, as its OpenAPI document describes it. */
+export function ApiPage() {
+  const { get, set } = useAddress();
+  const query = get('query') ?? '';
+  const words = query.toLowerCase().split(/\s+/);
+  const document = useQuery({
+    queryKey: ['openapi'],
+    queryFn: async ({ signal }) => (await (await fetch(address, { signal })).json()) as Document,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  return (
+    <>
+      <PageHeader
+        title="REST API"
+        guide="docs/rest-api.md"
+        text={
+          <>
+            Everything that this dashboard does, with an API key as a bearer token. Generators take the{' '}
+            <Anchor href={address} size="sm" underline="always">
+              OpenAPI document
+            </Anchor>
+            .
+          </>
+        }
+      />
+      <Loaded query={document}>
+        {({ paths, servers }) => (
+          <Stack gap="md">
+            <Group gap="sm">
+              <SearchInput aria-label="Words in operations" value={query} onChange={(value) => set('query', value)} />
+              <Code>{servers[0]?.url}</Code>
+            </Group>
+            {Object.entries(paths)
+              .flatMap(([path, methods]) =>
+                Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
+              )
+              .filter(({ path, operation: { operationId, summary } }) =>
+                words.every((word) => `${operationId} ${path} ${summary}`.toLowerCase().includes(word)),
+              )
+              .map((one) => (
+                <Operation key={one.operation.operationId} {...one} />
+              ))}
+          </Stack>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
+type Shown = { path: string; method: string; operation: Described };
+
+function Operation({ path, method, operation: { operationId, summary, description, parameters, ...more } }: Shown) {
+  const { properties = {}, required = [] } = more.requestBody?.content['application/json'].schema ?? {};
+  const fields = [
+    ...parameters.map(({ schema, ...parameter }) => ({ ...parameter, ...schema })),
+    ...Object.entries(properties).map(([name, schema]) => ({
+      ...schema,
+      name,
+      in: 'body',
+      required: required.includes(name),
+    })),
+  ];
+  return (
+    <section className="th-card th-operation" aria-label={operationId}>
+      <Group gap="xs">
+        <Badge miw="max-content">{method.toUpperCase()}</Badge>
+        <Text className="th-mono">{path}</Text>
+        <Badge color="gray" miw="max-content">
+          {more['x-scope']}
+        </Badge>
+      </Group>
+      <Text mt={4}>{summary}.</Text>
+      {description && (
+        <Text size="sm" c="dimmed">
+          {description}
+        </Text>
+      )}
+      {fields.length > 0 && (
+        <Folded label={`Inputs of ${operationId} (${fields.length})`}>
+          <Rows
+            label={`Inputs of ${operationId}`}
+            rows={fields}
+            keyOf={({ name }) => name}
+            columns={[
+              { label: 'Name', cell: ({ name, required: isRequired }) => <b>{isRequired ? `${name} *` : name}</b> },
+              { label: 'In', cell: (field) => field.in },
+              { label: 'Type', cell: (field) => field.enum?.join(', ') ?? field.type ?? 'any' },
+              { label: 'Meaning', cell: (field) => field.description ?? '–' },
+            ]}
+          />
+        </Folded>
+      )}
+    </section>
+  );
+}
