@@ -1,14 +1,20 @@
-import { useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
+import type { Input } from '../../../src/operations/index.ts';
 import type { Activity } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 
 const pageSize = 50;
 
-export function useServerPages() {
+/** Which servers are listed, and in what order. */
+export type Listing = Pick<Input<'listMcpServers'>, 'query' | 'sort'>;
+
+export function useServerPages(listing: Listing) {
   return useInfiniteQuery({
-    queryKey: [...queryKeys.servers, 'pages'],
-    queryFn: ({ pageParam, signal }) => api('listMcpServers', { limit: pageSize, cursor: pageParam }, { signal }),
+    queryKey: [...queryKeys.servers, 'pages', listing],
+    queryFn: ({ pageParam, signal }) =>
+      api('listMcpServers', { ...listing, limit: pageSize, cursor: pageParam }, { signal }),
+    placeholderData: keepPreviousData,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });
@@ -32,13 +38,13 @@ export function useServer(slug: string | undefined) {
 }
 
 /** Calls of the last day of the servers of these pages of the list; none where the service does not count them. */
-export function useActivity(cursors: readonly (string | undefined)[]): ReadonlyMap<string, Activity> {
+export function useActivity(listing: Listing, cursors: readonly (string | undefined)[]): ReadonlyMap<string, Activity> {
   const pages = useQueries({
     queries: cursors.map((cursor) => ({
-      queryKey: [...queryKeys.activity, cursor ?? ''],
+      queryKey: [...queryKeys.activity, listing, cursor ?? ''],
       queryFn: async ({ signal }: { signal: AbortSignal }) => {
         try {
-          return await api('getServerActivity', { limit: pageSize, cursor }, { signal });
+          return await api('getServerActivity', { ...listing, limit: pageSize, cursor }, { signal });
         } catch (error) {
           if (error instanceof ApiProblem && error.status === 404) return { servers: [] };
           throw error;

@@ -6,9 +6,13 @@ import { AccessBadge } from '../../ui/text/access-badge.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
 import { ImportBadge } from '../import-again/import-badge.tsx';
-import { useActivity } from '../server-queries.ts';
+import { type Listing, useActivity } from '../server-queries.ts';
+import { Tags } from './tag-editor.tsx';
 
-const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecord>[] => [
+const columnsWith = (
+  activityOf: (slug: string) => Activity,
+  onChoose: (tag: string) => void,
+): Column<ServerRecord>[] => [
   {
     label: 'Server',
     cell: (server) => (
@@ -19,9 +23,12 @@ const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecor
           </Anchor>
           <ImportBadge server={server} />
         </Group>
-        <Text size="xs" c="dimmed" className="th-mono">
-          /mcp/{server.slug}
-        </Text>
+        <Group gap={6}>
+          <Text size="xs" c="dimmed" className="th-mono">
+            /mcp/{server.slug}
+          </Text>
+          <Tags key={server.tags?.join()} server={server} onChoose={onChoose} />
+        </Group>
       </Box>
     ),
   },
@@ -33,14 +40,17 @@ const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecor
 
 type Listed = {
   servers: readonly ServerRecord[];
+  listing: Listing;
+  onChoose: (tag: string) => void;
   /** From the pages in which the servers came. */
   cursors: readonly (string | undefined)[];
 };
 
-export function ServerList({ servers, cursors }: Listed) {
+export function ServerList({ servers, listing, onChoose, cursors }: Listed) {
   const navigate = useNavigate();
-  const activities = useActivity(cursors);
-  const columns = columnsWith((slug) => activities.get(slug) ?? { slug, calls: 0, errors: 0, hourly: quiet });
+  const activities = useActivity(listing, cursors);
+  const activityOf = (slug: string) => activities.get(slug) ?? { slug, calls: 0, errors: 0, hourly: quiet };
+  const columns = columnsWith(activityOf, onChoose);
   return (
     <div className="th-card">
       <Rows

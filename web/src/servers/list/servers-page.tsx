@@ -1,22 +1,36 @@
-import { Button, Center, Stack } from '@mantine/core';
-import { IconPlus } from '@tabler/icons-react';
+import { Button, Center, Group, Select, Stack } from '@mantine/core';
+import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { JoinedNotice } from '../../frame/joined-notice.tsx';
 import { useCanEdit } from '../../frame/session.ts';
+import { SearchInput } from '../../ui/late-input.tsx';
 import { PageHeader } from '../../ui/page-header.tsx';
+import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
+import { useAddress } from '../../ui/use-address.ts';
 import { FirstServer } from '../new/first-server.tsx';
-import { useServerPages } from '../server-queries.ts';
+import { type Listing, useServerPages } from '../server-queries.ts';
 import { DeletedServers } from './deleted-servers.tsx';
 import { ServerList } from './server-list.tsx';
 
+const sorts = [
+  { value: '', label: 'Newest first' },
+  { value: 'changed', label: 'Last changed first' },
+  { value: 'name', label: 'By name' },
+];
+
 export function ServersPage() {
-  const pages = useServerPages();
+  const { get, set, clear } = useAddress();
+  const query = get('query');
+  const sort = sorts.find(({ value }) => value !== '' && value === get('sort'))?.value as Listing['sort'];
+  const listing: Listing = { ...(query && { query }), ...(sort && { sort }) };
+  const pages = useServerPages(listing);
   const canEdit = useCanEdit();
   return (
     <>
       <PageHeader
         title="Servers"
+        guide="docs/configuration.md"
         text="Each server makes tools of an HTTP API and has one address for every MCP client."
       >
         {canEdit && (
@@ -29,10 +43,45 @@ export function ServersPage() {
       <Loaded query={pages}>
         {({ pages: answers, pageParams }) => {
           const servers = answers.flatMap((page) => page.servers);
-          if (servers.length === 0) return <FirstServer />;
+          if (servers.length === 0 && query === undefined) return <FirstServer />;
           return (
             <Stack>
-              <ServerList servers={servers} cursors={pageParams as (string | undefined)[]} />
+              <Group gap="sm" role="search" aria-label="Find servers">
+                <SearchInput
+                  aria-label="Words in names, slugs and tags"
+                  placeholder="Name, slug or tag"
+                  value={query ?? ''}
+                  onChange={(value) => set('query', value)}
+                />
+                <Select
+                  aria-label="Order"
+                  className="th-filter"
+                  data={sorts}
+                  value={sort ?? ''}
+                  onChange={(value) => set('sort', value)}
+                  allowDeselect={false}
+                />
+              </Group>
+              {servers.length === 0 ? (
+                <div className="th-card">
+                  <Empty
+                    icon={<IconSearch size={24} />}
+                    title="No server has these words"
+                    text="They are looked for in names, slugs and tags. Find anything looks through tools too."
+                  >
+                    <Button variant="default" onClick={clear}>
+                      Show all servers
+                    </Button>
+                  </Empty>
+                </div>
+              ) : (
+                <ServerList
+                  servers={servers}
+                  listing={listing}
+                  onChoose={(tag) => set('query', tag)}
+                  cursors={pageParams as (string | undefined)[]}
+                />
+              )}
               {pages.hasNextPage && (
                 <Center>
                   <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
