@@ -1,6 +1,6 @@
 import { Anchor, Button, Center, Stack, Text } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import type { AuditEvent } from '../answers.ts';
 import { api } from '../api.ts';
@@ -10,8 +10,10 @@ import { type Column, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { PersonName } from '../ui/text/person-name.tsx';
-import { ClockTime } from '../ui/text/time.tsx';
+import { ClockTime, exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { useAddress } from '../ui/use-address.ts';
+import { AuditFilters } from './audit-filters.tsx';
 import { detailText, operationText } from './operation-text.ts';
 
 const columns: Column<AuditEvent>[] = [
@@ -41,11 +43,11 @@ function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEv
 }
 
 /** Operations whose target is a server, by its slug. */
-const ofServer = /McpServer$|Version$|Secret$|Tool$|ServerLimits$|^import|Import$|^captureCalls$/;
+const ofServer = /McpServer$|Version$|Secret$|Tool$|ServerLimits$|ServerTags$|^import|Import$|^captureCalls$/;
 
-function Target({ event: { target, operation } }: { event: AuditEvent }) {
+function Target({ event: { target, target_name, operation } }: { event: AuditEvent }) {
   if (target === undefined) return '–';
-  if (operation === 'changeMember' || operation === 'removeMember') return <PersonName id={target} />;
+  if (target_name !== undefined) return <span title={target}>{visible(target_name)}</span>;
   const isServer = ofServer.test(operation) && operation !== 'deleteMcpServer';
   if (!isServer) return <Text className="th-mono">{visible(target)}</Text>;
   return (
@@ -55,11 +57,31 @@ function Target({ event: { target, operation } }: { event: AuditEvent }) {
   );
 }
 
+/** What the address asks for, as the REST API takes it: a day begins and ends where the reader is. */
+function filterIn(get: (name: string) => string | undefined) {
+  const midnight = (day: string | undefined, later = 0) => {
+    const at = new Date(`${day}T00:00`);
+    at.setDate(at.getDate() + later);
+    return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+  };
+  return {
+    actor_id: get('who'),
+    operation: get('what'),
+    target: get('of'),
+    since: midnight(get('from')),
+    until: midnight(get('to'), 1),
+  };
+}
+
 /** Who changed what. */
 export function AuditPage() {
+  const { get, set, clear } = useAddress();
+  const filter = filterIn(get);
+  const isNarrowed = Object.values(filter).some((value) => value !== undefined);
   const pages = useInfiniteQuery({
-    queryKey: queryKeys.audit,
-    queryFn: ({ pageParam, signal }) => api('listAuditEvents', { limit: 50, cursor: pageParam }, { signal }),
+    queryKey: [...queryKeys.audit, filter],
+    queryFn: ({ pageParam, signal }) => api('listAuditEvents', { ...filter, limit: 50, cursor: pageParam }, { signal }),
+    placeholderData: keepPreviousData,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });
@@ -67,19 +89,26 @@ export function AuditPage() {
     <>
       <PageHeader
         title="Audit"
+        guide="docs/operations/observability.md"
         text="Every change of this workspace, newest first. Secrets and keys never appear here."
       />
+      <AuditFilters get={get} set={set} onClear={isNarrowed ? clear : undefined} />
       <Loaded query={pages}>
         {({ pages: answers }) => {
           const events = answers.flatMap((page) => page.events);
+          const searchedTo = answers.at(-1)?.searched_to;
           return (
             <Stack>
               <div className="th-card">
                 {events.length === 0 ? (
                   <Empty
                     icon={<IconHistory size={24} />}
-                    title="Nothing has been changed yet"
-                    text="Changes to servers, secrets, keys and members appear here."
+                    title={isNarrowed ? 'No change is like this' : 'Nothing has been changed yet'}
+                    text={
+                      isNarrowed
+                        ? `None was found${searchedTo ? ` back to ${exactTime(searchedTo)}` : ''}.`
+                        : 'Changes to servers, secrets, keys and members appear here.'
+                    }
                   />
                 ) : (
                   <Rows label="Changes" columns={columns} rows={events} keyOf={({ id }) => id} />

@@ -1,6 +1,7 @@
 import type { JsonObject } from '../answers.ts';
 
-const texts: { [operation: string]: string } = {
+/** What people read for an operation. */
+export const texts: { [operation: string]: string } = {
   createMcpServer: 'Created a server',
   updateMcpServer: 'Changed a server',
   replaceMcpServer: 'Changed a server',
@@ -17,6 +18,7 @@ const texts: { [operation: string]: string } = {
   duplicateMcpServer: 'Duplicated a server',
   noteVersion: 'Changed the message of a version',
   restoreVersion: 'Restored a version',
+  setServerTags: 'Changed the tags of a server',
   captureCalls: 'Changed what is captured',
   setServerLimits: 'Changed the limits of a server',
   setWorkspaceLimits: 'Changed the limits of the workspace',
@@ -46,6 +48,10 @@ export function operationText(operation: string): string {
   return texts[operation] ?? operation.replaceAll(/([A-Z])/g, (letter) => ` ${letter.toLowerCase()}`);
 }
 
+/** Ids say nothing to people; what they name stands beside them. */
+const isId = (value: unknown): boolean =>
+  Array.isArray(value) ? value.every(isId) : /^(?:grt|key|usr|srv|imp)_\w+$/.test(String(value));
+
 function valueText(value: unknown): string {
   if (Array.isArray(value)) return value.map(valueText).join(', ');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
@@ -54,6 +60,7 @@ function valueText(value: unknown): string {
 /** `{version: 3, scopes: ['call', 'manage']}` → "version: 3 · scopes: call, manage". */
 export function detailText(detail: JsonObject): string {
   return Object.entries(detail)
+    .filter(([, value]) => !isId(value))
     .map(([name, value]) => `${name.replaceAll('_', ' ')}: ${valueText(value)}`)
     .join(' · ');
 }
