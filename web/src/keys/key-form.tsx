@@ -5,7 +5,6 @@ import type { ApiKey, KeyScope, NewApiKey } from '../answers.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { refusalOf } from '../ui/actions/refusal.ts';
 import { ProblemAlert, sentence } from '../ui/states/problem-alert.tsx';
-import { TagsInput } from '../ui/tags-input.tsx';
 import { exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 
@@ -74,6 +73,9 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
       ? []
       : [{ value: asBefore, label: `As before: ${exactTime(replaced.expires_at)}` }];
   const data = choices.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
+  const listed = choices.data?.flatMap(({ slug, views: names = [] }) => names.map((name) => `${slug}/${name}`)) ?? [];
+  // Those of a replaced key may be of servers beyond the first.
+  const views = [...new Set([...form.values.views, ...listed])];
   return (
     <form onSubmit={form.onSubmit((values) => creating.mutate(values))} noValidate>
       <Stack gap="md">
@@ -107,15 +109,17 @@ export function KeyForm({ replaced, creating, onCancel }: Props) {
           {...form.getInputProps('servers')}
           error={errorOf('servers', 'servers')}
         />
-        <TagsInput
-          label="Views"
-          description="Each as slug/view. A key with views calls tools and manages nothing."
-          placeholder="shop/support"
-          value={form.values.views}
-          onChange={(views) => form.setFieldValue('views', views)}
-          error={errorOf('views', 'views')}
-          className="th-mono"
-        />
+        {views.length > 0 && (
+          <MultiSelect
+            label="Views"
+            description="Parts of servers. A key with views calls tools and manages nothing."
+            data={views}
+            searchable
+            clearable
+            {...form.getInputProps('views')}
+            error={errorOf('views', 'views')}
+          />
+        )}
         <Select
           label="Expires"
           data={[...kept, ...expiries]}

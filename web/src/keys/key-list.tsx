@@ -68,6 +68,17 @@ export function KeyList({ keys, onRevoke, onReplace }: Props) {
         >
           Calls
         </Button>
+        {key.scopes.some((scope) => scope !== 'call') && (
+          <Button
+            component={Link}
+            to={`/audit?who=${key.id}`}
+            size="compact-sm"
+            variant="default"
+            aria-label={`Changes by ${visible(key.name)}`}
+          >
+            Changes
+          </Button>
+        )}
         {!isOver(key) && onReplace && (
           <Button
             size="compact-sm"

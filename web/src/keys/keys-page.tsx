@@ -1,7 +1,7 @@
 import { Button, Center, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ApiKey } from '../answers.ts';
 import { api } from '../api.ts';
@@ -9,22 +9,27 @@ import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/actions/confirm.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
+import { SearchInput } from '../ui/late-input.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { useAddress } from '../ui/use-address.ts';
 import { KeyDialog } from './key-dialog.tsx';
 import { KeyList } from './key-list.tsx';
 
 export function KeysPage() {
   const canEdit = useCanEdit();
-  const [isOpen, dialog] = useDisclosure(false);
+  const { get, set } = useAddress();
+  const query = get('query');
+  const [isOpen, dialog] = useDisclosure(location.search === '?new');
   const [replaced, setReplaced] = useState<ApiKey>();
   const [revoked, setRevoked] = useState<ApiKey>();
   const pages = useInfiniteQuery({
-    queryKey: queryKeys.keys,
-    queryFn: ({ pageParam, signal }) => api('listApiKeys', { limit: 50, cursor: pageParam }, { signal }),
+    queryKey: [...queryKeys.keys, 'pages', query],
+    queryFn: ({ pageParam, signal }) => api('listApiKeys', { query, limit: 50, cursor: pageParam }, { signal }),
+    placeholderData: keepPreviousData,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });
@@ -45,9 +50,10 @@ export function KeysPage() {
     <>
       <PageHeader
         title="API keys"
+        guide="docs/credentials.md"
         text="For clients of servers with a stored credential, for scripts and for agents that manage servers."
       >
-        {canEdit && pages.data?.pages[0]?.keys.length !== 0 && create}
+        {canEdit && (query !== undefined || pages.data?.pages[0]?.keys.length !== 0) && create}
       </PageHeader>
       <ViewerNote>Only editors and owners make or revoke keys.</ViewerNote>
       <Loaded query={pages}>
@@ -55,8 +61,18 @@ export function KeysPage() {
           const keys = answers.flatMap((page) => page.keys);
           return (
             <Stack>
+              {(keys.length > 0 || query !== undefined) && (
+                <SearchInput
+                  aria-label="Words in names, or the id of a key"
+                  placeholder="Name or id"
+                  value={query ?? ''}
+                  onChange={(value) => set('query', value)}
+                />
+              )}
               <div className="th-card">
-                {keys.length === 0 ? (
+                {keys.length === 0 && query !== undefined ? (
+                  <Empty icon={<IconKey size={24} />} title="No key has these words" text="Nor is it the id of one." />
+                ) : keys.length === 0 ? (
                   <Empty
                     icon={<IconKey size={24} />}
                     title="No API keys yet"

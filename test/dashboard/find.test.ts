@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { checkPage } from '../support/browser/check-page.ts';
+import { button, choose, type Dashboard, startDashboard } from '../support/browser/dashboard.ts';
+import { toasted } from '../support/browser/toasts.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+describe('finding things in the dashboard', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    const { toolhost, config } = dashboard;
+    const [tool] = config('shop').tools as Json[];
+    const tools = [tool, { ...tool, name: 'refund_order' }];
+    const views = { support: { tools: ['refund_order'] } };
+    await toolhost.createServer(config('shop', { tools, views }));
+    await toolhost.createServer(config('mail'));
+  });
+  after(() => dashboard?.stop());
+
+  it('by Ctrl+K and the keyboard: a tool, a call by its id, a page', async () => {
+    await dashboard.at('/servers', async (page) => {
+      await page.getByRole('table', { name: 'Servers' }).waitFor();
+      await page.keyboard.press('Control+k');
+      await page.getByRole('dialog', { name: 'Find anything' }).waitFor();
+      await page.keyboard.type('refund');
+      await button(page, /^refund_order/).waitFor();
+      await checkPage(page);
+      await page.keyboard.press('Enter');
+      await page.waitForURL('**/servers/shop/tools?tool=refund_order');
+      await button(page, /Find anything/).click();
+      await page.keyboard.type('rest api');
+      await button(page, 'REST API').click();
+      await page.getByRole('heading', { level: 1, name: 'REST API' }).waitFor();
+      await button(page, /^Inputs of setServerTags/).click();
+      await page.getByRole('table', { name: 'Inputs of setServerTags' }).getByText('tags').waitFor();
+      await checkPage(page);
+    });
+  });
+
+  it('servers by a tag that a person gave them, and in order', async () => {
+    await dashboard.at('/servers', async (page) => {
+      await button(page, 'Tags of The mail').click();
+      await page.getByRole('combobox', { name: 'Tags' }).fill('Office');
+      await page.keyboard.press('Enter');
+      await button(page, 'Save tags').click();
+      await toasted(page, 'Saved the tags of The mail');
+      await button(page, 'Office').click();
+      await page.getByRole('link', { name: 'The shop' }).waitFor({ state: 'hidden' });
+      assert.match(page.url(), /query=Office/);
+      await page.getByRole('searchbox').fill('');
+      await choose(page, 'Order', 'By name');
+      await page.getByRole('link', { name: 'The shop' }).waitFor();
+      const names = await page.getByRole('table', { name: 'Servers' }).getByRole('link').allTextContents();
+      assert.ok(names.indexOf('The mail') < names.indexOf('The shop'), names.join());
+      await checkPage(page);
+    });
+  });
+
+  it('what an agent did: from its key to its changes, of a day', async () => {
+    const { toolhost } = dashboard;
+    const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Agent', scopes: ['manage'] } });
+    await toolhost.rest('PATCH', '/servers/mail', { key: String(body.key), body: { description: 'By the agent' } });
+    await dashboard.at('/keys', async (page) => {
+      await page.getByRole('link', { name: 'Changes by Agent' }).click();
+      const changes = page.getByRole('table', { name: 'Changes' });
+      await changes.getByText('Changed a server').waitFor();
+      assert.equal(await changes.getByRole('row').count(), 2);
+      await checkPage(page);
+      await page.getByLabel('To', { exact: true }).fill('2020-01-01');
+      await page.getByText('No change is like this').waitFor();
+      await button(page, 'Clear').click();
+      await changes.getByText('Made an API key').first().waitFor();
+    });
+  });
+
+  it('[find D4] the views for a key are chosen, not typed', async () => {
+    await dashboard.at('/keys', async (page) => {
+      await button(page, 'New API key').first().click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByRole('textbox', { name: 'Name' }).fill('Finance');
+      await choose(page, 'Views', 'shop/support');
+      await page.keyboard.press('Escape');
+      await button(dialog, 'Create key').click();
+      await page.getByText('Copy it now').waitFor();
+    });
+    const keys = (await dashboard.toolhost.rest('GET', '/keys?query=finance')).body.keys as Json[];
+    assert.deepEqual(keys[0]?.views, ['shop/support']);
+  });
+});
