@@ -38,6 +38,8 @@ const pages: readonly Picture[] = [
   { name: 'call', path: '/calls?server=invoices', prepare: openCall },
   { name: 'new-server', path: '/servers/new' },
   { name: 'keys', path: '/keys' },
+  { name: 'usage', path: '/usage' },
+  { name: 'notifications', path: '/notifications' },
   { name: 'settings', path: '/settings' },
   { name: 'audit', path: '/audit' },
 ];

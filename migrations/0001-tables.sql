@@ -15,8 +15,11 @@ create table workspaces (
   writes_at bigint,
   writes bigint,
   day_writes_at bigint,
-  day_writes bigint
+  day_writes bigint,
+  -- Of a deleted one only the slugs of its servers stay reserved.
+  deleted_at bigint
 );
+create index workspaces_by_end on workspaces (deleted_at) where deleted_at is not null;
 
 -- People who have signed in to the dashboard, as their identity provider names them.
 create table users (

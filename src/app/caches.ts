@@ -50,7 +50,7 @@ export function createCaches({ config, store, keyring, log, clock }: CachesOptio
   };
   const uses = createCredentialUses(store.records, time.now);
   const keys = createApiKeyCheck(db, { now: time.now, freshness, onUse: uses.keyUsed });
-  follow(keys, 'key');
+  follow(keys, 'key', 'workspace');
   const servers = createHostedServers({
     db,
     keyring,

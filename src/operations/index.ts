@@ -16,6 +16,7 @@ import { limitOperations, setWorkspaceLimits } from './limits.ts';
 import { noticeOperations } from './notices/notifications.ts';
 import type { Operation } from './operation.ts';
 import { memberOperations } from './people/members.ts';
+import { ownWorkspaceOperations } from './people/own-workspaces.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { askModel } from './playground/ask-model.ts';
 import { modelOperations } from './playground/models.ts';
@@ -55,6 +56,7 @@ export const operations = {
   ...grantOperations,
   ...noticeOperations,
   ...peopleOperations,
+  ...ownWorkspaceOperations,
   ...memberOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 

@@ -315,7 +315,7 @@ export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheck
   const remembered = createRemembered<ApiKey>({
     max: mostKeysRemembered,
     freshness,
-    idsOf: (key) => [key.id],
+    idsOf: (key) => [key.id, key.workspaceId],
     ownerOf: (key) => key.workspaceId,
   });
   const ifValid = (key: ApiKey | undefined) => {

@@ -28,6 +28,7 @@ export type Tables = {
     writes: number | null;
     day_writes_at: number | null;
     day_writes: number | null;
+    deleted_at: number | null;
   };
   leases: { name: string; holder: string; held_until: number; done_at: Generated<number> };
   users: {

@@ -10,7 +10,7 @@ import { type Json, type Reply, startToolhost, type TestToolhost } from '../supp
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 /** What changes nothing for others: one's own workspaces, and what one is told by mail. */
-const ownAffairs = new Set(['switchWorkspace', 'leaveWorkspace', 'setNotifications']);
+const ownAffairs = new Set(['switchWorkspace', 'leaveWorkspace', 'createWorkspace', 'setNotifications']);
 const changing = operationList.filter((op) => op.effect !== 'read' && !ownAffairs.has(op.name));
 /** What names a person or a workspace. */
 const naming = operationList.filter(

@@ -24,6 +24,8 @@ const alwaysChanging = new Set([
   'deleteSecret',
   'removeMember',
   'leaveWorkspace',
+  'createWorkspace',
+  'deleteWorkspace',
   'withdrawInvitation',
 ]);
 

@@ -13,7 +13,7 @@ const rows: Row[] = [
   {
     tables: ['workspaces', 'members', 'users'],
     bound:
-      'people who can sign in at the identity provider; quota members. Workspaces with nothing in them, and people in no workspace, are deleted after AUDIT_RETENTION_DAYS without a visit',
+      'people who can sign in at the identity provider, who each own 20 and make 20 in a day; quota members. Workspaces with nothing in them, and people in no workspace, are deleted after AUDIT_RETENTION_DAYS without a visit',
     deletedBy: 'upkeep',
   },
   {

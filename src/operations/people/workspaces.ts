@@ -105,6 +105,13 @@ const switchWorkspace = operation({
   isUnchanged,
 });
 
+export const workspaceName = z
+  .string()
+  .trim()
+  .min(1)
+  .max(100)
+  .refine((name) => !hiddenCharacters.test(name), 'has a control or invisible character; allowed: visible text');
+
 const renameOwnWorkspace = operation({
   name: 'renameWorkspace',
   summary: 'Give the workspace another name; people see it on the consent page of its servers',
@@ -113,12 +120,7 @@ const renameOwnWorkspace = operation({
   people: 'owner',
   isTool: false,
   input: z.strictObject({
-    name: z
-      .string()
-      .trim()
-      .min(1)
-      .max(100)
-      .refine((name) => !hiddenCharacters.test(name), 'has a control or invisible character; allowed: visible text'),
+    name: workspaceName,
   }),
   output: z.object({ name: z.string(), unchanged: unchangedShape }),
   async run(context, { name }) {

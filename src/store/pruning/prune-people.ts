@@ -49,10 +49,28 @@ const contents = ['servers', 'api_keys', 'models', 'invitations', 'grants', 'aud
  */
 export async function prunePeople(db: Kysely<Tables>, before: number, pause?: Pause): Promise<void> {
   await inSteps(async (most) => deleteEmptyWorkspaces(db, before, most), pause);
+  await pruneDeletedWorkspaces(db, before, pause);
   const where = sql`last_seen_at < ${before}
     and not exists (select 1 from members where user_id = users.id)
     and not exists (select 1 from sessions where user_id = users.id)`;
   await deleteInSteps(db, { table: 'users', key: ['id'], where }, pause);
+}
+
+/** What a deleted workspace leaves: long rows at once, and itself when nothing of it is left. */
+async function pruneDeletedWorkspaces(db: Db, before: number, pause?: Pause): Promise<void> {
+  const isDeleted = sql`workspace_id in (select id from workspaces where deleted_at is not null)`;
+  await deleteInSteps(
+    db,
+    { table: 'server_versions', key: ['server_id', 'version'], where: isDeleted, most: 50 },
+    pause,
+  );
+  await deleteInSteps(db, { table: 'imports', key: ['id'], where: isDeleted, most: 50 }, pause);
+  const left = [...contents, 'call_counts', 'usage_counts', 'notices'] as const;
+  const isGone = left.map(
+    (table) => sql`not exists (select 1 from ${sql.table(table)} where workspace_id = workspaces.id)`,
+  );
+  const where = sql`deleted_at < ${before} and ${sql.join(isGone, sql` and `)}`;
+  await deleteInSteps(db, { table: 'workspaces', key: ['id'], where }, pause);
 }
 
 async function deleteEmptyWorkspaces(db: Kysely<Tables>, before: number, most: number): Promise<number> {

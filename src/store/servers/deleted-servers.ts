@@ -104,7 +104,7 @@ export async function firstDeleted(db: Db, workspaceId: string): Promise<{ id: s
 }
 
 /** Columns that are emptied; only the slug and the times of a server stay for good. */
-const tombstone = {
+export const tombstone = {
   name: '',
   config: '{}',
   summary: null,

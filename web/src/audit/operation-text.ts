@@ -39,6 +39,8 @@ export const texts: { [operation: string]: string } = {
   changeMember: 'Changed a role',
   removeMember: 'Removed a member',
   leaveWorkspace: 'Left the workspace',
+  createWorkspace: 'Made another workspace',
+  deleteWorkspace: 'Deleted the workspace',
   renameWorkspace: 'Renamed the workspace',
   switchWorkspace: 'Switched to another workspace',
 };

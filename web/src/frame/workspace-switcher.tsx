@@ -1,10 +1,12 @@
 import { Box, Group, Menu, Text, UnstyledButton } from '@mantine/core';
-import { IconCheck, IconSelector } from '@tabler/icons-react';
+import { useDisclosure } from '@mantine/hooks';
+import { IconCheck, IconPlus, IconSelector } from '@tabler/icons-react';
 import type { Workspace } from '../answers.ts';
 import { api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 import { visible } from '../ui/text/visible.ts';
+import { NewWorkspace } from './new-workspace.tsx';
 import { useSession } from './session.ts';
 
 /** Shows another workspace, from its start page. */
@@ -20,38 +22,46 @@ export function useSwitch() {
 export function WorkspaceSwitcher() {
   const { workspace, workspaces } = useSession();
   const change = useSwitch();
+  const [isOpen, dialog] = useDisclosure(false);
   return (
-    <Menu width={216} position="bottom-start" withinPortal>
-      <Menu.Target>
-        <UnstyledButton className="th-card" px="sm" py={7}>
-          <Group justify="space-between" wrap="nowrap" gap="xs">
-            <Box miw={0}>
+    <>
+      <Menu width={216} position="bottom-start" withinPortal>
+        <Menu.Target>
+          <UnstyledButton className="th-card" px="sm" py={7}>
+            <Group justify="space-between" wrap="nowrap" gap="xs">
+              <Box miw={0}>
+                <Text size="xs" c="dimmed">
+                  Workspace
+                </Text>
+                <Text size="sm" fw={600} truncate>
+                  {visible(workspace.name)}
+                </Text>
+              </Box>
+              <IconSelector size={16} aria-hidden />
+            </Group>
+          </UnstyledButton>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Label>Your workspaces</Menu.Label>
+          {workspaces.map((entry) => (
+            <Menu.Item
+              key={entry.id}
+              onClick={() => entry.id !== workspace.id && change.mutate(entry)}
+              rightSection={entry.id === workspace.id ? <IconCheck size={14} aria-label="shown now" /> : null}
+            >
+              {visible(entry.name)}
               <Text size="xs" c="dimmed">
-                Workspace
+                {entry.own ? 'your own' : entry.role}
               </Text>
-              <Text size="sm" fw={600} truncate>
-                {visible(workspace.name)}
-              </Text>
-            </Box>
-            <IconSelector size={16} aria-hidden />
-          </Group>
-        </UnstyledButton>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>Your workspaces</Menu.Label>
-        {workspaces.map((entry) => (
-          <Menu.Item
-            key={entry.id}
-            onClick={() => entry.id !== workspace.id && change.mutate(entry)}
-            rightSection={entry.id === workspace.id ? <IconCheck size={14} aria-label="shown now" /> : null}
-          >
-            {visible(entry.name)}
-            <Text size="xs" c="dimmed">
-              {entry.own ? 'your own' : entry.role}
-            </Text>
+            </Menu.Item>
+          ))}
+          <Menu.Divider />
+          <Menu.Item leftSection={<IconPlus size={14} aria-hidden />} onClick={dialog.open}>
+            New workspace
           </Menu.Item>
-        ))}
-      </Menu.Dropdown>
-    </Menu>
+        </Menu.Dropdown>
+      </Menu>
+      <NewWorkspace opened={isOpen} onClose={dialog.close} />
+    </>
   );
 }

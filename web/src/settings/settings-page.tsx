@@ -14,6 +14,7 @@ import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { messageOf, sentence } from '../ui/states/problem-alert.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
+import { EndSection } from './end-section.tsx';
 import { MembersSection } from './members-section.tsx';
 
 export function SettingsPage() {
@@ -26,6 +27,7 @@ export function SettingsPage() {
         <AgentsSection />
         <RetentionSection />
         <QuotasSection />
+        <EndSection />
       </Stack>
     </>
   );

@@ -1,0 +1,38 @@
+import type { Db } from './db.ts';
+import { tombstone } from './servers/deleted-servers.ts';
+
+export async function memberIds(db: Db, workspaceId: string): Promise<string[]> {
+  const rows = await db.selectFrom('members').select('user_id').where('workspace_id', '=', workspaceId).execute();
+  return rows.map((row) => row.user_id);
+}
+
+/** Tables whose rows serve or admit somebody; they have at most a few thousand of a workspace. */
+const served = [
+  'secrets',
+  'client_tokens',
+  'import_checks',
+  'webhooks',
+  'models',
+  'invitations',
+  'sessions',
+  'members',
+] as const;
+
+/** Deletes what is served, and who may come in. Upkeep deletes the rest. */
+export async function deleteWorkspaceContents(db: Db, workspaceId: string, at: number): Promise<void> {
+  for (const table of served) await db.deleteFrom(table).where('workspace_id', '=', workspaceId).execute();
+  await db
+    .updateTable('servers')
+    .set({ deleted_at: at, updated_at: at, capture_until: null, ...tombstone })
+    .where('workspace_id', '=', workspaceId)
+    // A deleted one that could be restored too.
+    .where('summary', 'is not', null)
+    .execute();
+  await db
+    .updateTable('api_keys')
+    .set({ revoked_at: at })
+    .where('workspace_id', '=', workspaceId)
+    .where('revoked_at', 'is', null)
+    .execute();
+  await db.updateTable('workspaces').set({ name: '', deleted_at: at }).where('id', '=', workspaceId).execute();
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { prunePeople } from '../../src/store/pruning/prune-people.ts';
+import { engines } from '../sets.ts';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
+import { serverAt } from '../support/configs.ts';
+import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+for (const engine of engines) {
+  describe(`the workspaces of a person, on ${engine}`, () => {
+    let world: EngineToolhost;
+    let session: string;
+    before(async () => {
+      world = await startOn(engine, {}, Date.now());
+      session = await personSession(world.toolhost, { name: 'Ada', workspace: 'wsp_first' });
+    });
+    after(() => world?.stop());
+
+    const as = (method: string, path: string, body?: Json) =>
+      personRequest(world.toolhost, session, method, path, body);
+    const here = async () => (await as('GET', '/session')).body.workspace as { id: string; name: string };
+
+    it('are made, exported and deleted by name, and what they served is gone at once', async () => {
+      assert.equal((await as('POST', '/workspaces', { name: 'Second' })).status, 201);
+      const { id, name } = await here();
+      assert.equal(name, 'Second');
+      const tools = serverAt('second-shop', 'https://api.example.com', {
+        authentication: { type: 'Bearer', token: '{{KEY}}' },
+      });
+      await as('POST', '/servers', tools);
+      await as('PUT', '/servers/second-shop/secrets/KEY', { value: 'value-of-the-secret' });
+      const { key } = (await as('POST', '/keys', { name: 'k', scopes: ['manage', 'call'] })).body as { key: string };
+      const ping = async () => (await world.toolhost.rpc('second-shop', key, 'ping')).status;
+      assert.equal(await ping(), 200);
+      const file = await world.toolhost.rest('GET', '/workspace.json', { key });
+      const [server] = file.body.servers as { configuration: Json; secrets: string[] }[];
+      assert.deepEqual([server?.configuration.slug, server?.secrets], ['second-shop', ['KEY']]);
+      assert.doesNotMatch(file.text, /value-of-the-secret/);
+      const other = await personSession(world.toolhost, { name: 'Bob', workspace: id });
+      assert.equal((await as('POST', '/workspace/delete', { name: 'Wrong' })).status, 400);
+      assert.equal((await as('POST', '/workspace/delete', { name: 'Second' })).status, 200);
+      assert.notEqual(await ping(), 200);
+      assert.equal((await world.toolhost.rest('GET', '/servers', { key })).status, 401);
+      assert.equal((await personRequest(world.toolhost, other, 'GET', '/session')).status, 401);
+      assert.equal((await here()).id, 'wsp_first');
+      const taken = await as('POST', '/servers', serverAt('second-shop', 'https://api.example.com'));
+      assert.match(JSON.stringify(taken.body), /taken or was used before/);
+      const { db } = world.toolhost.running.app.runner;
+      await prunePeople(db, world.now() - 1000);
+      const versions = await db
+        .selectFrom('server_versions')
+        .select('version')
+        .where('workspace_id', '=', id)
+        .execute();
+      assert.deepEqual(versions, []);
+    });
+
+    it('are twenty at most, and that of the machine stays', async () => {
+      const made = [];
+      for (let n = 0; n < 20; n++) made.push((await as('POST', '/workspaces', { name: `W${n}` })).status);
+      assert.deepEqual([made.filter((status) => status === 201).length, made.at(-1)], [19, 403]);
+      session = await personSession(world.toolhost, { name: 'Eve' });
+      assert.equal((await as('POST', '/workspace/delete', { name: 'Local' })).status, 409);
+    });
+  });
+}
