@@ -56,6 +56,7 @@ export const operationRoutes = {
   checkConnection: { method: 'POST', path: '/servers/{slug}/connection-check' },
   checkLogin: { method: 'POST', path: '/servers/{slug}/login-check' },
   getServerActivity: { method: 'GET', path: '/activity' },
+  getToolActivity: { method: 'GET', path: '/servers/{slug}/activity' },
   getCallStatistics: { method: 'GET', path: '/statistics' },
   getUsage: { method: 'GET', path: '/usage' },
   exportUsage: { method: 'GET', path: '/usage.csv' },

@@ -72,6 +72,22 @@ for (const engine of engines) {
       assert.deepEqual(await activityOf('busy'), { slug: 'busy', calls: 5, errors: 2, hourly });
     });
 
+    it('count the calls of every tool of a server, beside the tokens of its definition', async () => {
+      const add = await serve('tooled');
+      const { config } = (await get('/servers/tooled')).body as { config: { tools: Json[] } };
+      const [tool] = config.tools;
+      const long = { ...tool, name: 'long', description: 'Says much. '.repeat(100) };
+      await world.toolhost.rest('PATCH', '/servers/tooled', { body: { tools: [tool, long] } });
+      await add([{ tool: 'long' }, { tool: 'long', outcome: 'timeout' }, { tool: 'gone' }]);
+      await add([{ tool: 'long', started_at: world.now() - 24.1 * hour }]);
+      const { tools } = (await get('/servers/tooled/activity')).body;
+      const seen = (tools as Json[]).map(({ tokens, ...rest }) => ({ ...rest, isLong: Number(tokens) > 250 }));
+      assert.deepEqual(seen, [
+        { tool: 'get', calls: 0, errors: 0, isLong: false },
+        { tool: 'long', calls: 2, errors: 1, isLong: true },
+      ]);
+    });
+
     it('leave a deleted server out of the activity', async () => {
       await (await serve('gone'))([{}]);
       assert.equal((await activityOf('gone'))?.calls, 1);

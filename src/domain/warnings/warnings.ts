@@ -64,6 +64,16 @@ export async function estimatedTokensInTurns(config: ServerConfig): Promise<numb
   return tokensOfLength(length);
 }
 
+/** Cost of the definition of each tool, in the order of the tools. */
+export async function estimatedTokensOfTools(config: ServerConfig): Promise<number[]> {
+  const tokens: number[] = [];
+  for (const tool of config.tools) {
+    if (tokens.length % toolsOfTurn === toolsOfTurn - 1) await nextTurn();
+    tokens.push(tokensOfLength(lengthOf([toolDefinition(tool, config)])));
+  }
+  return tokens;
+}
+
 function lengthOf(list: readonly ToolDefinition[]): number {
   return JSON.stringify(list.map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))).length;
 }

@@ -1,11 +1,13 @@
 import { z } from 'zod';
 import { percentile } from '../../domain/duration-classes.ts';
+import { estimatedTokensOfTools } from '../../domain/warnings/warnings.ts';
 import { invalid } from '../../errors.ts';
 import {
   type CallScope,
   type CountedCalls,
   countByInterval,
   countByServer,
+  countByTool,
   countedFrom,
   minutesKeptMs,
   mostCalled,
@@ -84,6 +86,44 @@ const getServerActivity = operation({
         return { slug: name, ...sumOf(own), hourly };
       }),
       next_cursor: next,
+    };
+  },
+});
+
+const getToolActivity = operation({
+  name: 'getToolActivity',
+  summary: 'Count the calls of the tools of a hosted server in the last 24 hours, and the tokens of their definitions',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  isTool: false,
+  input: z.strictObject({ slug: slugInput }),
+  output: z.object({
+    tools: z
+      .array(
+        z.object({
+          tool: z.string(),
+          tokens: z.int().describe('About how many tokens its definition takes where an agent gets it.'),
+          ...counts,
+        }),
+      )
+      .describe('Every tool, in the order of the configuration.'),
+  }),
+  async run(context, { slug }) {
+    const { db, actor } = context;
+    const { config } = await getServer(context, slug);
+    await context.serving?.flushCalls();
+    const until = endOf(context.now(), minuteMs);
+    const scope = { workspaceId: actor.workspaceId, from: until - hours * hourMs, until, slugs: [slug] } as const;
+    const found = new Map((await countByTool(db, scope)).map((row) => [row.tool, row]));
+    const tokens = await estimatedTokensOfTools(config);
+    return {
+      tools: config.tools.map(({ name }, index) => ({
+        tool: name,
+        tokens: tokens[index] ?? 0,
+        calls: found.get(name)?.calls ?? 0,
+        errors: found.get(name)?.errors ?? 0,
+      })),
     };
   },
 });
@@ -218,4 +258,4 @@ async function scopeOf(context: Context, { slug, tool }: Asked, from: number, un
   return { workspaceId: actor.workspaceId, from, until, ...(slugs && { slugs }), ...(tool !== undefined && { tool }) };
 }
 
-export const statisticsOperations = { getServerActivity, getCallStatistics };
+export const statisticsOperations = { getServerActivity, getToolActivity, getCallStatistics };

@@ -131,6 +131,18 @@ export async function countByServer(
   return rows.map(({ interval, ...row }) => ({ ...row, at: interval }));
 }
 
+/** Calls of the tools of one server, without durations. */
+export async function countByTool(
+  db: Db,
+  scope: CallScope & { slugs: readonly [string] },
+): Promise<(Counts & { tool: string })[]> {
+  const { from, until } = scope;
+  return countsOfTools(db, scope, { width: minuteMs, from, until })
+    .select(['tool', sumOf('calls').as('calls'), sumOf('errors').as('errors')])
+    .groupBy('tool')
+    .execute();
+}
+
 /** Most counts of a tool, each with all classes of durations, that are summed by interval. */
 const summedAtOnce = 15_000;
 
