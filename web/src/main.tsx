@@ -31,7 +31,7 @@ if (root) {
         defaultColorScheme="auto"
         getStyleNonce={() => nonce}
       >
-        <Notifications position="bottom-right" autoClose={4000} limit={3} />
+        <Notifications position="bottom-left" autoClose={4000} limit={3} />
         <PressProvider value={press}>
           <QueryClientProvider client={createQueryClient()}>
             <RouterProvider router={createRouter()} />
