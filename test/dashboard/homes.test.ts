@@ -62,9 +62,11 @@ describe('the homes of a workspace and of a server', { concurrency: 2 }, () => {
     await dashboard.at('/servers/failing/settings', async (page) => {
       await field(page, 'Description').fill('Typed before');
       await tab(page, 'Tools').click();
+      await button(page, 'read').click();
       await field(page, 'Tool description').fill('Typed after');
       await button(page, 'Save').click();
       await page.getByText('Everything is saved').waitFor();
+      await button(page, 'Close').click();
       await tab(page, 'Settings').click();
       assert.equal(await field(page, 'Description').inputValue(), 'Typed before');
       const { body } = await dashboard.toolhost.rest('GET', '/servers/failing');

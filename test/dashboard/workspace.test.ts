@@ -132,7 +132,7 @@ describe('calls, keys, limits and people, in the dashboard', { concurrency: 2 },
         assert.equal(await page.getByRole('link', { name: 'New server' }).count(), 0);
         for (const [path, absent, disabled] of [
           ['/servers/new?from=form', ['Create server'], []],
-          ['/servers/idle/tools', ['Save', 'Add a tool', 'Delete read', 'Add an argument'], []],
+          ['/servers/idle/tools?tool=read', ['Save', 'Add a tool', 'Delete read', 'Add an argument'], []],
           ['/servers/idle/try', [], ['Call the tool']],
           ['/servers/idle/connect', [], ['Make a key for this server']],
           ['/servers/idle/secrets', ['Store secret', /^Delete/], []],

@@ -27,6 +27,7 @@ export type Limit = ServerLimits['calls_per_second'];
 export type LimitUse = NonNullable<ServerLimits['use']>;
 export type UpstreamState = ServerLimits['upstreams'][number];
 export type Activity = Output<'getServerActivity'>['servers'][number];
+export type ToolFigures = Output<'getToolActivity'>['tools'][number];
 export type Grant = Output<'listGrants'>['grants'][number];
 
 export type ApiKey = Output<'listApiKeys'>['keys'][number];

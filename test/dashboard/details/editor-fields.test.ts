@@ -51,10 +51,11 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
   it('[conf 4] a tool is given one of the credentials that its server names', async () => {
     const credentials = { admin: { type: 'Bearer', token: '{{ADMIN}}' } };
     await dashboard.toolhost.createServer({ name: 'Named', slug: 'named-keys', tools: [tool], credentials });
-    await dashboard.at('/servers/named-keys/tools', async (page) => {
+    await dashboard.at('/servers/named-keys/tools?tool=run', async (page) => {
       await choose(page, 'Credential', 'admin');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
+      await button(page, 'Close').click();
       await tab(page, 'Settings').click();
       await page.getByText('Credential admin, of the tools that name it').waitFor();
     });
@@ -106,7 +107,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
       url: 'https://api.example.com/files',
     };
     await toolhost.createServer({ name: 'Sent', slug: 'sent', tools: [{ ...tool, input_schema, body: 'multipart' }] });
-    await dashboard.at('/servers/sent/tools', async (page) => {
+    await dashboard.at('/servers/sent/tools?tool=run', async (page) => {
       const open = async (name: string, nth: number) => {
         await button(page, `More about ${name}`).click();
         await button(page, 'How it is sent').nth(nth).click();
@@ -152,7 +153,7 @@ describe('fields of the editor, and what is stored of them', { concurrency: 2 },
       input_schema: { id: { type: 'string' } },
     };
     await toolhost.createServer({ name: 'Answered', slug: 'answered', tools: [tool] });
-    await dashboard.at('/servers/answered/tools', async (page) => {
+    await dashboard.at('/servers/answered/tools?tool=run', async (page) => {
       await button(page, 'Advanced').click();
       const headers = page.getByRole('combobox', { name: 'Headers of the answer', exact: true });
       await headers.fill('Set-Cookie');

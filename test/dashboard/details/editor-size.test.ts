@@ -46,8 +46,9 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
   it('does as much for a letter with 1,000 tools as with 4, until the answer about it is shown', async () => {
     const costs: Cost[] = [];
     for (const count of [4, 40, 1000]) {
-      await dashboard.at(`/servers/sized-${count}/tools?tool=tool_2`, async (page) => {
+      await dashboard.at(`/servers/sized-${count}/tools`, async (page) => {
         await page.getByText('Form', { exact: true }).click();
+        await button(page.getByRole('table', { name: 'Tools' }), 'tool_2').click();
         const text = field(page, 'Tool description');
         await text.press('End');
         await page.getByText(/^Everything is saved/).waitFor();
@@ -79,18 +80,19 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await page.getByText('1 of 1000 tools').waitFor();
       await button(table, 'tool_700').focus();
       await page.keyboard.press('Enter');
-      await page.getByRole('region', { name: 'The tool tool_700' }).waitFor();
+      await page.getByRole('dialog', { name: 'tool_700' }).waitFor();
       await eventually(async () => assert.equal(new URL(page.url()).searchParams.get('tool'), 'tool_700'));
       await checkPage(page);
       await page.reload();
       assert.equal(await field(page, 'Tool name').inputValue(), 'tool_700');
-      await button(table, 'tool_700').waitFor();
       await field(page, 'Tool name').fill('remove_700');
       await button(page, 'Save').click();
       await page.getByText(/^Everything is saved/).waitFor();
-      await page.getByRole('region', { name: 'The tool remove_700' }).waitFor();
+      await page.getByRole('dialog', { name: 'remove_700' }).waitFor();
       assert.equal(new URL(page.url()).searchParams.get('tool'), 'remove_700');
       await page.setViewportSize({ width: 400, height: 900 });
+      await checkPage(page);
+      await button(page, 'Close').click();
       // Wide enough for its name in two lines.
       const name = button(table, 'remove_700');
       await eventually(async () => assert.ok(((await name.boundingBox())?.width ?? 0) > 80));
@@ -107,7 +109,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       dashboard.config('moving', { authentication, base_url, tools: [{ ...tool, url: '/items' }] }),
     );
     await dashboard.toolhost.rest('PUT', '/servers/moving/secrets/KEY', { body: { value: 'the-key-of-the-api' } });
-    await dashboard.at('/servers/moving/tools', async (page) => {
+    await dashboard.at('/servers/moving/settings', async (page) => {
       await field(page, 'Base address').fill('https://api.example.org');
       const alert = page.getByRole('alert').filter({ hasText: 'The secret KEY was set for https://api.example.com' });
       await alert.getByText('Save first, then set it under Secrets.').waitFor();

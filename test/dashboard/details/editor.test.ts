@@ -74,6 +74,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       await button(page, 'first').click();
       await button(page, 'Duplicate first').click();
       assert.equal(await field(page, 'Tool name').inputValue(), 'first_2');
+      await button(page, 'Close').click();
       await button(page, 'second').click();
       await button(page, 'Delete second').click();
       const items = page.locator('tr.th-tool');
@@ -105,9 +106,11 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       await page.getByRole('region', { name: 'callback URL' }).getByText(String(callback_url)).waitFor();
       await button(page, 'Copy callback URL').waitFor();
       await tab(page, 'Tools').click();
+      await button(page, 'read').click();
       await choose(page, 'Method', 'POST');
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
+      await button(page, 'Close').click();
       await tab(page, 'Settings').click();
       await secret.fill('second-secret-of-the-client');
       await button(page, 'Save').click();

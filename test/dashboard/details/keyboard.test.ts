@@ -150,7 +150,7 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
         }
         assert.ok(stops > 15, `${stops} stops`);
       };
-      await dashboard.at('/servers/keyed', use, { options: { ...options, viewport } });
+      await dashboard.at('/servers/keyed/tools', use, { options: { ...options, viewport } });
     }
   });
 });

@@ -56,7 +56,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
 
   it('[find D2] what is typed into a field counts for the button that leaves it', async () => {
     await dashboard.toolhost.createServer(dashboard.config('kept-tags'));
-    await dashboard.at('/servers/kept-tags/tools', async (page) => {
+    await dashboard.at('/servers/kept-tags/tools?tool=read', async (page) => {
       await page.getByRole('combobox', { name: 'Fields to keep', exact: true }).fill('name');
       await drawn(page);
       await field(page, 'Tool description').fill('Makes it savable.');

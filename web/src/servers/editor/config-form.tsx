@@ -1,5 +1,6 @@
 import { Box, Stack, TextInput } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
+import type { Ref } from 'react';
 import { useLocation, useNavigate } from 'react-router';
 import { Section } from '../../ui/section.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
@@ -14,7 +15,7 @@ import { ToolsSection } from './tools/tools-section.tsx';
 import { ViewsSection } from './views/views-section.tsx';
 
 /** The form of a new server whole; of a stored one the part whose tab is shown. The other one keeps its state. */
-export function ConfigForm() {
+export function ConfigForm({ bar }: { bar: Ref<HTMLDivElement> }) {
   const { isNew } = useEditor();
   const { pathname } = useLocation();
   const navigate = useNavigate();
@@ -31,7 +32,7 @@ export function ConfigForm() {
         <ServerWideSection />
       </Stack>
       <Stack gap="md" display={isNew || shown === 'tools' ? 'flex' : 'none'} mt={isNew ? 'md' : 0}>
-        <ToolsSection />
+        <ToolsSection bar={bar} />
         <ViewsSection />
       </Stack>
     </Box>

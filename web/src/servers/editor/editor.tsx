@@ -1,6 +1,7 @@
 import { Box, Stack } from '@mantine/core';
 import type { UseMutationResult } from '@tanstack/react-query';
 import { type ReactNode, type RefObject, useDeferredValue, useEffect, useMemo, useState } from 'react';
+import { createPortal } from 'react-dom';
 import type { StoredServer } from '../../answers.ts';
 import { ApiProblem } from '../../api.ts';
 import { usePress } from '../../ui/actions/press.ts';
@@ -67,20 +68,30 @@ export function Editor({ initial, changed, isNew, isReadOnly = false, startsInJs
 function Page({ saving, conflict, message, startsInJson }: Inner & { startsInJson: boolean }) {
   const { store, isNew, isReadOnly } = useEditor();
   const { view, isWide, choose } = useView(startsInJson, store.now().config);
-  const isConflict = isOverNewer(saving.error);
+  const { error } = saving;
+  const notice = isOverNewer(error)
+    ? conflict?.(store.now().config)
+    : error && !isListed(error) && <ProblemAlert error={error} title="Not saved" />;
+  const isChanged = useIsChanged();
+  // The place in the drawer of a tool, while one is open.
+  const [beside, setBeside] = useState<HTMLDivElement | null>(null);
+  const bar = (
+    <>
+      {beside && notice}
+      {!isReadOnly && <Saving saving={saving} message={message} isChanged={isChanged} />}
+    </>
+  );
   return (
     <Stack gap="md">
-      {isConflict && conflict?.(store.now().config)}
-      {saving.error && !isConflict && !isListed(saving.error) && (
-        <ProblemAlert error={saving.error} title="Not saved" />
-      )}
+      {!beside && notice}
       <ViewSwitch view={view} isWide={isWide} onChange={choose} />
       <ProblemList />
       <Box className="th-editor" data-view={view} inert={isNew && saving.isPending}>
-        {view !== 'json' && <ConfigForm />}
+        {view !== 'json' && <ConfigForm bar={setBeside} />}
         {view !== 'form' && <Json isAlone={view === 'json'} />}
       </Box>
-      {!isReadOnly && <Saving saving={saving} message={message} />}
+      {beside ? createPortal(bar, beside) : bar}
+      <UnsavedGuard isUnsaved={isChanged && !saving.isPending && !(isNew && saving.isSuccess)} />
     </Stack>
   );
 }
@@ -108,12 +119,11 @@ function Json({ isAlone }: { isAlone: boolean }) {
   );
 }
 
-/** The bar with Save, and the question before changes are lost. */
-function Saving({ saving, message }: Inner) {
+/** The bar with Save: on the page, and in the drawer of a tool. */
+function Saving({ saving, message, isChanged }: Pick<Inner, 'saving' | 'message'> & { isChanged: boolean }) {
   const { store, initial, isNew } = useEditor();
   const { problems, warnings, isBehind, isBlocked, isRevealed, reveal } = useChecking();
   const hasDraftProblem = useEdited((state) => state.draftProblem !== undefined);
-  const isChanged = useIsChanged();
   const save = () => {
     reveal();
     if (hasDraftProblem) return;
@@ -121,20 +131,17 @@ function Saving({ saving, message }: Inner) {
     else goToField(problems[0]?.path ?? '');
   };
   return (
-    <>
-      <SaveBar
-        isNew={isNew}
-        isChanged={isChanged}
-        isBehind={isBehind}
-        isSaving={saving.isPending}
-        message={message}
-        problems={isRevealed ? problems.filter(isCertain).length + (hasDraftProblem ? 1 : 0) : 0}
-        warnings={warnings.filter(isCertain).length}
-        onSave={save}
-        onReset={() => store.reset(initial)}
-      />
-      <UnsavedGuard isUnsaved={isChanged && !saving.isPending && !(isNew && saving.isSuccess)} />
-    </>
+    <SaveBar
+      isNew={isNew}
+      isChanged={isChanged}
+      isBehind={isBehind}
+      isSaving={saving.isPending}
+      message={message}
+      problems={isRevealed ? problems.filter(isCertain).length + (hasDraftProblem ? 1 : 0) : 0}
+      warnings={warnings.filter(isCertain).length}
+      onSave={save}
+      onReset={() => store.reset(initial)}
+    />
   );
 }
 

@@ -1,4 +1,4 @@
-import { Button, Text } from '@mantine/core';
+import { Box, Button, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { DeletedServer } from '../../answers.ts';
 import { api } from '../../api.ts';
@@ -46,16 +46,18 @@ export function DeletedServers() {
     cell: (server) => <Restore server={server} />,
   };
   return (
-    <Folded label={`Deleted servers (${data.servers.length}${data.next_cursor === undefined ? '' : ' and more'})`}>
-      <div className="th-card">
-        <Rows
-          label="Deleted servers"
-          columns={canEdit ? [...columns, action] : columns}
-          rows={data.servers}
-          keyOf={({ slug }) => slug}
-        />
-      </div>
-    </Folded>
+    <Box mt="md">
+      <Folded label={`Deleted servers (${data.servers.length}${data.next_cursor === undefined ? '' : ' and more'})`}>
+        <div className="th-card">
+          <Rows
+            label="Deleted servers"
+            columns={canEdit ? [...columns, action] : columns}
+            rows={data.servers}
+            keyOf={({ slug }) => slug}
+          />
+        </div>
+      </Folded>
+    </Box>
   );
 }
 

@@ -1,13 +1,17 @@
-import { ActionIcon, Box, Group, Title, Tooltip } from '@mantine/core';
-import { IconArrowDown, IconArrowUp, IconCopyPlus, IconTrash, IconX } from '@tabler/icons-react';
+import { ActionIcon, Box, Drawer, Group, Title, Tooltip } from '@mantine/core';
+import { IconArrowDown, IconArrowUp, IconCopyPlus, IconTrash } from '@tabler/icons-react';
+import type { Ref } from 'react';
 import { visible } from '../../../ui/text/visible.ts';
 import { textOf } from '../../config.ts';
 import { fieldId, useEditor, useValue } from '../model/editor-context.ts';
 import { ToolForm } from './tool-form.tsx';
 
 type Props = {
-  index: number;
+  /** The tool; undefined while none is open. */
+  index: number | undefined;
   count: number;
+  /** Gets the place for the bar with Save. */
+  bar: Ref<HTMLDivElement>;
   onMove: (from: number, to: number) => void;
   onDuplicate: (index: number) => void;
   onRemove: (index: number) => void;
@@ -19,10 +23,73 @@ export function shownName(name: unknown, index: number): string {
   return visible(textOf(name)) || `Tool ${index + 1}`;
 }
 
-/** The tool that is edited, with what can be done with it. */
-export function OpenTool({ index, count, onMove, onDuplicate, onRemove, onClose }: Props) {
+/** The tool that is edited: of a stored server beside the page, of a new one on it. */
+export function OpenTool({ index, count, bar, onClose, ...changes }: Props) {
+  const { isNew } = useEditor();
+  const isOpen = index !== undefined && index < count;
+  if (isNew) {
+    return (
+      isOpen && (
+        <Box component="section" className="th-card" aria-label="The tool" p="md" key={index}>
+          <Group gap="xs" mb="sm" justify="space-between">
+            <Heading index={index} />
+            <Changes index={index} count={count} {...changes} />
+          </Group>
+          <ToolForm index={index} />
+        </Box>
+      )
+    );
+  }
+  return (
+    <Drawer.Root opened={isOpen} onClose={onClose} position="right" size={780} transitionProps={{ duration: 0 }}>
+      <Drawer.Overlay />
+      <Drawer.Content className="th-tool-drawer">
+        {isOpen && (
+          <>
+            <Drawer.Header>
+              <Drawer.Title flex="1 1 8rem" miw={0}>
+                <Heading index={index} />
+              </Drawer.Title>
+              <Group gap={0} wrap="nowrap">
+                <Changes index={index} count={count} {...changes} />
+                <Drawer.CloseButton aria-label="Close" />
+              </Group>
+            </Drawer.Header>
+            <Drawer.Body key={index}>
+              <ToolForm index={index} />
+              <div ref={bar} className="th-drawer-bar" />
+            </Drawer.Body>
+          </>
+        )}
+      </Drawer.Content>
+    </Drawer.Root>
+  );
+}
+
+function Heading({ index }: { index: number }) {
+  const { isNew } = useEditor();
+  const name = shownName(useValue(['tools', index, 'name']), index);
+  return (
+    <Title
+      order={isNew ? 3 : 2}
+      component={isNew ? 'h3' : 'div'}
+      className="th-mono"
+      size="h5"
+      id={fieldId(`tools[${index}]`)}
+      tabIndex={-1}
+      data-autofocus
+    >
+      {name}
+    </Title>
+  );
+}
+
+type ChangesProps = Omit<Props, 'index' | 'bar' | 'onClose'> & { index: number };
+
+function Changes({ index, count, onMove, onDuplicate, onRemove }: ChangesProps) {
   const { isReadOnly } = useEditor();
   const name = shownName(useValue(['tools', index, 'name']), index);
+  if (isReadOnly) return null;
   const changes = [
     { label: `Move ${name} up`, Icon: IconArrowUp, run: () => onMove(index, index - 1), isOff: index === 0 },
     {
@@ -34,24 +101,15 @@ export function OpenTool({ index, count, onMove, onDuplicate, onRemove, onClose 
     { label: `Duplicate ${name}`, Icon: IconCopyPlus, run: () => onDuplicate(index), isOff: false },
     { label: `Delete ${name}`, Icon: IconTrash, run: () => onRemove(index), isOff: false },
   ];
-  const actions = [...(isReadOnly ? [] : changes), { label: `Close ${name}`, Icon: IconX, run: onClose, isOff: false }];
   return (
-    <Box component="section" className="th-card th-open-tool" aria-label={`The tool ${name}`} p="md">
-      <Group gap="xs" mb="sm" id={fieldId(`tools[${index}]`)} tabIndex={-1} justify="space-between">
-        <Title order={3} className="th-mono" size="h5" flex="1 1 8rem" miw={0}>
-          {name}
-        </Title>
-        <Group gap={0} wrap="nowrap">
-          {actions.map(({ label, Icon, run, isOff }) => (
-            <Tooltip key={label} label={label}>
-              <ActionIcon variant="subtle" color="gray" size="md" aria-label={label} onClick={run} disabled={isOff}>
-                <Icon size={16} />
-              </ActionIcon>
-            </Tooltip>
-          ))}
-        </Group>
-      </Group>
-      <ToolForm index={index} />
-    </Box>
+    <Group gap={0} wrap="nowrap" className="th-tool-changes">
+      {changes.map(({ label, Icon, run, isOff }) => (
+        <Tooltip key={label} label={label}>
+          <ActionIcon variant="subtle" color="gray" size="md" aria-label={label} onClick={run} disabled={isOff}>
+            <Icon size={16} />
+          </ActionIcon>
+        </Tooltip>
+      ))}
+    </Group>
   );
 }

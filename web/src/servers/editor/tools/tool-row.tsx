@@ -1,10 +1,12 @@
-import { Badge, Group, Switch, UnstyledButton } from '@mantine/core';
+import { Badge, Checkbox, Group, Switch, Text, UnstyledButton } from '@mantine/core';
 import { IconAlertTriangle, IconGripVertical } from '@tabler/icons-react';
 import { type DragEvent, useState } from 'react';
+import type { ToolFigures } from '../../../answers.ts';
 import { visible } from '../../../ui/text/visible.ts';
-import { isDisabled, isObject, textOf } from '../../config.ts';
+import { isDisabled, isObject, listOf, textOf } from '../../config.ts';
 import { fieldId, useEditor, useValue } from '../model/editor-context.ts';
 import { shownName } from './open-tool.tsx';
+import type { FiguresByTool } from './use-figures.ts';
 
 /** How many problems and warnings a tool has. */
 export type Found = { problems: number; warnings: number };
@@ -15,19 +17,27 @@ type Props = {
   row: number;
   isOpen: boolean;
   found: Found | undefined;
-  onToggle: () => void;
-  onDrag: () => void;
+  figures: FiguresByTool;
+  isSelected: boolean;
+  onSelect: (isSelected: boolean) => void;
+  onOpen: () => void;
+  /** Undefined where the rows are in another order than the tools. */
+  onDrag: (() => void) | undefined;
   onDrop: () => void;
 };
 
 /** A tool in the table. Its name opens it. */
-export function ToolRow({ index, row, isOpen, found, onToggle, onDrag, onDrop }: Props) {
-  const { set, isReadOnly } = useEditor();
+export function ToolRow(props: Props) {
+  const { index, row, isOpen, found, figures, isSelected, onSelect, onOpen, onDrag, onDrop } = props;
+  const { initial, set, isReadOnly } = useEditor();
   const value = useValue(['tools', index]);
   const tool = isObject(value) ? value : {};
   const [isOver, setOver] = useState(false);
   const name = shownName(tool.name, index);
   const isOn = !isDisabled(tool);
+  const known = figures.get(textOf(tool.name));
+  // The tokens are those of the tool as it is stored.
+  const isStored = listOf(initial.tools).includes(value);
   const allow = (event: DragEvent, over: boolean) => {
     event.preventDefault();
     setOver(over);
@@ -37,7 +47,7 @@ export function ToolRow({ index, row, isOpen, found, onToggle, onDrag, onDrop }:
       className="th-tool"
       aria-rowindex={row + 2}
       data-over={isOver || undefined}
-      data-open={isOpen || undefined}
+      data-open={isOpen || isSelected || undefined}
       data-off={!isOn || undefined}
       onDragOver={(event) => allow(event, true)}
       onDragLeave={() => setOver(false)}
@@ -46,14 +56,24 @@ export function ToolRow({ index, row, isOpen, found, onToggle, onDrag, onDrop }:
         onDrop();
       }}
     >
+      {!isReadOnly && (
+        <td>
+          <Checkbox
+            size="xs"
+            aria-label={`Select ${name}`}
+            checked={isSelected}
+            onChange={({ currentTarget: { checked } }) => onSelect(checked)}
+          />
+        </td>
+      )}
       <td>
         <Group gap={4} wrap="nowrap">
-          {!isReadOnly && (
+          {!isReadOnly && onDrag && (
             <span draggable onDragStart={onDrag} className="th-grip" aria-hidden>
               <IconGripVertical size={15} />
             </span>
           )}
-          <UnstyledButton onClick={onToggle} aria-expanded={isOpen} className="th-tool-name th-mono" title={name}>
+          <UnstyledButton onClick={onOpen} aria-haspopup="dialog" className="th-tool-name th-mono" title={name}>
             {name}
           </UnstyledButton>
           {!isOn && (
@@ -62,15 +82,16 @@ export function ToolRow({ index, row, isOpen, found, onToggle, onDrag, onDrop }:
             </Badge>
           )}
         </Group>
+        <Text className="th-tool-path th-mono" c="dimmed" title={visible(textOf(tool.url))}>
+          {visible(textOf(tool.url).replace(/^\w+:\/\/[^/]*/, ''))}
+        </Text>
       </td>
       <td>
-        <Badge color={isOn ? methodColor(textOf(tool.method)) : 'gray'} className="th-mono" miw={62}>
+        <Badge color={isOn ? methodColor(textOf(tool.method)) : 'gray'} className="th-mono th-tool-method" miw={62}>
           {textOf(tool.method) || '–'}
         </Badge>
       </td>
-      <td data-wide className="th-mono" title={visible(textOf(tool.url))}>
-        {visible(textOf(tool.url).replace(/^\w+:\/\/[^/]*/, ''))}
-      </td>
+      <FigureCells figures={known} hasTokens={isStored} />
       <td>
         <Mark found={found} />
       </td>
@@ -86,6 +107,19 @@ export function ToolRow({ index, row, isOpen, found, onToggle, onDrag, onDrop }:
         />
       </td>
     </tr>
+  );
+}
+
+function FigureCells({ figures, hasTokens }: { figures: ToolFigures | undefined; hasTokens: boolean }) {
+  const { tokens, calls, errors } = figures ?? {};
+  return (
+    <>
+      <td data-figure="tokens">{hasTokens && tokens?.toLocaleString('en')}</td>
+      <td data-figure="calls">{calls?.toLocaleString('en')}</td>
+      <td data-figure="errors" data-bad={(errors ?? 0) > 0 || undefined}>
+        {errors?.toLocaleString('en')}
+      </td>
+    </>
   );
 }
 

@@ -1,29 +1,31 @@
-import { Group, Text, TextInput, VisuallyHidden } from '@mantine/core';
+import { Checkbox, Group, Text, TextInput, UnstyledButton, VisuallyHidden } from '@mantine/core';
+import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import type { FieldProblem } from '../../../answers.ts';
-import { textOf, toolsOf } from '../../config.ts';
+import { listOf, textOf, toolsOf } from '../../config.ts';
 import { useEdited, useEditor, useFindings } from '../model/editor-context.ts';
 import { goToField } from '../model/go-to-field.ts';
+import { SelectedTools } from './selected-tools.tsx';
 import { type Found, ToolRow } from './tool-row.tsx';
+import { type FiguresByTool, useFigures } from './use-figures.ts';
 
 /** Height of a row in px, the same for all of them. */
-const rowHeight = 42;
+const rowHeight = 46;
 /** Tools from which on the table has a filter. */
 const manyTools = 9;
 
-type Props = {
-  count: number;
-  open: number | undefined;
-  onClose: () => void;
-  onMove: (from: number, to: number) => void;
-};
+type Props = { count: number; open: number | undefined; onMove: (from: number, to: number) => void };
 
 /** The tools as a table, of which only the visible rows are on the page. */
-export function ToolTable({ count, open, onClose, onMove }: Props) {
+export function ToolTable({ count, open, onMove }: Props) {
+  const { isReadOnly } = useEditor();
   const [filter, setFilter] = useState('');
-  const indexes = useFiltered(filter);
+  const [sort, setSort] = useState<Figure>();
+  const figures = useFigures();
+  const indexes = useShown(filter, sort, figures);
+  const selection = useSelection();
   const shown = indexes?.length ?? count;
   const scroll = useRef<HTMLDivElement>(null);
   const dragged = useRef<number>(undefined);
@@ -44,24 +46,16 @@ export function ToolTable({ count, open, onClose, onMove }: Props) {
   const visibleRows = rows.getVirtualItems();
   const before = visibleRows[0]?.start ?? 0;
   const after = rows.getTotalSize() - (visibleRows.at(-1)?.end ?? 0);
+  const all = indexes ?? Array.from({ length: count }, (_, index) => index);
   return (
     <div>
       {count >= manyTools && <Filter filter={filter} shown={shown} count={count} onChange={setFilter} />}
+      {selection.indexes.size > 0 && (
+        <SelectedTools indexes={selection.indexes} onChanged={selection.keep} onLeave={() => selection.select([])} />
+      )}
       <div ref={scroll} className="th-card th-tools">
-        <table aria-label="Tools" aria-rowcount={shown + 1}>
-          <thead>
-            <tr aria-rowindex={1}>
-              <th scope="col">Name</th>
-              <th scope="col">Method</th>
-              <th scope="col" data-wide>
-                Path
-              </th>
-              <th scope="col">
-                <VisuallyHidden>Problems</VisuallyHidden>
-              </th>
-              <th scope="col">On</th>
-            </tr>
-          </thead>
+        <table aria-label="Tools" aria-rowcount={shown + 1} data-selects={!isReadOnly || undefined}>
+          <Head all={all} selection={selection} sort={sort} onSort={setSort} />
           <tbody>
             <Space height={before} />
             {visibleRows.map(({ index: row }) => {
@@ -73,10 +67,21 @@ export function ToolTable({ count, open, onClose, onMove }: Props) {
                   row={row}
                   isOpen={index === open}
                   found={found.get(index)}
-                  onToggle={() => (index === open ? onClose() : goToField(`tools[${index}]`))}
-                  onDrag={() => {
-                    dragged.current = index;
-                  }}
+                  figures={figures}
+                  isSelected={selection.indexes.has(index)}
+                  onSelect={(isSelected) =>
+                    selection.select(
+                      [...selection.indexes].filter((one) => one !== index).concat(isSelected ? index : []),
+                    )
+                  }
+                  onOpen={() => goToField(`tools[${index}]`)}
+                  onDrag={
+                    sort === undefined
+                      ? () => {
+                          dragged.current = index;
+                        }
+                      : undefined
+                  }
                   onDrop={() => dragged.current !== undefined && onMove(dragged.current, index)}
                 />
               );
@@ -86,6 +91,82 @@ export function ToolTable({ count, open, onClose, onMove }: Props) {
         </table>
       </div>
     </div>
+  );
+}
+
+type Figure = 'tokens' | 'calls' | 'errors';
+
+const figureHeads: readonly { by: Figure; label: string; about: string }[] = [
+  { by: 'tokens', label: 'Tokens', about: 'About how many tokens its definition takes in a conversation' },
+  { by: 'calls', label: 'Calls', about: 'Calls of the last 24 hours' },
+  { by: 'errors', label: 'Failed', about: 'Failed calls of the last 24 hours' },
+];
+
+const nobody: ReadonlySet<number> = new Set();
+
+/** The indexes of the tools that are selected, as long as no other change of the list moves them. */
+function useSelection() {
+  const { store } = useEditor();
+  const listed = useEdited((state) => state.listed);
+  const [selected, setSelected] = useState({ listed, indexes: nobody });
+  const keep = (indexes: ReadonlySet<number>) => setSelected({ listed: store.now().listed, indexes });
+  const indexes = selected.listed === listed ? selected.indexes : nobody;
+  return {
+    indexes,
+    select: (next: readonly number[]) => keep(new Set(next)),
+    /** After a change of the list that has left every tool in its place. */
+    keep: () => keep(indexes),
+  };
+}
+
+type HeadProps = {
+  /** The tools that are shown. */
+  all: readonly number[];
+  selection: ReturnType<typeof useSelection>;
+  sort: Figure | undefined;
+  onSort: (sort: Figure | undefined) => void;
+};
+
+function Head({ all, selection, sort, onSort }: HeadProps) {
+  const { isReadOnly } = useEditor();
+  const { indexes, select } = selection;
+  const isAll = all.length > 0 && all.every((index) => indexes.has(index));
+  return (
+    <thead>
+      <tr aria-rowindex={1}>
+        {!isReadOnly && (
+          <th scope="col" className="th-tools-select">
+            <Checkbox
+              size="xs"
+              aria-label="Select all tools that are shown"
+              checked={isAll}
+              indeterminate={!isAll && indexes.size > 0}
+              onChange={() => select(isAll ? [] : all)}
+            />
+          </th>
+        )}
+        <th scope="col" className="th-tools-name">
+          Name
+        </th>
+        <th scope="col" className="th-tools-method">
+          Method
+        </th>
+        {figureHeads.map(({ by, label, about }) => (
+          <th key={by} scope="col" data-figure={by} aria-sort={sort === by ? 'descending' : 'none'} title={about}>
+            <UnstyledButton onClick={() => onSort(sort === by ? undefined : by)}>
+              {label}
+              {sort === by && ' ↓'}
+            </UnstyledButton>
+          </th>
+        ))}
+        <th scope="col" className="th-tools-mark">
+          <VisuallyHidden>Problems</VisuallyHidden>
+        </th>
+        <th scope="col" className="th-tools-on">
+          On
+        </th>
+      </tr>
+    </thead>
   );
 }
 
@@ -102,11 +183,15 @@ function Space({ height }: { height: number }) {
 type FilterProps = { filter: string; shown: number; count: number; onChange: (filter: string) => void };
 
 function Filter({ filter, shown, count, onChange }: FilterProps) {
+  const input = useRef<HTMLInputElement>(null);
+  useHotkeys([['/', () => input.current?.focus()]]);
   return (
     <Group gap="sm" mb="xs">
       <TextInput
+        ref={input}
         aria-label="Filter the tools"
-        placeholder="Name, path, description"
+        aria-keyshortcuts="/"
+        placeholder="Name, method, path, tag ( / )"
         leftSection={<IconSearch size={15} />}
         flex="1 1 14rem"
         value={filter}
@@ -122,21 +207,25 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
 }
 
 /**
- * The indexes of the tools in which every word stands; undefined without a filter. A tool stays visible while it is
- * edited, so they are found again only when the filter or the list changes.
+ * The indexes of the tools in which every word stands, those with most of a figure first; undefined for all of them in
+ * their order. A tool stays visible while it is edited, so they are found again only when what is asked or the list changes.
  */
-function useFiltered(filter: string): number[] | undefined {
+function useShown(filter: string, sort: Figure | undefined, figures: FiguresByTool): number[] | undefined {
   const { store } = useEditor();
   const listed = useEdited((state) => state.listed);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` says when the tools are to be read again
   return useMemo(() => {
     const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-    if (words.length === 0) return undefined;
-    return toolsOf(store.now().config).flatMap(({ name, method, url, description }, index) => {
-      const text = [name, method, url, description].map(textOf).join('\n').toLowerCase();
+    if (words.length === 0 && sort === undefined) return undefined;
+    const tools = toolsOf(store.now().config);
+    const matching = tools.flatMap(({ name, method, url, description, tags }, index) => {
+      const text = [name, method, url, description, ...listOf(tags)].map(textOf).join('\n').toLowerCase();
       return words.every((word) => text.includes(word)) ? [index] : [];
     });
-  }, [filter, listed, store]);
+    if (sort === undefined) return matching;
+    const figureOf = (index: number) => figures.get(textOf(tools[index]?.name))?.[sort] ?? -1;
+    return matching.sort((a, b) => figureOf(b) - figureOf(a) || a - b);
+  }, [filter, sort, figures, listed, store]);
 }
 
 /** What was found in each tool that has something, by its index. */

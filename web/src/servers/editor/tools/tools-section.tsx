@@ -1,10 +1,11 @@
 import { Button, Stack, Text } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
-import { type ReactNode, useState } from 'react';
-import { useSearchParams } from 'react-router';
+import { type ReactNode, type Ref, useEffect, useRef, useState } from 'react';
+import { useLocation, useNavigate, useSearchParams } from 'react-router';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
+import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { listOf, newTool, textOf, toolsOf, valueAt } from '../../config.ts';
 import { ChoiceField, NumberField } from '../config-fields.tsx';
 import { Errors, Warnings } from '../field-messages.tsx';
@@ -18,10 +19,10 @@ const modes = [
   { value: 'search', label: 'By search: they find, read and call tools, and see those that are pinned' },
 ];
 
-/** The tools in the order in which agents see them, and below them the one that is open. */
-export function ToolsSection() {
+/** The tools in the order in which agents see them, and the one that is open. */
+export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
   const { isReadOnly } = useEditor();
-  const { count, open, setOpen, move, add, duplicate, remove } = useToolList();
+  const { count, open, close, move, add, duplicate, remove } = useToolList();
   return (
     <Section
       title="Tools"
@@ -40,19 +41,17 @@ export function ToolsSection() {
             No tools yet.
           </Text>
         ) : (
-          <ToolTable count={count} open={open} onClose={() => setOpen(undefined)} onMove={move} />
+          <ToolTable count={count} open={open} onMove={move} />
         )}
-        {open !== undefined && open < count && (
-          <OpenTool
-            key={open}
-            index={open}
-            count={count}
-            onMove={move}
-            onDuplicate={duplicate}
-            onRemove={remove}
-            onClose={() => setOpen(undefined)}
-          />
-        )}
+        <OpenTool
+          index={open}
+          count={count}
+          bar={bar}
+          onMove={move}
+          onDuplicate={duplicate}
+          onRemove={remove}
+          onClose={close}
+        />
       </ToolsFields>
     </Section>
   );
@@ -63,50 +62,89 @@ function ToolsFields({ children }: { children: ReactNode }) {
   const { id, errors, warnings } = useMessages(['tools']);
   return (
     <Stack gap="xs" id={id} tabIndex={-1}>
-      <ChoiceField
-        path={['tool_mode']}
-        label="How agents get the tools"
-        text="A search costs a conversation some hundred tokens, however many tools there are."
-        choices={modes}
-        placeholder="All of them in a list"
-      />
-      <NumberField
-        path={['max_answer_tokens']}
-        label="Most tokens of an answer"
-        text="A longer answer is cut between items or lines, and agents read the rest with read_more."
-        placeholder="No limit"
-      />
       {children}
+      <TwoColumns>
+        <ChoiceField
+          path={['tool_mode']}
+          label="How agents get the tools"
+          text="A search costs a conversation some hundred tokens, however many tools there are."
+          choices={modes}
+          placeholder="All of them in a list"
+        />
+        <NumberField
+          path={['max_answer_tokens']}
+          label="Most tokens of an answer"
+          text="A longer answer is cut between items or lines, and agents read the rest with read_more."
+          placeholder="No limit"
+        />
+      </TwoColumns>
       <Errors list={errors} />
       <Warnings list={warnings} />
     </Stack>
   );
 }
 
-/** What is done with the list of tools, and the index of the one that is open. The address names that one. */
-function useToolList() {
+/**
+ * The index of the tool that is open. The address of a stored server names it: a link opens it, and going back closes it.
+ */
+function useOpenTool() {
   const { store, isNew } = useEditor();
-  const [search, setSearch] = useSearchParams();
-  const count = useEdited(({ config }) => listOf(config.tools).length);
-  const now = () => toolsOf(store.now().config);
-  const [open, show] = useState<number | undefined>(() => {
-    const named = now().findIndex(({ name }) => name === search.get('tool'));
-    return named >= 0 ? named : isNew || count === 1 ? 0 : undefined;
-  });
-  const setOpen = (index: number | undefined) => {
+  const navigate = useNavigate();
+  const { pathname, state } = useLocation();
+  const [search] = useSearchParams();
+  const named = search.get('tool');
+  const nameAt = (index: number) => textOf(valueAt(store.now().config, ['tools', index, 'name']));
+  const indexOf = (name: string | null) => {
+    const index = toolsOf(store.now().config).findIndex((tool) => textOf(tool.name) === name);
+    return index < 0 ? undefined : index;
+  };
+  const [open, show] = useState(() => (isNew ? 0 : indexOf(named)));
+  const [seen, see] = useState(named);
+  if (seen !== named) {
+    see(named);
+    // A tool that is open and has this name stays, although another one may have it too.
+    if (named === null || open === undefined || nameAt(open) !== named) show(indexOf(named));
+  }
+  const isLeft = useRef(false);
+  useEffect(() => {
+    isLeft.current = open === undefined;
+  }, [open]);
+  const setOpen = (index: number) => {
     show(index);
-    const name = index === undefined ? '' : textOf(valueAt(store.now().config, ['tools', index, 'name']));
-    if (!isNew && name !== (search.get('tool') ?? ''))
-      setSearch(name === '' ? {} : { tool: name }, { replace: true, preventScrollReset: true });
+    const name = nameAt(index);
+    if (isNew || name === named) return;
+    const address = `${pathname}?${new URLSearchParams({ tool: name })}`;
+    const isReplaced = named !== null;
+    const next = isReplaced ? state : { isOpened: true };
+    void navigate(address, { replace: isReplaced, state: next, preventScrollReset: true });
+  };
+  const close = () => {
+    isLeft.current = true;
+    show(undefined);
+    if ((state as { isOpened?: true } | null)?.isOpened) void navigate(-1);
+    else if (named !== null) void navigate(pathname, { replace: true, preventScrollReset: true });
   };
   useWindowEvent('toolhost:open-tool', ({ detail }) => setOpen(detail));
-  // A renamed tool has its new name in the address before Save is pressed, which draws the editor anew.
-  useWindowEvent('focusout', () => open !== undefined && setOpen(open));
+  // A renamed tool has its new name in the address before Save is pressed, which draws the editor anew. A field also loses
+  // the focus when its tool is closed.
+  useWindowEvent('focusout', () => {
+    const isStill = !isLeft.current && new URLSearchParams(window.location.search).has('tool');
+    if (isStill && named !== null && open !== undefined) setOpen(open);
+  });
+  return { open, show, close };
+}
+
+/** What is done with the list of tools, and the one that is open. */
+function useToolList() {
+  const { store } = useEditor();
+  const { open, show, close } = useOpenTool();
+  const count = useEdited(({ config }) => listOf(config.tools).length);
+  const now = () => toolsOf(store.now().config);
   const put = (next: unknown[]) => store.set(['tools'], next);
   return {
     count,
     open,
-    setOpen,
+    close,
     move: (from: number, to: number) => {
       const tools = now();
       const tool = tools[from];
@@ -125,7 +163,7 @@ function useToolList() {
     },
     remove: (index: number) => {
       put(now().toSpliced(index, 1));
-      setOpen(undefined);
+      close();
     },
   };
 }

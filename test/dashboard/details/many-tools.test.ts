@@ -1,0 +1,175 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Locator, Page } from 'playwright-core';
+import { checkPage } from '../../support/browser/check-page.ts';
+import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { eventually } from '../../support/eventually.ts';
+import type { Json } from '../../support/toolhost/toolhost.ts';
+
+describe('the tools of a server as a table', { concurrency: 2 }, () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+  });
+  after(() => dashboard?.stop());
+
+  const serve = (slug: string, count: number) => {
+    const tools = Array.from({ length: count }, (_, index) => ({
+      name: `tool_${index}`,
+      description: `Reads the things of group ${index}.`,
+      method: 'GET',
+      url: `${dashboard.upstream.url}/things/${index}`,
+      input_schema: {},
+      tags: [`group-${index % 10}`],
+    }));
+    return dashboard.toolhost.createServer(dashboard.config(slug, { tools }));
+  };
+  const stored = async (slug: string) =>
+    (await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[]; views?: Json };
+  const tableOf = (page: Page) => page.getByRole('table', { name: 'Tools' });
+  const save = async (page: Page) => {
+    await button(page, 'Save').click();
+    await page.getByText(/^Everything is saved/).waitFor();
+  };
+  it('finds one tool among 300 and disables it in 4 clicks, without scrolling', async () => {
+    await serve('three-hundred', 300);
+    await dashboard.at('/servers', async (page) => {
+      let clicks = 0;
+      const click = async (target: Locator) => {
+        await target.waitFor();
+        const box = await target.boundingBox();
+        assert.ok(box && box.y >= 0 && box.y + box.height <= 900, `${target} is not in view`);
+        await target.click();
+        clicks += 1;
+      };
+      await click(page.getByRole('link', { name: 'The three-hundred' }));
+      await click(page.getByRole('link', { name: 'Tools', exact: true }));
+      await tableOf(page).waitFor();
+      await page.keyboard.press('/');
+      await page.keyboard.type('tool_217');
+      await click(tableOf(page).getByRole('row').filter({ hasText: 'tool_217' }).locator('.mantine-Switch-track'));
+      await page.getByText(/^Unsaved changes/).waitFor();
+      // Not by `click`, which would scroll a sticky bar away from the end of the page.
+      const save = await button(page, 'Save').boundingBox();
+      assert.ok(save && save.y + save.height <= 900);
+      await page.mouse.click(save.x + save.width / 2, save.y + save.height / 2);
+      clicks += 1;
+      await page.getByText(/^Everything is saved/).waitFor();
+      assert.equal(clicks, 4);
+      assert.equal(Number(await page.evaluate('scrollY')), 0);
+    });
+    const { tools } = await stored('three-hundred');
+    assert.deepEqual(
+      tools.filter(({ disabled }) => disabled).map(({ name }) => name),
+      ['tool_217'],
+    );
+  });
+
+  it('opens a tool beside the page at an address of its own, and going back closes it', async () => {
+    await serve('addressed', 12);
+    await dashboard.at('/servers/addressed/tools', async (page) => {
+      await button(tableOf(page), 'tool_3').click();
+      const drawer = page.getByRole('dialog', { name: 'tool_3' });
+      await field(drawer, 'Tool description').fill('Reads the things of the third group.');
+      assert.equal(new URL(page.url()).search, '?tool=tool_3');
+      await checkPage(page);
+      await page.goBack();
+      await drawer.waitFor({ state: 'hidden' });
+      await page.getByText(/^Unsaved changes/).waitFor();
+      await page.goForward();
+      await save(page);
+      await page.keyboard.press('Escape');
+      await drawer.waitFor({ state: 'hidden' });
+      assert.equal(new URL(page.url()).search, '');
+      await page.goto('/servers/addressed/tools?tool=tool_7');
+      await page.getByRole('dialog', { name: 'tool_7' }).waitFor();
+      await button(page, 'Close').click();
+      await eventually(() => assert.equal(new URL(page.url()).search, ''));
+    });
+    assert.equal((await stored('addressed')).tools[3]?.description, 'Reads the things of the third group.');
+  });
+
+  it('disables, tags, adds to a view and deletes the tools that are selected', async () => {
+    await serve('selected', 30);
+    await dashboard.at('/servers/selected/tools', async (page) => {
+      await field(page, 'Filter the tools').fill('group-4');
+      await page.getByRole('checkbox', { name: 'Select all tools that are shown' }).click();
+      const bar = page.getByRole('group', { name: 'Selected tools' });
+      await bar.getByText('3 selected').waitFor();
+      await button(bar, 'Disable').click();
+      const answer = async (label: string, text: string) => {
+        await button(bar, `${label}…`).click();
+        await page
+          .getByRole('combobox', { name: label })
+          .or(page.getByRole('textbox', { name: label }))
+          .fill(text);
+        await page.keyboard.press('Enter');
+      };
+      await answer('Tag', 'finance');
+      await answer('Add to a view', 'books');
+      await checkPage(page);
+      await button(bar, 'Clear').click();
+      await field(page, 'Filter the tools').fill('tool_1');
+      await page.getByRole('checkbox', { name: 'Select tool_1', exact: true }).click();
+      await button(bar, 'Delete').click();
+      await bar.waitFor({ state: 'hidden' });
+      await save(page);
+    });
+    const { tools, views } = await stored('selected');
+    assert.equal(tools.length, 29);
+    const chosen = tools.filter(({ disabled }) => disabled);
+    assert.deepEqual(
+      chosen.map(({ name, tags }) => [name, tags]),
+      ['tool_4', 'tool_14', 'tool_24'].map((name) => [name, ['group-4', 'finance']]),
+    );
+    assert.deepEqual(views, { books: { tools: ['tool_4', 'tool_14', 'tool_24'] } });
+  });
+
+  it('shows the tokens, calls and failures of each tool, and sorts by them', async () => {
+    await serve('called', 12);
+    dashboard.upstream.on('GET /things/5', () => ({ status: 500, body: {} }));
+    dashboard.upstream.on('GET /things/8', () => ({ body: {} }));
+    for (const tool of ['tool_5', 'tool_8', 'tool_8'])
+      await dashboard.toolhost.callTool('called', 'of-the-caller', tool);
+    await dashboard.at('/servers/called/tools', async (page) => {
+      await page.getByText('Form', { exact: true }).click();
+      const names = () => tableOf(page).locator('.th-tool-name').allTextContents();
+      await button(page, 'Calls').click();
+      await eventually(async () => assert.deepEqual((await names()).slice(0, 2), ['tool_8', 'tool_5']));
+      const row = tableOf(page).getByRole('row').filter({ hasText: 'tool_5' });
+      await eventually(async () => assert.match((await row.textContent()) ?? '', /GET\d\d11$/));
+      await button(page, 'Failed').click();
+      await eventually(async () => assert.equal((await names())[0], 'tool_5'));
+      await button(page, /^Failed/).click();
+      await eventually(async () => assert.equal((await names())[0], 'tool_0'));
+    });
+  });
+
+  it('covers no control with a toast, in a wide and in a narrow window', async () => {
+    await serve('toasted', 12);
+    for (const width of [1440, 400]) {
+      await dashboard.at('/servers/toasted/settings', async (page) => {
+        await page.setViewportSize({ width, height: 900 });
+        await field(page, 'Name').fill(`Toasted ${width}`);
+        await button(page, 'Save').click();
+        const toast = page.getByRole('alert').filter({ hasText: 'Saved as version' });
+        await toast.waitFor();
+        assert.deepEqual(await page.evaluate(coveredControls), []);
+      });
+    }
+  });
+});
+
+/** The controls of the page that a toast covers. */
+const coveredControls = `(() => {
+  scrollTo(0, 0);
+  const toast = document.querySelector('.mantine-Notification-root');
+  const box = toast.getBoundingClientRect();
+  return [...document.querySelectorAll('a, button, input, textarea')]
+    .filter((node) => !toast.contains(node) && node.checkVisibility({ visibilityProperty: true }))
+    .filter((node) => {
+      const { left, right, top, bottom } = node.getBoundingClientRect();
+      return left < box.right && right > box.left && top < box.bottom && bottom > box.top;
+    })
+    .map((node) => node.outerHTML);
+})()`;

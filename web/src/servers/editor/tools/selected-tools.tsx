@@ -1,0 +1,120 @@
+import { Autocomplete, Button, Group, Popover, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { type ReactNode, useState } from 'react';
+import type { JsonObject } from '../../../answers.ts';
+import { visible } from '../../../ui/text/visible.ts';
+import { isObject, listOf, textOf, toolsOf, valueAt, viewsOf, withValue } from '../../config.ts';
+import { useEditor } from '../model/editor-context.ts';
+
+type Props = { indexes: ReadonlySet<number>; onChanged: () => void; onLeave: () => void };
+
+/** What can be done with the tools that are selected. Nothing is stored before Save. */
+export function SelectedTools({ indexes, onChanged, onLeave }: Props) {
+  const { store } = useEditor();
+  const { config } = store.now();
+  const tools = toolsOf(config);
+  const tags = tools.flatMap((tool) => listOf(tool.tags).map(textOf));
+  const change = (next: (tool: JsonObject) => unknown) => {
+    store.set(
+      ['tools'],
+      toolsOf(store.now().config).map((tool, index) => (indexes.has(index) ? next(tool) : tool)),
+    );
+    onChanged();
+  };
+  const enable = (isOn: boolean) => change((tool) => withValue(tool, ['disabled'], isOn ? undefined : true));
+  const remove = () => {
+    store.set(
+      ['tools'],
+      tools.filter((_, index) => !indexes.has(index)),
+    );
+    onLeave();
+  };
+  const addToView = (view: string) => {
+    const path = ['views', view, 'tools'];
+    const before = listOf(valueAt(store.now().config, path));
+    const has = new Set(before.map((entry) => (isObject(entry) ? entry.name : entry)));
+    const names = tools.flatMap(({ name }, index) => (indexes.has(index) && !has.has(name) ? [name] : []));
+    store.set(path, [...before, ...names]);
+  };
+  return (
+    <Group gap={6} mb="xs" role="group" aria-label="Selected tools">
+      <Text size="sm" fw={600} mr={4} role="status">
+        {indexes.size} selected
+      </Text>
+      <Action onClick={() => enable(true)}>Enable</Action>
+      <Action onClick={() => enable(false)}>Disable</Action>
+      <Ask
+        label="Tag"
+        known={tags}
+        placeholder="Tag, such as billing"
+        onAnswer={(tag) => change((tool) => withValue(tool, ['tags'], [...new Set([...listOf(tool.tags), tag])]))}
+      />
+      <Ask
+        label="Add to a view"
+        known={Object.keys(viewsOf(config))}
+        placeholder="View, such as finance"
+        onAnswer={addToView}
+      />
+      <Action onClick={remove} isBad>
+        Delete
+      </Action>
+      <Button size="compact-sm" variant="subtle" color="gray" onClick={onLeave}>
+        Clear
+      </Button>
+    </Group>
+  );
+}
+
+type ActionProps = { onClick: () => void; isBad?: boolean; children: ReactNode };
+
+function Action({ onClick, isBad = false, children }: ActionProps) {
+  return (
+    <Button size="compact-sm" variant="default" onClick={onClick} {...(isBad && { c: 'var(--th-bad)' })}>
+      {children}
+    </Button>
+  );
+}
+
+type AskProps = { label: string; known: readonly string[]; placeholder: string; onAnswer: (text: string) => void };
+
+/** A button that asks for a name, one that is known or a new one. */
+function Ask({ label, known, placeholder, onAnswer }: AskProps) {
+  const [isOpen, { toggle, close }] = useDisclosure(false);
+  const [text, setText] = useState('');
+  return (
+    <Popover opened={isOpen} onChange={close} trapFocus withArrow>
+      <Popover.Target>
+        <Button size="compact-sm" variant="default" onClick={toggle} aria-expanded={isOpen}>
+          {label}…
+        </Button>
+      </Popover.Target>
+      <Popover.Dropdown>
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            if (text.trim() === '') return;
+            onAnswer(text.trim());
+            setText('');
+            close();
+          }}
+        >
+          <Group gap="xs" wrap="nowrap">
+            <Autocomplete
+              aria-label={label}
+              placeholder={placeholder}
+              data={[...new Set(known)].filter((name) => name !== '' && visible(name) === name)}
+              value={text}
+              onChange={setText}
+              comboboxProps={{ withinPortal: false }}
+              size="xs"
+              data-autofocus
+            />
+            <Button type="submit" size="xs">
+              Add
+            </Button>
+          </Group>
+        </form>
+      </Popover.Dropdown>
+    </Popover>
+  );
+}
