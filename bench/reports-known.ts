@@ -29,12 +29,15 @@ export function knownOf({ calls, servers, keys, now }: World, upstream: string):
       target: ['server-0', 'none'],
       fields: [['name']],
       part: ['server', 'tools'],
+      before: [1],
+      version: [1],
       limit: [200],
       // The second one is among the invitations, where a list has some.
       cursor: [encodeCursor({ at: now - 15 * dayMs, id: 'x' }), encodeCursor({ at: now - 1000, id: 'iguest' })],
     },
     whole: {
       checkMcpServer: { ...configOf(upstream), slug: 'reports-checked' },
+      planDuplicate: { slug: 'server-0', to: 'server-2' },
       planMcpServer: { slug: 'server-0', config: { ...configOf(upstream), slug: 'server-0' } },
       previewToolCall: { slug: 'server-0', tool: 'tool_0', arguments: { id: '7' } },
     },

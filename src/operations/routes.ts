@@ -30,7 +30,7 @@ export const operationRoutes = {
   compareImport: { method: 'POST', path: '/servers/{slug}/import/compare' },
   watchImport: { method: 'PUT', path: '/servers/{slug}/import/watch' },
   listVersions: { method: 'GET', path: '/servers/{slug}/versions' },
-  compareVersions: { method: 'GET', path: '/servers/{slug}/versions/{from}/compare/{to}' },
+  compareVersions: { method: 'GET', path: '/servers/{slug}/versions/{before}/compare/{version}' },
   noteVersion: { method: 'PATCH', path: '/servers/{slug}/versions/{version}' },
   restoreVersion: { method: 'POST', path: '/servers/{slug}/versions/{version}/restore' },
   setSecret: { method: 'PUT', path: '/servers/{slug}/secrets/{name}' },

@@ -30,7 +30,7 @@ export const versionInput = z
   .int()
   .min(1)
   .optional()
-  .describe('Version that the change was made from; a conflict is reported when it is not the current one.');
+  .describe('Version that the change builds on; a newer one is a conflict.');
 export const messageInput = z
   .string()
   .min(1)

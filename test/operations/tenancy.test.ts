@@ -246,10 +246,10 @@ describe('a key that may do less', () => {
         .replaceAll('{slug}', 'first')
         .replaceAll('{tool}', 'get')
         .replaceAll('{name}', 'KEY')
-        .replaceAll('{version}', '1')
+        .replaceAll(/\{(?:version|before)\}/g, '1')
         .replaceAll('{part}', 'server')
         .replaceAll(/\{\w+\}/g, 'key_x');
-      const body = 'config' in op.input.shape ? { config: {} } : {};
+      const body = { ...('config' in op.input.shape && { config: {} }), ...('to' in op.input.shape && { to: 'copy' }) };
       const hasBody = op.route.method !== 'GET' && op.route.method !== 'DELETE';
       const address = op.name === 'search' ? `${path}?query=x` : path;
       const { status } = await toolhost.rest(op.route.method, address, { key: viewer, ...(hasBody && { body }) });

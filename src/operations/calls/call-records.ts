@@ -81,12 +81,12 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
 }
 
 const filters = {
-  view: viewInput.optional().describe('Only calls at the address of this view.'),
+  view: viewInput.optional().describe('Only calls at this view.'),
   tool: toolInput.optional(),
   outcome: z
     .enum([...outcomes, 'failed'])
     .optional()
-    .describe('How the call ended; failed is any outcome but ok.'),
+    .describe('failed: any but ok.'),
   caller_kind: z.enum(callerKinds).optional().describe('Only calls of this kind of caller.'),
   key_id: z.string().max(100).optional().describe('Only calls with this API key.'),
   since: z.iso.datetime().optional().describe('Only calls from this time on.'),

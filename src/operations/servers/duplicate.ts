@@ -25,7 +25,7 @@ import {
   warningsShape,
 } from '../shapes.ts';
 import { mostSecrets, secretValueInput, storeSecret } from './secrets.ts';
-import { changeServer, createServer, noteChange, saidOf, stored, storedAnswer, takenSentence } from './store-server.ts';
+import { changeServer, createServer, noteChange, stored, storedAnswer, takenSentence } from './store-server.ts';
 
 const mostCopies = 50;
 
@@ -156,7 +156,7 @@ const planDuplicate = operation({
   summary: 'Say what duplicateMcpServer would do, without storing anything',
   scope: 'manage:read',
   effect: 'read',
-  isTool: true,
+  isTool: false,
   input: z.strictObject(inputShape),
   output: z.object({
     change: z.enum(['created', 'changed', 'same']).describe('created: there is no such server yet.'),
@@ -202,7 +202,7 @@ const duplicateMcpServer = operation({
     'For environments such as staging and production. Again with the same `to`, the copy follows its original; its name, base address, values of variables, login and secrets stay. planDuplicate says what differs and which secrets are missing.',
   scope: 'manage:write',
   effect: 'write',
-  isTool: true,
+  isTool: false,
   input: z.strictObject({ ...inputShape, expected_version: versionInput }),
   output: stored,
   async precheck(context, input) {
@@ -230,7 +230,6 @@ const duplicateMcpServer = operation({
     detail: { from: slug, version: server.version, ...(secrets && { secrets: Object.keys(secrets) }) },
   }),
   isUnchanged,
-  say: saidOf('Duplicated'),
 });
 
 export const duplicateOperations = { planDuplicate, duplicateMcpServer };

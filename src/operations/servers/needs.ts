@@ -22,7 +22,7 @@ const listNeeds = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  isTool: true,
+  isTool: false,
   input: z.strictObject({ slug: slugInput.optional() }),
   output: z.object({
     servers: z
@@ -45,8 +45,8 @@ const listNeeds = operation({
   async run({ db, actor }, { slug }) {
     const slugs = slug === undefined ? actor.servers : [slug];
     const servers = await findNeeds(db, actor.workspaceId, slugs, mostLookedAt);
-    const secrets = await findSecretsByServer(db, actor.workspaceId);
     const ids = servers.map(({ id }) => id);
+    const secrets = await findSecretsByServer(db, actor.workspaceId, ids);
     const checks = await findImportChecks(db, actor.workspaceId, ids);
     const found = servers.map(({ id, slug, needs }) => {
       const stored = (secrets.get(id) ?? []).filter(({ name }) => !apart.includes(name));

@@ -165,7 +165,8 @@ const changeable = serverConfigSchema.shape;
 const changeInput = z.strictObject({
   slug: slugInput,
   expected_version: versionInput,
-  message: messageInput,
+  // The whole rule is in `messageInput`; here it would cost every agent tokens.
+  message: z.string().optional().describe('What it is for.'),
   name: changeable.name.optional(),
   description: changeable.description.nullable(),
   authentication: changeable.authentication.nullable(),

@@ -20,6 +20,7 @@ import {
   shownChanges,
   slugInput,
   time,
+  unchangedShape,
   versionInput,
 } from '../shapes.ts';
 import { changeServer, configOutput, precheckChange, saidOf, stored, storedAnswer } from './store-server.ts';
@@ -70,15 +71,18 @@ const compareVersions = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  isTool: true,
-  input: z.strictObject({ slug: slugInput, from: numberOf('The older version.'), to: numberOf('The newer version.') }),
+  isTool: false,
+  input: z.strictObject({
+    slug: slugInput,
+    before: numberOf('The older version.'),
+    version: numberOf('The newer version.'),
+  }),
   output: z.object({ changes: changesShape }),
-  async run(context, { slug, from, to }) {
+  async run(context, { slug, before, version }) {
     const server = await getServer(context, slug);
-    const [before, after] = [await versionOf(context, server, from), await versionOf(context, server, to)];
-    return { changes: shownChanges(await changesBetween(before.config, after.config)) };
+    const [old, next] = [await versionOf(context, server, before), await versionOf(context, server, version)];
+    return { changes: shownChanges(await changesBetween(old.config, next.config)) };
   },
-  say: ({ changes }) => changes.map(({ text }) => text).join('\n') || 'There is no difference.',
 });
 
 /** @throws AppError notFound */
@@ -102,13 +106,15 @@ const noteVersion = operation({
     version: numberOf('The version.'),
     message: messageInput.describe('What is shown with the version; absent to show nothing.'),
   }),
-  output: z.object({ version: z.int() }),
+  output: z.object({ version: z.int(), unchanged: unchangedShape }),
   async run(context, { slug, version, message }) {
     const server = await getServer(context, slug);
-    await versionOf(context, server, version);
+    const known = await versionOf(context, server, version);
+    if (known.message === message) return { version, unchanged: true as const };
     await setVersionMessage(context.db, { ...server, version }, message);
     return { version };
   },
+  isUnchanged,
   audit: ({ slug, version }) => ({ target: slug, detail: { version } }),
 });
 

@@ -1,4 +1,5 @@
 import type { Db } from '../db.ts';
+import { isOf } from '../page.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
 
 /** A secret of a hosted server without its value; it may be sent only to `origins`. */
@@ -50,16 +51,19 @@ export async function findSecrets(db: Db, server: Owner): Promise<SecretInfo[]> 
   }));
 }
 
-/** The secrets of all servers of a workspace, by the id of their server. */
+/** The secrets of these servers, by the id of their server. */
 export async function findSecretsByServer(
   db: Db,
   workspaceId: string,
+  serverIds: readonly string[],
 ): Promise<Map<string, Pick<SecretInfo, 'name' | 'origins'>[]>> {
+  if (serverIds.length === 0) return new Map();
   const originsOf = originsReader();
   const rows = await db
     .selectFrom('secrets')
     .select(['server_id', 'name', 'origins'])
-    .where('workspace_id', '=', workspaceId)
+    .where('server_id', 'in', serverIds)
+    .where(isOf(workspaceId))
     .execute();
   return Map.groupBy(
     rows.map((row) => ({ serverId: row.server_id, name: row.name, origins: originsOf(row.origins) })),

@@ -148,18 +148,17 @@ async function toVersion(row: Selectable<Tables['server_versions']>): Promise<St
   };
 }
 
-/** Says something of a version, or no longer. Whether there is the version. */
+/** Says something of a version, or no longer. */
 export async function setVersionMessage(
   db: Db,
   server: Owner & { version: number },
   message: string | undefined,
-): Promise<boolean> {
-  const result = await db
+): Promise<void> {
+  await db
     .updateTable('server_versions')
     .set({ message: message ?? null })
     .where('workspace_id', '=', server.workspaceId)
     .where('server_id', '=', server.id)
     .where('version', '=', server.version)
-    .executeTakeFirst();
-  return result.numUpdatedRows > 0n;
+    .execute();
 }

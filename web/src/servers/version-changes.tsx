@@ -10,7 +10,8 @@ type Props = { slug: string; from: number; to: number };
 export function VersionChanges({ slug, from, to }: Props) {
   const query = useQuery({
     queryKey: [...queryKeys.versions(slug), from, to],
-    queryFn: async ({ signal }) => (await api('compareVersions', { slug, from, to }, { signal })).changes,
+    queryFn: async ({ signal }) =>
+      (await api('compareVersions', { slug, before: from, version: to }, { signal })).changes,
     // A version never changes.
     staleTime: Number.POSITIVE_INFINITY,
   });
