@@ -31,6 +31,7 @@ import { mostDownloads } from '../src/gateway/files/file-listener.ts';
 import { mostGiven } from '../src/gateway/files/given-files.ts';
 import { defaultLimitBytes } from '../src/gateway/hosted/hosted-server.ts';
 import { mostCompiledCharacters, mostServersRemembered, timeOfLarge } from '../src/gateway/hosted/hosted-servers.ts';
+import { mostOfferedBytes } from '../src/gateway/hosted/served.ts';
 import { circuitOpenMs, circuitWindowMs, leastFailures, mostCircuits } from '../src/gateway/limits/circuits.ts';
 import { queueLength } from '../src/gateway/limits/lanes.ts';
 import { burstMs, shedAboveMs, usualCapacity } from '../src/gateway/limits/limits.ts';
@@ -194,6 +195,7 @@ const sections: Record<string, Bound[]> = {
   'The playground': [
     ['models that are asked at once', ofBoth(modelsAtOnce), 'operations/quotas/gate.ts'],
     ['answers of a model to one question', count(mostModelSteps), 'domain/model.ts'],
+    ['a list of tools', size(mostOfferedBytes), 'gateway/hosted/served.ts'],
     ['messages of a conversation', count(mostMessages), 'operations/playground/ask-model.ts'],
     ['an answer of a model', `${size(modelAnswerBytes)}, ${span(modelMs)}`, 'app/adapters/models.ts'],
   ],

@@ -82,8 +82,8 @@ type Served = {
   slug: string;
   view: string | undefined;
   mode?: ToolMode | undefined;
-  /** An older configuration of the server. */
-  config?: ServerConfig | undefined;
+  /** An older version of the server. */
+  older?: { version: number; config: ServerConfig } | undefined;
 };
 
 /** Abilities of a process that serves calls. */

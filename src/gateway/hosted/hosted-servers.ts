@@ -27,6 +27,11 @@ export type HostedServers = {
    * many large servers of the workspace are read
    */
   find(slug: string, look?: Lookup): MaybePromise<HostedServer | undefined>;
+  /**
+   * A server as `make` compiles it otherwise than agents get it. The last one is remembered by its key; making them takes
+   * a workspace a part of the time. @throws AppError tooMany
+   */
+  variant(whole: HostedServer, key: string, make: () => HostedServer): Promise<HostedServer>;
   /** Drops changed entries: a server by its id or slug, or the servers of a workspace. */
   invalidate(id: string): void;
   clear(): void;
@@ -74,6 +79,8 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
     idsOf: ({ server }) => [server.id, server.workspaceId],
     ownerOf: ({ server }) => server.workspaceId,
   });
+  const variants = new WeakMap<HostedServer, { key: string; server: HostedServer }>();
+  const makingVariants = new Gate(timeOfVariants);
   const absent = new LRUCache<string, true>({ max: maxAbsent, ttl: absentMs });
   let invalidated = 0;
 
@@ -93,6 +100,17 @@ export function createHostedServers(options: HostedServersOptions): HostedServer
       if (absent.has(slug) || !isSlug(slug)) return undefined;
       const found = remembered.load(slug, (before) => read(slug, before, before ? undefined : look));
       return found.then((value) => value && served(value));
+    },
+    async variant(whole, key, make) {
+      const known = variants.get(whole);
+      if (known?.key === key) return known.server;
+      return makingVariants.run(whole, async () => {
+        const server = make();
+        // The list takes as long as the rest.
+        server.toolsJson();
+        variants.set(whole, { key, server });
+        return server;
+      });
     },
     invalidate(id) {
       invalidated++;
@@ -128,6 +146,11 @@ export const timeOfLarge = {
   share: () => 0.1,
   patienceMs: 5000,
   rule: 'large servers of a workspace are read one at a time, and not all of the time; use fewer of them at once, or make them smaller',
+};
+/** The same for servers in another mode or version. */
+const timeOfVariants = {
+  ...timeOfLarge,
+  rule: 'servers are made ready in another mode or version one at a time in a workspace, and not all of the time; ask less often',
 };
 /** Secrets as a text for comparison; a list of hosts that several secrets share is in it once. */
 function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {

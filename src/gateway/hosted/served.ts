@@ -3,6 +3,7 @@ import { annotationsOf, reservedToolNames, type ToolMode } from '../../domain/co
 import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { searchToolNames, type ToolDefinition } from '../../domain/search/own-tools.ts';
+import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { compileServer, type HostedServer, serverOrView } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
@@ -12,27 +13,31 @@ export type Served = {
   slug: string;
   view: string | undefined;
   mode?: ToolMode | undefined;
-  /** An older configuration of the server. */
-  config?: ServerConfig | undefined;
+  /** An older version of the server. */
+  older?: { version: number; config: ServerConfig } | undefined;
 };
 
 /** @throws AppError notFound */
 export async function findServed(servers: HostedServers, served: Served): Promise<HostedServer> {
   const whole = await servers.find(served.slug);
   if (!whole) throw new AppError('notFound', 'there is no such server');
-  const server = serverOrView(variantOf(whole, served), served.view);
+  const server = serverOrView(await variantOf(servers, whole, served), served.view);
   if (server) return server;
   const near = nearestOrAll(String(served.view), Object.keys(whole.config.views ?? {}), newGuesses());
   throw new AppError('notFound', `the server has no view ${JSON.stringify(served.view)}${near}`);
 }
 
-/** What differs is compiled each time: people ask for it, not agents. */
-function variantOf(whole: HostedServer, { view, mode, config = whole.config }: Served): HostedServer {
-  if (mode === undefined && config === whole.config) return whole;
-  const wanted = mode === undefined ? config : inMode(config, view, mode);
-  const { captureUntil, ...source } = whole;
-  const made = { ...source, version: 0, config: wanted, ...(captureUntil !== undefined && { captureUntil }) };
-  return compileServer(made, whole.secrets, whole.limits, whole.userAgent);
+async function variantOf(servers: HostedServers, whole: HostedServer, served: Served): Promise<HostedServer> {
+  const { view, mode, older } = served;
+  if (mode === undefined && !older) return whole;
+  const key = JSON.stringify([view, mode, older?.version]);
+  return servers.variant(whole, key, () => {
+    const config = older?.config ?? whole.config;
+    const wanted = mode === undefined ? config : inMode(config, view, mode);
+    const { captureUntil, ...source } = whole;
+    const made = { ...source, version: 0, config: wanted, ...(captureUntil !== undefined && { captureUntil }) };
+    return compileServer(made, whole.secrets, whole.limits, whole.userAgent);
+  });
 }
 
 function inMode(config: ServerConfig, view: string | undefined, mode: ToolMode): ServerConfig {
@@ -49,13 +54,23 @@ export type OfferedTools = {
   isReading(tool: string, args: Arguments): boolean;
 };
 
-/** @throws AppError notFound */
+/** Longest list of tools that a model is given: more than any model reads. */
+export const mostOfferedBytes = 1024 * 1024;
+
+/** @throws AppError notFound; tooLarge for more tools than a model reads */
 export async function offeredTools(servers: HostedServers, served: Served): Promise<OfferedTools> {
   const server = await findServed(servers, served);
   const { config, catalogue } = server;
+  const list = server.toolsJson();
+  if (list.length > mostOfferedBytes)
+    throw new AppError(
+      'tooLarge',
+      `the list of the tools has ${list.length} bytes, which no model reads; allowed: ${mostOfferedBytes}; choose a view, or a search for tools`,
+    );
+  await nextTurn();
   return {
     instructions: server.instructions,
-    tools: JSON.parse(String(server.toolsJson())) as ToolDefinition[],
+    tools: JSON.parse(String(list)) as ToolDefinition[],
     isReading(tool, args) {
       const name = tool === searchToolNames.call && catalogue ? args.name : tool;
       const found = config.tools.find((one) => one.name === name);

@@ -7,7 +7,7 @@ import { AppError, Unauthenticated } from '../../errors.ts';
 import { eventsSearchedAtOnce, findAuditEvents, namesOfActors } from '../../store/audit-events.ts';
 import { operation, servingOf } from '../operation.ts';
 import { actorNow } from '../run-operation.ts';
-import { olderConfig } from '../servers/versions.ts';
+import { olderVersion } from '../servers/versions.ts';
 import {
   actorName,
   argumentsInput,
@@ -67,7 +67,7 @@ const callTool = operation({
     response: responseShape.optional().describe('What the upstream answered, without credentials.'),
   }),
   async run(context, { slug, view, mode, version, tool, arguments: args, token }) {
-    const config = await olderConfig(context, await getServer(context, slug), version);
+    const older = await olderVersion(context, await getServer(context, slug), version);
     let ended: unknown;
     const checkActor = async () => {
       try {
@@ -82,7 +82,7 @@ const callTool = operation({
         slug,
         view,
         mode,
-        config,
+        older,
         tool,
         args,
         token,

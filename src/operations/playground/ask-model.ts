@@ -6,7 +6,7 @@ import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { invalid } from '../../errors.ts';
 import { operation, servingOf } from '../operation.ts';
-import { olderConfig } from '../servers/versions.ts';
+import { olderVersion } from '../servers/versions.ts';
 import { getServer, slugInput, viewInput } from '../shapes.ts';
 import { modelOf, modelShape } from './models.ts';
 
@@ -79,10 +79,10 @@ export const askModel = operation({
   async run(context, { slug, view, mode, version, model, messages }) {
     const server = await getServer(context, slug);
     checkSteps(messages);
-    const config = await olderConfig(context, server, version);
+    const older = await olderVersion(context, server, version);
     const known = await modelOf(context, model);
     const serving = servingOf(context);
-    const { instructions, tools, isReading } = await serving.offeredTools({ slug, view, mode, config });
+    const { instructions, tools, isReading } = await serving.offeredTools({ slug, view, mode, older });
     const startedAt = performance.now();
     const answer = await serving.askModel({
       workspaceId: context.actor.workspaceId,

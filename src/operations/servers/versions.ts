@@ -154,15 +154,15 @@ const restoreVersion = operation({
  * The configuration of an older version; undefined for the current one.
  * @throws AppError forbidden, for tools may have been taken from callers since; notFound
  */
-export async function olderConfig(
+export async function olderVersion(
   { db, actor }: Context,
   server: StoredServer,
   version: number | undefined,
-): Promise<ServerConfig | undefined> {
+): Promise<{ version: number; config: ServerConfig } | undefined> {
   if (version === undefined || version === server.version) return undefined;
   if (!covers(actor.scopes, 'manage:write'))
     throw new AppError('forbidden', 'the tools of an older version need the scope manage:write');
-  return (await versionOf({ db }, server, version)).config;
+  return { version, config: (await versionOf({ db }, server, version)).config };
 }
 
 export const versionOperations = { listVersions, compareVersions, noteVersion, restoreVersion };
