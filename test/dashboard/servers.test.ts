@@ -111,4 +111,15 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
       assert.ok(!shown.includes(token));
     });
   });
+
+  it('restores a deleted server in two clicks', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('undone'));
+    await dashboard.toolhost.rest('DELETE', '/servers/undone');
+    await dashboard.at('/servers', async (page) => {
+      await button(page, /^Deleted servers \(\d+\)$/).click();
+      await button(page, 'Restore The undone').click();
+      await page.getByRole('link', { name: 'The undone' }).waitFor();
+      await button(page, 'Restore The undone').waitFor({ state: 'hidden' });
+    });
+  });
 });
