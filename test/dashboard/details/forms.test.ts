@@ -85,7 +85,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
 
   it('is shown at the keywords of an argument, and keeps an unfinished text from being stored', async () => {
     await create('keywords');
-    await dashboard.at('/servers/keywords/tools', async (page) => {
+    await dashboard.at('/servers/keywords/tools?tool=read', async (page) => {
       await button(page, 'More about count').click();
       const others = field(page, 'Other keywords of count');
       await others.fill('{"minimum": ');
