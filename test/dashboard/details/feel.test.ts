@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page, Route } from 'playwright-core';
-import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, type Dashboard, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import { drawn } from '../../support/upstreams/held-answers.ts';
 
@@ -112,11 +112,11 @@ describe('the feel of the dashboard', { concurrency: 2 }, () => {
       await page.reload();
       await button(page, 'Call the tool').waitFor();
       await page.goBack();
-      await field(page, 'Name').waitFor();
+      await button(page, 'Duplicate to…').waitFor();
       await page.goBack();
       await page.getByRole('table', { name: 'Servers' }).waitFor();
       await page.goForward();
-      await field(page, 'Name').waitFor();
+      await button(page, 'Duplicate to…').waitFor();
     });
   });
 

@@ -115,6 +115,7 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
     const use = async (page: Page) => {
       for (const path of [
         '/servers',
+        '/servers/keyed',
         '/servers/keyed/tools',
         '/servers/keyed/try',
         '/servers/keyed/connect',
