@@ -1,5 +1,6 @@
-import { Checkbox, type CheckboxGroupProps, SimpleGrid } from '@mantine/core';
+import { Checkbox, type CheckboxGroupProps } from '@mantine/core';
 import { noticeEventNames, noticeEvents } from '../../../src/domain/notices.ts';
+import { TwoColumns } from '../ui/two-columns.tsx';
 
 type Props = Omit<CheckboxGroupProps, 'children'> & { disabled?: boolean };
 
@@ -7,7 +8,7 @@ type Props = Omit<CheckboxGroupProps, 'children'> & { disabled?: boolean };
 export function EventChoice({ disabled, ...group }: Props) {
   return (
     <Checkbox.Group {...group} errorProps={{ role: 'alert' }}>
-      <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm" mt={6}>
+      <TwoColumns>
         {noticeEventNames.map((name) => (
           <Checkbox
             key={name}
@@ -17,7 +18,7 @@ export function EventChoice({ disabled, ...group }: Props) {
             {...(disabled && { disabled })}
           />
         ))}
-      </SimpleGrid>
+      </TwoColumns>
     </Checkbox.Group>
   );
 }

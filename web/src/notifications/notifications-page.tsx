@@ -1,4 +1,4 @@
-import { Button, Center, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Center, Stack, Text } from '@mantine/core';
 import { IconBell } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
@@ -41,7 +41,9 @@ const columns: Column<Notice>[] = [
     cell: ({ event, text, page }) => (
       <div>
         <Text size="sm" fw={600}>
-          <Link to={page}>{noticeEvents[event].label}</Link>
+          <Anchor component={Link} to={page} inherit>
+            {noticeEvents[event].label}
+          </Anchor>
         </Text>
         <Text size="xs" c="dimmed">
           {visible(text)}
@@ -54,7 +56,7 @@ const columns: Column<Notice>[] = [
     label: 'Told',
     cell: ({ deliveries, attempts }) =>
       deliveries.map(({ to, name, state, error }) => (
-        <Text key={`${to} ${name}`} size="xs" {...(error && { c: 'red' })}>
+        <Text key={`${to} ${name}`} size="xs" {...(error && { c: 'var(--th-bad)' })}>
           {visible(name)}: {stateText(state, attempts)}
           {error && ` (${visible(error)})`}
         </Text>

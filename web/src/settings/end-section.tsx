@@ -30,7 +30,8 @@ export function EndSection() {
         >
           Export as JSON
         </Button>
-        {isOwner && (
+        {/* That of local mode belongs to the machine, and stays. */}
+        {isOwner && workspace.id.startsWith('wsp_') && (
           <Button variant="default" onClick={question.open}>
             Delete workspace…
           </Button>

@@ -1,10 +1,11 @@
-import { Button, Select, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Select, Stack, Text } from '@mantine/core';
 import { IconChartBar, IconDownload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import type { Usage } from '../answers.ts';
 import { addressOf, api } from '../api.ts';
+import { useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
@@ -24,6 +25,7 @@ const spans = [
 /** How much each key calls each server. */
 export function UsagePage() {
   const [search, setSearch] = useSearchParams();
+  const { call_retention_days: kept } = useSession();
   const chosen = spans.find(({ value }) => value === search.get('days'))?.value ?? '30';
   const days = Number(chosen);
   const query = useQuery({
@@ -35,7 +37,7 @@ export function UsagePage() {
       <PageHeader title="Usage" text="The calls of each API key and server. Days are those of UTC.">
         <Select
           aria-label="Time"
-          data={spans}
+          data={spans.filter(({ value }) => Number(value) <= Math.max(30, kept))}
           value={chosen}
           onChange={(value) => setSearch({ days: value ?? '30' }, { replace: true })}
           allowDeselect={false}
@@ -92,9 +94,13 @@ const columns: Column<Row>[] = [
     cell: ({ server, caller, caller_name: name }) => (
       <div>
         <Text size="sm" fw={600}>
-          <Link to={`/calls?server=${server}&period=30d&${kinds[caller] ? 'caller' : 'key'}=${caller}`}>
+          <Anchor
+            component={Link}
+            inherit
+            to={`/calls?server=${server}&period=30d&${kinds[caller] ? 'caller' : 'key'}=${caller}`}
+          >
             {kinds[caller] ?? visible(name ?? 'A key that is gone')}
-          </Link>
+          </Anchor>
         </Text>
         {!kinds[caller] && (
           <Text size="xs" c="dimmed" className="th-mono">
