@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { changeText } from '../domain/change-text.ts';
 import { accessKinds } from '../domain/config/server-wide.ts';
-import type { FieldChange } from '../domain/config-changes.ts';
 import { mostViews } from '../domain/config/view.ts';
+import type { FieldChange } from '../domain/config-changes.ts';
 import { type Guesses, listed, mostNamed, nearest, nearestOrAll, newGuesses } from '../domain/problems.ts';
 import { AppError, mostProblems, type Problem, shortProblem } from '../errors.ts';
 import { decodeCursor, type Page } from '../store/page.ts';
