@@ -92,7 +92,9 @@ describe('toolhost apply', () => {
         ],
       ],
     );
-    assert.deepEqual(report(changed).servers[0]?.changes, [{ path: 'description', after: 'New.' }]);
+    assert.deepEqual(report(changed).servers[0]?.changes, [
+      { path: 'description', after: 'New.', text: 'description added' },
+    ]);
     assert.equal(await versionOf(a), 2);
   });
 

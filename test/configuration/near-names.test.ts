@@ -122,7 +122,7 @@ for (const engine of engines) {
       assert.match(near.said, /has no secret APIKEY; did you mean `API_KEY`\?/);
       assert.match((await detail('DELETE', '/servers/with-secrets/secrets/OTHER')).said, /; it has: API_KEY$/);
       const version = await detail('POST', '/servers/with-secrets/versions/9/restore');
-      assert.match(version.said, /has no version 9; the current one is 1$/);
+      assert.match(version.said, /has no version 9; the current one is 1, /);
     });
 
     it('[find D5] a slug of one’s own says that it can be updated, and another’s says nothing', async () => {

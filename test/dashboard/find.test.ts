@@ -28,7 +28,8 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
       await checkPage(page);
       await page.keyboard.press('Enter');
       await page.waitForURL('**/servers/shop/tools?tool=refund_order');
-      await button(page, /Find anything/).click();
+      await page.keyboard.press('Control+k');
+      await page.getByRole('dialog', { name: 'Find anything' }).waitFor();
       await page.keyboard.type('rest api');
       await button(page, 'REST API').click();
       await page.getByRole('heading', { level: 1, name: 'REST API' }).waitFor();

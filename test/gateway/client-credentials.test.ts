@@ -266,9 +266,6 @@ for (const engine of engines) {
       assert.ok(rows.length > 0);
       assert.ok(!JSON.stringify(rows).includes('t-1"') && !JSON.stringify(rows).includes(clientSecret));
       assert.ok(rows.some(({ sealed_token }) => sealed_token.startsWith('v1.')));
-      assert.equal((await service.toolhost.rest('DELETE', `/servers/${slug}`)).status, 200);
-      const left = await db.selectFrom('client_tokens').selectAll().execute();
-      assert.equal(left.length, rows.length - 1);
     });
 
     it('[conf 4] its token stands beside other stored credentials, and a preview masks both', async () => {

@@ -47,7 +47,9 @@ for (const engine of engines) {
       assert.doesNotMatch(before, /a-value/);
       // Exactly the given limits: without any, the default counts again.
       const fewer = await ask('apply', 'whole', { ...wanted, limits: {} });
-      assert.deepEqual(fewer.body.changes, [{ path: 'limits.calls_per_day', before: 5 }]);
+      assert.deepEqual(fewer.body.changes, [
+        { path: 'limits.calls_per_day', before: 5, text: 'calls per day of the limits removed' },
+      ]);
       assert.equal((await service.toolhost.rest('GET', '/servers/whole/limits')).body.calls_per_day, undefined);
     });
 
@@ -91,7 +93,7 @@ for (const engine of engines) {
       const other = { ...first, description: 'Two.', name: 'Renamed' };
       assert.equal((await ask('apply', 'shared', { config: other })).status, 200);
       const moved = await ask('apply', 'shared', { config: other, label: 'a' });
-      assert.deepEqual(moved.body.changes, [{ path: 'label', after: 'a' }]);
+      assert.deepEqual(moved.body.changes, [{ path: 'label', after: 'a', text: 'label added' }]);
       assert.equal((await ask('apply', 'shared', { config: other, label: 'b' })).status, 409);
       assert.equal((await ask('apply', 'shared', { config: other, label: 'b', overwrite: true })).status, 200);
     });

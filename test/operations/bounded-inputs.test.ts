@@ -54,6 +54,7 @@ const boundedByRules = [
   /^(create|update|replace|check)McpServer\.slug: a text/,
   /McpServer\.authentication(\[\])?\.(header: a text|extra_params: a record)/,
   /^(plan|apply)McpServer\.(config|secrets): a record/,
+  /^(planDuplicate|duplicateMcpServer)\.secrets: a record/,
   /McpServer\.(credentials|headers|variables|views): a record/,
   /McpServer\.oauth\.(scopes\[\]: a text|(extra|token)_params: a record)/,
   /McpServer\.tools\[\]\.(name|body): a text/,

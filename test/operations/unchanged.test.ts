@@ -25,6 +25,8 @@ const alwaysChanging = new Set([
   'removeMember',
   'leaveWorkspace',
   'createWorkspace',
+  'saveModel',
+  'deleteModel',
   'deleteWorkspace',
   'withdrawInvitation',
 ]);

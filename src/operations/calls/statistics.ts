@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { mostTools } from '../../domain/config/server-config.ts';
 import { percentile } from '../../domain/duration-classes.ts';
 import { estimatedTokensOfTools } from '../../domain/warnings/warnings.ts';
 import { invalid } from '../../errors.ts';
@@ -107,6 +108,7 @@ const getToolActivity = operation({
           ...counts,
         }),
       )
+      .max(mostTools)
       .describe('Every tool, in the order of the configuration.'),
   }),
   async run(context, { slug }) {

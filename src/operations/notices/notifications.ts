@@ -147,7 +147,7 @@ const listNotices = operation({
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
-  isTool: true,
+  isTool: false,
   input: z.strictObject({ ...pageInputs }),
   output: z.object({
     notices: z.array(

@@ -82,7 +82,8 @@ export function honestAnswer(path: string): unknown {
   if (list) return { [list.field]: [list.entry(1), list.entry(2)] };
   const [, slug = '', of] = /^\/servers\/([^/]+)(?:\/(.*))?$/.exec(path) ?? [];
   if (slug === '') return undefined;
-  if (of === undefined) return { server: serverEntry(slug), config: configOf(slug), warnings: [], secrets: ['KEY'] };
+  if (of === undefined)
+    return { server: serverEntry(slug), config: configOf(slug), warnings: [], secrets: ['KEY'], copies: [] };
   if (of === 'limits') return { ...limits, slug, workspace: limits, upstreams: [] };
   if (of === 'secrets') return { secrets: [{ name: 'KEY', updated_at: at, origins: [], used_by: [] }] };
   if (of === 'tools/get/preview')

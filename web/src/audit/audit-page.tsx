@@ -1,6 +1,6 @@
 import { Anchor, Button, Center, Stack, Text } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import type { AuditEvent } from '../answers.ts';
 import { api } from '../api.ts';
@@ -81,7 +81,6 @@ export function AuditPage() {
   const pages = useInfiniteQuery({
     queryKey: [...queryKeys.audit, filter],
     queryFn: ({ pageParam, signal }) => api('listAuditEvents', { ...filter, limit: 50, cursor: pageParam }, { signal }),
-    placeholderData: keepPreviousData,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });

@@ -1,7 +1,7 @@
 import { Button, Center, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
-import { keepPreviousData, useInfiniteQuery } from '@tanstack/react-query';
+import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ApiKey } from '../answers.ts';
 import { api } from '../api.ts';
@@ -29,7 +29,6 @@ export function KeysPage() {
   const pages = useInfiniteQuery({
     queryKey: [...queryKeys.keys, 'pages', query],
     queryFn: ({ pageParam, signal }) => api('listApiKeys', { query, limit: 50, cursor: pageParam }, { signal }),
-    placeholderData: keepPreviousData,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });

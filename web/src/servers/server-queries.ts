@@ -1,4 +1,4 @@
-import { keepPreviousData, useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
+import { useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
 import type { Input } from '../../../src/operations/index.ts';
 import type { Activity } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
@@ -14,7 +14,6 @@ export function useServerPages(listing: Listing) {
     queryKey: [...queryKeys.servers, 'pages', listing],
     queryFn: ({ pageParam, signal }) =>
       api('listMcpServers', { ...listing, limit: pageSize, cursor: pageParam }, { signal }),
-    placeholderData: keepPreviousData,
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });
