@@ -98,7 +98,7 @@ export const queryInput = z.string().trim().min(1).max(mostQuery);
 
 /** Which servers are listed, and in what order. */
 export const serverFilterInputs = {
-  query: queryInput.optional().describe('In slug, name or tags.'),
+  query: queryInput.optional().describe('In slug, name, tags'),
   sort: z.enum(serverSorts).optional(),
 };
 

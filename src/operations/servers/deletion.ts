@@ -22,7 +22,7 @@ const restorableDays = restorableMs / 86_400_000;
 
 const deleteMcpServer = operation({
   name: 'deleteMcpServer',
-  summary: `Delete a hosted server, which can be restored for ${restorableDays} days`,
+  summary: `Delete a hosted server; it can be restored for ${restorableDays} days`,
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
@@ -79,7 +79,7 @@ const listDeletedServers = operation({
 
 const restoreMcpServer = operation({
   name: 'restoreMcpServer',
-  summary: 'Restore a deleted server with all that it had',
+  summary: 'Restore a deleted server',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

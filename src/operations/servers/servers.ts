@@ -166,7 +166,7 @@ const changeInput = z.strictObject({
   slug: slugInput,
   expected_version: versionInput,
   // The whole rule is in `messageInput`; here it would cost every agent tokens.
-  message: z.string().max(200).optional().describe('What it is for.'),
+  message: z.string().max(200).optional(),
   name: changeable.name.optional(),
   description: changeable.description.nullable(),
   authentication: changeable.authentication.nullable(),

@@ -32,6 +32,7 @@ export function KeysPage() {
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
   });
+  const isWithout = query === undefined && pages.data?.pages[0]?.keys.length === 0;
   const create = (
     <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
       New API key
@@ -52,22 +53,23 @@ export function KeysPage() {
         guide="docs/credentials.md"
         text="For clients of servers with a stored credential, for scripts and for agents that manage servers."
       >
-        {canEdit && (query !== undefined || pages.data?.pages[0]?.keys.length !== 0) && create}
+        {canEdit && !isWithout && create}
       </PageHeader>
       <ViewerNote>Only editors and owners make or revoke keys.</ViewerNote>
+      {!isWithout && (
+        <SearchInput
+          mb="md"
+          aria-label="Words in names, or the id of a key"
+          placeholder="Name or id"
+          value={query ?? ''}
+          onChange={(value) => set('query', value)}
+        />
+      )}
       <Loaded query={pages}>
         {({ pages: answers }) => {
           const keys = answers.flatMap((page) => page.keys);
           return (
             <Stack>
-              {(keys.length > 0 || query !== undefined) && (
-                <SearchInput
-                  aria-label="Words in names, or the id of a key"
-                  placeholder="Name or id"
-                  value={query ?? ''}
-                  onChange={(value) => set('query', value)}
-                />
-              )}
               <div className="th-card">
                 {keys.length === 0 && query !== undefined ? (
                   <Empty icon={<IconKey size={24} />} title="No key has these words" text="Nor is it the id of one." />

@@ -25,6 +25,7 @@ export function ServersPage() {
   const sort = sorts.find(({ value }) => value !== '' && value === get('sort'))?.value as Listing['sort'];
   const listing: Listing = { ...(query && { query }), ...(sort && { sort }) };
   const pages = useServerPages(listing);
+  const isFirst = query === undefined && pages.data?.pages[0]?.servers.length === 0;
   const canEdit = useCanEdit();
   return (
     <>
@@ -40,28 +41,30 @@ export function ServersPage() {
         )}
       </PageHeader>
       <JoinedNotice />
+      {!isFirst && (
+        <Group gap="sm" mb="md" role="search" aria-label="Find servers">
+          <SearchInput
+            aria-label="Words in names, slugs and tags"
+            placeholder="Name, slug or tag"
+            value={query ?? ''}
+            onChange={(value) => set('query', value)}
+          />
+          <Select
+            aria-label="Order"
+            className="th-filter"
+            data={sorts}
+            value={sort ?? ''}
+            onChange={(value) => set('sort', value)}
+            allowDeselect={false}
+          />
+        </Group>
+      )}
       <Loaded query={pages}>
         {({ pages: answers, pageParams }) => {
           const servers = answers.flatMap((page) => page.servers);
-          if (servers.length === 0 && query === undefined) return <FirstServer />;
+          if (isFirst) return <FirstServer />;
           return (
             <Stack>
-              <Group gap="sm" role="search" aria-label="Find servers">
-                <SearchInput
-                  aria-label="Words in names, slugs and tags"
-                  placeholder="Name, slug or tag"
-                  value={query ?? ''}
-                  onChange={(value) => set('query', value)}
-                />
-                <Select
-                  aria-label="Order"
-                  className="th-filter"
-                  data={sorts}
-                  value={sort ?? ''}
-                  onChange={(value) => set('sort', value)}
-                  allowDeselect={false}
-                />
-              </Group>
               {servers.length === 0 ? (
                 <div className="th-card">
                   <Empty
