@@ -14,6 +14,7 @@ import { bodyLimits, configurationLimits, shortLimits } from '../src/domain/json
 import type { BodyLimits } from '../src/domain/json/json-scan.ts';
 import { workspaceShare } from '../src/domain/limits.ts';
 import { mostModelSteps } from '../src/domain/model.ts';
+import { mostNoticesInDay, mostWebhooks, noticesKeptMs } from '../src/domain/notices.ts';
 import { restKeptMs } from '../src/domain/pieces/read-more.ts';
 import { quotaKinds, quotaNames } from '../src/domain/quotas.ts';
 import { usualPatienceMs, usualWaiting } from '../src/domain/work/gate.ts';
@@ -47,6 +48,7 @@ import { spans } from '../src/oauth/parts.ts';
 import { mostLoginBodyBytes } from '../src/oauth/router.ts';
 import { maxExported } from '../src/operations/calls/call-records.ts';
 import { mostWatched } from '../src/operations/imports/watch-operations.ts';
+import { mostOwned } from '../src/operations/people/own-workspaces.ts';
 import { maxWorkspaces } from '../src/operations/people/workspaces.ts';
 import { mostMessages } from '../src/operations/playground/ask-model.ts';
 import { mostModels } from '../src/operations/playground/models.ts';
@@ -70,6 +72,7 @@ import { invitationsKeptMs } from '../src/store/people/members.ts';
 import { mostSessionsOfPerson } from '../src/store/people/sessions.ts';
 import { mostBytesOfWorkspace, mostHandedOutTokens } from '../src/store/pruning/prune-logins.ts';
 import { mostEndedKeys } from '../src/store/pruning/prune-people.ts';
+import { restorableMs } from '../src/store/servers/deleted-servers.ts';
 import { mostImports } from '../src/store/servers/imports.ts';
 import { mostVersionBytes } from '../src/store/servers/server-versions.ts';
 import { variables } from '../src/variables.ts';
@@ -320,6 +323,10 @@ const sections: Record<string, Bound[]> = {
     ['revoked and expired keys', count(mostEndedKeys), 'store/pruning/prune-people.ts'],
     ['an invitation', span(invitationsKeptMs), 'store/people/members.ts'],
     ['workspaces of a person', count(maxWorkspaces), 'operations/people/workspaces.ts'],
+    ['workspaces that a person owns', count(mostOwned), 'operations/people/own-workspaces.ts'],
+    ['a deleted server that can be restored', span(restorableMs), 'store/servers/deleted-servers.ts'],
+    ['webhooks', count(mostWebhooks), 'domain/notices.ts'],
+    ['notices', `${count(mostNoticesInDay)} a day, kept for ${span(noticesKeptMs)}`, 'domain/notices.ts'],
     ['details of an entry of the audit', size(mostOfDetail), 'store/audit-events.ts'],
     [`details above ${count(shortDetail)} characters a day`, size(mostDetailsInDay), 'store/audit-events.ts'],
   ],
