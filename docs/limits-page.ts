@@ -43,8 +43,8 @@ import { mostDocumentCharacters } from '../src/import/plan-outline.ts';
 import { mostOperations } from '../src/import/read-description.ts';
 import { mostLargeBodies } from '../src/manage/rest.ts';
 import { mostInProgress } from '../src/oauth/consent.ts';
-import { mostGrantsRemembered } from '../src/oauth/grants.ts';
 import { spans } from '../src/oauth/parts.ts';
+import { mostGrantsRemembered } from '../src/oauth/provider-tokens.ts';
 import { mostLoginBodyBytes } from '../src/oauth/router.ts';
 import { maxExported } from '../src/operations/calls/call-records.ts';
 import { mostWatched } from '../src/operations/imports/watch-operations.ts';
@@ -344,7 +344,7 @@ const sections: Record<string, Bound[]> = {
     ],
     ['API keys', count(mostKeysRemembered), 'store/api-keys.ts'],
     ['known tokens', count(mostKnown), 'gateway/callers/resolve-caller.ts'],
-    ['logins in use', count(mostGrantsRemembered), 'oauth/grants.ts'],
+    ['logins in use', count(mostGrantsRemembered), 'oauth/provider-tokens.ts'],
     ['addresses, of each limit', count(mostAddresses), 'edge/address-limit.ts'],
     ['circuits', count(mostCircuits), 'gateway/limits/circuits.ts'],
   ],

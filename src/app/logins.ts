@@ -10,10 +10,10 @@ import { causeOf, createIdentityProvider, type Identity, type IdentityProvider }
 import { welcome } from '../manage/people.ts';
 import { createClientTokens } from '../oauth/client-tokens.ts';
 import { createClientDocuments } from '../oauth/clients.ts';
-import { createGrantUse, createUnsavedTokens, type GrantUse } from '../oauth/grants.ts';
 import type { LoginEvent, LoginServer, LoginView, OAuthParts, RequestParts, TokenAnswer } from '../oauth/parts.ts';
 import { createHandedOutTokens } from '../oauth/passthrough.ts';
 import { hostedProvider, shownCode } from '../oauth/provider.ts';
+import { createGrantUse, createUnsavedTokens, type GrantUse } from '../oauth/provider-tokens.ts';
 import { redeem, revoke } from '../oauth/token.ts';
 import type { GivenLogin, LoginAttempt } from '../operations/operation.ts';
 import type { HttpClient } from '../outbound/http-client.ts';

@@ -5,8 +5,8 @@ import type { HttpClient } from '../outbound/http-client.ts';
 import type { Db } from '../store/db.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { OAuthClient } from './clients.ts';
-import type { UnsavedTokens } from './grants.ts';
 import type { HandedOutTokens } from './passthrough.ts';
+import type { UnsavedTokens } from './provider-tokens.ts';
 
 /** Answer of a provider's token endpoint. `expiresAt` is in epoch ms, undefined when the provider did not state it. */
 export type ProviderTokens = {

@@ -20,7 +20,6 @@ import {
   viewOfAgreement,
 } from '../store/logins/grants.ts';
 import { checkResource, findClientId, refused, rejectDuplicates, resourceOf, shownWord } from './clients.ts';
-import { refreshAtProvider } from './grants.ts';
 import {
   type LoginRecord,
   type LoginServer,
@@ -33,6 +32,7 @@ import {
 } from './parts.ts';
 import { openRefreshToken, passOn, refreshHeld } from './passthrough.ts';
 import { challengeOf, openTokens, unwrapKey, wrapKey } from './provider.ts';
+import { refreshAtProvider } from './provider-tokens.ts';
 
 /** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
 export async function redeem(server: LoginServer, form: URLSearchParams, parts: RequestParts): Promise<TokenAnswer> {

@@ -9,7 +9,7 @@ const parts: readonly (() => Promise<unknown>)[] = [
   () => import('./calls/try-tool.ts'),
   () => import('./calls/usage-operations.ts'),
   () => import('./connection/connection-check.ts'),
-  () => import('./grants.ts'),
+  () => import('./logins.ts'),
   () => import('./imports/import-again-operation.ts'),
   () => import('./imports/watch-operations.ts'),
   () => import('./notices/notifications.ts'),
