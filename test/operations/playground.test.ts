@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { mostModelSteps } from '../../src/domain/model.ts';
@@ -18,8 +18,19 @@ describe('the playground', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   const isRead = Promise.withResolvers<void>();
+  const isRefused = Promise.withResolvers<void>();
+  const isGone = Promise.withResolvers<boolean>();
+  /** A host that fails in the middle of an answer, and goes on when it was refused. */
+  const failing = async (url: string, response: ServerResponse) => {
+    const error = `data: ${JSON.stringify({ error: { message: 'overloaded' } })}\n\n`;
+    response.writeHead(url.startsWith('/odd') ? 799 : 200, { 'content-type': 'text/event-stream' }).write(error);
+    if (url.startsWith('/failing')) response.once('close', () => isGone.resolve(!response.writableFinished));
+    await isRefused.promise;
+    response.end(error);
+  };
   /** A model that says its second word when the first was read. */
-  const slow = createServer(async (_, response) => {
+  const slow = createServer(async ({ url }, response) => {
+    if (!url?.startsWith('/v1')) return failing(url ?? '', response);
     const chunk = (content: string, end: string | null = null) =>
       `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: end }] })}\n\n`;
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(chunk('One '));
@@ -162,6 +173,16 @@ describe('the playground', () => {
     assert.equal(odd.status, 503, odd.text);
     const ours = await ask([user('Hello')], { model: modelOf('anthropic', { key: await toolhost.key() }) });
     assert.match(ours.text, /never sent to an upstream/);
+  });
+
+  it('a host that says more after what ended its answer, or has an odd status, harms nobody', async () => {
+    const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
+    const failed = await ask([user('Hello')], { model: modelOf('openai', { url: `${url}/failing` }) });
+    assert.deepEqual([failed.status, /overloaded/.test(failed.text)], [503, true], failed.text);
+    isRefused.resolve();
+    const odd = await ask([user('Hello')], { model: modelOf('openai', { url: `${url}/odd` }) });
+    assert.equal(odd.status, 503, odd.text);
+    assert.equal(await isGone.promise, true);
   });
 
   it('ends a question after so many answers of the model', async () => {

@@ -141,6 +141,7 @@ function fetchThrough(http: HttpClient, workspaceId: string): typeof fetch {
     if (!url) throw new AppError('invalid', 'the address of the model is no URL');
     const { promise, resolve, reject } = Promise.withResolvers<Response>();
     let body: ReadableStreamDefaultController<Uint8Array> | undefined;
+    const left = new AbortController();
     const exchange = {
       workspaceId,
       origin: url.origin,
@@ -151,12 +152,17 @@ function fetchThrough(http: HttpClient, workspaceId: string): typeof fetch {
       body: typeof init.body === 'string' ? init.body : undefined,
       timeoutMs: modelMs,
       limitBytes: modelAnswerBytes,
-      onGone: goneWith(init.signal ?? undefined),
+      onGone: goneWith(init.signal ? AbortSignal.any([init.signal, left.signal]) : left.signal),
       onHead(head: Head) {
         const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
           body = controller;
         };
-        resolve(responseOf(head, new ReadableStream({ start })));
+        // Who has read enough leaves, and the rest of the answer is of no use.
+        const cancel = () => {
+          body = undefined;
+          left.abort();
+        };
+        resolve(responseOf(head, new ReadableStream({ start, cancel })));
         return (piece: Buffer) => body?.enqueue(piece);
       },
     } as const;
@@ -173,7 +179,12 @@ type Head = Parameters<NonNullable<Parameters<HttpClient['send']>[0]['onHead']>>
 function responseOf({ status, headers }: Head, body: ConstructorParameters<typeof Response>[0]): Response {
   const isBare = [204, 205, 304].includes(status);
   const type = headers['content-type'];
-  return new Response(isBare ? null : body, { status, headers: type === undefined ? {} : { 'content-type': type } });
+  // A response can have no other status, and to throw here would leave the exchange without an end.
+  const known = status >= 200 && status <= 599 ? status : 502;
+  return new Response(isBare ? null : body, {
+    status: known,
+    headers: type === undefined ? {} : { 'content-type': type },
+  });
 }
 
 /** Why a model gave no answer. What its host says is shown without the key, and nothing else of the error is kept. */
