@@ -30,8 +30,13 @@ export async function troubledServers(
 
 export type EndedCall = Pick<CallRow, 'outcome' | 'upstream_status' | 'caller_kind'>;
 
-/** The newest calls of a server since `from`, found among the newest of its workspace. */
-export async function newestCalls(db: Db, workspaceId: string, slug: string, from: number): Promise<EndedCall[]> {
+/** The newest calls of servers since `from`, found among the newest of their workspace, which are read once for all. */
+export async function newestCalls(
+  db: Db,
+  workspaceId: string,
+  slugs: readonly string[],
+  from: number,
+): Promise<Map<string, EndedCall[]>> {
   const newest = db
     .selectFrom('calls')
     .select(['slug', 'outcome', 'upstream_status', 'caller_kind'])
@@ -41,8 +46,8 @@ export async function newestCalls(db: Db, workspaceId: string, slug: string, fro
     .orderBy('id', 'desc')
     .limit(20_000)
     .as('newest');
-  const query = db.selectFrom(newest).select(['outcome', 'upstream_status', 'caller_kind']).where('slug', '=', slug);
-  return query.limit(1000).execute();
+  const rows = await db.selectFrom(newest).selectAll().where('slug', 'in', slugs).execute();
+  return Map.groupBy(rows, ({ slug }) => slug);
 }
 
 type NamedKey = { id: string; name: string };

@@ -31,8 +31,9 @@ export async function failures({ db, workspaceId, now }: LookedAt): Promise<Noti
   const found = new Map<string, Notice>();
   for (const spanMs of spansMs) {
     const from = now - spanMs;
-    for (const slug of await troubledServers(db, workspaceId, { from, least: leastCalls })) {
-      const calls = await newestCalls(db, workspaceId, slug, startOf(from, minuteMs));
+    const troubled = await troubledServers(db, workspaceId, { from, least: leastCalls });
+    if (troubled.length === 0) continue;
+    for (const [slug, calls] of await newestCalls(db, workspaceId, troubled, startOf(from, minuteMs))) {
       const failed = calls.filter(isOfUpstream).length;
       if (failed * 2 <= calls.length || failed * 2 <= leastCalls) continue;
       const text = `The API of ${slug} fails: ${failed} of ${calls.length} calls since ${timeText(from)}.`;
