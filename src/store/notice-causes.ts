@@ -106,7 +106,7 @@ export async function brokenLogins(
 
 export type CheckedServer = { id: string; slug: string; documentHash: string; counts: CheckCounts };
 
-/** Servers whose watched descriptions were compared with their last import. */
+/** Servers of which the last check of a watched description has found changes. */
 export async function checkedServers(db: Db, workspaceId: string): Promise<CheckedServer[]> {
   const rows = await db
     .selectFrom('import_checks')
@@ -114,7 +114,9 @@ export async function checkedServers(db: Db, workspaceId: string): Promise<Check
     .select(['servers.id', 'servers.slug', 'import_checks.document_hash', 'import_checks.counts'])
     .where('import_checks.workspace_id', '=', workspaceId)
     .where('import_checks.due_at', 'is not', null)
-    .where('import_checks.counts', 'is not', null)
+    // Every number of one without changes is 0. Those are most, and must not take the places of the others.
+    .where(sql<boolean>`replace(import_checks.counts, ':0', '') like '%:%'`)
+    .orderBy('servers.id')
     .where('servers.deleted_at', 'is', null)
     .limit(mostOfKind)
     .execute();

@@ -165,6 +165,24 @@ for (const engine of engines) {
       assert.equal(mail.mails.length, 0);
     });
 
+    it('a description that changed is told among many that did not', async () => {
+      const made = await hook('/changed', ['description.changed']);
+      const { db } = world.toolhost.running.app.runner;
+      const none = { changed: 0, conflicts: 0, new: 0, gone: 0, server: 0 };
+      for (let n = 0; n <= 50; n++) await world.toolhost.createServer(serverAt(`watched-${n}`, receiver.url));
+      const query = db.selectFrom('servers').select(['id', 'slug', 'workspace_id']).where('slug', 'like', 'watched-%');
+      const servers = await query.orderBy('id').execute();
+      for (const { id: server_id, workspace_id, slug } of servers) {
+        const counts = JSON.stringify({ ...none, new: slug === servers.at(-1)?.slug ? 10 : 0 });
+        const row = { server_id, workspace_id, watch: 'daily', due_at: world.now() + day, counts, failures: 0 };
+        await db.insertInto('import_checks').values(row).execute();
+      }
+      await look();
+      const [told] = arrived('/changed');
+      assert.match(String(told?.body), /The description of watched-\d+ has changed: 10 new operations/);
+      await remove(made);
+    });
+
     it('a workspace has five webhooks at most, of addresses that the service may call', async () => {
       for (const url of [
         'http://127.0.0.1:9/',
