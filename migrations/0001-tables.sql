@@ -285,6 +285,8 @@ create table grants (
   client_id text not null,
   client_name text not null,
   user_id text,
+  -- Who logged in, as the provider named them; gone when the grant ends.
+  person text,
   scope text not null,
   -- Hosts and endpoints that the person agreed to; other ones void the grant.
   agreement text not null,

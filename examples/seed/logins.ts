@@ -10,10 +10,10 @@ const dayMs = 24 * 60 * 60_000;
 
 /** Days ago, and whether the provider has ended it since. */
 const logins = [
-  { client: 'Claude', daysAgo: 28.2, isBroken: false },
-  { client: 'Cursor', daysAgo: 24.1, isBroken: true },
-  { client: 'Visual Studio Code', daysAgo: 15.3, isBroken: false },
-  { client: 'Claude', daysAgo: 4.4, isBroken: false },
+  { client: 'Claude', person: 'ines@example.com', daysAgo: 28.2, isBroken: false },
+  { client: 'Cursor', person: 'jonas@example.com', daysAgo: 24.1, isBroken: true },
+  { client: 'Visual Studio Code', person: 'ines@example.com', daysAgo: 15.3, isBroken: false },
+  { client: 'Claude', person: 'mara@example.com', daysAgo: 4.4, isBroken: false },
 ] as const;
 
 /** A login of the seed; calls are made with it from `at` to `until`, epoch ms. */
@@ -22,7 +22,7 @@ export type SeedLogin = { id: string; at: number; until: number };
 /** Logins of agents at a server, whose tokens nobody holds. */
 export async function insertLogins({ db, parts }: Runner, server: StoredServer, now: number): Promise<SeedLogin[]> {
   const made: SeedLogin[] = [];
-  for (const { client, daysAgo, isBroken } of logins) {
+  for (const { client, person, daysAgo, isBroken } of logins) {
     const id = newId(parts.random, 'grt');
     const at = now - daysAgo * dayMs;
     const until = isBroken ? at + 6 * dayMs : now;
@@ -36,6 +36,7 @@ export async function insertLogins({ db, parts }: Runner, server: StoredServer, 
       slug: server.slug,
       client_id: `https://${client.toLowerCase().replaceAll(' ', '-')}.example.com/client.json`,
       client_name: client,
+      person,
       scope: 'tickets:read tickets:write',
       agreement: 'of the seed',
       sealed_tokens: sealed,

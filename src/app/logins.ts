@@ -12,7 +12,7 @@ import { createClientTokens } from '../oauth/client-tokens.ts';
 import { createClientDocuments } from '../oauth/clients.ts';
 import type { LoginEvent, LoginServer, LoginView, OAuthParts, RequestParts, TokenAnswer } from '../oauth/parts.ts';
 import { createHandedOutTokens } from '../oauth/passthrough.ts';
-import { hostedProvider, shownCode } from '../oauth/provider.ts';
+import { hostedProvider, shownCode, shownPerson } from '../oauth/provider.ts';
 import { createGrantUse, createUnsavedTokens, type GrantUse } from '../oauth/provider-tokens.ts';
 import { redeem, revoke } from '../oauth/token.ts';
 import type { GivenLogin, LoginAttempt } from '../operations/operation.ts';
@@ -120,7 +120,7 @@ function managementLoginOf(
           .catch(asOAuthError);
         // No token of the identity provider is kept: only the identity was needed.
         const tokens = { accessToken: 'none', refreshToken: undefined, expiresAt: undefined, scope: undefined };
-        return { tokens, ...(await welcomed(person)) };
+        return { tokens, person: shownPerson([person.email, person.name], []), ...(await welcomed(person)) };
       },
       refresh: () => Promise.reject(new OAuthError('invalid_grant', 'a sign-in has nothing to refresh')),
     },

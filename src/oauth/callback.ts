@@ -213,6 +213,7 @@ async function storeGrant(
       client_id: login.client_id,
       client_name: login.client_name,
       user_id: result.userId ?? null,
+      person: result.person ?? null,
       scope: login.scope,
       agreement,
       sealed_tokens: sealed,

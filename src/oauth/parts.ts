@@ -16,8 +16,16 @@ export type ProviderTokens = {
   scope: string | undefined;
 };
 
-/** Result of a finished login: tokens of the provider for a hosted server, a person for the management server. */
-export type LoginResult = { tokens: ProviderTokens; userId: string | undefined; workspaceId: string };
+/**
+ * Result of a finished login: tokens of the provider for a hosted server, a user for the management server. `person` is for
+ * people who look at logins, as the provider named them.
+ */
+export type LoginResult = {
+  tokens: ProviderTokens;
+  person: string | undefined;
+  userId: string | undefined;
+  workspaceId: string;
+};
 
 /** The provider that a login goes to. */
 export type Provider = {

@@ -6,6 +6,7 @@ import { addedQuery } from '../domain/http/read-url.ts';
 import { formFields, mostHeaderLength } from '../domain/http/values.ts';
 import { parseDotPath, valueAt } from '../domain/json/dot-path.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
+import { onOneLine, visible } from '../http/page.ts';
 import type { Answer } from '../outbound/exchange.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Grant } from '../store/logins/grants.ts';
@@ -27,7 +28,7 @@ export type ProviderOptions = {
 /** The OAuth provider of a hosted server (spec 2.3, 4.4). */
 export function hostedProvider(options: ProviderOptions): Provider {
   const { oauth } = options;
-  const request = async (form: Record<string, string>): Promise<ProviderTokens> => {
+  const request = async (form: Record<string, string>): Promise<Read> => {
     const answer = await ask(options, new URLSearchParams({ ...oauth.token_params, ...form }));
     const secrets = [options.clientSecret, form.code, form.code_verifier, form.refresh_token];
     return readTokens(answer, {
@@ -45,15 +46,16 @@ export function hostedProvider(options: ProviderOptions): Provider {
       return authorizationUrl(oauth, options.redirectUri, request);
     },
     async exchange({ code, verifier }) {
-      const tokens = await request({
+      const { tokens, person } = await request({
         grant_type: 'authorization_code',
         code,
         redirect_uri: options.redirectUri,
         ...(oauth.pkce !== false && { code_verifier: verifier }),
       });
-      return { tokens, userId: undefined, workspaceId: options.workspaceId };
+      return { tokens, person, userId: undefined, workspaceId: options.workspaceId };
     },
-    refresh: (refreshToken) => request({ grant_type: 'refresh_token', refresh_token: refreshToken }),
+    refresh: async (refreshToken) =>
+      (await request({ grant_type: 'refresh_token', refresh_token: refreshToken })).tokens,
   };
 }
 
@@ -105,7 +107,7 @@ async function ask({ oauth, clientSecret, workspaceId, ...by }: ProviderOptions,
  * Reads JSON, or the form encoding that some providers use. Some providers answer errors with status 200. Passthrough
  * requires all three fields, because the agent gets them (spec 4.4). Otherwise a missing type means bearer.
  */
-function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading): ProviderTokens {
+function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading): Read {
   const whole = readFields(answer);
   if (whole.error !== undefined && whole.error !== null) throw refusal(answer, whole.error, { oauth, secrets });
   if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, { oauth, secrets });
@@ -122,16 +124,44 @@ function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading)
     if (expiresInMs === undefined) throw incomplete('expires_in');
   }
   checkTokenType(tokenType);
-  return {
+  const tokens = {
     accessToken,
     refreshToken: textBesideToken(fields, 'refresh_token') || undefined,
     expiresAt: expiresInMs === undefined ? undefined : now + expiresInMs,
     scope: textBesideToken(fields, 'scope'),
   };
+  const known = [...secrets, accessToken, ...(tokens.refreshToken === undefined ? [] : [tokens.refreshToken])];
+  return { tokens, person: isRefresh ? undefined : personIn(fields.id_token ?? whole.id_token, known) };
+}
+
+const longestIdToken = 64 * 1024;
+
+/** Who logged in, by an id token. Its signature is not checked: it is shown, and decides nothing. */
+function personIn(idToken: unknown, secrets: readonly string[]): string | undefined {
+  if (typeof idToken !== 'string' || idToken.length > longestIdToken) return undefined;
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(idToken.split('.')[1] ?? '', 'base64url').toString('utf8'));
+    if (typeof claims !== 'object' || claims === null) return undefined;
+    const { email, preferred_username, name } = claims as { [name: string]: unknown };
+    return shownPerson([email, preferred_username, name], secrets);
+  } catch {
+    // Not a JWT. The login works all the same.
+    return undefined;
+  }
+}
+
+const longestPerson = 100;
+
+/** The first name of a person that can be shown and holds none of `secrets`, which a provider could repeat there. */
+export function shownPerson(names: readonly unknown[], secrets: readonly string[]): string | undefined {
+  return names
+    .flatMap((name) => (typeof name === 'string' && name.length <= longestPerson ? [visible(onOneLine(name))] : []))
+    .find((name) => name !== '' && !name.includes('\ufffd') && !holdsAny(name, secrets));
 }
 
 type Asked = { oauth: OAuth; secrets: readonly string[] };
 type Reading = Asked & { isRefresh: boolean; now: number };
+type Read = { tokens: ProviderTokens; person: string | undefined };
 
 /**
  * The fields beside the token at a path of an answer: of the object there, or of the object that holds the token there. A
@@ -336,8 +366,12 @@ const codePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 export function shownCode(error: string, secrets: readonly string[]): string | undefined {
   // The length first: two long texts that the provider has chosen are not searched in each other.
   if (!codePattern.test(error)) return undefined;
-  const holdsSecret = secrets.some((secret) => secret !== '' && (error.includes(secret) || secret.includes(error)));
-  return !holdsSecret && redact(error, secrets) === error ? error : undefined;
+  const isPartOfSecret = secrets.some((secret) => secret.includes(error));
+  return !isPartOfSecret && !holdsAny(error, secrets) ? error : undefined;
+}
+
+function holdsAny(text: string, secrets: readonly string[]): boolean {
+  return secrets.some((secret) => secret !== '' && text.includes(secret)) || redact(text, secrets) !== text;
 }
 
 /** The PKCE challenge of a verifier (RFC 7636, 4.2, S256). */

@@ -20,6 +20,10 @@ const grantRecord = z.object({
     .optional()
     .describe('The view that it is limited to; absent when it is for the whole server.'),
   client: z.string().describe('Name that the client gave itself.'),
+  person: z
+    .string()
+    .optional()
+    .describe('Who logged in, as the provider named them; absent where it did not, and once the login has ended.'),
   scope: z.string(),
   status: z.enum(['active', 'broken', 'revoked']).describe('broken: the provider no longer honours it.'),
   created_at: time,
@@ -33,6 +37,7 @@ function toRecord(grant: ListedGrant): z.input<typeof grantRecord> {
     server: grant.slug,
     ...(view !== undefined && { view }),
     client: grant.client_name,
+    ...(grant.person !== null && { person: grant.person }),
     scope: grant.scope,
     status: hasEnded(grant) ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
     created_at: isoTime(grant.created_at),

@@ -299,6 +299,7 @@ export type Tables = {
     client_id: string;
     client_name: string;
     user_id: string | null;
+    person: string | null;
     scope: string;
     agreement: string;
     sealed_tokens: string;

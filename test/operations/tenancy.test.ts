@@ -46,6 +46,7 @@ describe('objects of another workspace', () => {
         client_id: 'c',
         client_name: 'c',
         user_id: null,
+        person: null,
         scope: '',
         agreement: '',
         sealed_tokens: 'x',

@@ -302,6 +302,7 @@ export function addLogins(program: Command): void {
         : tableOf(grants, {
             id: 'id',
             server: 'server',
+            person: ({ person }) => person ?? '',
             program: 'client',
             scope: 'scope',
             status: 'status',

@@ -99,6 +99,7 @@ const listed = [
   'id',
   'slug',
   'client_name',
+  'person',
   'scope',
   'agreement',
   'created_at',
@@ -260,7 +261,7 @@ export async function endGrants(db: Db, ids: readonly string[], at: number, most
   }
   await db
     .updateTable('grants')
-    .set({ revoked_at: at, sealed_tokens: '' })
+    .set({ revoked_at: at, sealed_tokens: '', person: null })
     .where('id', 'in', [...ids])
     .where('revoked_at', 'is', null)
     .execute();
@@ -343,7 +344,7 @@ async function revokeAll(
   await db.deleteFrom('codes').where('grant_id', 'in', grants).execute();
   const result = await db
     .updateTable('grants')
-    .set({ revoked_at: at, sealed_tokens: '' })
+    .set({ revoked_at: at, sealed_tokens: '', person: null })
     .where('id', 'in', grants)
     .where('revoked_at', 'is', null)
     .executeTakeFirst();

@@ -29,7 +29,7 @@ export type HonestProvider = {
 
 export type HonestProviderOptions = { accessTokenSeconds?: number };
 
-const scopes = ['openid', 'offline_access', 'items:read'];
+const scopes = ['openid', 'email', 'offline_access', 'items:read'];
 
 /** A separate store for each provider; the package's own is shared by the whole process, and only for development. */
 function createMemory(): AdapterFactory {
@@ -75,7 +75,13 @@ function createProvider(issuer: string, adapter: AdapterFactory, accessTokenSeco
     clockTolerance: 0,
     rotateRefreshToken: true,
     features: { devInteractions: { enabled: false } },
-    findAccount: async (_ctx, accountId) => ({ accountId, claims: async () => ({ sub: accountId }) }),
+    claims: { openid: ['sub'], email: ['email'] },
+    // Not only at the userinfo endpoint.
+    conformIdTokenClaims: false,
+    findAccount: async (_ctx, accountId) => ({
+      accountId,
+      claims: async () => ({ sub: accountId, email: `${accountId}@people.example` }),
+    }),
     interactions: { url: (_ctx, { uid }) => `/login/${uid}` },
   });
 }

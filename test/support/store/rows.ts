@@ -71,6 +71,7 @@ export function aGrant(more: Partial<Grant> = {}): Grant {
     client_id: 'client',
     client_name: 'Agent',
     user_id: null,
+    person: null,
     scope: 'read',
     agreement: 'agreed',
     sealed_tokens: 'sealed',

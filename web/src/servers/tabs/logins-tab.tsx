@@ -74,6 +74,7 @@ export function LoginsTab() {
 
 function columnsFor(onEnd: ((grant: Grant) => void) | undefined): Column<Grant>[] {
   return [
+    { label: 'Person', cell: ({ person }) => (person ? visible(person) : '–') },
     { label: 'Client', cell: ({ client }) => visible(client) },
     { label: 'Status', cell: ({ status }) => <Badge color={colors[status]}>{status}</Badge> },
     { label: 'Scopes', cell: ({ scope }) => <Text className="th-mono">{visible(scope) || '–'}</Text> },

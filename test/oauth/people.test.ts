@@ -1,0 +1,58 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { createBrowser } from '../support/browser/browser.ts';
+import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
+import { logIn } from '../support/oauth/log-in.ts';
+import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+
+type GrantRecord = { id: string; person?: string };
+
+describe('the person of a login', () => {
+  let provider: HonestProvider;
+  let world: LoginWorld;
+  before(async () => {
+    provider = await startHonestProvider();
+    world = await startLoginWorld({ egress: [provider.port] });
+  });
+  after(async () => {
+    await world?.stop();
+    await provider?.close();
+  });
+
+  async function newest(slug: string): Promise<GrantRecord> {
+    const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
+    return (body.grants as GrantRecord[])[0] ?? assert.fail('there is no login');
+  }
+
+  it('is named as an OpenID provider named them, until the login ends', async () => {
+    const slug = await world.serve();
+    await world.change(slug, { oauth: await provider.oauthFor(`${world.issuer(slug)}/callback`) });
+    const client = await world.client(slug);
+    await logIn(createBrowser(), client.authorization().url, 'anna');
+    const { id, person } = await newest(slug);
+    assert.equal(person, 'anna@people.example');
+    assert.equal((await world.toolhost.rest('DELETE', `/grants/${id}`)).status, 200);
+    assert.equal((await newest(slug)).person, undefined);
+  });
+
+  it('has no name that is hidden, long, or holds a secret, and no bad id token ends a login', async (t) => {
+    t.after(() => world.provider.onToken());
+    const slug = await world.serve();
+    const client = await world.client(slug);
+    const jwt = (claims: unknown) => `e30.${Buffer.from(JSON.stringify(claims)).toString('base64url')}.e30`;
+    const long = 'x'.repeat(101);
+    for (const [id_token, person] of [
+      [jwt({ email: 'a\u202eb@c.example', preferred_username: 'anna', name: 'Anna' }), 'anna'],
+      [jwt({ email: long, preferred_username: 7, name: ' Anna\n Lind ' }), 'Anna Lind'],
+      [jwt({ email: `${world.provider.clientSecret}@c.example`, name: 'my-access-token' }), undefined],
+      [jwt(null), undefined],
+      ['no jwt', undefined],
+      [{ email: 'anna@c.example' }, undefined],
+    ] as const) {
+      const tokens = { access_token: 'my-access-token', token_type: 'bearer', expires_in: 600 };
+      world.provider.onToken(() => ({ body: { ...tokens, id_token } }));
+      await world.logIn(client);
+      assert.equal((await newest(slug)).person, person, JSON.stringify(id_token));
+    }
+  });
+});
