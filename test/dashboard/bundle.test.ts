@@ -47,6 +47,7 @@ describe('the files of the built dashboard', () => {
     for (const [module, words] of [
       ['src/calls/call-charts.tsx', 'Half of the calls (p50)'],
       ['src/servers/tabs/configuration-tab.tsx', 'Before it can be stored'],
+      ['src/servers/editor/json/json-view.tsx', 'cm-lineWrapping'],
     ] as const) {
       const own = filesOf(module).map((file) => readFileSync(join(folder, file), 'utf8'));
       assert.ok(

@@ -1,7 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { checkPage } from '../support/browser/check-page.ts';
-import { button, choose, type Dashboard, field, saysAtField, startDashboard } from '../support/browser/dashboard.ts';
+import {
+  button,
+  choose,
+  type Dashboard,
+  field,
+  jsonOf,
+  saysAtField,
+  startDashboard,
+} from '../support/browser/dashboard.ts';
 import { toasted } from '../support/browser/toasts.ts';
 import { eventually } from '../support/eventually.ts';
 import { largeShop } from '../support/import/large-shop.ts';
@@ -18,17 +26,17 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
   it('shows form and JSON side by side on one model', async () => {
     await dashboard.toolhost.createServer(dashboard.config('both-sides'));
     await dashboard.at('/servers/both-sides/settings', async (page) => {
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      const { json, text } = jsonOf(page);
       await field(page, 'Description').fill('From the form');
-      await eventually(async () => assert.match(await json.inputValue(), /"description": "From the form"/));
-      await json.fill((await json.inputValue()).replace('From the form', 'From the JSON'));
+      await eventually(async () => assert.match(await text(), /"description": "From the form"/));
+      await json.fill((await text()).replace('From the form', 'From the JSON'));
       await eventually(async () => assert.equal(await field(page, 'Description').inputValue(), 'From the JSON'));
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
       await field(page, 'Description').fill('Another');
       await button(page, 'Discard').click();
       assert.equal(await field(page, 'Description').inputValue(), 'From the JSON');
-      assert.match(await json.inputValue(), /From the JSON/);
+      assert.match(await text(), /From the JSON/);
     });
   });
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, choose, type Dashboard, field, startDashboard, tab } from '../../support/browser/dashboard.ts';
+import { button, choose, type Dashboard, field, jsonOf, startDashboard, tab } from '../../support/browser/dashboard.ts';
 import { toasted } from '../../support/browser/toasts.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
@@ -19,19 +19,39 @@ describe('the editor of a server', { concurrency: 2 }, () => {
 
   it('completes names and values in the JSON', async () => {
     await dashboard.at('/servers/new?from=json', async (page) => {
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-      await json.fill('');
+      const { json, text } = jsonOf(page);
+      const option = (name: string) => page.getByRole('option', { name, exact: true });
       await json.pressSequentially('{ "desc');
-      await button(page, 'description').waitFor();
-      await json.press('Alt+Enter');
-      assert.equal(await json.inputValue(), '{ "description": ');
+      await option('description').click();
+      assert.equal(await text(), '{ "description": }');
       await json.pressSequentially('"x", "authentication": { "type": "Api');
-      await button(page, 'ApiKey').click();
-      assert.match(await json.inputValue(), /"type": "ApiKey"$/);
+      await option('ApiKey').click();
+      assert.match(await text(), /"type": "ApiKey"\}\}$/);
       await json.pressSequentially('}, "tools": [{ "input_schema": { "id": { "type": "int');
-      await button(page, 'integer').click();
+      await option('integer').click();
       await json.pressSequentially(', "opt');
-      await button(page, 'optional').waitFor();
+      await option('optional').waitFor();
+    });
+  });
+
+  it('marks in the JSON what is wrong, folds it, and lets the keyboard go', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('marked'));
+    await dashboard.at('/servers/marked/settings', async (page) => {
+      const { json, text } = jsonOf(page);
+      const marked = json.locator('.cm-lintRange-error');
+      await json.fill((await text()).replace('"slug": "marked"', '"slug": "Not a slug!"'));
+      await eventually(async () => assert.equal(await marked.textContent(), '"slug"'));
+      await json.fill('{ "name": "a" "slug": "b" }');
+      await eventually(async () => assert.equal(await marked.textContent(), '"'));
+      await json.press('Tab');
+      assert.equal(await json.and(page.locator(':focus')).count(), 0);
+      assert.equal(await text(), '{ "name": "a" "slug": "b" }');
+      await json.focus();
+      await json.press('Escape');
+      assert.equal(await json.and(page.locator(':focus')).count(), 0);
+      await button(page, 'Discard').click();
+      await page.getByTitle('Fold line').filter({ visible: true }).first().click();
+      await page.getByTitle('unfold', { exact: true }).waitFor();
     });
   });
 
@@ -55,8 +75,8 @@ describe('the editor of a server', { concurrency: 2 }, () => {
     const tools = [{ ...tool, url: 'https://api.example.com/things', input_schema }];
     await dashboard.toolhost.createServer(dashboard.config('digits', { tools }));
     await dashboard.at('/servers/digits/tools', async (page) => {
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-      const shown = await json.inputValue();
+      const { json, text } = jsonOf(page);
+      const shown = await text();
       assert.match(shown, /"value": 1092839482938472939/);
       await json.fill(shown.replace('"optional": true', '"default": 1.10'));
       await button(page, 'Save').click();
@@ -99,9 +119,7 @@ describe('the editor of a server', { concurrency: 2 }, () => {
       await secret.waitFor();
       assert.equal(await secret.inputValue(), '');
       assert.ok(!(await page.content()).includes('first-secret'));
-      assert.ok(
-        !(await page.getByRole('textbox', { name: 'Configuration as JSON' }).inputValue()).includes('first-sec'),
-      );
+      assert.ok(!(await jsonOf(page).text()).includes('first-sec'));
       const { callback_url } = (await dashboard.toolhost.rest('GET', '/servers/sealed')).body;
       await page.getByRole('region', { name: 'callback URL' }).getByText(String(callback_url)).waitFor();
       await button(page, 'Copy callback URL').waitFor();

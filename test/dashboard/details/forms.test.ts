@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, type Dashboard, field, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, type Dashboard, field, jsonOf, saysAtField, startDashboard } from '../../support/browser/dashboard.ts';
 import { toasted } from '../../support/browser/toasts.ts';
 import { eventually } from '../../support/eventually.ts';
 
@@ -16,8 +16,8 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
   it('[agent 3] a new server in the form and the example start with a limit of their answers', async () => {
     for (const from of ['form', 'example']) {
       await dashboard.at(`/servers/new?from=${from}`, async (page) => {
-        const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-        await eventually(async () => assert.match(await json.inputValue(), /"max_answer_tokens": 20000/));
+        const { text } = jsonOf(page);
+        await eventually(async () => assert.match(await text(), /"max_answer_tokens": 20000/));
       });
     }
   });
@@ -33,12 +33,12 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
       });
     }
     await dashboard.at('/servers/new?from=json', async (page) => {
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
-      assert.equal(await json.inputValue(), '');
-      assert.match((await json.getAttribute('placeholder')) ?? '', /Paste a configuration here/);
+      const { json, text } = jsonOf(page);
+      assert.equal(await text(), '');
+      assert.match((await json.getAttribute('aria-placeholder')) ?? '', /Paste a configuration here/);
       await json.focus();
       await field(page, 'Name').focus();
-      assert.equal(await json.inputValue(), '');
+      assert.equal(await text(), '');
       await button(page, 'Create server').click();
       await page.getByText('Before it can be stored').waitFor();
     });
@@ -47,7 +47,7 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
   it('is told that a slug is taken before anything is sent', async () => {
     await create('taken-before');
     await dashboard.at('/servers/new?from=json', async (page) => {
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      const { json } = jsonOf(page);
       await json.fill(JSON.stringify(dashboard.config('taken-before'), null, 2));
       await saysAtField(field(page, 'Slug'), /taken by a server of yours/i);
       await field(page, 'Slug').fill('taken-by-nobody');

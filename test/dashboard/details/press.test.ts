@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, type Dashboard, field, jsonOf, startDashboard } from '../../support/browser/dashboard.ts';
 import { checked, press } from '../../support/browser/press.ts';
 import { toasted } from '../../support/browser/toasts.ts';
 import { drawn, holdAnswers } from '../../support/upstreams/held-answers.ts';
@@ -72,7 +72,7 @@ describe('while the pointer is pressed', { concurrency: 2 }, () => {
   it('[find D2] JSON is put in order after the click', async () => {
     await dashboard.at('/servers/new?from=form', async (page) => {
       await page.getByRole('radiogroup', { name: 'View' }).getByText('JSON', { exact: true }).click();
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      const { json } = jsonOf(page);
       await json.fill(JSON.stringify(dashboard.config('in-order')));
       await checked(page);
       await press(page, button(page, 'Create server'));

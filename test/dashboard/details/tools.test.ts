@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { Page } from 'playwright-core';
-import { button, choose, type Dashboard, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, choose, type Dashboard, jsonOf, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 import type { Json } from '../../support/toolhost/toolhost.ts';
 
@@ -26,17 +26,17 @@ describe('tools that are switched off or tried out in the dashboard', { concurre
   it('switches a tool off and on by keyboard, in the form and in the JSON', async () => {
     await serve('switched');
     await dashboard.at('/servers/switched/tools', async (page) => {
-      const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+      const { json, text } = jsonOf(page);
       await enabled(page, 'write').focus();
       await page.keyboard.press('Space');
       assert.equal(await enabled(page, 'write').isChecked(), false);
       await page.getByText('Disabled', { exact: true }).waitFor();
-      assert.match(await json.inputValue(), /"disabled": true/);
+      assert.match(await text(), /"disabled": true/);
       await button(page, 'Save').click();
       await page.getByText('Everything is saved').waitFor();
       assert.deepEqual(await listed('switched'), ['read']);
 
-      await json.fill((await json.inputValue()).replace('"disabled": true', '"disabled": false'));
+      await json.fill((await text()).replace('"disabled": true', '"disabled": false'));
       await eventually(async () => assert.equal(await enabled(page, 'write').isChecked(), true));
       await page.getByText('Disabled', { exact: true }).waitFor({ state: 'hidden' });
       await enabled(page, 'read').focus();

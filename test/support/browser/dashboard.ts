@@ -70,6 +70,14 @@ export function field(within: Page | Locator, label: string): Locator {
   return within.getByRole('textbox', { name: label, exact: true });
 }
 
+/** The configuration as JSON, and the text in it, which the page draws only in part. */
+export function jsonOf(page: Page) {
+  const json = page.getByRole('textbox', { name: 'Configuration as JSON' });
+  type Drawn = { cmTile: { root: { view: { state: { doc: unknown } } } } };
+  const text = () => json.evaluate((content) => String((content as unknown as Drawn).cmTile.root.view.state.doc));
+  return { json, text };
+}
+
 export function button(within: Page | Locator, name: string | RegExp): Locator {
   return within.getByRole('button', { name, exact: true });
 }

@@ -1,24 +1,26 @@
 import { Box, Stack } from '@mantine/core';
 import type { UseMutationResult } from '@tanstack/react-query';
-import { type ReactNode, type RefObject, useDeferredValue, useEffect, useMemo, useState } from 'react';
+import { lazy, type ReactNode, type RefObject, Suspense, useDeferredValue, useEffect, useMemo, useState } from 'react';
 import { createPortal } from 'react-dom';
 import type { StoredServer } from '../../answers.ts';
 import { ApiProblem } from '../../api.ts';
 import { usePress } from '../../ui/actions/press.ts';
-import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { Loading } from '../../ui/states/loading.tsx';
+import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
 import { visibleJson } from '../../ui/text/visible.ts';
 import { type Config, textOf } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
-import { JsonView } from './json/json-view.tsx';
 import { EditorProvider, useEdited, useEditor, useIsChanged } from './model/editor-context.ts';
 import { createEditorStore } from './model/editor-store.ts';
-import { isCertain, type Known } from './model/findings.ts';
+import { isCertain } from './model/findings.ts';
 import { goToField } from './model/go-to-field.ts';
 import { KnownProblems, useChecking } from './model/known-problems.tsx';
 import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
 import { UnsavedGuard } from './unsaved-guard.tsx';
 import { useView, ViewSwitch } from './view-switch.tsx';
+
+const JsonView = lazy(async () => ({ default: (await import('./json/json-view.tsx')).JsonView }));
 
 type Inner = {
   saving: UseMutationResult<StoredServer, Error, Config>;
@@ -88,7 +90,11 @@ function Page({ saving, conflict, message, startsInJson }: Inner & { startsInJso
       <ProblemList />
       <Box className="th-editor" data-view={view} inert={isNew && saving.isPending}>
         {view !== 'json' && <ConfigForm bar={setBeside} />}
-        {view !== 'form' && <Json isAlone={view === 'json'} />}
+        {view !== 'form' && (
+          <Suspense fallback={<Loading rows={1} height={380} />}>
+            <Json />
+          </Suspense>
+        )}
       </Box>
       {beside ? createPortal(bar, beside) : bar}
       <UnsavedGuard isUnsaved={isChanged && !saving.isPending && !(isNew && saving.isSuccess)} />
@@ -96,9 +102,11 @@ function Page({ saving, conflict, message, startsInJson }: Inner & { startsInJso
   );
 }
 
-function Json({ isAlone }: { isAlone: boolean }) {
+const none: never[] = [];
+
+function Json() {
   const { store, isReadOnly } = useEditor();
-  const { problems, isRevealed, reveal } = useChecking();
+  const { problems, warnings, isRevealed, reveal } = useChecking();
   const { beforeClick } = usePress();
   const draft = useEdited((state) => state.draft);
   const draftProblem = useEdited((state) => state.draftProblem);
@@ -108,7 +116,9 @@ function Json({ isAlone }: { isAlone: boolean }) {
   return (
     <JsonView
       text={draft ?? written}
-      problem={draftProblem ?? (isAlone && isRevealed ? inWords(problems) : undefined)}
+      unreadable={draftProblem}
+      problems={isRevealed ? problems : none}
+      warnings={warnings}
       onChange={(text) => {
         store.setText(text);
         reveal();
@@ -153,16 +163,4 @@ function isListed(failure: Error): boolean {
 /** Whether another person has stored a newer version. */
 function isOverNewer(failure: Error | null): boolean {
   return failure instanceof ApiProblem && failure.status === 409 && failure.problems.length === 0;
-}
-
-const mostLines = 3;
-
-/** The first problems, for the field that holds the whole configuration. */
-function inWords(problems: readonly Known[]): string | undefined {
-  if (problems.length === 0) return undefined;
-  const lines = problems
-    .slice(0, mostLines)
-    .map(({ path, message }) => sentence(path ? `${path}: ${message}` : message));
-  const more = problems.length > mostLines ? ` And ${problems.length - mostLines} more.` : '';
-  return lines.join(' ') + more;
 }

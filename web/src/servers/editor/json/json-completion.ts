@@ -1,3 +1,4 @@
+import type { CompletionResult } from '@codemirror/autocomplete';
 import { names, values } from '../../declared.ts';
 
 /** The path of an object as a key of `names`: declared names, and * for the entries of lists and maps. */
@@ -39,31 +40,19 @@ function caretLocation(text: string, caret: number): CaretLocation | undefined {
   return { path, key: top.key, isKey: top.isKey, start, prefix: text.slice(start + 1, caret) };
 }
 
-type Completions = { words: readonly string[]; start: number; end: number; prefix: string; isKey: boolean };
-
-/** Allowed names or values that begin with the text of the string before the caret. */
-export function completionsAt(text: string, caret: number): Completions | undefined {
+/** Allowed names or values for the string before the caret. */
+export function completionsAt(text: string, caret: number): CompletionResult | null {
   const location = caretLocation(text, caret);
-  if (!location) return undefined;
-  const pattern = patternOf(location.path);
-  const all =
-    (location.isKey ? names[pattern] : values[pattern === '' ? `${location.key}` : `${pattern}.${location.key}`]) ?? [];
-  const words = all.filter((word) => word.startsWith(location.prefix) && word !== location.prefix);
+  if (!location) return null;
+  const { path, key, isKey, start, prefix } = location;
+  const pattern = patternOf(path);
+  const all = (isKey ? names[pattern] : values[pattern === '' ? `${key}` : `${pattern}.${key}`]) ?? [];
   const closing = text.indexOf('"', caret);
   const line = text.indexOf('\n', caret);
   const isClosed = closing >= 0 && (line < 0 || closing < line);
-  return {
-    words,
-    start: location.start,
-    end: isClosed ? closing + 1 : caret,
-    prefix: location.prefix,
-    isKey: location.isKey,
-  };
-}
-
-export function insertAt(text: string, location: Completions, word: string): { text: string; caret: number } {
-  const rest = text.slice(location.end);
-  const colon = location.isKey && !/^\s*:/.test(rest) ? ': ' : '';
-  const written = `"${word}"${colon}`;
-  return { text: text.slice(0, location.start) + written + rest, caret: location.start + written.length };
+  const to = isClosed ? closing + 1 : caret;
+  const colon = isKey && !/^\s*:/.test(text.slice(to)) ? ': ' : '';
+  const words = all.filter((word) => word.startsWith(prefix) && word !== prefix);
+  const options = words.map((label) => ({ label, apply: `${label}"${colon}` }));
+  return { from: start + 1, to, options, filter: false };
 }

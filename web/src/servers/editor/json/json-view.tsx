@@ -1,12 +1,33 @@
-import { Box, Button, Group, Text, Textarea } from '@mantine/core';
+import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from '@codemirror/autocomplete';
+import { defaultKeymap, history, historyKeymap } from '@codemirror/commands';
+import { json } from '@codemirror/lang-json';
+import {
+  bracketMatching,
+  foldGutter,
+  foldKeymap,
+  HighlightStyle,
+  syntaxHighlighting,
+  syntaxTree,
+} from '@codemirror/language';
+import { type Diagnostic, linter, lintGutter, lintKeymap } from '@codemirror/lint';
+import { EditorState, StateEffect, StateField } from '@codemirror/state';
+import { EditorView, highlightSpecialChars, keymap, lineNumbers, placeholder } from '@codemirror/view';
+import { tags } from '@lezer/highlight';
+import { Box, Input, useMantineStyleNonce } from '@mantine/core';
 import { IconBraces } from '@tabler/icons-react';
-import { type KeyboardEvent, useId, useLayoutEffect, useRef, useState } from 'react';
+import { useEffect, useEffectEvent, useId, useLayoutEffect, useRef } from 'react';
+import type { FieldProblem } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
-import { completionsAt, insertAt } from './json-completion.ts';
+import { visible } from '../../../ui/text/visible.ts';
+import { completionsAt } from './json-completion.ts';
+import { locationInJson } from './json-location.ts';
 
 type Props = {
   text: string;
-  problem: string | undefined;
+  /** Why the text cannot be read. */
+  unreadable: string | undefined;
+  problems: readonly FieldProblem[];
+  warnings: readonly FieldProblem[];
   onChange: (text: string) => void;
   onBlur: () => void;
   isReadOnly: boolean;
@@ -31,24 +52,120 @@ const example = `Paste a configuration here, such as
   ]
 }`;
 
-/** The configuration as JSON, with the names and values that are allowed at the caret. */
-export function JsonView({ text, problem, onChange, onBlur, isReadOnly }: Props) {
-  const caret = useCaret();
-  const listId = useId();
-  const found = isReadOnly || caret.at === undefined ? undefined : completionsAt(text, caret.at);
-  const accept = (word: string) => {
-    if (!found) return;
-    const next = insertAt(text, found, word);
-    onChange(next.text);
-    caret.moveTo(next.caret);
-  };
-  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
-    const first = found?.words[0];
-    if (first !== undefined && found?.prefix && event.key === 'Enter' && event.altKey) {
-      event.preventDefault();
-      accept(first);
-    }
-  };
+type Known = Pick<Props, 'unreadable' | 'problems' | 'warnings'>;
+
+const setKnown = StateEffect.define<Known>();
+const known = StateField.define<Known>({
+  create: () => ({ unreadable: undefined, problems: [], warnings: [] }),
+  update: (before, { effects }) => effects.find((effect) => effect.is(setKnown))?.value ?? before,
+});
+
+const mostMarks = 50;
+
+/** What is wrong, where it stands in the text. */
+function marks(state: EditorState): Diagnostic[] {
+  const { unreadable, problems, warnings } = state.field(known);
+  if (unreadable !== undefined) {
+    let at = state.doc.length;
+    syntaxTree(state).iterate({
+      enter: ({ type, from }) => {
+        if (type.isError) at = Math.min(at, from);
+      },
+    });
+    return [{ from: at, to: Math.min(at + 1, state.doc.length), severity: 'error', message: unreadable }];
+  }
+  const text = state.doc.toString();
+  const marksOf = (list: readonly FieldProblem[], severity: Diagnostic['severity']) =>
+    list.slice(0, mostMarks).map(({ path, message }) => {
+      const { start: from, end: to } = locationInJson(text, path) ?? { start: 0, end: Math.min(1, text.length) };
+      return { from, to, severity, message: visible(message) };
+    });
+  return [...marksOf(problems, 'error'), ...marksOf(warnings, 'warning')];
+}
+
+const colours = HighlightStyle.define([
+  { tag: tags.propertyName, color: 'var(--th-accent)' },
+  { tag: tags.string, color: 'var(--th-good)' },
+  { tag: [tags.number, tags.bool, tags.null], color: 'var(--th-warn)' },
+]);
+
+function leave({ contentDOM }: EditorView): boolean {
+  contentDOM.blur();
+  return true;
+}
+
+const always = [
+  EditorView.lineWrapping,
+  EditorView.contentAttributes.of(({ state }) => ({
+    'aria-invalid': String(state.field(known).unreadable !== undefined || state.field(known).problems.length > 0),
+  })),
+  placeholder(example),
+  json(),
+  syntaxHighlighting(colours),
+  lineNumbers(),
+  foldGutter(),
+  highlightSpecialChars(),
+  bracketMatching(),
+  closeBrackets(),
+  history(),
+  autocompletion({ override: [({ state, pos }) => completionsAt(state.doc.toString(), pos)], icons: false }),
+  known,
+  lintGutter(),
+  linter(({ state }) => marks(state), {
+    delay: 200,
+    needsRefresh: ({ startState, state }) => startState.field(known) !== state.field(known),
+  }),
+  // Tab is the browser's: it leaves the editor, as Escape does.
+  keymap.of([
+    ...closeBracketsKeymap,
+    ...completionKeymap,
+    ...lintKeymap,
+    ...foldKeymap,
+    ...historyKeymap,
+    ...defaultKeymap,
+    { key: 'Escape', run: leave },
+  ]),
+];
+
+/** The configuration as JSON, with its problems and the names and values that are allowed where they stand. */
+export function JsonView({ text, unreadable, problems, warnings, onChange, onBlur, isReadOnly }: Props) {
+  const place = useRef<HTMLDivElement>(null);
+  const shown = useRef<EditorView>(undefined);
+  const nonce = useMantineStyleNonce();
+  const errorId = useId();
+  const changed = useEffectEvent(onChange);
+  const left = useEffectEvent(onBlur);
+  const extensions = useEffectEvent(() => [
+    EditorView.cspNonce.of(nonce?.() ?? ''),
+    EditorState.readOnly.of(isReadOnly),
+    EditorView.contentAttributes.of({ 'aria-label': 'Configuration as JSON', 'aria-describedby': errorId }),
+    ...always,
+    EditorView.domEventHandlers({ blur: () => left() }),
+    EditorView.updateListener.of(({ docChanged, state, transactions }) => {
+      if (docChanged && !transactions.some((one) => one.isUserEvent('outside'))) changed(state.doc.toString());
+    }),
+  ]);
+  useLayoutEffect(() => {
+    if (!place.current) return;
+    const view = new EditorView({ parent: place.current, extensions: extensions() });
+    const select = ({ detail }: CustomEvent<string>) => {
+      const { start, end } = locationInJson(view.state.doc.toString(), detail) ?? { start: 0, end: 0 };
+      view.dispatch({ selection: { anchor: start, head: end }, scrollIntoView: true });
+      view.focus();
+    };
+    addEventListener('toolhost:select-json', select);
+    shown.current = view;
+    return () => {
+      removeEventListener('toolhost:select-json', select);
+      view.destroy();
+    };
+  }, []);
+  useLayoutEffect(() => {
+    if (shown.current) show(shown.current, text);
+  }, [text]);
+  useEffect(() => {
+    shown.current?.dispatch({ effects: setKnown.of({ unreadable, problems, warnings }) });
+  }, [unreadable, problems, warnings]);
   return (
     <Box className="th-json-column">
       <Section
@@ -56,73 +173,22 @@ export function JsonView({ text, problem, onChange, onBlur, isReadOnly }: Props)
         text="The same configuration; what you change here shows in the form at once."
         actions={<IconBraces size={18} aria-hidden />}
       >
-        <Textarea
-          ref={caret.ref}
-          aria-label="Configuration as JSON"
-          className="th-mono th-json-text"
-          spellCheck={false}
-          placeholder={example}
-          value={text}
-          readOnly={isReadOnly}
-          error={problem}
-          onChange={(event) => onChange(event.currentTarget.value)}
-          onSelect={caret.read}
-          onKeyDown={onKeyDown}
-          onBlur={onBlur}
-          aria-describedby={listId}
-        />
-        <Suggestions id={listId} words={found?.words ?? []} onAccept={accept} />
+        <div ref={place} className="th-json-text" />
+        <div id={errorId}>{unreadable && <Input.Error mt="xs">{unreadable}</Input.Error>}</div>
       </Section>
     </Box>
   );
 }
 
-type SuggestionsProps = { id: string; words: readonly string[]; onAccept: (word: string) => void };
-
-/** Allowed texts at the caret; a click or Alt+Enter inserts one. */
-function Suggestions({ id, words, onAccept }: SuggestionsProps) {
-  return (
-    <Group id={id} gap={6} mt="xs" mih={28}>
-      <Text size="xs" c="dimmed">
-        {words.length > 0 ? 'Here may stand:' : 'Names and values that are allowed appear here.'}
-      </Text>
-      {words.slice(0, 12).map((word) => (
-        <Button
-          key={word}
-          size="compact-xs"
-          variant="default"
-          className="th-mono"
-          onMouseDown={(event) => event.preventDefault()}
-          onClick={() => onAccept(word)}
-        >
-          {word}
-        </Button>
-      ))}
-    </Group>
-  );
-}
-
-/** The position of the caret in a text area, and a function that moves it after the text has changed. */
-function useCaret() {
-  const ref = useRef<HTMLTextAreaElement>(null);
-  const wanted = useRef<number>(undefined);
-  const [at, setAt] = useState<number>();
-  useLayoutEffect(() => {
-    if (wanted.current === undefined || !ref.current) return;
-    ref.current.focus();
-    ref.current.setSelectionRange(wanted.current, wanted.current);
-    wanted.current = undefined;
-  });
-  return {
-    ref,
-    at,
-    read: () => {
-      const area = ref.current;
-      setAt(area && area.selectionStart === area.selectionEnd ? area.selectionStart : undefined);
-    },
-    moveTo: (position: number) => {
-      wanted.current = position;
-      setAt(position);
-    },
-  };
+/** Writes what differs, so that the caret, what is folded and the place on the page stay. */
+function show(view: EditorView, text: string) {
+  const before = view.state.doc.toString();
+  if (before === text) return;
+  const most = Math.min(before.length, text.length);
+  let start = 0;
+  while (start < most && before[start] === text[start]) start++;
+  let end = 0;
+  while (end < most - start && before.at(-1 - end) === text.at(-1 - end)) end++;
+  const changes = { from: start, to: before.length - end, insert: text.slice(start, text.length - end) };
+  view.dispatch({ changes, userEvent: 'outside' });
 }

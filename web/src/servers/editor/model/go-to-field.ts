@@ -1,4 +1,3 @@
-import { locationInJson } from '../json/json-location.ts';
 import { fieldId } from './editor-context.ts';
 
 declare global {
@@ -7,6 +6,8 @@ declare global {
     'toolhost:open-tool': CustomEvent<number>;
     /** Shows the tab that has a field, by the path of the field. */
     'toolhost:open-part': CustomEvent<string>;
+    /** Selects the location of a path in the JSON view. */
+    'toolhost:select-json': CustomEvent<string>;
   }
 }
 
@@ -35,7 +36,7 @@ function focusSoon(path: string, frames: number): void {
   requestAnimationFrame(() => {
     const field = nearestField(path);
     if (field?.checkVisibility() === false && frames > 0) return focusSoon(path, frames - 1);
-    if (!field) return focusInJson(path);
+    if (!field) return void dispatchEvent(new CustomEvent('toolhost:select-json', { detail: path }));
     field.scrollIntoView({ block: 'center' });
     field.focus();
   });
@@ -47,15 +48,4 @@ function nearestField(path: string): HTMLElement | undefined {
     if (field) return field;
   }
   return undefined;
-}
-
-/** Selects the location in the JSON view when the form is not shown. */
-function focusInJson(path: string): void {
-  const field = document.querySelector<HTMLTextAreaElement>('.th-json-text textarea');
-  const location = field && locationInJson(field.value, path);
-  if (!field) return;
-  // Only a field that gets the focus scrolls to what is selected in it.
-  field.blur();
-  field.setSelectionRange(location?.start ?? 0, location?.end ?? 0);
-  field.focus();
 }
