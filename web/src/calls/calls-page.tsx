@@ -1,9 +1,10 @@
-import { Button, Center, Stack } from '@mantine/core';
+import { Button, Stack } from '@mantine/core';
 import { IconActivity, IconDownload } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { addressOf, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
+import { More } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
@@ -79,13 +80,7 @@ export function CallBrowser({ server }: { server?: string }) {
                     <CallList calls={calls} onOpen={(call) => change('call', call.id)} />
                   )}
                 </div>
-                {pages.hasNextPage && (
-                  <Center>
-                    <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
-                      Show older calls
-                    </Button>
-                  </Center>
-                )}
+                <More pages={pages}>Show older calls</More>
                 <CallDrawer
                   id={opened}
                   known={calls.find(({ id }) => id === opened)}

@@ -1,4 +1,4 @@
-import { Button, Center, Stack, Text } from '@mantine/core';
+import { Button, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -10,6 +10,7 @@ import { queryKeys } from '../query-keys.ts';
 import { Confirm } from '../ui/actions/confirm.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
 import { SearchInput } from '../ui/late-input.tsx';
+import { More } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
@@ -89,13 +90,7 @@ export function KeysPage() {
                   />
                 )}
               </div>
-              {pages.hasNextPage && (
-                <Center>
-                  <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
-                    Show more keys
-                  </Button>
-                </Center>
-              )}
+              <More pages={pages}>Show more keys</More>
             </Stack>
           );
         }}

@@ -1,4 +1,4 @@
-import { Anchor, Button, Center, Stack, Text } from '@mantine/core';
+import { Anchor, Stack, Text } from '@mantine/core';
 import { IconBell } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
@@ -6,6 +6,7 @@ import { noticeEvents } from '../../../src/domain/notices.ts';
 import type { Notice } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
+import { More } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -95,13 +96,9 @@ function ToldSection() {
           return <Rows label="What was told" columns={columns} rows={notices} keyOf={({ id }) => id} />;
         }}
       </Loaded>
-      {pages.hasNextPage && (
-        <Center p="md">
-          <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
-            Show more
-          </Button>
-        </Center>
-      )}
+      <More pages={pages} isInCard>
+        Show more
+      </More>
     </Section>
   );
 }

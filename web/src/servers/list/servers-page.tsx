@@ -1,9 +1,10 @@
-import { Button, Center, Group, Select, Stack } from '@mantine/core';
+import { Button, Group, Select, Stack } from '@mantine/core';
 import { IconPlus, IconSearch } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import { JoinedNotice } from '../../frame/joined-notice.tsx';
 import { useCanEdit } from '../../frame/session.ts';
 import { SearchInput } from '../../ui/late-input.tsx';
+import { More } from '../../ui/more.tsx';
 import { PageHeader } from '../../ui/page-header.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
@@ -85,13 +86,7 @@ export function ServersPage() {
                   cursors={pageParams as (string | undefined)[]}
                 />
               )}
-              {pages.hasNextPage && (
-                <Center>
-                  <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
-                    Show more servers
-                  </Button>
-                </Center>
-              )}
+              <More pages={pages}>Show more servers</More>
             </Stack>
           );
         }}

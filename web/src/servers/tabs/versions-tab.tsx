@@ -1,4 +1,4 @@
-import { Badge, Button, Center, Group, Select, Stack, Text } from '@mantine/core';
+import { Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
@@ -8,6 +8,7 @@ import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { Confirm } from '../../ui/actions/confirm.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { More } from '../../ui/more.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
@@ -57,13 +58,9 @@ export function VersionsTab() {
                 rows={versions}
                 keyOf={({ version }) => String(version)}
               />
-              {pages.hasNextPage && (
-                <Center p="sm">
-                  <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
-                    Show older versions
-                  </Button>
-                </Center>
-              )}
+              <More pages={pages} isInCard>
+                Show older versions
+              </More>
             </Section>
             <RestoreQuestion version={restored} onClose={() => setRestored(undefined)} />
             <NoteDialog slug={server.slug} version={noted} onClose={() => setNoted(undefined)} />
