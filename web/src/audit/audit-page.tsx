@@ -1,19 +1,21 @@
-import { Anchor, Button, Center, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
+
 import { useInfiniteQuery } from '@tanstack/react-query';
-import { Link } from 'react-router';
+
 import type { AuditEvent } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
+import { More } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { PersonName } from '../ui/text/person-name.tsx';
 import { ClockTime, exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { useAddress } from '../ui/use-address.ts';
 import { AuditFilters } from './audit-filters.tsx';
+import { Actor, Target } from './event-parts.tsx';
 import { detailText, operationText } from './operation-text.ts';
 
 const columns: Column<AuditEvent>[] = [
@@ -33,29 +35,6 @@ const columns: Column<AuditEvent>[] = [
     ),
   },
 ];
-
-function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEvent }) {
-  if (actor_kind === 'operator') return <>the operator</>;
-  if (actor_kind === 'service') return <>Toolhost</>;
-  if (actor_name !== undefined) return <span title={actor_id}>{visible(actor_name)}</span>;
-  if (actor_kind === 'api_key') return <Text className="th-mono">{actor_id}</Text>;
-  return <PersonName id={actor_id} />;
-}
-
-/** Operations whose target is a server, by its slug. */
-const ofServer = /McpServer$|Version$|Secret$|Tool$|ServerLimits$|ServerTags$|^import|Import$|^captureCalls$/;
-
-function Target({ event: { target, target_name, operation } }: { event: AuditEvent }) {
-  if (target === undefined) return '–';
-  if (target_name !== undefined) return <span title={target}>{visible(target_name)}</span>;
-  const isServer = ofServer.test(operation) && operation !== 'deleteMcpServer';
-  if (!isServer) return <Text className="th-mono">{visible(target)}</Text>;
-  return (
-    <Anchor component={Link} to={`/servers/${encodeURIComponent(target)}`} size="sm">
-      {visible(target)}
-    </Anchor>
-  );
-}
 
 /** What the address asks for, as the REST API takes it: a day begins and ends where the reader is. */
 function filterIn(get: (name: string) => string | undefined) {
@@ -113,13 +92,7 @@ export function AuditPage() {
                   <Rows label="Changes" columns={columns} rows={events} keyOf={({ id }) => id} />
                 )}
               </div>
-              {pages.hasNextPage && (
-                <Center>
-                  <Button variant="default" loading={pages.isFetchingNextPage} onClick={() => pages.fetchNextPage()}>
-                    Show older changes
-                  </Button>
-                </Center>
-              )}
+              <More pages={pages}>Show older changes</More>
             </Stack>
           );
         }}

@@ -1,8 +1,8 @@
 import { Anchor, Button, Group, List, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
-import type { AuditEvent } from '../answers.ts';
 import { api } from '../api.ts';
+import { Actor, Target } from '../audit/event-parts.tsx';
 import { operationText } from '../audit/operation-text.ts';
 import { useCallFilter } from '../calls/call-filter.ts';
 import { JoinedNotice } from '../frame/joined-notice.tsx';
@@ -13,7 +13,6 @@ import { FirstServer } from '../servers/new/first-server.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { PersonName } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { Busiest, Figures, PeriodSwitch, useCounted } from './activity.tsx';
@@ -94,11 +93,10 @@ function RecentChanges() {
           <List size="sm" spacing={6} listStyleType="none">
             {events.map((event) => (
               <List.Item key={event.id}>
-                {operationText(event.operation)} <Target event={event} />
+                {operationText(event.operation)} <Target event={event} isInText />
                 <Text span size="sm" c="dimmed">
                   {' '}
-                  · {event.actor_name === undefined ? event.actor_kind : visible(event.actor_name)} ·{' '}
-                  <Time at={event.at} />
+                  · <Actor event={event} /> · <Time at={event.at} />
                 </Text>
               </List.Item>
             ))}
@@ -106,14 +104,5 @@ function RecentChanges() {
         )}
       </Loaded>
     </Section>
-  );
-}
-
-function Target({ event: { target } }: { event: AuditEvent }) {
-  if (target?.startsWith('usr_')) return <PersonName id={target} />;
-  return target === undefined ? null : (
-    <Text span className="th-mono" size="sm">
-      {visible(target)}
-    </Text>
   );
 }

@@ -1,0 +1,47 @@
+import { Anchor, Text } from '@mantine/core';
+import { Link } from 'react-router';
+import type { AuditEvent } from '../answers.ts';
+import { PersonName } from '../ui/text/person-name.tsx';
+import { visible } from '../ui/text/visible.ts';
+
+/** Who made a change. */
+export function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEvent }) {
+  if (actor_kind === 'operator') return <>the operator</>;
+  if (actor_kind === 'service') return <>Toolhost</>;
+  if (actor_name !== undefined) return <span title={actor_id}>{visible(actor_name)}</span>;
+  if (actor_kind === 'api_key')
+    return (
+      <Text span display="inline-block" className="th-mono">
+        {actor_id}
+      </Text>
+    );
+  return <PersonName id={actor_id} />;
+}
+
+/** Operations whose target is a server, by its slug. */
+const ofServer = /McpServer$|Version$|Secret$|Tool$|ServerLimits$|ServerTags$|^import|Import$|^captureCalls$/;
+
+type TargetProps = { event: AuditEvent; isInText?: boolean };
+
+/** What was changed. */
+export function Target({ event: { target, target_name, operation }, isInText = false }: TargetProps) {
+  if (target === undefined) return '–';
+  if (target_name !== undefined) return <span title={target}>{visible(target_name)}</span>;
+  const isServer = ofServer.test(operation) && operation !== 'deleteMcpServer';
+  if (!isServer)
+    return (
+      <Text span display="inline-block" className="th-mono">
+        {visible(target)}
+      </Text>
+    );
+  return (
+    <Anchor
+      component={Link}
+      to={`/servers/${encodeURIComponent(target)}`}
+      size="sm"
+      underline={isInText ? 'always' : 'hover'}
+    >
+      {visible(target)}
+    </Anchor>
+  );
+}
