@@ -5,21 +5,23 @@ import { useCallFilter } from '../../calls/call-filter.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { Busiest, Figures, PeriodSwitch, useCounted } from '../../home/activity.tsx';
 import { Failures } from '../../home/failures.tsx';
+import { ToLookAt } from '../../home/to-look-at.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { useShownServer } from '../server-page.tsx';
 import { DuplicateDialog } from './duplicate-dialog.tsx';
+import { needsOf } from './needs-of-server.ts';
 import { NoCalls } from './no-calls.tsx';
-import { ToLookAt } from './to-look-at.tsx';
 
 /** How a server does, and what is to be done about it. */
 export function ServerHome() {
-  const { server } = useShownServer();
+  const detail = useShownServer();
+  const { server } = detail;
   const calls = useCallFilter({ server: server.slug, usual: '7d' });
   const { period } = calls.filter;
   const counted = useCounted(calls.filter);
   return (
     <Stack gap="md">
-      <ToLookAt />
+      <ToLookAt items={needsOf(detail)} />
       <Group justify="space-between">
         <PeriodSwitch period={period} onChange={(next) => calls.change('period', next)} />
         <Duplicate />

@@ -1,0 +1,39 @@
+import { Alert, Anchor, List } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { Link } from 'react-router';
+import { Folded } from '../ui/folded.tsx';
+import { visible } from '../ui/text/visible.ts';
+
+export type Item = { label: string; text: string; to: string };
+
+const mostShown = 5;
+
+/** What is to be done, each with a link to where it is. */
+export function ToLookAt({ items }: { items: readonly Item[] }) {
+  if (items.length === 0) return null;
+  return (
+    <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title="To look at">
+      <Items items={items.slice(0, mostShown)} />
+      {items.length > mostShown && (
+        <Folded label={`${items.length - mostShown} more`}>
+          <Items items={items.slice(mostShown)} />
+        </Folded>
+      )}
+    </Alert>
+  );
+}
+
+function Items({ items }: { items: readonly Item[] }) {
+  return (
+    <List size="sm" spacing={4} listStyleType="none">
+      {items.map(({ label, text, to }) => (
+        <List.Item key={`${label} ${text}`}>
+          <Anchor component={Link} to={to} size="sm" underline="always" className="th-mono">
+            {visible(label)}
+          </Anchor>
+          : {visible(text)}
+        </List.Item>
+      ))}
+    </List>
+  );
+}
