@@ -64,13 +64,13 @@ export function CallsChart({ counts }: { counts: readonly { at: string; calls: n
     <ChartCard title="Calls" text={`${calls.toLocaleString('en')} in this time, ${errors.toLocaleString('en')} failed`}>
       <BarChart
         {...shared}
-        data={counts.map((one) => ({ at: one.at, OK: one.calls - one.errors, Errors: one.errors }))}
+        data={counts.map((one) => ({ at: one.at, OK: one.calls - one.errors, Failed: one.errors }))}
         type="stacked"
         xAxisProps={axis}
         yAxisProps={{ allowDecimals: false, width: 40 }}
         series={[
           { name: 'OK', color: 'var(--th-accent)' },
-          { name: 'Errors', color: 'var(--th-bad)' },
+          { name: 'Failed', color: 'var(--th-bad)' },
         ]}
       />
     </ChartCard>
@@ -152,7 +152,7 @@ const columns: Column<Row>[] = [
     ),
   },
   { label: 'Calls', end: true, cell: ({ calls }) => calls.toLocaleString('en') },
-  { label: 'Errors', end: true, cell: ({ errors }) => errors.toLocaleString('en') },
+  { label: 'Failed', end: true, cell: ({ errors }) => errors.toLocaleString('en') },
   { label: 'p50', end: true, cell: ({ p50_ms }) => (p50_ms === undefined ? '–' : `${p50_ms} ms`) },
   { label: 'p95', end: true, cell: ({ p95_ms }) => (p95_ms === undefined ? '–' : `${p95_ms} ms`) },
 ];

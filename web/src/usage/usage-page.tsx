@@ -112,5 +112,5 @@ const columns: Column<Row>[] = [
   },
   { label: 'Server', cell: ({ server }) => visible(server) },
   { label: 'Calls', end: true, cell: ({ calls }) => calls.toLocaleString('en') },
-  { label: 'Errors', end: true, cell: ({ errors }) => errors.toLocaleString('en') },
+  { label: 'Failed', end: true, cell: ({ errors }) => errors.toLocaleString('en') },
 ];
