@@ -92,7 +92,17 @@ function columnsFor(
       cell: ({ used_by }) =>
         used_by.length > 0 ? <Text size="sm">{used_by.join(', ')}</Text> : <Badge color="gray">nothing</Badge>,
     },
-    { label: 'Goes only to', cell: ({ origins }) => <Text size="sm">{origins.join(', ') || 'no host yet'}</Text> },
+    {
+      label: 'Goes only to',
+      cell: ({ origins }) =>
+        origins.length === 0
+          ? 'no host yet'
+          : origins.map((origin) => (
+              <Text key={origin} className="th-mono" title={origin}>
+                {origin}
+              </Text>
+            )),
+    },
     { label: 'Set', cell: ({ updated_at }) => <Time at={updated_at} /> },
     ...(canEdit
       ? [
