@@ -36,6 +36,17 @@ export default defineConfig({
     license: { fileName: '.vite/licenses.json' },
     assetsInlineLimit: 0,
     target: 'es2023',
+    rolldownOptions: {
+      output: {
+        // Few requests: what the entry shares is one file, and what most pages share is another.
+        codeSplitting: {
+          groups: [
+            { name: 'first', tags: ['$initial'], minShareCount: 2, priority: 2 },
+            { name: 'common', minShareCount: 8, priority: 1 },
+          ],
+        },
+      },
+    },
     reportCompressedSize: false,
     // test/dashboard/bundle.test.ts limits what each page loads; a warning would only worry people at their first start.
     chunkSizeWarningLimit: 2000,

@@ -1,13 +1,15 @@
 import { Box, Group, Menu, Text, UnstyledButton } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconCheck, IconPlus, IconSelector } from '@tabler/icons-react';
+import { lazy, Suspense, useReducer } from 'react';
 import type { Workspace } from '../answers.ts';
 import { api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 import { visible } from '../ui/text/visible.ts';
-import { NewWorkspace } from './new-workspace.tsx';
 import { useSession } from './session.ts';
+
+const NewWorkspace = lazy(async () => ({ default: (await import('./new-workspace.tsx')).NewWorkspace }));
 
 /** Shows another workspace, from its start page. */
 export function useSwitch() {
@@ -22,7 +24,8 @@ export function useSwitch() {
 export function WorkspaceSwitcher() {
   const { workspace, workspaces } = useSession();
   const change = useSwitch();
-  const [isOpen, dialog] = useDisclosure(false);
+  const [isAsked, ask] = useReducer(() => true, false);
+  const [isOpen, dialog] = useDisclosure(false, { onOpen: ask });
   return (
     <>
       <Menu width={216} position="bottom-start" withinPortal>
@@ -61,7 +64,11 @@ export function WorkspaceSwitcher() {
           </Menu.Item>
         </Menu.Dropdown>
       </Menu>
-      <NewWorkspace opened={isOpen} onClose={dialog.close} />
+      {isAsked && (
+        <Suspense>
+          <NewWorkspace opened={isOpen} onClose={dialog.close} />
+        </Suspense>
+      )}
     </>
   );
 }
