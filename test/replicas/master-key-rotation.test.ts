@@ -214,6 +214,10 @@ describe('a master key that is replaced while two replicas serve', () => {
     world.upstream.on('POST /token', () => ({ body: { access_token: 'for-the-service', expires_in: 60 } }));
     await world.toolhost.createServer(serverAt('with-client', world.upstream.url, { authentication }));
     await world.toolhost.callTool('with-client', await world.toolhost.key(), 'get');
+    const model = { kind: 'anthropic', model: 'm', key: 'key-of-the-model' };
+    assert.equal((await world.toolhost.rest('PUT', '/models/mine', { body: model })).status, 200);
+    const webhook = { url: `${world.upstream.url}/hook`, events: ['key.expiring'] };
+    assert.equal((await world.toolhost.rest('POST', '/webhooks', { body: webhook })).status, 201);
     await world.stop();
     const stores = await startStores('sqlite');
     const options = {

@@ -180,7 +180,7 @@ for (const engine of engines) {
       });
       const given = await run(['master-key', 'reseal', '--discard', id], fresh);
       assert.equal(given.code, 0, given.stderr);
-      assert.match(given.stdout, /Given up: 1 secrets, 0 grants/);
+      assert.match(given.stdout, /Given up: 1 secrets, 0 models, 0 grants/);
       await using(fresh, async (toolhost) => {
         const { body } = await toolhost.rest('GET', '/audit');
         const event = (body.events as Json[]).find(({ operation }) => operation === 'deleteSecret');
