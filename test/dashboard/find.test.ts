@@ -28,9 +28,10 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
       await checkPage(page);
       await page.keyboard.press('Enter');
       await page.waitForURL('**/servers/shop/tools?tool=refund_order');
+      // The tool opens beside the page and takes the focus.
+      await page.getByRole('dialog', { name: 'refund_order' }).waitFor();
       await page.keyboard.press('Control+k');
-      await page.getByRole('dialog', { name: 'Find anything' }).waitFor();
-      await page.keyboard.type('rest api');
+      await page.getByRole('textbox', { name: 'Find anything' }).fill('rest api');
       await button(page, 'REST API').click();
       await page.getByRole('heading', { level: 1, name: 'REST API' }).waitFor();
       await button(page, /^Inputs of setServerTags/).click();
