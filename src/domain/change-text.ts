@@ -1,3 +1,4 @@
+import { shortText } from '../errors.ts';
 import type { FieldChange } from './config-changes.ts';
 
 /** Words for fields; the others are called by their names. */
@@ -26,8 +27,15 @@ const entries: { readonly [field: string]: string } = {
   views: 'view',
 };
 
-/** What a change means, such as "list_orders: timeout changed" or "tool add_note added". */
-export function changeText({ path, before, after }: FieldChange): string {
+/** The path beside it has the rest of a longer one. */
+const longestText = 120;
+
+/** What a change means, such as "list_orders: timeout changed" or "tool add_note added". Long names are cut. */
+export function changeText(change: FieldChange): string {
+  return shortText(meaningOf(change), longestText);
+}
+
+function meaningOf({ path, before, after }: FieldChange): string {
   const verb = before === undefined ? 'added' : after === undefined ? 'removed' : 'changed';
   if (path === '') return 'everything changed';
   if (path === 'tools')

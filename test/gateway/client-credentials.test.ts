@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
+import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
 import { toolAt } from '../support/configs.ts';
 import { errorOf, textOf } from '../support/one-tool.ts';
@@ -266,6 +267,10 @@ for (const engine of engines) {
       assert.ok(rows.length > 0);
       assert.ok(!JSON.stringify(rows).includes('t-1"') && !JSON.stringify(rows).includes(clientSecret));
       assert.ok(rows.some(({ sealed_token }) => sealed_token.startsWith('v1.')));
+      assert.equal((await service.toolhost.rest('DELETE', `/servers/${slug}`)).status, 200);
+      await pruneDeletedServers(db, Number.MAX_SAFE_INTEGER, Date.now());
+      const left = await db.selectFrom('client_tokens').selectAll().execute();
+      assert.equal(left.length, rows.length - 1);
     });
 
     it('[conf 4] its token stands beside other stored credentials, and a preview masks both', async () => {

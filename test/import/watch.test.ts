@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { pino } from 'pino';
 import type { ElectedWork } from '../../src/app/elected/elected-work.ts';
 import { startWatchingImports } from '../../src/app/elected/watch-imports.ts';
+import { pruneDeletedServers } from '../../src/store/servers/deleted-servers.ts';
 import { engines } from '../sets.ts';
 import { openApi } from '../support/import/plan-of.ts';
 import { type EngineToolhost, startOn } from '../support/toolhost/engine-toolhost.ts';
@@ -216,7 +217,7 @@ for (const engine of engines) {
       assert.match(await errorOf(), /HTTP 304/);
     });
 
-    it('[imp 5] are few in a workspace, need an address, and are not read while their server is deleted', async () => {
+    it('[imp 5] are few in a workspace, need an address, and end with their server', async () => {
       await world.toolhost.createServer({ name: 'By hand', slug: `hand-${engine}`, tools: [] });
       assert.match(
         (await rest('PUT', `/servers/hand-${engine}/import/watch`, { watch: 'daily' })).text,
@@ -247,6 +248,10 @@ for (const engine of engines) {
       await world.wait(2 * day);
       await look();
       assert.equal(document.asked.length, 0);
+      await pruneDeletedServers(db, Number.MAX_SAFE_INTEGER, world.now());
+      const left = await db.selectFrom('import_checks').select('server_id').execute();
+      const servers = await db.selectFrom('servers').select('id').where('deleted_at', 'is', null).execute();
+      assert.ok(left.every(({ server_id }) => servers.some(({ id }) => id === server_id)));
       const stranger = await world.toolhost.key({ workspace: 'strangers' });
       const reply = await world.toolhost.rest('POST', `/servers/${text}/import/compare`, { key: stranger });
       assert.equal(reply.status, 404);
