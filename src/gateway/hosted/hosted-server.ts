@@ -230,6 +230,7 @@ function compileTools(
   kept?: Map<string, HostedTool>,
 ): CompiledTools {
   const { description } = config;
+  const inSearch = description === undefined ? searchInstructions : `${description}\n\n${searchInstructions}`;
   const byName = new Map(enabledTools(config).map((entry) => [entry.name, entry]));
   const catalogue = config.tool_mode === 'search' ? createCatalogue(config) : undefined;
   const ownNames = [...reservedToolNames(config)];
@@ -256,7 +257,7 @@ function compileTools(
       return ownNames.includes(name) || (catalogue && byName.has(name)) ? [] : undefined;
     },
     catalogue,
-    instructions: catalogue ? [description ?? [], searchInstructions].flat().join('\n\n') : description,
+    instructions: catalogue ? inSearch : description,
     hasReadMore: limitsAnswers(config),
   };
 }
