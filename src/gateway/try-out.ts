@@ -1,6 +1,5 @@
 import { reservedToolNames } from '../domain/config/tool.ts';
 import { parseJson } from '../domain/json/json.ts';
-import type { KeyLimits } from '../domain/limits.ts';
 import {
   type ContentBlock,
   decidedAdmission,
@@ -11,6 +10,7 @@ import {
 import { nearestOrAll, newGuesses } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import { searchToolNames } from '../domain/search/own-tools.ts';
+import type { Served, TryOutCall } from '../domain/try-out.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, ToolFailure } from '../errors.ts';
 import type { Capture, CapturedResponse } from '../store/calls/captures.ts';
@@ -25,20 +25,8 @@ import { textsAtStart } from './captures/capture-job.ts';
 import { readSizes, withGivenFiles } from './files/given-files.ts';
 import type { HostedServer, HostedTool } from './hosted/hosted-server.ts';
 import type { HostedServers } from './hosted/hosted-servers.ts';
-import { findServed, type Served } from './hosted/served.ts';
+import { findServed } from './hosted/served.ts';
 import { runnerOf } from './own-tools/read-more.ts';
-
-export type TryOutCall = Served & {
-  tool: string;
-  args: Arguments;
-  token: string | undefined;
-  /** The API key or the user that asks. `limits` are those of the key. */
-  actorId: string;
-  limits: KeyLimits | undefined;
-  requestId: string;
-  /** Checks once more that the actor may do this. @throws Unauthenticated, AppError */
-  checkActor: () => Promise<void>;
-};
 
 /** A result as it is shown; `left_out` describes what was cut from a long one. */
 type ShownResult = {

@@ -1,6 +1,5 @@
 import type { z } from 'zod';
-import type { ConfigRules, ServerConfig } from '../domain/config/server-config.ts';
-import type { ToolMode } from '../domain/config/tool.ts';
+import type { ConfigRules } from '../domain/config/server-config.ts';
 import type { KeyScope, Role, Scope } from '../domain/credentials/credential.ts';
 import type { Random } from '../domain/ids.ts';
 import type { LongValue } from '../domain/json/long-value.ts';
@@ -10,7 +9,7 @@ import type { ModelAnswer, ModelProgress, ModelQuestion } from '../domain/model.
 import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
-import type { ToolDefinition } from '../domain/search/own-tools.ts';
+import type { OfferedTools, Served, TryOutCall } from '../domain/try-out.ts';
 import { AppError } from '../errors.ts';
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../import/again/import-again.ts';
 import type { PlannedImport } from '../import/import-document.ts';
@@ -77,38 +76,12 @@ export type Telling = {
   mail: ((message: { to: string; subject: string; text: string }) => Promise<string | undefined>) | undefined;
 };
 
-/** A server or a view of it, and what differs from how agents get it. */
-type Served = {
-  slug: string;
-  view: string | undefined;
-  mode?: ToolMode | undefined;
-  /** An older version of the server. */
-  older?: { version: number; config: ServerConfig } | undefined;
-};
-
 /** Abilities of a process that serves calls. */
 export type Serving = {
   presentUse: PresentUse;
-  /** Calls a tool with a real request. `token` is the caller's token, for servers that forward it. */
-  callTool: (
-    call: Served & {
-      tool: string;
-      args: Arguments;
-      token: string | undefined;
-      /** Id of the API key or user, and the limits of the key. */
-      actorId: string;
-      limits: KeyLimits | undefined;
-      requestId: string;
-      /** Checks once more that the actor may do this; called before the request is sent, when the call has waited. */
-      checkActor: () => Promise<void>;
-    },
-  ) => Promise<TriedCall>;
-  /** The tools of a server as an agent gets them; whether a call of one only reads. */
-  offeredTools: (served: Served) => Promise<{
-    instructions: string | undefined;
-    tools: ToolDefinition[];
-    isReading: (tool: string, args: Arguments) => boolean;
-  }>;
+  /** Calls a tool with a real request. */
+  callTool: (call: TryOutCall) => Promise<TriedCall>;
+  offeredTools: (served: Served) => Promise<OfferedTools>;
   askModel: (question: ModelQuestion) => Promise<ModelAnswer>;
   /** Builds a call's request with its credentials masked and sends nothing; says why the call would be refused. */
   previewCall: (

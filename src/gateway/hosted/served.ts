@@ -1,21 +1,12 @@
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { annotationsOf, reservedToolNames, type ToolMode } from '../../domain/config/tool.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
-import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { searchToolNames, type ToolDefinition } from '../../domain/search/own-tools.ts';
+import type { OfferedTools, Served } from '../../domain/try-out.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { AppError } from '../../errors.ts';
 import { compileServer, type HostedServer, serverOrView } from './hosted-server.ts';
 import type { HostedServers } from './hosted-servers.ts';
-
-/** A server or a view of it, and what differs from how agents get it. */
-export type Served = {
-  slug: string;
-  view: string | undefined;
-  mode?: ToolMode | undefined;
-  /** An older version of the server. */
-  older?: { version: number; config: ServerConfig } | undefined;
-};
 
 /** @throws AppError notFound */
 export async function findServed(servers: HostedServers, served: Served): Promise<HostedServer> {
@@ -45,14 +36,6 @@ function inMode(config: ServerConfig, view: string | undefined, mode: ToolMode):
   const changed = view !== undefined && Object.hasOwn(views, view) && { [view]: { ...views[view], tool_mode: mode } };
   return { ...config, tool_mode: mode, views: { ...views, ...changed } };
 }
-
-/** The tools of a server as an agent gets them, and what it reads first. */
-export type OfferedTools = {
-  instructions: string | undefined;
-  tools: ToolDefinition[];
-  /** Whether a call only reads. */
-  isReading(tool: string, args: Arguments): boolean;
-};
 
 /** Longest list of tools that a model is given: more than any model reads. */
 export const mostOfferedBytes = 1024 * 1024;
