@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress } from 'node:zlib';
 import { build } from 'vite';
 
 const root = resolve(import.meta.dirname, '..');
@@ -22,10 +24,18 @@ function fingerprint(): string {
   return hash.digest('hex');
 }
 
+/** Writes a compressed copy of each file beside it, for the service to send. */
+async function compressAll(folder: string): Promise<void> {
+  const compress = promisify(brotliCompress);
+  const one = async (path: string) => writeFileSync(`${path}.br`, await compress(readFileSync(path)));
+  await Promise.all(readdirSync(folder).map((name) => one(join(folder, name))));
+}
+
 /** Builds the dashboard when its sources have changed since the last build. */
 const current = fingerprint();
 if (!existsSync(stamp) || readFileSync(stamp, 'utf8') !== current) {
   process.stderr.write('building the dashboard, once…\n');
   await build({ configFile: join(import.meta.dirname, 'vite.config.ts'), logLevel: 'warn' });
+  await compressAll(join(root, 'dist', 'web', 'assets'));
   writeFileSync(stamp, current);
 }

@@ -38,11 +38,11 @@ export default defineConfig({
     target: 'es2023',
     rolldownOptions: {
       output: {
-        // Few requests: what the entry shares is one file, and what most pages share is another.
+        // Few requests: what the first page needs is one file, and what most other pages share is another.
         codeSplitting: {
           groups: [
-            { name: 'first', tags: ['$initial'], minShareCount: 2, priority: 2 },
-            { name: 'common', minShareCount: 8, priority: 1 },
+            { name: 'first', tags: ['$initial'], priority: 2 },
+            { name: 'common', minShareCount: 6, priority: 1 },
           ],
         },
       },

@@ -26,13 +26,16 @@ dd ul { list-style: none; margin: 0; padding: 0; display: flex; flex-wrap: wrap;
 .warn { background: var(--warn); border: 1px solid var(--warn-line); border-radius: .6rem; padding: .75rem 1rem; margin: 1.5rem 0; }
 .mark { display: block; width: 2.5rem; height: 2.5rem; margin: 0 0 1rem; padding: .4rem; border: 2px solid; border-radius: 50%; fill: none; stroke: currentColor; stroke-width: 2.5; stroke-linecap: round; stroke-linejoin: round; }
 .good { color: var(--good); } .bad { color: var(--bad); }
+.brand { display: flex; align-items: center; gap: .6rem; font-weight: 680; font-size: 1.125rem; margin: 0 0 2.5rem; }
+.columns { display: grid; gap: 1.5rem 2.5rem; grid-template-columns: repeat(6, 1fr); } main:has(.columns) { max-width: 68rem; }
+.columns > * { grid-column: span 2; } .columns > :nth-child(-n + 2) { grid-column: span 3; } .columns h1 { font-size: 2.25rem; line-height: 1.15; } .columns h2 { margin-top: 0; }
 .actions { display: flex; flex-wrap: wrap; gap: .75rem; margin-top: 1.75rem; }
 button, .button { font: inherit; font-weight: 600; text-align: center; padding: .65rem 1.5rem; min-height: 2.75rem; border-radius: .5rem; border: 1px solid var(--line); background: transparent; color: var(--ink); cursor: pointer; text-decoration: none; }
 button:hover, .button:hover { border-color: currentColor; } .primary { background: var(--accent); border-color: var(--accent); color: var(--on-accent); }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 @media (max-width: 40rem) {
   body { padding: 0; background: var(--paper); } main { padding: 1.75rem 1.25rem; border: 0; box-shadow: none; }
-  dl div { display: block; } dt { font-size: .875rem; } .actions > * { flex: 1 1 auto; }
+  .columns { grid-template-columns: none; } .columns > :nth-child(n) { grid-column: auto; } dl div { display: block; } dt { font-size: .875rem; } .actions > * { flex: 1 1 auto; }
 }
 `;
 

@@ -1,19 +1,22 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono, type Next } from 'hono';
 import type { SecureHeadersVariables } from 'hono/secure-headers';
+import { basePathOf } from '../domain/http/own-hosts.ts';
 import { AppError } from '../errors.ts';
+import { readCookie } from '../http/cookies.ts';
+import { pagePolicy } from '../http/page.ts';
 import { routes } from '../routes.ts';
+import { sessionCookie } from './actors.ts';
+import { landingPage } from './landing-page.ts';
 import { isSame } from './rest.ts';
 
 type Env = { Bindings: HttpBindings; Variables: SecureHeadersVariables };
 
-/** Paths that the dashboard renders in the browser; each can be linked to. */
+/** Paths that the dashboard renders in the browser; each can be linked to. Without a session they show the landing page. */
 const pages = [
   '/',
   '/servers',
@@ -28,26 +31,33 @@ const pages = [
   '/settings',
   '/settings/*',
   '/api-reference',
-  routes.loginCheck,
 ];
 
 const yearS = 365 * 24 * 60 * 60;
 const noncePlace = 'name="style-nonce" content=""';
 const basePathPlace = 'name="base-path" content=""';
 
-/** Serves the built dashboard. Hashed files may be cached for a year, the page not. Each is read and compressed once. */
-export function createDashboard(folder: string, basePath: string): Hono<Env> {
+/** Serves the built dashboard. Hashed files may be cached for a year, the page not. Each is read once. */
+export function createDashboard(folder: string, baseUrl: string): Hono<Env> {
+  const basePath = basePathOf(baseUrl);
+  const session = sessionCookie(baseUrl).name;
   const app = new Hono<Env>();
   const assets = builtFiles(join(folder, 'assets'));
   const others = builtFiles(folder);
   app.get('/assets/:name', fileAnswer(assets, `public, max-age=${yearS}, immutable`));
   app.get('/favicon.svg', fileAnswer(others, 'no-cache'));
   const page = pageOf(join(folder, 'index.html'), basePath);
+  const dashboard = (c: Context<Env>) =>
+    c.html(page().replace(noncePlace, () => `name="style-nonce" content="${c.get('secureHeadersNonce') ?? ''}"`));
   for (const path of pages) {
-    app.get(path, (c) =>
-      c.html(page().replace(noncePlace, () => `name="style-nonce" content="${c.get('secureHeadersNonce') ?? ''}"`)),
-    );
+    app.get(path, (c) => {
+      if (readCookie(c.env.incoming.headers, session) !== undefined) return dashboard(c);
+      c.header('Content-Security-Policy', `${pagePolicy}; img-src 'self'`);
+      const { pathname, search } = new URL(c.req.url);
+      return c.html(landingPage(basePath, pathname + search));
+    });
   }
+  app.get(routes.loginCheck, dashboard);
   return app;
 }
 
@@ -57,8 +67,8 @@ function fileAnswer(find: ReturnType<typeof builtFiles>, caching: string) {
     if (!file) return next();
     const headers = { 'Content-Type': file.type, ETag: file.etag, 'Cache-Control': caching, Vary: 'Accept-Encoding' };
     if (isSame(c.req.header('if-none-match'), file.etag)) return c.body(null, 304, headers);
-    if (!/\bgzip\b/.test(c.req.header('accept-encoding') ?? '')) return c.body(file.plain, 200, headers);
-    return c.body(file.gzipped, 200, { ...headers, 'Content-Encoding': 'gzip' });
+    if (!file.brotli || !/\bbr\b/.test(c.req.header('accept-encoding') ?? '')) return c.body(file.plain, 200, headers);
+    return c.body(file.brotli, 200, { ...headers, 'Content-Encoding': 'br' });
   };
 }
 
@@ -76,8 +86,8 @@ function pageOf(path: string, basePath: string): () => string {
   };
 }
 
-/** A file of the built dashboard, read and compressed once. */
-type BuiltFile = { type: string; etag: string; plain: Buffer<ArrayBuffer>; gzipped: Buffer<ArrayBuffer> };
+/** A file of the built dashboard, and its compressed copy, which the build wrote beside it. */
+type BuiltFile = { type: string; etag: string; plain: Buffer<ArrayBuffer>; brotli: Buffer<ArrayBuffer> | undefined };
 
 const types: Record<string, string> = {
   '.css': 'text/css; charset=utf-8',
@@ -91,12 +101,7 @@ const types: Record<string, string> = {
 /** Most files kept in memory. More than any build has, but a rebuild while serving leaves old files behind. */
 const mostFiles = 500;
 
-const compress = promisify(gzip);
-
-/**
- * Files of a folder by name, or undefined for a missing one. Each file is read and compressed only at its first request,
- * so that a flood of requests costs neither.
- */
+/** Files of a folder by name, or undefined for a missing one. Each is read once, at its first request. */
 function builtFiles(folder: string): (name: string) => Promise<BuiltFile | undefined> {
   const known = new Map<string, Promise<BuiltFile>>();
   return async (name) => {
@@ -117,5 +122,6 @@ function builtFiles(folder: string): (name: string) => Promise<BuiltFile | undef
 async function read(path: string, type: string): Promise<BuiltFile> {
   const plain = await readFile(path);
   const etag = `"${createHash('sha256').update(plain).digest('base64url').slice(0, 22)}"`;
-  return { type, etag, plain, gzipped: (await compress(plain)) as Buffer<ArrayBuffer> };
+  const brotli = existsSync(`${path}.br`) ? await readFile(`${path}.br`) : undefined;
+  return { type, etag, plain, brotli };
 }

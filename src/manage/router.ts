@@ -90,7 +90,7 @@ export function createWebRouter(
   );
   addSignIn(web, parts);
   web.route(apiPath, createRestApi(parts));
-  web.route('/', createDashboard(parts.dashboardFolder, basePath));
+  web.route('/', createDashboard(parts.dashboardFolder, parts.baseUrl));
   web.notFound(nothingThere(web, refuse));
   web.onError((error, c) => refuse(c, error));
   const listener = getRequestListener(web.fetch, {

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, it } from 'node:test';
-import { gzipSync } from 'node:zlib';
+import { after, before, describe, it } from 'node:test';
+import type { BrowserContext } from 'playwright-core';
+import { contextOf, type Dashboard, startDashboard, stillContext } from '../support/browser/dashboard.ts';
 
 const folder = join(import.meta.dirname, '..', '..', 'dist', 'web');
 
-/** JavaScript that the first page may load, compressed, and its files. */
-const landing = { bytes: 235_000, files: 5 };
-const firstPage = { bytes: 250_000, files: 20 };
+/** What a browser loads for a page, compressed, and in how many requests. */
+const landing = { bytes: 60_000, requests: 3 };
+const firstPage = { bytes: 250_000, requests: 20 };
 
 type Chunk = { file: string; imports?: string[]; dynamicImports?: string[]; css?: string[] };
 
@@ -30,24 +31,8 @@ describe('the files of the built dashboard', () => {
     return [...found];
   }
 
-  const compressed = (file: string) => gzipSync(readFileSync(join(folder, file))).length;
-
-  it('are at most 250 KB of compressed JavaScript in 20 files for the first page, and 235 KB in 5 for the landing page', () => {
-    for (const [files, most] of [
-      [filesOf('index.html'), landing],
-      [filesOf('index.html', 'src/home/home-page.tsx'), firstPage],
-    ] as const) {
-      const sizes = files.map((file) => [file, compressed(file)] as const);
-      const sum = sizes.reduce((total, [, size]) => total + size, 0);
-      assert.ok(sum > 50_000, 'it is measured');
-      assert.ok(sum <= most.bytes && files.length <= most.files, `${sum} bytes: ${JSON.stringify(sizes)}`);
-    }
-  });
-
   it('bring the charts and the editor only where they are needed', () => {
-    const first = filesOf('index.html', 'src/home/home-page.tsx').map((file) =>
-      readFileSync(join(folder, file), 'utf8'),
-    );
+    const first = filesOf('index.html').map((file) => readFileSync(join(folder, file), 'utf8'));
     for (const [module, words] of [
       ['src/calls/call-charts.tsx', 'Half of the calls (p50)'],
       ['src/servers/tabs/configuration-tab.tsx', 'Before it can be stored'],
@@ -66,5 +51,55 @@ describe('the files of the built dashboard', () => {
     const html = readFileSync(join(folder, 'index.html'), 'utf8');
     assert.doesNotMatch(html, /<script(?![^>]*\bsrc="\.\/)|<style|\sstyle=|\son\w+=/);
     assert.doesNotMatch(html, /(?:src|href)="(?!\.\/)/);
+  });
+});
+
+describe('what a browser loads', () => {
+  let dashboard: Dashboard;
+  before(async () => {
+    dashboard = await startDashboard();
+    await dashboard.toolhost.createServer(dashboard.config('items'));
+  });
+  after(() => dashboard?.stop());
+
+  /** Requests of a page and their compressed bytes, until nothing more comes. */
+  async function loaded(context: BrowserContext, path: string): Promise<[address: string, bytes: number][]> {
+    const page = await context.newPage();
+    const network = await context.newCDPSession(page);
+    const answers = new Map<string, [string, number]>();
+    network.on('Network.responseReceived', ({ requestId, response }) => answers.set(requestId, [response.url, 0]));
+    network.on('Network.loadingFinished', ({ requestId, encodedDataLength }) => {
+      const answer = answers.get(requestId);
+      if (answer) answer[1] = encodedDataLength;
+    });
+    await network.send('Network.enable');
+    await page.goto(path, { waitUntil: 'networkidle' });
+    return [...answers.values()];
+  }
+
+  function atMost(answers: [string, number][], most: { bytes: number; requests: number }): void {
+    const bytes = answers.reduce((sum, [, size]) => sum + size, 0);
+    const fits = bytes <= most.bytes && answers.length <= most.requests;
+    assert.ok(fits, `${bytes} bytes in ${answers.length} requests: ${JSON.stringify(answers, null, 1)}`);
+  }
+
+  it('is at most 250 KB in 20 requests for the first page of somebody signed in', async () => {
+    const context = await contextOf(dashboard.browser, dashboard.toolhost, { name: 'Anna' });
+    const answers = await loaded(context, '/');
+    assert.ok(
+      answers.some(([address]) => address.endsWith('.css')),
+      'it is measured',
+    );
+    atMost(answers, firstPage);
+  });
+
+  it('is at most 60 KB for somebody who is not, without a script', async () => {
+    const context = await stillContext(dashboard.browser, dashboard.toolhost);
+    const answers = await loaded(context, '/servers?tag=a%26b');
+    atMost(answers, landing);
+    assert.ok(!answers.some(([address]) => address.endsWith('.js')));
+    const [page] = context.pages();
+    const signIn = page?.getByRole('link', { name: 'Sign in', exact: true });
+    assert.equal(await signIn?.getAttribute('href'), '/login?return_to=%2Fservers%3Ftag%3Da%2526b');
   });
 });

@@ -2,6 +2,7 @@ import { createBrowserRouter, type RouteObject } from 'react-router';
 import { basePath } from './base-path.ts';
 import { Frame } from './frame/frame.tsx';
 import { RouteFailure } from './frame/route-failure.tsx';
+import { HomePage } from './home/home-page.tsx';
 import { returnPath } from './servers/login-check/channel.ts';
 import { LoadingPage } from './ui/states/loading.tsx';
 
@@ -39,7 +40,7 @@ const serverTabs: RouteObject[] = [
 ];
 
 const pages: RouteObject[] = [
-  { index: true, lazy: async () => ({ Component: (await import('./home/home-page.tsx')).HomePage }) },
+  { index: true, Component: HomePage },
   { path: 'servers', lazy: async () => ({ Component: (await import('./servers/list/servers-page.tsx')).ServersPage }) },
   {
     path: 'servers/new',

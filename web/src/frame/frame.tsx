@@ -8,9 +8,9 @@ import { ApiProblem } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { readAgain } from '../query-client.ts';
 import { queryKeys } from '../query-keys.ts';
+import { Empty } from '../ui/states/empty.tsx';
 import { LoadingPage } from '../ui/states/loading.tsx';
 import { ProblemAlert } from '../ui/states/problem-alert.tsx';
-import { Landing } from './landing.tsx';
 import { Logo } from './logo.tsx';
 import { Navigation } from './navigation.tsx';
 import { SessionProvider, useSessionQuery } from './session.ts';
@@ -28,7 +28,7 @@ export function Frame() {
       </SessionProvider>
     );
   }
-  if (session.error instanceof ApiProblem && session.error.status === 401) return <Landing />;
+  if (session.error instanceof ApiProblem && session.error.status === 401) return <SignedOut />;
   if (session.error) {
     return (
       <Container size="xs" pt={80}>
@@ -37,6 +37,20 @@ export function Frame() {
     );
   }
   return <LoadingPage />;
+}
+
+/** For a cookie whose session has ended. Without a cookie the service shows its own page. */
+function SignedOut() {
+  const { pathname, search } = useLocation();
+  return (
+    <main className="th-splash">
+      <Empty order={1} icon={<IconLock />} title="You are not signed in" text="Your session has ended.">
+        <Button component="a" href={`${basePath}/login?return_to=${encodeURIComponent(pathname + search)}`}>
+          Sign in
+        </Button>
+      </Empty>
+    </main>
+  );
 }
 
 function Shell() {

@@ -1,0 +1,57 @@
+import { html } from 'hono/html';
+import { page } from '../http/page.ts';
+import { routes } from '../routes.ts';
+
+const sample = `{
+  "name": "get_repository",
+  "description": "Get a public repository",
+  "method": "GET",
+  "url": "https://api.github.com/repos/:owner/:repo",
+  "input_schema": {
+    "owner": { "type": "string" },
+    "repo": { "type": "string" }
+  }
+}`;
+
+const points = [
+  [
+    'A tool is one HTTP request',
+    'Describe the request once: address, arguments, headers. Agents get a tool that is checked before anything is sent.',
+  ],
+  [
+    'Every MCP client',
+    'Claude, Cursor, VS Code, Codex and every SDK connect to one address. Nothing to deploy for each server.',
+  ],
+  [
+    'Credentials stay put',
+    'Secrets are sealed and go only to the hosts they are for. People log in at their own provider.',
+  ],
+] as const;
+
+/**
+ * What somebody sees who is not signed in. It has no script, so that it is there at once.
+ * @param returnTo path and query of the page to come back to after signing in
+ */
+export function landingPage(basePath: string, returnTo: string): string {
+  return page(
+    'Toolhost – HTTP APIs as hosted MCP servers',
+    html`<p class="brand"><img src="${basePath}/favicon.svg" width="28" height="28" alt="">Toolhost</p>
+<div class="columns">
+<div>
+<h1>HTTP APIs in, MCP servers out</h1>
+<p class="soft">Toolhost turns the APIs that you use into hosted MCP servers. Write down what a request looks like, and agents can call it in a minute.</p>
+<div class="actions">
+<a class="button primary" href="${basePath}${routes.login}?return_to=${encodeURIComponent(returnTo)}">Sign in</a>
+<a class="button" href="${basePath}${routes.serverSchema}">The configuration's schema</a>
+</div>
+</div>
+<div>
+<pre>${sample}</pre>
+<p class="soft">This is a whole tool. Every MCP client can call it, and only with arguments that fit.</p>
+</div>
+${points.map(([title, text]) => html`<div><h2>${title}</h2><p class="soft">${text}</p></div>`)}
+</div>`,
+    html`<meta name="description" content="Turns HTTP APIs into hosted MCP servers">
+<link rel="icon" href="${basePath}/favicon.svg" type="image/svg+xml">`,
+  );
+}
