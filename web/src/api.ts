@@ -48,8 +48,8 @@ export async function api<Name extends OperationName>(
   const response = await reach(apiPath + path, {
     method,
     headers,
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-    ...(signal && { signal }),
+    body: body && JSON.stringify(body),
+    signal,
   });
   if (!response.ok) throw await problemOf(response);
   return parseJson(await response.text()) as Output<Name>;

@@ -59,7 +59,7 @@ export function Palette({ asked }: { asked: number }) {
             entries.length > 0 && (
               <Spotlight.ActionsGroup key={name} label={name}>
                 {entries.map(({ id, label, about, run }) => (
-                  <Spotlight.Action key={id} label={label} onClick={run} {...(about && { description: about })} />
+                  <Spotlight.Action key={id} label={label} onClick={run} description={about} />
                 ))}
               </Spotlight.ActionsGroup>
             ),

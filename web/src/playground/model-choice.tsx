@@ -50,7 +50,7 @@ export function useModel() {
   });
   const { saved = models[0]?.name, kind, url, model, key } = typed;
   const stored = models.find(({ name }) => name === saved);
-  const own = { kind, model, ...(url !== '' && { url }), ...(key !== '' && { key }) };
+  const own = { kind, model, url: url || undefined, key: key || undefined };
   const asked: Asked['model'] = stored ? { saved: stored.name } : own;
   return { typed, type, models, stored, asked, name: stored?.name ?? model };
 }
@@ -161,7 +161,7 @@ function StoreModel({ typed, onStored }: { typed: Typed; onStored: (name: string
   const { kind, url, model, key } = typed;
   const [name, setName] = useState('');
   const wanted = name || slugFrom(model).slice(0, 40);
-  const input = { name: wanted, kind, model, ...(url !== '' && { url }), ...(key !== '' && { key }) };
+  const input = { name: wanted, kind, model, url: url || undefined, key: key || undefined };
   const store = useAction({
     run: (given: typeof input) => api('saveModel', given),
     done: () => `${wanted} is stored for the workspace`,

@@ -13,18 +13,7 @@ export function TargetChoice({ target, onChange }: { target: Target; onChange: (
   const views = Object.keys(viewsOf(config));
   const older = Array.from({ length: Math.min(mostVersions, server.version - 1) }, (_, i) => server.version - 1 - i);
   const { view, mode, version } = target;
-  const change = (next: {
-    view?: string | undefined;
-    mode?: Target['mode'] | undefined;
-    version?: number | undefined;
-  }) => {
-    const { view: ofView, mode: inMode, version: old } = { view, mode, version, ...next };
-    onChange({
-      ...(ofView !== undefined && { view: ofView }),
-      ...(inMode !== undefined && { mode: inMode }),
-      ...(old !== undefined && { version: old }),
-    });
-  };
+  const change = (next: Target) => onChange({ ...target, ...next });
   return (
     <Stack gap="sm">
       {views.length > 0 && (

@@ -154,7 +154,7 @@ async function makeCall({ slug, target, token, signal, ask }: Answering, call: C
     if (!isAllowed) return { part, instead: declined };
   }
   try {
-    const given = { arguments: args, ...(token !== '' && { token }), ...target };
+    const given = { arguments: args, token: token || undefined, ...target };
     return { part, tried: await api('callTool', { slug, tool: part.tool, ...given }) };
   } catch (error) {
     return { part, instead: messageOf(error) };
