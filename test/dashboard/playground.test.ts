@@ -5,7 +5,7 @@ import { isWhole } from '../sets.ts';
 import { type StubModel, startStubModel, step } from '../support/agents/stub-model.ts';
 import { checkPage } from '../support/browser/check-page.ts';
 import { launchChromium } from '../support/browser/chromium.ts';
-import { button, choose, contextOf, field, watch } from '../support/browser/dashboard.ts';
+import { button, choose, contextOf, field, tab, watch } from '../support/browser/dashboard.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
@@ -68,7 +68,7 @@ describe('the playground in the dashboard', () => {
       const page = await context.newPage();
       const { complaints, foreign } = await watch(page, toolhost.url);
       await page.goto(`/servers/${slug}/connect`);
-      await page.getByRole('link', { name: 'Ask a model in the playground' }).click();
+      await tab(page, 'Playground').click();
       await nameModel(page);
       await checkPage(page);
       await field(page, 'Question').fill(question);

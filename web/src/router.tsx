@@ -1,3 +1,4 @@
+import type { ComponentType } from 'react';
 import { createBrowserRouter, type RouteObject } from 'react-router';
 import { basePath } from './base-path.ts';
 import { Frame } from './frame/frame.tsx';
@@ -6,69 +7,47 @@ import { HomePage } from './home/home-page.tsx';
 import { returnPath } from './servers/login-check/channel.ts';
 import { LoadingPage } from './ui/states/loading.tsx';
 
+/** A page that is loaded when it is opened. */
+function lazily<Name extends string>(load: () => Promise<Record<Name, ComponentType>>, name: Name) {
+  return { lazy: async () => ({ Component: (await load())[name] }) };
+}
+
 const serverTabs: RouteObject[] = [
-  {
-    index: true,
-    lazy: async () => ({ Component: (await import('./servers/home/server-home.tsx')).ServerHome }),
-  },
+  { index: true, ...lazily(() => import('./servers/home/server-home.tsx'), 'ServerHome') },
   {
     // One editor for both, so that what was typed in one tab is there in the other.
-    lazy: async () => ({ Component: (await import('./servers/tabs/configuration-tab.tsx')).ConfigurationTab }),
+    ...lazily(() => import('./servers/tabs/configuration-tab.tsx'), 'ConfigurationTab'),
     children: [{ path: 'tools' }, { path: 'settings' }],
   },
-  { path: 'calls', lazy: async () => ({ Component: (await import('./servers/tabs/calls-tab.tsx')).CallsTab }) },
-  { path: 'try', lazy: async () => ({ Component: (await import('./servers/try/try-tab.tsx')).TryTab }) },
-  {
-    path: 'connect',
-    lazy: async () => ({ Component: (await import('./servers/connect/connect-tab.tsx')).ConnectTab }),
-  },
-  {
-    path: 'playground',
-    lazy: async () => ({ Component: (await import('./playground/playground-tab.tsx')).PlaygroundTab }),
-  },
-  { path: 'secrets', lazy: async () => ({ Component: (await import('./servers/tabs/secrets-tab.tsx')).SecretsTab }) },
-  { path: 'logins', lazy: async () => ({ Component: (await import('./servers/tabs/logins-tab.tsx')).LoginsTab }) },
-  {
-    path: 'import',
-    lazy: async () => ({ Component: (await import('./servers/import-again/import-tab.tsx')).ImportTab }),
-  },
-  {
-    path: 'versions',
-    lazy: async () => ({ Component: (await import('./servers/tabs/versions-tab.tsx')).VersionsTab }),
-  },
-  { path: 'options', lazy: async () => ({ Component: (await import('./servers/tabs/options-tab.tsx')).OptionsTab }) },
+  { path: 'calls', ...lazily(() => import('./servers/tabs/calls-tab.tsx'), 'CallsTab') },
+  { path: 'try', ...lazily(() => import('./servers/try/try-tab.tsx'), 'TryTab') },
+  { path: 'connect', ...lazily(() => import('./servers/connect/connect-tab.tsx'), 'ConnectTab') },
+  { path: 'playground', ...lazily(() => import('./playground/playground-tab.tsx'), 'PlaygroundTab') },
+  { path: 'secrets', ...lazily(() => import('./servers/tabs/secrets-tab.tsx'), 'SecretsTab') },
+  { path: 'logins', ...lazily(() => import('./servers/tabs/logins-tab.tsx'), 'LoginsTab') },
+  { path: 'import', ...lazily(() => import('./servers/import-again/import-tab.tsx'), 'ImportTab') },
+  { path: 'versions', ...lazily(() => import('./servers/tabs/versions-tab.tsx'), 'VersionsTab') },
+  { path: 'options', ...lazily(() => import('./servers/tabs/options-tab.tsx'), 'OptionsTab') },
 ];
 
 const pages: RouteObject[] = [
   { index: true, Component: HomePage },
-  { path: 'servers', lazy: async () => ({ Component: (await import('./servers/list/servers-page.tsx')).ServersPage }) },
-  {
-    path: 'servers/new',
-    lazy: async () => ({ Component: (await import('./servers/new/new-server-page.tsx')).NewServerPage }),
-  },
-  {
-    path: 'servers/new/gallery',
-    lazy: async () => ({ Component: (await import('./servers/gallery/gallery-page.tsx')).GalleryPage }),
-  },
-  {
-    path: 'servers/new/import',
-    lazy: async () => ({ Component: (await import('./servers/import/import-page.tsx')).ImportPage }),
-  },
+  { path: 'servers', ...lazily(() => import('./servers/list/servers-page.tsx'), 'ServersPage') },
+  { path: 'servers/new', ...lazily(() => import('./servers/new/new-server-page.tsx'), 'NewServerPage') },
+  { path: 'servers/new/gallery', ...lazily(() => import('./servers/gallery/gallery-page.tsx'), 'GalleryPage') },
+  { path: 'servers/new/import', ...lazily(() => import('./servers/import/import-page.tsx'), 'ImportPage') },
   {
     path: 'servers/:slug',
-    lazy: async () => ({ Component: (await import('./servers/server-page.tsx')).ServerPage }),
+    ...lazily(() => import('./servers/server-page.tsx'), 'ServerPage'),
     children: serverTabs,
   },
-  { path: 'keys', lazy: async () => ({ Component: (await import('./keys/keys-page.tsx')).KeysPage }) },
-  { path: 'calls', lazy: async () => ({ Component: (await import('./calls/calls-page.tsx')).CallsPage }) },
-  { path: 'audit', lazy: async () => ({ Component: (await import('./audit/audit-page.tsx')).AuditPage }) },
-  { path: 'usage', lazy: async () => ({ Component: (await import('./usage/usage-page.tsx')).UsagePage }) },
-  {
-    path: 'notifications',
-    lazy: async () => ({ Component: (await import('./notifications/notifications-page.tsx')).NotificationsPage }),
-  },
-  { path: 'api-reference', lazy: async () => ({ Component: (await import('./frame/api-page.tsx')).ApiPage }) },
-  { path: 'settings', lazy: async () => ({ Component: (await import('./settings/settings-page.tsx')).SettingsPage }) },
+  { path: 'keys', ...lazily(() => import('./keys/keys-page.tsx'), 'KeysPage') },
+  { path: 'calls', ...lazily(() => import('./calls/calls-page.tsx'), 'CallsPage') },
+  { path: 'audit', ...lazily(() => import('./audit/audit-page.tsx'), 'AuditPage') },
+  { path: 'usage', ...lazily(() => import('./usage/usage-page.tsx'), 'UsagePage') },
+  { path: 'notifications', ...lazily(() => import('./notifications/notifications-page.tsx'), 'NotificationsPage') },
+  { path: 'api-reference', ...lazily(() => import('./frame/api-page.tsx'), 'ApiPage') },
+  { path: 'settings', ...lazily(() => import('./settings/settings-page.tsx'), 'SettingsPage') },
 ];
 
 export function createRouter() {
@@ -76,7 +55,7 @@ export function createRouter() {
     {
       path: returnPath,
       HydrateFallback: LoadingPage,
-      lazy: async () => ({ Component: (await import('./servers/login-check/return-page.tsx')).LoginReturnPage }),
+      ...lazily(() => import('./servers/login-check/return-page.tsx'), 'LoginReturnPage'),
     },
     {
       path: '/',
@@ -85,7 +64,7 @@ export function createRouter() {
       HydrateFallback: LoadingPage,
       children: [
         { ErrorBoundary: RouteFailure, children: pages },
-        { path: '*', lazy: async () => ({ Component: (await import('./frame/not-found-page.tsx')).NotFoundPage }) },
+        { path: '*', ...lazily(() => import('./frame/not-found-page.tsx'), 'NotFoundPage') },
       ],
     },
   ];

@@ -85,6 +85,7 @@ function tabsOf({ server, config }: ServerDetail): { to: string; label: string }
     ['/settings', 'Settings'],
     ['/calls', 'Calls'],
     ['/try', 'Try it'],
+    ['/playground', 'Playground'],
     ['/connect', 'Connect'],
     ['/secrets', 'Secrets'],
     ...(hasLogins ? [['/logins', 'Logins']] : []),

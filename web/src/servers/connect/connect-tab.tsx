@@ -2,7 +2,6 @@ import { Alert, Select, Stack, Text } from '@mantine/core';
 import { IconCircleCheck } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useLocation, useSearchParams } from 'react-router';
-import { PlaygroundLink } from '../../playground/playground-link.tsx';
 import { Section } from '../../ui/section.tsx';
 import { visible } from '../../ui/text/visible.ts';
 import { viewsOf } from '../config.ts';
@@ -53,7 +52,6 @@ export function ConnectTab() {
           token: isLogin ? undefined : credential || placeholder,
         }}
       />
-      <PlaygroundLink slug={server.slug} view={view} />
       <ConnectionCheckSection key={`check of ${view ?? ''}`} slug={server.slug} view={view} />
     </Stack>
   );

@@ -2,7 +2,6 @@ import { Alert, Stack, Text } from '@mantine/core';
 import { IconTool } from '@tabler/icons-react';
 import { useSearchParams } from 'react-router';
 import type { JsonObject } from '../../answers.ts';
-import { PlaygroundLink } from '../../playground/playground-link.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loading } from '../../ui/states/loading.tsx';
 import { visible } from '../../ui/text/visible.ts';
@@ -72,7 +71,6 @@ function Chosen({ tools, wanted, replayId, onChoose }: ChosenProps) {
         replayed={isGone ? undefined : replayed}
         onChoose={onChoose}
       />
-      <PlaygroundLink slug={server.slug} />
     </Stack>
   );
 }
