@@ -1,6 +1,7 @@
 import { Avatar, Box, Button, Group, Kbd, Menu, NavLink, Stack, Text, UnstyledButton } from '@mantine/core';
 import {
   IconActivity,
+  IconApi,
   IconBell,
   IconChartBar,
   IconHistory,
@@ -110,6 +111,9 @@ function Person() {
       </Menu.Target>
       <Menu.Dropdown>
         <Menu.Label>{visible(user.email ?? user.id)}</Menu.Label>
+        <Menu.Item component={Link} to="/api-reference" leftSection={<IconApi size={16} />}>
+          REST API
+        </Menu.Item>
         <Menu.Item leftSection={<IconLogout size={16} />} onClick={signOut}>
           Sign out
         </Menu.Item>
