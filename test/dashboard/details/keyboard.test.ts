@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
-import type { Locator, Page } from 'playwright-core';
+import type { Page } from 'playwright-core';
 import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { isFocused, mostStops, tabTo } from '../../support/browser/keyboard.ts';
 import { eventually } from '../../support/eventually.ts';
-
-const mostStops = 90;
 
 /** The look of what has the focus, and of what lies right around it, compared with how it looks without. */
 const unseenFocus = `(() => {
   const element = document.activeElement;
   if (!element || element === document.body) return 'nothing';
-  const near = ['label', '.mantine-Input-input'].map((around) => element.closest(around));
+  const near = ['label', '.mantine-Input-input', '.cm-editor'].map((around) => element.closest(around));
   near.push(element, element.parentElement, element.nextElementSibling);
   const look = () => JSON.stringify(near.map((one) => {
     if (!one) return null;
@@ -45,19 +44,6 @@ describe('the dashboard without a mouse', { concurrency: 2 }, () => {
   after(() => dashboard?.stop());
 
   const options = { reducedMotion: 'reduce', viewport: { width: 1440, height: 900 } } as const;
-
-  /** Goes from stop to stop until this has the focus. */
-  async function tabTo(page: Page, target: Locator): Promise<void> {
-    await target.waitFor();
-    for (let stop = 0; stop < mostStops; stop++) {
-      await page.keyboard.press('Tab');
-      if (await target.evaluate(isFocused)) return;
-    }
-    assert.fail(`${target} is not reached`);
-  }
-  const isFocused = new Function('element', 'return element === document.activeElement') as (
-    element: unknown,
-  ) => boolean;
 
   it('creates a server, tries it and finds it in the list', async () => {
     const use = async (page: Page) => {

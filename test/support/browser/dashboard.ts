@@ -167,9 +167,10 @@ export type Dashboard = {
   stop(): Promise<void>;
 };
 
-export async function startDashboard(): Promise<Dashboard> {
+/** @param egress ports on this machine that the service may call besides the upstream's */
+export async function startDashboard(egress: readonly number[] = []): Promise<Dashboard> {
   const upstream = await startRecordingUpstream();
-  const toolhost = await startToolhost({ egress: [upstream.port] });
+  const toolhost = await startToolhost({ egress: [upstream.port, ...egress] });
   const browser = await launchChromium();
   return {
     toolhost,

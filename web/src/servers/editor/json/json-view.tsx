@@ -138,7 +138,11 @@ export function JsonView({ text, unreadable, problems, warnings, onChange, onBlu
   const extensions = useEffectEvent(() => [
     EditorView.cspNonce.of(nonce?.() ?? ''),
     EditorState.readOnly.of(isReadOnly),
-    EditorView.contentAttributes.of({ 'aria-label': 'Configuration as JSON', 'aria-describedby': errorId }),
+    EditorView.contentAttributes.of({
+      'aria-label': 'Configuration as JSON',
+      tabindex: '0',
+      'aria-describedby': errorId,
+    }),
     ...always,
     EditorView.domEventHandlers({ blur: () => left() }),
     EditorView.updateListener.of(({ docChanged, state, transactions }) => {

@@ -1,0 +1,174 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import type { Page } from 'playwright-core';
+import { type StubModel, startStubModel, step } from '../../support/agents/stub-model.ts';
+import { checkPage } from '../../support/browser/check-page.ts';
+import { button, type Dashboard, field, startDashboard, tab } from '../../support/browser/dashboard.ts';
+import { pressAt, tabTo, typeAt } from '../../support/browser/keyboard.ts';
+import { toasted } from '../../support/browser/toasts.ts';
+import type { Json } from '../../support/toolhost/toolhost.ts';
+
+const wide = { colorScheme: 'light', viewport: { width: 1440, height: 900 } } as const;
+const narrow = { colorScheme: 'dark', viewport: { width: 400, height: 800 } } as const;
+
+for (const view of [wide, narrow])
+  describe(`a week with the dashboard, by the keyboard alone, ${view.colorScheme}, ${view.viewport.width} px`, () => {
+    let dashboard: Dashboard;
+    let model: StubModel;
+    before(async () => {
+      model = await startStubModel();
+      dashboard = await startDashboard([Number(new URL(model.url).port)]);
+    });
+    after(() => Promise.all([dashboard?.stop(), model?.close()]));
+
+    const at = (path: string, use: (page: Page) => Promise<void>) => dashboard.at(path, use, { options: view });
+    const dialog = (page: Page) => page.getByRole('dialog');
+    const row = (page: Page, table: string, text: string) =>
+      page.getByRole('table', { name: table }).getByRole('row').filter({ hasText: text });
+    const stored = async (slug: string) =>
+      (await dashboard.toolhost.rest('GET', `/servers/${slug}`)).body.config as { tools: Json[]; views?: Json };
+
+    it('one tool among 300 is found and disabled', async () => {
+      const tools = Array.from({ length: 300 }, (_, index) => ({
+        name: `tool_${index}`,
+        description: `Reads the things of group ${index}.`,
+        method: 'GET',
+        url: `${dashboard.upstream.url}/things/${index}`,
+        input_schema: {},
+      }));
+      await dashboard.toolhost.createServer(dashboard.config('large', { tools }));
+      await at('/servers/large', async (page) => {
+        await pressAt(page, tab(page, 'Tools'));
+        await page.getByRole('table', { name: 'Tools' }).waitFor();
+        await page.keyboard.press('/');
+        await page.keyboard.type('tool_217');
+        await pressAt(page, row(page, 'Tools', 'tool_217').getByRole('switch'), 'Space');
+        await page.getByText(/^Unsaved changes/).waitFor();
+        await pressAt(page, button(page, 'Save'));
+        await page.getByText(/^Everything is saved/).waitFor();
+        await checkPage(page);
+      });
+      assert.equal((await stored('large')).tools[217]?.disabled, true);
+    });
+
+    it('why a call failed is read from the home', async () => {
+      const { toolhost, upstream, config } = dashboard;
+      upstream.on('GET /items', () => ({ status: 503, body: { error: 'down' } }));
+      await toolhost.createServer(config('failing'));
+      await toolhost.callTool('failing', await toolhost.key(), 'read', { count: 1 });
+      await at('/', async (page) => {
+        await pressAt(page, button(row(page, 'What failed', 'failing'), /^read/));
+        await dialog(page).getByText('Reason').waitFor();
+        await checkPage(page);
+        await page.keyboard.press('Escape');
+        await dialog(page).waitFor({ state: 'hidden' });
+      });
+    });
+
+    it('a server goes from staging to production', async () => {
+      const { toolhost, config } = dashboard;
+      await toolhost.createServer(config('staging', { authentication: { type: 'Bearer', token: 'of-staging-0123' } }));
+      await at('/servers/staging', async (page) => {
+        await pressAt(page, button(page, 'Duplicate to…'));
+        await dialog(page).waitFor();
+        await page.keyboard.type('production');
+        await typeAt(page, field(dialog(page), 'Base address of the copy'), 'https://production.example.com');
+        await typeAt(page, dialog(page).getByLabel('authentication.token'), 'of-production-0123');
+        await dialog(page).getByText('read: address changed').waitFor();
+        await checkPage(page);
+        await pressAt(page, button(dialog(page), 'Create the copy'));
+        await page.waitForURL('**/servers/production');
+      });
+      assert.match(JSON.stringify(await stored('production')), /https:\/\/production\.example\.com\/items/);
+    });
+
+    it('two versions are compared, and the older one is restored', async () => {
+      const { toolhost, config } = dashboard;
+      await toolhost.createServer(config('versioned'));
+      for (const timeout_ms of [1_000, 2_000, 3_000])
+        await toolhost.rest('PATCH', '/servers/versioned/tools/read', { body: { timeout_ms } });
+      await at('/servers/versioned/versions', async (page) => {
+        await pressAt(page, button(page, 'Compare version 2'));
+        const changes = page.getByRole('region', { name: 'Changes from version 2 to version 4' });
+        await changes.getByText('read: timeout changed').waitFor();
+        await checkPage(page);
+        await pressAt(page, button(page, 'Restore version 2'));
+        await pressAt(page, button(dialog(page), 'Restore'));
+        await page.getByRole('cell', { name: /Restores version 2$/ }).waitFor();
+      });
+      assert.equal((await stored('versioned')).tools[0]?.timeout_ms, 1_000);
+    });
+
+    it('finance gets a view with a key of its own', async () => {
+      const { toolhost, config } = dashboard;
+      await toolhost.createServer(config('books', { authentication: { type: 'Bearer', token: 'of-the-books-0123' } }));
+      await at('/servers/books/tools', async (page) => {
+        const views = page.getByRole('region', { name: 'Views', exact: true });
+        await typeAt(page, field(views, 'Name of a new view'), 'finance');
+        await page.keyboard.press('Enter');
+        await typeAt(page, views.getByRole('combobox', { name: 'Tools', exact: true }), 'read');
+        await page.getByRole('option', { name: 'read', exact: true }).waitFor();
+        for (const key of ['ArrowDown', 'Enter', 'Escape']) await page.keyboard.press(key);
+        await pressAt(page, button(page, 'Save'));
+        await toasted(page, 'Saved as version 2');
+        await pressAt(page, button(views, 'finance'));
+        await pressAt(page, views.getByRole('link', { name: 'Connect a client to this view' }));
+        await pressAt(page, button(page, 'Make a key for this view'));
+        await page.getByRole('region', { name: 'API key', exact: true }).waitFor();
+        await checkPage(page);
+      });
+      const [key] = (await toolhost.rest('GET', '/keys')).body.keys as Json[];
+      assert.deepEqual(key?.views, ['books/finance']);
+    });
+
+    it('what an agent did is read from its key', async () => {
+      const { toolhost, config } = dashboard;
+      await toolhost.createServer(config('changed'));
+      const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Agent', scopes: ['manage'] } });
+      await toolhost.rest('PATCH', '/servers/changed', { key: String(body.key), body: { description: 'Other.' } });
+      await at('/keys', async (page) => {
+        await pressAt(page, page.getByRole('link', { name: 'Changes by Agent' }));
+        await row(page, 'Changes', 'Changed a server').waitFor();
+        await checkPage(page);
+      });
+    });
+
+    it('a webhook tells of what fails', async () => {
+      const { upstream } = dashboard;
+      upstream.on('POST /hook', () => ({ status: 204 }));
+      await at('/notifications', async (page) => {
+        await pressAt(page, button(page, 'New webhook'));
+        await typeAt(page, field(dialog(page), 'Address'), `${upstream.url}/hook`);
+        await checkPage(page);
+        await pressAt(page, button(dialog(page), 'Create webhook'));
+        await pressAt(page, button(page, 'Send a test'));
+        await toasted(page, `Delivered to ${upstream.url}`);
+      });
+    });
+
+    it('a model of the person uses three tools', async () => {
+      const { toolhost, upstream, config } = dashboard;
+      upstream.on('GET /items', () => ({ body: [{ id: 17 }] }));
+      upstream.on('POST /items', () => ({ status: 201, body: { id: 18 } }));
+      const [read] = config('shop').tools as Json[];
+      const tools = [read, { ...read, name: 'count' }, { ...read, name: 'add', method: 'POST' }];
+      await toolhost.createServer(config('shop', { tools }));
+      const script = ['read', 'count', 'add'].map((name) => step(name, { count: 1 })).join(' ');
+      await at('/servers/shop', async (page) => {
+        await pressAt(page, tab(page, 'Playground'));
+        await tabTo(page, page.getByRole('combobox', { name: 'API', exact: true }));
+        await page.keyboard.press('ArrowDown');
+        await page.getByRole('option', { name: 'OpenAI-compatible' }).waitFor();
+        for (const key of ['ArrowDown', 'Enter']) await page.keyboard.press(key);
+        await typeAt(page, field(page, 'Model name'), 'stub');
+        await typeAt(page, field(page, 'Address'), `${model.url}/v1`);
+        await typeAt(page, field(page, 'Question'), `Add one. ${script}`);
+        await page.keyboard.press('Enter');
+        await pressAt(page, button(dialog(page), 'Call the tool'));
+        const log = page.getByRole('log', { name: 'Conversation' });
+        await log.getByText('The script has ended.').waitFor();
+        assert.equal(await log.getByRole('region', { name: /^Call of/ }).count(), 3);
+        await checkPage(page);
+      });
+    });
+  });
