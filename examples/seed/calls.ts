@@ -10,7 +10,8 @@ import { findServer } from '../../src/store/servers/servers.ts';
 import { captureOf } from './captures.ts';
 import type { History } from './history.ts';
 import type { SeedLogin } from './logins.ts';
-import { callAt, everyFailure, type SeedCall, type SeedCaller, trafficOf, usages } from './traffic.ts';
+import { large, usagesOfMany } from './many.ts';
+import { callAt, everyFailure, type SeedCall, type SeedCaller, trafficOf, type Usage, usages } from './traffic.ts';
 
 /** Below the retention of 30 days, so that no call is pruned at the first start. */
 const days = 28;
@@ -19,19 +20,24 @@ const minuteMs = 60_000;
 /** Calls of the last minutes, so that there are new ones even at night. */
 const latest = { count: 24, ms: 80 * minuteMs };
 
-type Made = History & { logins: readonly SeedLogin[]; now: number; next: () => number };
+type Made = History & { logins: readonly SeedLogin[]; isLarge: boolean; now: number; next: () => number };
 
 /** Writes call records, the last use of the keys, and captures. Returns the number of calls. */
 export async function writeCalls(store: Store, parts: Parts, made: Made): Promise<number> {
-  const rows: { row: CallRecord; call: SeedCall }[] = [];
-  const ids = await serverIds(store);
-  for (const call of callsOf(made)) {
-    const requestId = newId(parts.random, 'req');
-    rows.push({ row: recordOf(call, callerOf(call, made), ids.get(call.usage.slug) ?? '', requestId), call });
+  const calls = callsOf(made);
+  const ids = await serverIds(store, calls);
+  const lastUses = new Map<string | null, number>();
+  const captures: Parameters<typeof insertCaptures>[2][number][] = [];
+  for (let start = 0; start < calls.length; start += batchRows) {
+    const rows = calls.slice(start, start + batchRows).map((call) => {
+      const id = ids.get(call.usage.slug) ?? '';
+      const row = recordOf(call, callerOf(call, made), id, newId(parts.random, 'req'));
+      lastUses.set(row.key_id, row.started_at);
+      if (row.slug === 'invoices' && row.started_at > made.now - latest.ms) captures.push(capturedOf(row, call));
+      return row;
+    });
+    await store.calls.write(rows);
   }
-  for (let start = 0; start < rows.length; start += batchRows)
-    await store.calls.write(rows.slice(start, start + batchRows).map(({ row }) => row));
-  const lastUses = new Map(rows.map(({ row }) => [row.key_id, row.started_at]));
   for (const id of Object.values(made.keys)) {
     const at = lastUses.get(id);
     if (at === undefined) continue;
@@ -39,31 +45,36 @@ export async function writeCalls(store: Store, parts: Parts, made: Made): Promis
     uses.keyUsed(id);
     await uses.write();
   }
-  const captures = rows
-    .filter(({ row }) => row.slug === 'invoices' && row.started_at > made.now - latest.ms)
-    .map(({ row, call }) => ({
-      callId: row.id,
-      workspaceId: row.workspace_id,
-      serverId: row.server_id,
-      at: row.started_at,
-      document: captureOf(call),
-    }));
   await insertCaptures(store.db, parts.keyring, captures);
-  return rows.length;
+  return calls.length;
 }
 
-function callsOf({ now, next }: Made): SeedCall[] {
+function capturedOf(row: CallRecord, call: SeedCall) {
+  const { id: callId, workspace_id: workspaceId, server_id: serverId, started_at: at } = row;
+  return { callId, workspaceId, serverId, at, document: captureOf(call) };
+}
+
+function callsOf({ isLarge, now, next }: Made): SeedCall[] {
   const newest = Array.from({ length: latest.count }, () => Math.floor(now - next() * latest.ms)).sort((a, b) => a - b);
   const invoices = usages.filter(({ slug }) => slug === 'invoices');
   return [
     ...trafficOf(count, days, now - latest.ms, next),
+    ...(isLarge ? trafficOf(large.calls, days, now, next, fewOftenOf(usagesOfMany(), next)) : []),
     ...everyFailure(now - latest.ms, days * 24 * 60 * minuteMs, next),
     ...newest.map((at, index) => callAt(at, false, next, index % 3 === 0 ? invoices : usages)),
   ].sort((a, b) => a.at - b.at);
 }
 
-async function serverIds({ db }: Store): Promise<Map<string, string>> {
-  const slugs = [...new Set(usages.map(({ slug }) => slug))];
+/** One of the first ones most often. */
+function fewOftenOf(many: readonly Usage[], next: () => number): () => readonly Usage[] {
+  return () => {
+    const at = Math.floor(many.length * next() ** 3);
+    return many.slice(at, at + 1);
+  };
+}
+
+async function serverIds({ db }: Store, calls: readonly SeedCall[]): Promise<Map<string, string>> {
+  const slugs = [...new Set(calls.map(({ usage }) => usage.slug))];
   const found = await Promise.all(slugs.map((slug) => findServer(db, localWorkspace.id, slug)));
   return new Map(found.flatMap((server) => (server ? [[server.slug, server.id] as const] : [])));
 }

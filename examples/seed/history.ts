@@ -15,16 +15,17 @@ import { firstVersion, servers } from './servers.ts';
 const dayMs = 24 * 60 * 60_000;
 const exampleFile = join(import.meta.dirname, '..', 'projects', 'server.json');
 
-type People = Record<'ada' | 'bruno' | 'chiara' | 'dmitri', Actor>;
+export type People = Record<'ada' | 'bruno' | 'chiara' | 'dmitri', Actor>;
 /** The keys that calls are made with, by their purpose. */
 export type SeedKeys = Record<'assistant' | 'nightly' | 'warehouse', string>;
-export type History = { people: People; keys: SeedKeys };
+export type History = { run: Run; people: People; keys: SeedKeys };
 
 /** Runs operations as if at a time, in epoch ms; `now` is the time that the seed is made. */
 export type Past = { runner: Runner; now: number; goTo(at: number): void };
 
 type Names = keyof typeof operations;
-type Run = <Name extends Names>(actor: Actor, name: Name, input: Input<Name>) => Promise<Output<Name>>;
+/** Runs an operation as one of them. */
+export type Run = <Name extends Names>(actor: Actor, name: Name, input: Input<Name>) => Promise<Output<Name>>;
 
 /**
  * What four people did in the last month: servers with versions and secrets, keys, limits, invitations, and what was
@@ -50,7 +51,7 @@ export async function makeHistory(past: Past): Promise<History> {
   past.goTo(past.now - 2 * 60 * 60_000);
   await run(people.bruno, 'captureCalls', { slug: 'invoices', hours: 24 });
   past.goTo(past.now);
-  return { people, keys };
+  return { run, people, keys };
 }
 
 /** So many days before `now`, moved to where people work: 29.9 is at the start of that day, 29.1 at its end. */
@@ -105,11 +106,11 @@ async function setUpServers(run: Run, { ada, bruno, dmitri }: People, ago: Ago):
   await replace(run, bruno, servers.invoices);
 }
 
-function create(run: Run, actor: Actor, config: object) {
+export function create(run: Run, actor: Actor, config: object) {
   return run(actor, 'createMcpServer', config as Input<'createMcpServer'>);
 }
 
-function replace(run: Run, actor: Actor, config: object) {
+export function replace(run: Run, actor: Actor, config: object) {
   return run(actor, 'replaceMcpServer', config as Input<'replaceMcpServer'>);
 }
 

@@ -12,23 +12,28 @@ import { exampleSlug } from '../../src/local/example.ts';
 import { createLog } from '../../src/log.ts';
 import { createGates } from '../../src/operations/quotas/gate.ts';
 import type { Runner } from '../../src/operations/run-operation.ts';
+import { dayMs } from '../../src/store/calls/call-writer.ts';
 import { findServer, isSlugTaken } from '../../src/store/servers/servers.ts';
 import { variables } from '../../src/variables.ts';
 import { writeCalls } from './calls.ts';
 import { makeHistory } from './history.ts';
 import { insertLogins } from './logins.ts';
+import { large, makeMany } from './many.ts';
 import { numbersFrom } from './random.ts';
 import { usages } from './traffic.ts';
 
 /** Summary for people; `settings` go before the command that starts the service on the seed. */
-export type Seeded = { database: string; settings: string; baseUrl: string; calls: number };
+export type Seeded = { database: string; settings: string; baseUrl: string; servers: number; calls: number };
+
+/** What is seeded: `adds` beside what is there, `isLarge` with as much as a workspace may have. */
+type Choices = { adds: boolean; isLarge?: boolean };
 
 /**
  * Fills the database of an environment; no service may run on it meanwhile.
  * @throws ConfigError
  * @throws AppError conflict where something is there already and nothing may be added, or a slug of the seed is taken
  */
-export async function seed(env: NodeJS.ProcessEnv, { adds }: { adds: boolean }): Promise<Seeded> {
+export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: Choices): Promise<Seeded> {
   const settings = readConfig(env, (path) => readFileSync(path, 'utf8'));
   const config = withExample(settings.config);
   if (config.mode === 'production')
@@ -51,10 +56,12 @@ export async function seed(env: NodeJS.ProcessEnv, { adds }: { adds: boolean }):
       time = at;
     };
     const history = await makeHistory({ runner, now, goTo });
+    if (isLarge) await makeMany(history.run, history.people, (share) => goTo(now - (27 - 26 * share) * dayMs));
+    goTo(now);
     const helpdesk = await findServer(store.db, localWorkspace.id, 'helpdesk');
     const logins = helpdesk ? await insertLogins(runner, helpdesk, now) : [];
-    const calls = await writeCalls(store, runner.parts, { ...history, logins, now, next: numbersFrom(1) });
-    return { ...summaryOf(config), baseUrl, calls };
+    const calls = await writeCalls(store, runner.parts, { ...history, logins, isLarge, now, next: numbersFrom(1) });
+    return { ...summaryOf(config), baseUrl, servers: 5 + (isLarge ? large.servers : 0), calls };
   } finally {
     await store.close();
   }

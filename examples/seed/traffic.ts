@@ -53,7 +53,7 @@ export const usages: readonly Usage[] = [
   use(warehouse, 'print_label', [1, 60, 90], { secret_missing: 1000, no_token: 2000 }),
 ];
 
-function use(
+export function use(
   server: { slug: string; host: string },
   tool: string,
   [weight, typicalMs, typicalBytes]: [number, number, number],
@@ -73,7 +73,13 @@ const ofDay = [0.3, 1, 1.05, 1.1, 1, 0.85, 0.4];
  * About `count` calls of the `days` before `now`, oldest first: more of them by day and on weekdays, a little more every
  * week, with an hour in which the warehouse was down. `next` gives numbers from 0 to 1.
  */
-export function trafficOf(count: number, days: number, now: number, next: () => number): SeedCall[] {
+export function trafficOf(
+  count: number,
+  days: number,
+  now: number,
+  next: () => number,
+  from: () => readonly Usage[] = () => usages,
+): SeedCall[] {
   const hours = Array.from({ length: days * 24 }, (_, index) => now - (index + 1) * hourMs).reverse();
   const shares = hours.map((start, index) => {
     const date = new Date(start);
@@ -85,13 +91,15 @@ export function trafficOf(count: number, days: number, now: number, next: () => 
   return hours
     .flatMap((start, index) => {
       const calls = Math.floor((count * (shares[index] ?? 0)) / whole + next());
-      return Array.from({ length: calls }, () => callAt(start + Math.floor(next() * hourMs), index === outage, next));
+      return Array.from({ length: calls }, () =>
+        callAt(start + Math.floor(next() * hourMs), index === outage, next, from()),
+      );
     })
     .sort((a, b) => a.at - b.at);
 }
 
 /** A call of its own time, so that the latest hour has some on every night. */
-export function callAt(at: number, isOutage: boolean, next: () => number, from = usages): SeedCall {
+export function callAt(at: number, isOutage: boolean, next: () => number, from: readonly Usage[] = usages): SeedCall {
   const usage = chosen(from, next);
   const outcome = isOutage && usage.slug === 'warehouse' ? 'unreachable' : outcomeOf(usage, next);
   return callOf(usage, outcome, at, next);

@@ -77,6 +77,6 @@ describe('npm run seed', () => {
     const again = await run(used, '--add');
     assert.match(again.stderr, /^error: the slug \w+ is taken in this database.*nothing was changed/);
     const wrong = await run(used, '--force');
-    assert.deepEqual([wrong.code, wrong.stderr], [2, 'error: --force is not an option; allowed: --add\n']);
+    assert.deepEqual([wrong.code, wrong.stderr], [2, 'error: --force is not an option; allowed: --add, --large\n']);
   });
 });

@@ -1,0 +1,81 @@
+import { create, type People, type Run, replace } from './history.ts';
+import { type Usage, use } from './traffic.ts';
+
+/** How much `--large` makes: 1,000 servers with those of the usual seed, one of which has so many tools. */
+export const large = { servers: 995, tools: 1000, versions: 20, calls: 1_000_000 };
+const toolsOfOne = 40;
+
+const areas = ['billing', 'catalog', 'delivery', 'fleet', 'identity', 'payroll', 'research', 'support'] as const;
+const verbs = ['list', 'get', 'create', 'update', 'delete'] as const;
+const nouns =
+  'accounts addresses alerts assets batches budgets campaigns carriers claims comments contracts customers devices documents drivers events forms invoices jobs labels leads licences locations members messages notes orders parcels payments permits plans prices products projects quotes refunds regions reports returns roles routes samples schedules shifts sites suppliers tasks teams tickets vehicles'.split(
+    ' ',
+  );
+
+/** The name of one of many servers; the first one is that with a thousand tools. */
+const slugOf = (index: number) => (index === 0 ? 'everything' : `${areas[index % areas.length]}-${index}`);
+
+/** A configuration as a person would import it, with so many tools; `edits` changes the text of one. */
+function serverOf(index: number, tools: number, edits = 0) {
+  const slug = slugOf(index);
+  const isKeyed = index % 10 === 3;
+  return {
+    slug,
+    name: index === 0 ? 'Everything' : `${slug[0]?.toUpperCase()}${slug.slice(1).replace('-', ' ')}`,
+    description: `What ${slug} knows, and what may be changed there.`,
+    ...(isKeyed && { authentication: { type: 'Bearer', token: '{{API_TOKEN}}' } }),
+    tools: Array.from({ length: tools }, (_, tool) =>
+      toolOf(`https://${slug}.example.com`, index + tool, tool === edits && edits > 0),
+    ),
+  };
+}
+
+function toolOf(origin: string, index: number, isEdited: boolean) {
+  const [verb = 'list', noun = 'orders'] = [
+    verbs[index % verbs.length],
+    nouns[Math.floor(index / verbs.length) % nouns.length],
+  ];
+  const area = areas[Math.floor(index / verbs.length / nouns.length) % areas.length] ?? '';
+  const isOfOne = verb !== 'list' && verb !== 'create';
+  const isWrite = verb === 'create' || verb === 'update';
+  return {
+    name: `${verb}_${area}_${noun}`,
+    description: `${verb[0]?.toUpperCase()}${verb.slice(1)} ${noun} of ${area}${isEdited ? ', as they are today' : ''}`,
+    method: { list: 'GET', get: 'GET', create: 'POST', update: 'PATCH', delete: 'DELETE' }[verb],
+    url: `${origin}/v1/${area}/${noun}${isOfOne ? '/:id' : ''}`,
+    input_schema: {
+      ...(isOfOne && { id: { type: 'string', description: `Id of one of the ${noun}` } }),
+      ...(isWrite && { name: { type: 'string', description: 'Name as people see it' } }),
+      ...(verb === 'list' && {
+        query: { type: 'string', optional: true, description: 'Words to look for' },
+        limit: { type: 'integer', minimum: 1, maximum: 100, optional: true, default: 20, description: 'How many' },
+      }),
+    },
+  };
+}
+
+/** Makes the servers, the one with many tools in many versions; `goTo` goes to a share of the time of the seed. */
+export async function makeMany(run: Run, { ada, bruno }: People, goTo: (share: number) => void): Promise<void> {
+  for (let index = 0; index < large.servers; index++) {
+    goTo(index / large.servers);
+    await create(run, bruno, serverOf(index, index === 0 ? large.tools : toolsOfOne));
+    if (index % 3 === 0)
+      await run(ada, 'setServerTags', {
+        slug: slugOf(index),
+        tags: [index % 2 ? 'test' : 'production', `team ${index % 7}`],
+      });
+  }
+  for (let version = 1; version < large.versions; version++) {
+    goTo(version / large.versions);
+    await replace(run, bruno, serverOf(0, large.tools, version));
+  }
+}
+
+/** How the tools of these servers are used: seldom each, and most of them never. */
+export function usagesOfMany(): Usage[] {
+  return Array.from({ length: large.servers }, (_, index) => {
+    const { slug, tools } = serverOf(index, index === 0 ? 200 : 8);
+    const server = { slug, host: `${slug}.example.com` };
+    return tools.map(({ name }) => use(server, name, [1, 120, 1500], { upstream_status: 30, timeout: 5, limited: 3 }));
+  }).flat();
+}
