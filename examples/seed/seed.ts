@@ -56,7 +56,8 @@ export async function seed(env: NodeJS.ProcessEnv, { adds, isLarge = false }: Ch
       time = at;
     };
     const history = await makeHistory({ runner, now, goTo });
-    if (isLarge) await makeMany(history.run, history.people, (share) => goTo(now - (27 - 26 * share) * dayMs));
+    if (isLarge)
+      await makeMany(history.run, history.people, (share) => goTo(now - Math.round((27 - 26 * share) * dayMs)));
     goTo(now);
     const helpdesk = await findServer(store.db, localWorkspace.id, 'helpdesk');
     const logins = helpdesk ? await insertLogins(runner, helpdesk, now) : [];
