@@ -21,6 +21,7 @@ export function knownOf({ calls, servers, keys, now }: World, upstream: string):
       since: [time(callDays * dayMs), time(hourMs)],
       until: [time(hourMs / 2)],
       buckets: [500, 1],
+      days: [30, 366],
       view: ['reading', 'none'],
       query: ['server 1', 'none', callId(middle(calls))],
       sort: ['changed', 'name'],

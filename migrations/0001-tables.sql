@@ -405,7 +405,7 @@ create table call_counts (
   errors integer not null,
   -- How many took how long: a JSON object of the classes of durations that have calls, by their number.
   durations text not null,
-  primary key (workspace_id, width, slug, tool, at)
+  primary key (workspace_id, width, slug, at, tool)
 );
 create index call_counts_in_order on call_counts (workspace_id, width, at);
 -- A tool is asked for in all servers of a workspace.

@@ -182,11 +182,6 @@ const json = {
   postgres: { each: (text: string) => `json_each_text(${text}::json)`, object: 'json_object_agg(key, calls)::text' },
 };
 
-/** The rows of the classes of a column, for a `from`. */
-export function eachClass(engine: Engine, column: string): string {
-  return json[engine].each(column);
-}
-
 /** The statement that adds to the counts; `source` gives rows of `countColumns`. */
 export function addCountsText(engine: Engine, source: string): string {
   const { each, object } = json[engine];
