@@ -47,7 +47,8 @@ describe('finding things in the dashboard', { concurrency: 2 }, () => {
       await page.keyboard.press('Enter');
       await button(page, 'Save tags').click();
       await toasted(page, 'Saved the tags of The mail');
-      await button(page, 'Office').click();
+      await page.getByRole('link', { name: 'The mail' }).click();
+      await page.getByRole('link', { name: 'Office' }).click();
       await page.getByRole('link', { name: 'The shop' }).waitFor({ state: 'hidden' });
       assert.match(page.url(), /query=Office/);
       await page.getByRole('searchbox').fill('');

@@ -11,6 +11,7 @@ import { PageHeader } from '../ui/page-header.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { AccessBadge } from '../ui/text/access-badge.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { Tags } from './list/tag-editor.tsx';
 import { useServer } from './server-queries.ts';
 
 /** The server that the tabs are about. */
@@ -65,6 +66,7 @@ function Heading({ detail }: { detail: ServerDetail }) {
         </Anchor>
       }
     >
+      <Tags server={server} />
       <AccessBadge server={server} />
       <Group gap={6} wrap="nowrap">
         <Text className="th-mono" size="sm" component="span">

@@ -9,10 +9,7 @@ import { ImportBadge } from '../import-again/import-badge.tsx';
 import { type Listing, useActivity } from '../server-queries.ts';
 import { Tags } from './tag-editor.tsx';
 
-const columnsWith = (
-  activityOf: (slug: string) => Activity,
-  onChoose: (tag: string) => void,
-): Column<ServerRecord>[] => [
+const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecord>[] => [
   {
     label: 'Server',
     cell: (server) => (
@@ -27,7 +24,7 @@ const columnsWith = (
           <Text size="xs" c="dimmed" className="th-mono">
             /mcp/{server.slug}
           </Text>
-          <Tags key={server.tags?.join()} server={server} onChoose={onChoose} />
+          <Tags server={server} />
         </Group>
       </Box>
     ),
@@ -41,16 +38,15 @@ const columnsWith = (
 type Listed = {
   servers: readonly ServerRecord[];
   listing: Listing;
-  onChoose: (tag: string) => void;
   /** From the pages in which the servers came. */
   cursors: readonly (string | undefined)[];
 };
 
-export function ServerList({ servers, listing, onChoose, cursors }: Listed) {
+export function ServerList({ servers, listing, cursors }: Listed) {
   const navigate = useNavigate();
   const activities = useActivity(listing, cursors);
   const activityOf = (slug: string) => activities.get(slug) ?? { slug, calls: 0, errors: 0, hourly: quiet };
-  const columns = columnsWith(activityOf, onChoose);
+  const columns = columnsWith(activityOf);
   return (
     <div className="th-card">
       <Rows

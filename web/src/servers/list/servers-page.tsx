@@ -79,12 +79,7 @@ export function ServersPage() {
                   </Empty>
                 </div>
               ) : (
-                <ServerList
-                  servers={servers}
-                  listing={listing}
-                  onChoose={(tag) => set('query', tag)}
-                  cursors={pageParams as (string | undefined)[]}
-                />
+                <ServerList servers={servers} listing={listing} cursors={pageParams as (string | undefined)[]} />
               )}
               <More pages={pages}>Show more servers</More>
             </Stack>

@@ -1,7 +1,8 @@
-import { ActionIcon, Badge, Button, Group, Popover, Text } from '@mantine/core';
+import { ActionIcon, Badge, Button, Group, Popover } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconTag } from '@tabler/icons-react';
 import { useState } from 'react';
+import { Link } from 'react-router';
 import type { ServerRecord } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
@@ -14,15 +15,21 @@ import { visible } from '../../ui/text/visible.ts';
 
 const none: string[] = [];
 
-/** The words that people sort a server by, with a way to change them; a click on one shows all servers that have it. */
-export function Tags({ server, onChoose }: { server: ServerRecord; onChoose: (tag: string) => void }) {
+/** The words that people sort a server by, with a way to change them; each leads to all servers that have it. */
+export function Tags({ server }: { server: ServerRecord }) {
   const canEdit = useCanEdit();
   const [isOpen, popover] = useDisclosure(false);
   const name = visible(server.name);
   return (
     <Group gap={4}>
       {(server.tags ?? none).map((tag) => (
-        <Badge key={tag} component="button" color="gray" className="th-tag" onClick={() => onChoose(tag)}>
+        <Badge
+          key={tag}
+          component={Link}
+          to={`/servers?${new URLSearchParams({ query: tag })}`}
+          color="gray"
+          className="th-badge-link"
+        >
           {visible(tag)}
         </Badge>
       ))}
@@ -42,17 +49,15 @@ export function Tags({ server, onChoose }: { server: ServerRecord; onChoose: (ta
   );
 }
 
-/** Changes the tags of a server. */
-export function TagForm({ server, onDone }: { server: ServerRecord; onDone?: () => void }) {
+function TagForm({ server, onDone }: { server: ServerRecord; onDone: () => void }) {
   const [tags, setTags] = useState(server.tags ?? none);
   const save = useAction({
     run: (next: string[]) => api('setServerTags', { slug: server.slug, tags: next }),
     done: () => `Saved the tags of ${visible(server.name)}`,
     refresh: [queryKeys.servers],
-    ...(onDone && { onDone }),
+    onDone,
   });
   const { problems, failure } = refusalOf(save, tags);
-  const problem = problems[0] ? sentence(problems[0].message) : failure && messageOf(failure);
   return (
     <form
       onSubmit={(event) => {
@@ -62,21 +67,16 @@ export function TagForm({ server, onDone }: { server: ServerRecord; onDone?: () 
     >
       <TagsInput
         label="Tags"
-        description="Enter adds one. Agents never see them."
+        description="Words to find servers by, up to ten; Enter adds one. Agents never see them."
         value={tags}
         onChange={setTags}
         maxTags={10}
-        error={problem}
+        error={problems[0] ? sentence(problems[0].message) : failure && messageOf(failure)}
         data-autofocus
       />
-      <Group mt="sm" justify="space-between">
-        <Text size="xs" c="dimmed">
-          {tags.length} of 10
-        </Text>
-        <Button type="submit" size="xs" loading={save.isPending}>
-          Save tags
-        </Button>
-      </Group>
+      <Button type="submit" size="xs" mt="sm" loading={save.isPending}>
+        Save tags
+      </Button>
     </form>
   );
 }

@@ -15,7 +15,6 @@ import { messageOf } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
-import { TagForm } from '../list/tag-editor.tsx';
 import { useShownServer } from '../server-page.tsx';
 import { LimitsSection } from './limits-section.tsx';
 
@@ -23,22 +22,10 @@ export function OptionsTab() {
   const canEdit = useCanEdit();
   return (
     <Stack gap="md">
-      <TagsSection />
       <LimitsSection />
       <CaptureSection />
       {canEdit && <DeleteSection />}
     </Stack>
-  );
-}
-
-/** Words that people sort their servers by. */
-function TagsSection() {
-  const { server } = useShownServer();
-  if (!useCanEdit()) return null;
-  return (
-    <Section title="Tags" text="Words to find and sort servers by, such as a team or an environment.">
-      <TagForm server={server} />
-    </Section>
   );
 }
 
