@@ -6,9 +6,11 @@ import { visible } from '../ui/text/visible.ts';
 import { callerText } from './caller-text.ts';
 import { OutcomeBadge } from './outcome-badge.tsx';
 
-type Props = { calls: readonly Call[]; onOpen: (call: Call) => void };
+type Props = { calls: readonly Call[]; isOfServer: boolean; onOpen: (call: Call) => void };
 
-export function CallList({ calls, onOpen }: Props) {
+export function CallList({ calls, isOfServer, onOpen }: Props) {
+  const placeOf = ({ server, view }: Call) =>
+    isOfServer ? view && `view ${view}` : view === undefined ? server : `${server}/${view}`;
   const columns: Column<Call>[] = [
     {
       label: 'Tool',
@@ -23,7 +25,7 @@ export function CallList({ calls, onOpen }: Props) {
             {visible(call.tool)}
           </Text>
           <Text size="xs" c="dimmed">
-            {visible(call.view === undefined ? call.server : `${call.server}/${call.view}`)}
+            {visible(placeOf(call) ?? '')}
           </Text>
         </UnstyledButton>
       ),

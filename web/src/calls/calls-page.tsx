@@ -77,7 +77,11 @@ export function CallBrowser({ server }: { server?: string }) {
                       }
                     />
                   ) : (
-                    <CallList calls={calls} onOpen={(call) => change('call', call.id)} />
+                    <CallList
+                      calls={calls}
+                      isOfServer={server !== undefined}
+                      onOpen={(call) => change('call', call.id)}
+                    />
                   )}
                 </div>
                 <More pages={pages}>Show older calls</More>
