@@ -9,7 +9,7 @@ import { JoinedNotice } from '../frame/joined-notice.tsx';
 import { useCanEdit, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { NoCalls } from '../servers/home/no-calls.tsx';
-import { FirstServer } from '../servers/new/first-server.tsx';
+import { FirstServer } from '../servers/new/start-choices.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';

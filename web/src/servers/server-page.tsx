@@ -1,7 +1,6 @@
-import { Anchor, Group, Text } from '@mantine/core';
-import { IconChevronLeft } from '@tabler/icons-react';
+import { Group, Text } from '@mantine/core';
 import { useEffect, useRef } from 'react';
-import { Link, NavLink, Outlet, useLocation, useOutletContext, useParams } from 'react-router';
+import { NavLink, Outlet, useLocation, useOutletContext, useParams } from 'react-router';
 import type { ServerDetail } from '../answers.ts';
 import { ApiProblem } from '../api.ts';
 import { NotFoundPage } from '../frame/not-found-page.tsx';
@@ -57,14 +56,7 @@ function Heading({ detail }: { detail: ServerDetail }) {
       guide={guideOf[pathname.split('/')[3] ?? ''] ?? 'docs/troubleshooting.md'}
       part={tabsOf(detail).find(({ to }) => to === pathname)?.label}
       text={server.description && visible(server.description)}
-      above={
-        <Anchor component={Link} to="/servers" size="sm" c="dimmed">
-          <Group gap={2} component="span" display="inline-flex">
-            <IconChevronLeft size={15} aria-hidden />
-            Servers
-          </Group>
-        </Anchor>
-      }
+      back={{ to: '/servers', label: 'Servers' }}
     >
       <Tags server={server} />
       <AccessBadge server={server} />

@@ -1,6 +1,8 @@
 import { Anchor, Box, Group, Text, Title } from '@mantine/core';
 import { useDocumentTitle } from '@mantine/hooks';
+import { IconChevronLeft } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
+import { Link } from 'react-router';
 import { type Guide, guideAddress } from '../guides.ts';
 
 type Props = {
@@ -10,17 +12,25 @@ type Props = {
   text?: ReactNode;
   /** What explains the page. */
   guide?: Guide;
-  above?: ReactNode;
+  /** The page that this one is reached from. */
+  back?: { to: string; label: string };
   children?: ReactNode;
 };
 
 /** The heading of a page with its actions at the right. */
-export function PageHeader({ title, part, text, guide, above, children }: Props) {
+export function PageHeader({ title, part, text, guide, back, children }: Props) {
   useDocumentTitle(`${part === undefined ? '' : `${part} – `}${title} – Toolhost`);
   const address = guide && guideAddress(guide);
   return (
     <Box mb="lg">
-      {above}
+      {back && (
+        <Anchor component={Link} to={back.to} size="sm" c="dimmed">
+          <Group gap={2} component="span" display="inline-flex">
+            <IconChevronLeft size={15} aria-hidden />
+            {back.label}
+          </Group>
+        </Anchor>
+      )}
       <Group justify="space-between" align="flex-start" gap="sm">
         <Box miw={0} flex="1 1 18rem">
           <Title order={1}>{title}</Title>

@@ -1,10 +1,7 @@
-import { Anchor, Badge, Box, Group, SimpleGrid, Text } from '@mantine/core';
+import { Badge, Box, Group, SimpleGrid, Text } from '@mantine/core';
 import { Link, useSearchParams } from 'react-router';
-import { useCanEdit } from '../../frame/session.ts';
-import { PageHeader } from '../../ui/page-header.tsx';
-import { ViewerNote } from '../../ui/states/viewer-note.tsx';
-import { type Config, isObject } from '../config.ts';
-import { NewServer } from '../new/new-server-page.tsx';
+import { type Config, isObject, toolsOf } from '../config.ts';
+import { NewPage, NewServer } from '../new/new-server-page.tsx';
 
 const here = '/servers/new/gallery';
 
@@ -12,41 +9,31 @@ const here = '/servers/new/gallery';
 export function GalleryPage() {
   const slug = useSearchParams()[0].get('example');
   const chosen = galleryExamples.find((example) => example.slug === slug);
-  const canEdit = useCanEdit();
-  return (
-    <>
-      <PageHeader
-        title={chosen ? `New server: ${chosen.name}` : 'Start from an example'}
-        text={
-          chosen
-            ? 'Nothing is stored before you create it. Remove the tools that you do not need.'
-            : 'Complete servers for public APIs; everything can be changed before they are created.'
-        }
-        above={
-          <Anchor component={Link} to={chosen ? here : '/servers/new'} size="sm" c="dimmed">
-            {chosen ? 'All examples' : 'Begin in another way'}
-          </Anchor>
-        }
-      />
-      {!canEdit ? (
-        <ViewerNote>Only editors and owners make servers.</ViewerNote>
-      ) : chosen ? (
+  if (chosen)
+    return (
+      <NewPage
+        title={`New server: ${chosen.name}`}
+        text="Nothing is stored before you create it. Remove the tools that you do not need."
+        back={{ to: here, label: 'All examples' }}
+      >
         <NewServer key={chosen.slug} initial={chosen.config} />
-      ) : (
-        <div className="th-card">
-          <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
-            {galleryExamples.map((example) => (
-              <ExampleCard key={example.slug} example={example} />
-            ))}
-          </SimpleGrid>
-        </div>
-      )}
-    </>
+      </NewPage>
+    );
+  return (
+    <NewPage
+      title="Start from an example"
+      text="Complete servers for public APIs; everything can be changed before they are created."
+    >
+      <SimpleGrid className="th-card" cols={{ base: 1, sm: 2, lg: 3 }} spacing="md" p={{ base: 'md', sm: 'lg' }}>
+        {galleryExamples.map((example) => (
+          <ExampleCard key={example.slug} example={example} />
+        ))}
+      </SimpleGrid>
+    </NewPage>
   );
 }
 
 function ExampleCard({ example: { slug, name, description, secrets, config } }: { example: GalleryExample }) {
-  const tools = Array.isArray(config.tools) ? config.tools.length : 0;
   return (
     <Box component={Link} to={`${here}?example=${slug}`} className="th-card th-choice" p="lg">
       <Text fw={600}>{name}</Text>
@@ -54,7 +41,7 @@ function ExampleCard({ example: { slug, name, description, secrets, config } }: 
         {description}
       </Text>
       <Group gap="xs" mt="sm">
-        <Badge variant="light">{tools} tools</Badge>
+        <Badge variant="light">{toolsOf(config).length} tools</Badge>
         <Text size="xs" c="dimmed">
           {secrets.length > 0 ? `Needs ${secrets.join(', ')}` : 'Needs no credential'}
         </Text>

@@ -1,16 +1,14 @@
-import { Anchor, Button, Group, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { Link, useNavigate } from 'react-router';
+import { useNavigate } from 'react-router';
 import type { ImportPlan } from '../../answers.ts';
 import { api } from '../../api.ts';
-import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { isSame, type Refusal, refusalOf } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { PageHeader } from '../../ui/page-header.tsx';
 import { Section } from '../../ui/section.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
-import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { NewPage } from '../new/new-server-page.tsx';
 import { OperationPicker } from './operation-picker.tsx';
 import { proposedOf, selectorsOf } from './picking.ts';
 import { type Answers, QuestionsForm } from './questions-form.tsx';
@@ -18,21 +16,14 @@ import { Review, type SecretValues } from './review.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
 
 export function ImportPage() {
-  const canEdit = useCanEdit();
   return (
-    <>
-      <PageHeader
-        title="Import an API"
-        guide="docs/import.md"
-        text="From a description to a server: choose operations, give the credentials, connect."
-        above={
-          <Anchor component={Link} to="/servers/new" size="sm" c="dimmed">
-            Begin in another way
-          </Anchor>
-        }
-      />
-      {canEdit ? <ImportFlow /> : <ViewerNote>Only editors and owners make servers.</ViewerNote>}
-    </>
+    <NewPage
+      title="Import an API"
+      guide="docs/import.md"
+      text="From a description to a server: choose operations, give the credentials, connect."
+    >
+      <ImportFlow />
+    </NewPage>
   );
 }
 

@@ -9,7 +9,7 @@ import { PageHeader } from '../../ui/page-header.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { useAddress } from '../../ui/use-address.ts';
-import { FirstServer } from '../new/first-server.tsx';
+import { FirstServer } from '../new/start-choices.tsx';
 import { type Listing, useServerPages } from '../server-queries.ts';
 import { DeletedServers } from './deleted-servers.tsx';
 import { ServerList } from './server-list.tsx';

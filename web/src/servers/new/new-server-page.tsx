@@ -1,46 +1,72 @@
-import { Anchor } from '@mantine/core';
-import { Link, useNavigate, useSearchParams } from 'react-router';
+import type { ReactNode } from 'react';
+import { useNavigate, useSearchParams } from 'react-router';
+import workedExample from '../../../../examples/projects/server.json';
+import { startAnswerTokens as max_answer_tokens } from '../../../../src/domain/pieces/read-more.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
+import type { Guide } from '../../guides.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { PageHeader } from '../../ui/page-header.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
-import { type Config, unchecked } from '../config.ts';
+import { type Config, newTool, unchecked } from '../config.ts';
 import { Editor } from '../editor/editor.tsx';
 import { StartChoices } from './start-choices.tsx';
-import { type Start, startOf } from './starts.ts';
 
-const starts: readonly string[] = ['example', 'json', 'form'] satisfies Start[];
+type PageProps = {
+  title: string;
+  text: string;
+  guide?: Guide;
+  back?: { to: string; label: string };
+  children: ReactNode;
+};
+
+/** A page on which a new server begins; viewers are told that they make none. */
+export function NewPage({
+  back = { to: '/servers/new', label: 'Begin in another way' },
+  children,
+  ...header
+}: PageProps) {
+  return (
+    <>
+      <PageHeader {...header} back={back} />
+      {useCanEdit() ? children : <ViewerNote>Only editors and owners make servers.</ViewerNote>}
+    </>
+  );
+}
+
+const starts = new Map<string, () => Config>([
+  ['form', () => ({ name: '', slug: '', max_answer_tokens, tools: [newTool] })],
+  ['json', () => ({})],
+  ['example', localExample],
+]);
+
+/** The API of the worked example runs on the port after the service's own. */
+function localExample(): Config {
+  const text = JSON.stringify(workedExample).replaceAll('127.0.0.1:8081', `127.0.0.1:${Number(location.port) + 1}`);
+  return { ...(JSON.parse(text) as Config), name: 'My projects', slug: 'my-projects', max_answer_tokens };
+}
 
 export function NewServerPage() {
   const from = useSearchParams()[0].get('from') ?? '';
-  const isChosen = starts.includes(from);
-  const canEdit = useCanEdit();
+  const start = starts.get(from);
+  if (start)
+    return (
+      <NewPage title="New server" guide="docs/tutorial.md" text="Nothing is stored before you create it.">
+        <NewServer key={from} initial={start()} startsInJson={from === 'json'} />
+      </NewPage>
+    );
   return (
-    <>
-      <PageHeader
-        title="New server"
-        guide="docs/tutorial.md"
-        text={
-          isChosen ? 'Nothing is stored before you create it.' : 'Choose how to begin; everything can be changed later.'
-        }
-        above={
-          <Anchor component={Link} to={isChosen ? '/servers/new' : '/servers'} size="sm" c="dimmed">
-            {isChosen ? 'Begin in another way' : 'Back to the servers'}
-          </Anchor>
-        }
-      />
-      {!canEdit ? (
-        <ViewerNote>Only editors and owners make servers.</ViewerNote>
-      ) : isChosen ? (
-        <NewServer key={from} initial={startOf(from as Start)} startsInJson={from === 'json'} />
-      ) : (
-        <div className="th-card">
-          <StartChoices />
-        </div>
-      )}
-    </>
+    <NewPage
+      title="New server"
+      guide="docs/tutorial.md"
+      text="Choose how to begin; everything can be changed later."
+      back={{ to: '/servers', label: 'Servers' }}
+    >
+      <div className="th-card">
+        <StartChoices />
+      </div>
+    </NewPage>
   );
 }
 

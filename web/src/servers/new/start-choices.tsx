@@ -1,6 +1,11 @@
 import { Box, Group, SimpleGrid, Text, ThemeIcon } from '@mantine/core';
-import { IconBooks, IconBraces, IconFileImport, IconForms, IconSparkles } from '@tabler/icons-react';
+import { IconBooks, IconBraces, IconFileImport, IconForms, IconServer2, IconSparkles } from '@tabler/icons-react';
 import { Link } from 'react-router';
+import { useCanEdit } from '../../frame/session.ts';
+import { Empty } from '../../ui/states/empty.tsx';
+
+/** Whether the API of the worked example runs beside the service. */
+const isLocal = location.port !== '' && /^(127\.0\.0\.1|localhost)$/.test(location.hostname);
 
 const choices = [
   {
@@ -16,12 +21,6 @@ const choices = [
     Icon: IconBooks,
   },
   {
-    to: '/servers/new?from=example',
-    title: 'From the worked example',
-    text: 'A small API with complete tools, ready to call. Change what you like.',
-    Icon: IconSparkles,
-  },
-  {
     to: '/servers/new?from=json',
     title: 'From JSON',
     text: 'Paste a configuration that you or an agent has written.',
@@ -33,6 +32,16 @@ const choices = [
     text: 'Fill in a form: a name, who may call, and the first tool.',
     Icon: IconForms,
   },
+  ...(isLocal
+    ? [
+        {
+          to: '/servers/new?from=example',
+          title: 'From the worked example',
+          text: 'A small API with complete tools, ready to call. Change what you like.',
+          Icon: IconSparkles,
+        },
+      ]
+    : []),
 ];
 
 export function StartChoices() {
@@ -54,5 +63,24 @@ export function StartChoices() {
         </Box>
       ))}
     </SimpleGrid>
+  );
+}
+
+/** A workspace without servers: the ways to the first server. */
+export function FirstServer() {
+  const canEdit = useCanEdit();
+  return (
+    <div className="th-card">
+      <Empty
+        icon={<IconServer2 size={24} />}
+        title="No servers yet"
+        text={
+          canEdit
+            ? 'Your first server takes about a minute: choose how to begin.'
+            : 'Nobody has made a server in this workspace. Editors and owners can.'
+        }
+      />
+      {canEdit && <StartChoices />}
+    </div>
   );
 }
