@@ -1,10 +1,15 @@
 import { Stack, Text } from '@mantine/core';
 import type { Change } from '../answers.ts';
+import { queryKeys } from '../query-keys.ts';
 import { Folded } from '../ui/folded.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
 import { visible, visibleJson } from '../ui/text/visible.ts';
-import { Side } from './import-again/field-changes.tsx';
+import { useAnswer } from '../use-answer.ts';
 
-type Props = { changes: readonly Change[]; signs: { before: string; after: string }; label: string };
+/** The words for the two values of a change. */
+export type Signs = { before: string; after: string };
+
+type Props = { changes: readonly Change[]; signs: Signs; label: string };
 
 /** Longer values are shown on request. */
 const longValue = 240;
@@ -20,33 +25,65 @@ export function ChangeList({ changes, signs, label }: Props) {
   }
   return (
     <Stack component="section" gap="xs" aria-label={label}>
-      {changes.map((change) => (
-        <OneChange key={change.path} change={change} signs={signs} />
-      ))}
+      {changes.map(({ path, text, ...values }) => {
+        const [before, after] = [valueText(values.before), valueText(values.after)];
+        const sides = (
+          <div>
+            {before !== undefined && <Side kind="removed" sign={signs.before} value={before} />}
+            {after !== undefined && <Side kind="added" sign={signs.after} value={after} />}
+          </div>
+        );
+        if ((before?.length ?? 0) + (after?.length ?? 0) > longValue)
+          return (
+            <Folded key={path} label={visible(text)}>
+              {sides}
+            </Folded>
+          );
+        return (
+          <div key={path}>
+            <Text size="sm" fw={550}>
+              {visible(text)}
+            </Text>
+            {sides}
+          </div>
+        );
+      })}
     </Stack>
-  );
-}
-
-function OneChange({ change, signs }: { change: Change; signs: Props['signs'] }) {
-  const text = visible(change.text);
-  const [before, after] = [valueText(change.before), valueText(change.after)];
-  const values = (
-    <div>
-      {before !== undefined && <Side kind="removed" sign={signs.before} value={before} />}
-      {after !== undefined && <Side kind="added" sign={signs.after} value={after} />}
-    </div>
-  );
-  if ((before?.length ?? 0) + (after?.length ?? 0) > longValue) return <Folded label={text}>{values}</Folded>;
-  return (
-    <div>
-      <Text size="sm" fw={550}>
-        {text}
-      </Text>
-      {values}
-    </div>
   );
 }
 
 function valueText(value: unknown): string | undefined {
   return value === undefined || typeof value === 'string' ? value : visibleJson(value);
+}
+
+/** A value on one side of a change. */
+export function Side({ kind, sign, value }: { kind: 'removed' | 'added'; sign: string; value: string | undefined }) {
+  return (
+    <div className="th-side" data-kind={kind}>
+      <span className="th-side-sign">{sign}</span>
+      <span>{value === undefined ? <em>nothing</em> : visible(value)}</span>
+    </div>
+  );
+}
+
+/** What has changed from one version of a server to another. */
+export function VersionChanges({ slug, from, to }: { slug: string; from: number; to: number }) {
+  const query = useAnswer(
+    [...queryKeys.versions(slug), from, to],
+    'compareVersions',
+    { slug, before: from, version: to },
+    // A version never changes.
+    { staleTime: Number.POSITIVE_INFINITY },
+  );
+  return (
+    <Loaded query={query}>
+      {({ changes }) => (
+        <ChangeList
+          changes={changes}
+          signs={{ before: `version ${from}`, after: `version ${to}` }}
+          label={`Changes from version ${from} to version ${to}`}
+        />
+      )}
+    </Loaded>
+  );
 }

@@ -1,8 +1,9 @@
-import { useInfiniteQuery, useQueries, useQuery } from '@tanstack/react-query';
+import { useQueries, useQuery } from '@tanstack/react-query';
 import type { Input } from '../../../src/operations/index.ts';
 import type { Activity } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
+import { useAnswer, usePages } from '../use-answer.ts';
 
 const pageSize = 50;
 
@@ -10,13 +11,7 @@ const pageSize = 50;
 export type Listing = Pick<Input<'listMcpServers'>, 'query' | 'sort'>;
 
 export function useServerPages(listing: Listing) {
-  return useInfiniteQuery({
-    queryKey: [...queryKeys.servers, 'pages', listing],
-    queryFn: ({ pageParam, signal }) =>
-      api('listMcpServers', { ...listing, limit: pageSize, cursor: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor,
-  });
+  return usePages([...queryKeys.servers, 'pages', listing], 'listMcpServers', { ...listing, limit: pageSize });
 }
 
 /** Slugs to choose from; the first two hundred are enough for a list. */
@@ -28,12 +23,8 @@ export function useServerChoices() {
 }
 
 /** A server with its configuration; nothing is asked without a slug. */
-export function useServer(slug: string | undefined) {
-  return useQuery({
-    queryKey: queryKeys.server(slug ?? ''),
-    queryFn: ({ signal }) => api('getMcpServer', { slug: slug ?? '' }, { signal }),
-    enabled: slug !== undefined,
-  });
+export function useServer(slug = '') {
+  return useAnswer(queryKeys.server(slug), 'getMcpServer', { slug }, { enabled: slug !== '' });
 }
 
 /** Calls of the last day of the servers of these pages of the list; none where the service does not count them. */

@@ -1,4 +1,4 @@
-import { VisuallyHidden } from '@mantine/core';
+import { Group, VisuallyHidden } from '@mantine/core';
 import type { MouseEvent, ReactNode } from 'react';
 
 export type Column<Row> = {
@@ -15,11 +15,28 @@ type Props<Row> = {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   keyOf: (row: Row) => string;
+  /** What can be done with a row, at its end. */
+  actions?: false | ((row: Row) => ReactNode);
   onOpen?: (row: Row) => void;
 };
 
 /** A table that becomes a list of cards where the window is narrow. */
-export function Rows<Row>({ label, columns, rows, keyOf, onOpen }: Props<Row>) {
+export function Rows<Row>({ label, columns: given, rows, keyOf, actions = false, onOpen }: Props<Row>) {
+  const columns: readonly Column<Row>[] = actions
+    ? [
+        ...given,
+        {
+          label: 'Actions',
+          quiet: true,
+          end: true,
+          cell: (row) => (
+            <Group gap={6} justify="flex-end" wrap="nowrap">
+              {actions(row)}
+            </Group>
+          ),
+        },
+      ]
+    : given;
   return (
     <table className="th-rows" aria-label={label}>
       <thead>

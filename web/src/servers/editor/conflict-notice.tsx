@@ -4,8 +4,8 @@ import { useQuery } from '@tanstack/react-query';
 import { api } from '../../api.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { messageOf } from '../../ui/states/problem-alert.tsx';
+import { VersionChanges } from '../change-list.tsx';
 import type { Config } from '../config.ts';
-import { VersionChanges } from '../version-changes.tsx';
 import type { Base } from './model/use-base.ts';
 
 type Props = { mine: Config; base: Base; slug: string; error: Error | null; onSettled: () => void };

@@ -1,16 +1,15 @@
-import { Box, Button, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Box, Text } from '@mantine/core';
 import type { DeletedServer } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
+import { RowButton } from '../../ui/actions/row-button.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { Folded } from '../../ui/folded.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
-
-const mostShown = 100;
+import { useAnswer } from '../../use-answer.ts';
 
 const columns: Column<DeletedServer>[] = [
   {
@@ -34,49 +33,37 @@ const columns: Column<DeletedServer>[] = [
 /** Deleted servers below the list, for as long as they can be restored. */
 export function DeletedServers() {
   const canEdit = useCanEdit();
-  const { data } = useQuery({
-    queryKey: [...queryKeys.servers, 'deleted'],
-    queryFn: ({ signal }) => api('listDeletedServers', { limit: mostShown }, { signal }),
+  const { data } = useAnswer([...queryKeys.servers, 'deleted'], 'listDeletedServers', { limit: 100 });
+  const restore = useAction({
+    run: ({ slug }: DeletedServer) => api('restoreMcpServer', { slug }),
+    done: (_, { name }) => `Restored ${visible(name)}`,
+    refresh: [queryKeys.servers],
+    toastFailure: true,
   });
   if (!data || data.servers.length === 0) return null;
-  const action: Column<DeletedServer> = {
-    label: 'Action',
-    quiet: true,
-    end: true,
-    cell: (server) => <Restore server={server} />,
-  };
   return (
     <Box mt="md">
       <Folded label={`Deleted servers (${data.servers.length}${data.next_cursor === undefined ? '' : ' and more'})`}>
         <div className="th-card">
           <Rows
             label="Deleted servers"
-            columns={canEdit ? [...columns, action] : columns}
+            columns={columns}
             rows={data.servers}
             keyOf={({ slug }) => slug}
+            actions={
+              canEdit &&
+              ((server) => (
+                <RowButton
+                  label="Restore"
+                  of={visible(server.name)}
+                  isPending={restore.isPending && restore.variables === server}
+                  onClick={() => restore.mutate(server)}
+                />
+              ))
+            }
           />
         </div>
       </Folded>
     </Box>
-  );
-}
-
-function Restore({ server: { slug, name } }: { server: DeletedServer }) {
-  const restore = useAction({
-    run: () => api('restoreMcpServer', { slug }),
-    done: () => `Restored ${visible(name)}`,
-    refresh: [queryKeys.servers],
-    toastFailure: true,
-  });
-  return (
-    <Button
-      size="xs"
-      variant="default"
-      loading={restore.isPending}
-      onClick={() => restore.mutate()}
-      aria-label={`Restore ${visible(name)}`}
-    >
-      Restore
-    </Button>
   );
 }

@@ -1,6 +1,5 @@
 import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { useQuery } from '@tanstack/react-query';
 import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
@@ -11,6 +10,7 @@ import { Section } from '../../ui/section.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
+import { useAnswer } from '../../use-answer.ts';
 import { bounds } from '../declared.ts';
 import { useShownServer } from '../server-page.tsx';
 
@@ -37,12 +37,8 @@ const count = new Intl.NumberFormat('en');
 
 /** The limits of a server and their current use. */
 export function LimitsSection() {
-  const { server } = useShownServer();
-  const query = useQuery({
-    queryKey: queryKeys.limits(server.slug),
-    queryFn: ({ signal }) => api('getServerLimits', { slug: server.slug }, { signal }),
-    refetchInterval: 5000,
-  });
+  const { slug } = useShownServer().server;
+  const query = useAnswer(queryKeys.limits(slug), 'getServerLimits', { slug }, { refetchInterval: 5000 });
   return (
     <Section
       title="Limits"

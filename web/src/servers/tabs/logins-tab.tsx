@@ -1,37 +1,43 @@
-import { Badge, Button, Text } from '@mantine/core';
+import { Badge, Text } from '@mantine/core';
 import { IconLogin2 } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
 import type { Grant } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { Confirm } from '../../ui/actions/confirm.tsx';
-import { useAction } from '../../ui/actions/use-action.ts';
+import { RowButton } from '../../ui/actions/row-button.tsx';
+import { useQuestion } from '../../ui/actions/use-question.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
+import { useAnswer } from '../../use-answer.ts';
 import { useShownServer } from '../server-page.tsx';
 
 const colors = { active: 'green', broken: 'yellow', revoked: 'gray' } as const;
+
+const columns: Column<Grant>[] = [
+  { label: 'Person', cell: ({ person }) => (person ? visible(person) : '–') },
+  { label: 'Client', cell: ({ client }) => visible(client) },
+  { label: 'Status', cell: ({ status }) => <Badge color={colors[status]}>{status}</Badge> },
+  { label: 'Scopes', cell: ({ scope }) => <Text className="th-mono">{visible(scope) || '–'}</Text> },
+  { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
+  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
+];
 
 /** The logins of people at this server, and ending one. */
 export function LoginsTab() {
   const { slug } = useShownServer().server;
   const canEdit = useCanEdit();
-  const [ended, setEnded] = useState<Grant>();
-  const query = useQuery({
-    queryKey: queryKeys.grants(slug),
-    queryFn: ({ signal }) => api('listGrants', { slug, limit: 200 }, { signal }),
-  });
-  const end = useAction({
-    run: (grant: Grant) => api('revokeGrant', { id: grant.id }),
+  const query = useAnswer(queryKeys.grants(slug), 'listGrants', { slug, limit: 200 });
+  const end = useQuestion({
+    title: () => 'End this login?',
+    text: ({ client }) => `The client ${visible(client)} has to ask the person to log in again.`,
+    action: 'End login',
+    run: ({ id }: Grant) => api('revokeGrant', { id }),
     done: () => 'The login has ended',
     refresh: [queryKeys.grants(slug)],
-    onDone: () => setEnded(undefined),
   });
   return (
     <Section
@@ -50,55 +56,21 @@ export function LoginsTab() {
           ) : (
             <Rows
               label="Logins"
-              columns={columnsFor(canEdit ? setEnded : undefined)}
+              columns={columns}
               rows={grants}
               keyOf={({ id }) => id}
+              actions={
+                canEdit &&
+                ((grant) =>
+                  grant.status !== 'revoked' && (
+                    <RowButton label="End login" of={`of ${visible(grant.client)}`} onClick={() => end.ask(grant)} />
+                  ))
+              }
             />
           )
         }
       </Loaded>
-      <Confirm
-        opened={ended !== undefined}
-        title="End this login?"
-        action="End login"
-        isPending={end.isPending}
-        error={end.error}
-        onClose={() => setEnded(undefined)}
-        onConfirm={() => ended && end.mutate(ended)}
-      >
-        <Text size="sm">The client {visible(ended?.client ?? '')} has to ask the person to log in again.</Text>
-      </Confirm>
+      {end.dialog}
     </Section>
   );
-}
-
-function columnsFor(onEnd: ((grant: Grant) => void) | undefined): Column<Grant>[] {
-  return [
-    { label: 'Person', cell: ({ person }) => (person ? visible(person) : '–') },
-    { label: 'Client', cell: ({ client }) => visible(client) },
-    { label: 'Status', cell: ({ status }) => <Badge color={colors[status]}>{status}</Badge> },
-    { label: 'Scopes', cell: ({ scope }) => <Text className="th-mono">{visible(scope) || '–'}</Text> },
-    { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
-    { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
-    ...(onEnd
-      ? [
-          {
-            label: 'Actions',
-            quiet: true,
-            end: true,
-            cell: (grant: Grant) =>
-              grant.status === 'revoked' ? null : (
-                <Button
-                  size="compact-sm"
-                  variant="default"
-                  onClick={() => onEnd(grant)}
-                  aria-label={`End login of ${visible(grant.client)}`}
-                >
-                  End login
-                </Button>
-              ),
-          },
-        ]
-      : []),
-  ];
 }

@@ -1,50 +1,76 @@
-import { Badge, Button, Group, Stack, Text } from '@mantine/core';
-import { IconLock } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { Alert, Badge, Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { IconAlertTriangle, IconLock } from '@tabler/icons-react';
+import { type FormEvent, useState } from 'react';
 import { useSearchParams } from 'react-router';
 import { movedSecretIn } from '../../../../src/domain/warnings/moved-secret.ts';
 import type { Secret } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { Confirm } from '../../ui/actions/confirm.tsx';
+import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
+import { RowButton } from '../../ui/actions/row-button.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { useQuestion } from '../../ui/actions/use-question.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
+import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
+import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { Time } from '../../ui/text/time.tsx';
+import { useAnswer } from '../../use-answer.ts';
 import { isObject } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
-import { SecretForm } from './secret-form.tsx';
+
+/** A change of a secret also changes what a tool would send. */
+const refresh = [queryKeys.servers, ['preview']];
+
+const columns: Column<Secret>[] = [
+  { label: 'Name', cell: ({ name }) => <Text className="th-mono">{name}</Text> },
+  {
+    label: 'Used by',
+    cell: ({ used_by }) =>
+      used_by.length > 0 ? <Text size="sm">{used_by.join(', ')}</Text> : <Badge color="gray">nothing</Badge>,
+  },
+  {
+    label: 'Goes only to',
+    cell: ({ origins }) =>
+      origins.length === 0
+        ? 'no host yet'
+        : origins.map((origin) => (
+            <Text key={origin} className="th-mono" title={origin}>
+              {origin}
+            </Text>
+          )),
+  },
+  { label: 'Set', cell: ({ updated_at }) => <Time at={updated_at} /> },
+];
 
 /** The secrets of a server. Values are never shown. */
 export function SecretsTab() {
-  const detail = useShownServer();
-  const { slug } = detail.server;
+  const { slug } = useShownServer().server;
   const canEdit = useCanEdit();
   const [name, setName] = useState(useSearchParams()[0].get('name') ?? '');
-  const [deleted, setDeleted] = useState<Secret>();
-  const query = useQuery({
-    queryKey: queryKeys.secrets(slug),
-    queryFn: ({ signal }) => api('listSecrets', { slug }, { signal }),
-  });
-  const missing = secretNames(detail.config).filter((wanted) => !detail.secrets.includes(wanted));
-  const moved = detail.warnings.flatMap(({ message }) => movedSecretIn(message) ?? []);
-  const remove = useAction({
+  const query = useAnswer(queryKeys.secrets(slug), 'listSecrets', { slug });
+  const remove = useQuestion({
+    title: (secret) => `Delete the secret ${secret.name}?`,
+    text: () => 'Tools that use it fail until it is set again.',
+    action: 'Delete secret',
     run: (secret: Secret) => api('deleteSecret', { slug, name: secret.name }),
     done: (_, secret) => `Deleted the secret ${secret.name}`,
-    refresh: [queryKeys.servers, ['preview']],
-    onDone: () => setDeleted(undefined),
+    refresh,
   });
+  const actions = (secret: Secret) => (
+    <>
+      <RowButton label="Replace" of={secret.name} onClick={() => setName(secret.name)} />
+      <RowButton label="Delete" of={secret.name} onClick={() => remove.ask(secret)} />
+    </>
+  );
   return (
     <Stack gap="md">
       <ViewerNote>Only editors and owners set secrets.</ViewerNote>
-      {canEdit && (
-        <SecretForm slug={slug} missing={missing} moved={moved.filter(isSecretName)} name={name} onName={setName} />
-      )}
+      {canEdit && <SecretForm name={name} onName={setName} />}
       <Section title="Stored secrets" text="Values are sealed; only their names are ever shown." flush>
         <Loaded query={query}>
           {({ secrets }) =>
@@ -57,88 +83,107 @@ export function SecretsTab() {
             ) : (
               <Rows
                 label="Secrets"
-                columns={columnsFor(canEdit, setName, setDeleted)}
+                columns={columns}
                 rows={secrets}
                 keyOf={(secret) => secret.name}
+                actions={canEdit && actions}
               />
             )
           }
         </Loaded>
       </Section>
-      <Confirm
-        opened={deleted !== undefined}
-        title={`Delete the secret ${deleted?.name ?? ''}?`}
-        action="Delete secret"
-        isPending={remove.isPending}
-        error={remove.error}
-        onClose={() => setDeleted(undefined)}
-        onConfirm={() => deleted && remove.mutate(deleted)}
-      >
-        <Text size="sm">Tools that use it fail until it is set again.</Text>
-      </Confirm>
+      {remove.dialog}
     </Stack>
   );
 }
 
-function columnsFor(
-  canEdit: boolean,
-  onReplace: (name: string) => void,
-  onDelete: (secret: Secret) => void,
-): Column<Secret>[] {
-  return [
-    { label: 'Name', cell: ({ name }) => <Text className="th-mono">{name}</Text> },
-    {
-      label: 'Used by',
-      cell: ({ used_by }) =>
-        used_by.length > 0 ? <Text size="sm">{used_by.join(', ')}</Text> : <Badge color="gray">nothing</Badge>,
+type NameProps = { name: string; onName: (name: string) => void };
+
+/** Sets a secret or replaces its value. */
+function SecretForm({ name, onName }: NameProps) {
+  const { server, config, secrets, warnings } = useShownServer();
+  const [value, setValue] = useState('');
+  const typed = { name, value };
+  const store = useAction({
+    run: (sent: typeof typed) => api('setSecret', { slug: server.slug, ...sent }),
+    done: (_, sent) => `Stored the secret ${sent.name}`,
+    refresh,
+    onDone: (_, sent) => {
+      if (!isSame(sent, typed)) return;
+      setValue('');
+      onName('');
     },
-    {
-      label: 'Goes only to',
-      cell: ({ origins }) =>
-        origins.length === 0
-          ? 'no host yet'
-          : origins.map((origin) => (
-              <Text key={origin} className="th-mono" title={origin}>
-                {origin}
-              </Text>
-            )),
-    },
-    { label: 'Set', cell: ({ updated_at }) => <Time at={updated_at} /> },
-    ...(canEdit
-      ? [
-          {
-            label: 'Actions',
-            quiet: true,
-            end: true,
-            cell: (secret: Secret) => (
-              <Group gap={6} justify="flex-end" wrap="nowrap">
-                <Button
-                  size="compact-sm"
-                  variant="default"
-                  aria-label={`Replace ${secret.name}`}
-                  onClick={() => onReplace(secret.name)}
-                >
-                  Replace
-                </Button>
-                <Button
-                  size="compact-sm"
-                  variant="default"
-                  aria-label={`Delete ${secret.name}`}
-                  onClick={() => onDelete(secret)}
-                >
-                  Delete
-                </Button>
-              </Group>
-            ),
-          },
-        ]
-      : []),
-  ];
+  });
+  const { problems, failure } = refusalOf(store, typed);
+  const errorOf = (field: keyof typeof typed) => {
+    const found = problems.find(({ path }) => path === field);
+    return found && sentence(found.message);
+  };
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (name !== '' && value !== '') store.mutate(typed);
+  };
+  const missing = secretNames(config).filter((wanted) => !secrets.includes(wanted));
+  // A credential that is written in the configuration is changed there.
+  const moved = warnings.flatMap(({ message }) => movedSecretIn(message) ?? []).filter((of) => /^\w+$/.test(of));
+  return (
+    <Section
+      title="Set a secret"
+      text="The value fills {{NAME}} in headers and credentials, and goes only to the hosts that the tools call now."
+    >
+      <form onSubmit={submit} noValidate>
+        <Stack gap="sm">
+          <ToSet title="Not set yet" names={missing} onName={onName} />
+          <ToSet title="Set these again: the tools call other hosts by now" names={moved} onName={onName} />
+          {failure && <ProblemAlert error={failure} />}
+          <Group gap="sm" align="flex-start">
+            <TextInput
+              label="Secret name"
+              placeholder="SERVICE_KEY"
+              className="th-mono"
+              flex="1 1 12rem"
+              value={name}
+              onChange={(event) => onName(event.currentTarget.value)}
+              error={errorOf('name')}
+              autoComplete="off"
+            />
+            <SecretInput
+              label="Secret value"
+              flex="2 1 16rem"
+              value={value}
+              onChange={(event) => setValue(event.currentTarget.value)}
+              error={errorOf('value')}
+              autoComplete="new-password"
+            />
+            <Button type="submit" loading={store.isPending} disabled={!name || !value} className="th-beside">
+              Store secret
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Section>
+  );
 }
 
-/** Whether it is set here, and not in a field of the configuration. */
-function isSecretName(name: string): boolean {
-  return /^\w+$/.test(name);
+function ToSet({ title, names, onName }: { title: string; names: readonly string[]; onName: NameProps['onName'] }) {
+  if (names.length === 0) return null;
+  return (
+    <Alert color="yellow" icon={<IconAlertTriangle size={18} />} title={title}>
+      <Group gap={6}>
+        {names.map((wanted) => (
+          <Button
+            key={wanted}
+            size="compact-sm"
+            variant="default"
+            className="th-mono th-whole-text"
+            onClick={() => onName(wanted)}
+          >
+            {wanted}
+          </Button>
+        ))}
+      </Group>
+    </Alert>
+  );
 }
 
 /** The NAMEs of every {{NAME}} in a configuration that is no variable. */

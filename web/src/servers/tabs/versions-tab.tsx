@@ -1,13 +1,12 @@
-import { Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { Badge, Group, Select, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useSearchParams } from 'react-router';
 import type { Version } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { Confirm } from '../../ui/actions/confirm.tsx';
-import { useAction } from '../../ui/actions/use-action.ts';
+import { RowButton } from '../../ui/actions/row-button.tsx';
+import { useQuestion } from '../../ui/actions/use-question.tsx';
 import { More } from '../../ui/more.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { Section } from '../../ui/section.tsx';
@@ -15,35 +14,72 @@ import { Loaded } from '../../ui/states/loaded.tsx';
 import { PersonName } from '../../ui/text/person-name.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
+import { usePages } from '../../use-answer.ts';
+import { VersionChanges } from '../change-list.tsx';
 import { useShownServer } from '../server-page.tsx';
-import { VersionChanges } from '../version-changes.tsx';
-import { NoteDialog } from './note-dialog.tsx';
+
+const columnsFor = (current: number): Column<Version>[] => [
+  {
+    label: 'Version',
+    cell: ({ version }) => (
+      <Group gap="xs" wrap="nowrap">
+        <Text fw={600}>Version {version}</Text>
+        {version === current && <Badge color="green">current</Badge>}
+      </Group>
+    ),
+  },
+  {
+    label: 'Stored',
+    cell: ({ created_at, created_by, created_by_name }) => (
+      <span>
+        <Time at={created_at} /> by <PersonName id={created_by} name={created_by_name} />
+      </span>
+    ),
+  },
+  { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : visible(message)) },
+];
 
 /** The stored versions: any two compared, and an older one restored. */
 export function VersionsTab() {
-  const { server } = useShownServer();
+  const { slug, version: current } = useShownServer().server;
   const canEdit = useCanEdit();
-  const [restored, setRestored] = useState<number>();
-  const [noted, setNoted] = useState<Version>();
+  const note = useNote(slug);
   const [search, setSearch] = useSearchParams();
   const compare = (from: string, to: string) => setSearch({ from, to }, { replace: true, preventScrollReset: true });
-  const pages = useInfiniteQuery({
-    queryKey: queryKeys.versions(server.slug),
-    queryFn: ({ pageParam, signal }) =>
-      api('listVersions', { slug: server.slug, limit: 100, cursor: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor,
-    select: ({ pages: answers }) => answers.flatMap((page) => page.versions),
+  const pages = usePages(queryKeys.versions(slug), 'listVersions', { slug, limit: 100 });
+  const restore = useQuestion({
+    title: (old: number) => `Restore version ${old}?`,
+    text: (old) => (
+      <Stack>
+        This is what changes. Secrets stay as they are, and nothing is lost.
+        <VersionChanges slug={slug} from={current} to={old} />
+      </Stack>
+    ),
+    action: 'Restore',
+    isHarmless: true,
+    run: (old) => api('restoreVersion', { slug, version: old }, { version: current }),
+    done: ({ server }, old) => `Version ${old} is restored as version ${server.version}`,
+    refresh: [queryKeys.servers],
   });
+  const actions = (row: Version) => {
+    const { version } = row;
+    const of = `version ${version}`;
+    return (
+      <>
+        {canEdit && <RowButton label="Note" of={of} onClick={() => note.ask(row)} />}
+        {version !== current && (
+          <RowButton label="Compare" of={of} onClick={() => compare(String(version), String(current))} />
+        )}
+        {version !== current && canEdit && <RowButton label="Restore" of={of} onClick={() => restore.ask(version)} />}
+      </>
+    );
+  };
   return (
     <Loaded query={pages}>
-      {(versions) => {
-        const to = search.get('to') ?? String(server.version);
+      {({ pages: answers }) => {
+        const versions = answers.flatMap((page) => page.versions);
+        const to = search.get('to') ?? String(current);
         const from = search.get('from') ?? String(versions[1]?.version ?? to);
-        const actions = {
-          onCompare: (version: number) => compare(String(version), String(server.version)),
-          ...(canEdit && { onRestore: setRestored, onNote: setNoted }),
-        };
         return (
           <Stack gap="md">
             {versions.length > 1 && <Comparison versions={versions} from={from} to={to} onChange={compare} />}
@@ -54,16 +90,17 @@ export function VersionsTab() {
             >
               <Rows
                 label="Versions"
-                columns={columnsFor(server.version, actions)}
+                columns={columnsFor(current)}
                 rows={versions}
                 keyOf={({ version }) => String(version)}
+                actions={actions}
               />
               <More pages={pages} isInCard>
                 Show older versions
               </More>
             </Section>
-            <RestoreQuestion version={restored} onClose={() => setRestored(undefined)} />
-            <NoteDialog slug={server.slug} version={noted} onClose={() => setNoted(undefined)} />
+            {restore.dialog}
+            {note.dialog}
           </Stack>
         );
       }}
@@ -80,7 +117,7 @@ type ComparisonProps = {
 
 /** Two versions, and what has changed from one to the other. */
 function Comparison({ versions, from, to, onChange }: ComparisonProps) {
-  const { server } = useShownServer();
+  const { slug } = useShownServer().server;
   const data = versions.map(({ version, message }) => ({
     value: String(version),
     label: `Version ${version}${message === undefined ? '' : `: ${visible(message)}`}`,
@@ -102,88 +139,34 @@ function Comparison({ versions, from, to, onChange }: ComparisonProps) {
           <Select {...of('From', from, (next) => onChange(next, to))} />
           <Select {...of('To', to, (next) => onChange(from, next))} />
         </Group>
-        <VersionChanges slug={server.slug} from={Number(from)} to={Number(to)} />
+        <VersionChanges slug={slug} from={Number(from)} to={Number(to)} />
       </Stack>
     </Section>
   );
 }
 
-type RestoreProps = { version: number | undefined; onClose: () => void };
-
-function RestoreQuestion({ version, onClose }: RestoreProps) {
-  const { server } = useShownServer();
-  const restore = useAction({
-    run: (old: number) => api('restoreVersion', { slug: server.slug, version: old }, { version: server.version }),
-    done: (stored, old) => `Version ${old} is restored as version ${stored.server.version}`,
-    refresh: [queryKeys.servers],
-    onDone: onClose,
+/** Asks what a version is for, in words. */
+function useNote(slug: string) {
+  const [message, setMessage] = useState('');
+  const { ask, dialog } = useQuestion({
+    title: ({ version }) => `What is version ${version} for?`,
+    text: () => (
+      <TextInput
+        label="Message"
+        value={message}
+        onChange={(event) => setMessage(event.currentTarget.value)}
+        maxLength={200}
+        data-autofocus
+      />
+    ),
+    action: 'Keep the message',
+    isHarmless: true,
+    run: ({ version }: Version) => api('noteVersion', { slug, version, message: message.trim() || undefined }),
+    refresh: [queryKeys.versions(slug)],
   });
-  return (
-    <Confirm
-      opened={version !== undefined}
-      title={`Restore version ${version ?? ''}?`}
-      action="Restore"
-      isHarmless
-      isPending={restore.isPending}
-      error={restore.error}
-      onClose={onClose}
-      onConfirm={() => version !== undefined && restore.mutate(version)}
-    >
-      <Text size="sm">This is what changes. Secrets stay as they are, and nothing is lost.</Text>
-      {version !== undefined && <VersionChanges slug={server.slug} from={server.version} to={version} />}
-    </Confirm>
-  );
-}
-
-type Actions = {
-  onCompare: (version: number) => void;
-  onRestore?: (version: number) => void;
-  onNote?: (version: Version) => void;
-};
-
-function columnsFor(current: number, { onCompare, onRestore, onNote }: Actions): Column<Version>[] {
-  return [
-    {
-      label: 'Version',
-      cell: ({ version }) => (
-        <Group gap="xs" wrap="nowrap">
-          <Text fw={600}>Version {version}</Text>
-          {version === current && <Badge color="green">current</Badge>}
-        </Group>
-      ),
-    },
-    {
-      label: 'Stored',
-      cell: ({ created_at, created_by, created_by_name }) => (
-        <span>
-          <Time at={created_at} /> by <PersonName id={created_by} name={created_by_name} />
-        </span>
-      ),
-    },
-    { label: 'Message', cell: ({ message }) => (message === undefined ? '–' : visible(message)) },
-    {
-      label: 'Actions',
-      quiet: true,
-      end: true,
-      cell: (version) => (
-        <Group gap={6} justify="flex-end" wrap="nowrap">
-          {onNote && <RowButton action="Note" of={version} onClick={() => onNote(version)} />}
-          {version.version !== current && (
-            <RowButton action="Compare" of={version} onClick={() => onCompare(version.version)} />
-          )}
-          {version.version !== current && onRestore && (
-            <RowButton action="Restore" of={version} onClick={() => onRestore(version.version)} />
-          )}
-        </Group>
-      ),
-    },
-  ];
-}
-
-function RowButton({ action, of, onClick }: { action: string; of: Version; onClick: () => void }) {
-  return (
-    <Button size="compact-sm" variant="default" onClick={onClick} aria-label={`${action} version ${of.version}`}>
-      {action}
-    </Button>
-  );
+  const open = (version: Version) => {
+    setMessage(version.message ?? '');
+    ask(version);
+  };
+  return { ask: open, dialog };
 }

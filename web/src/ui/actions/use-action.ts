@@ -6,7 +6,7 @@ import { messageOf } from '../states/problem-alert.tsx';
 import { visible } from '../text/visible.ts';
 import { usePress } from './press.ts';
 
-type Action<Input, Output> = {
+export type Action<Input, Output> = {
   run: (input: Input) => Promise<Output>;
   /** Text of the toast after success. */
   done?: (output: Output, input: Input) => string;

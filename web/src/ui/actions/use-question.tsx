@@ -1,0 +1,49 @@
+import { Text } from '@mantine/core';
+import { type ReactNode, useState } from 'react';
+import { Confirm } from './confirm.tsx';
+import { type Action, useAction } from './use-action.ts';
+
+type Question<Subject, Output> = Omit<Action<Subject, Output>, 'toastFailure'> & {
+  title: (subject: Subject) => string;
+  text: (subject: Subject) => ReactNode;
+  action: string;
+  isHarmless?: boolean;
+};
+
+/** A question before something is done with a row of a list: `ask` opens it, and `dialog` stands beside the list. */
+export function useQuestion<Subject, Output>({
+  title,
+  text,
+  action,
+  isHarmless = false,
+  ...done
+}: Question<Subject, Output>) {
+  const [subject, ask] = useState<Subject>();
+  const close = () => ask(undefined);
+  const doing = useAction<Subject, Output>({
+    ...done,
+    onDone: (output, input) => {
+      close();
+      done.onDone?.(output, input);
+    },
+  });
+  const dialog = (
+    <Confirm
+      opened={subject !== undefined}
+      title={subject === undefined ? '' : title(subject)}
+      action={action}
+      isHarmless={isHarmless}
+      isPending={doing.isPending}
+      error={doing.error}
+      onClose={close}
+      onConfirm={() => subject !== undefined && doing.mutate(subject)}
+    >
+      {subject !== undefined && (
+        <Text size="sm" component="div">
+          {text(subject)}
+        </Text>
+      )}
+    </Confirm>
+  );
+  return { ask, dialog };
+}

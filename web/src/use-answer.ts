@@ -1,0 +1,33 @@
+import { type QueryKey, type UseQueryOptions, useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import type { OperationName, Output } from '../../src/operations/index.ts';
+import { api } from './api.ts';
+
+type Given<Name extends OperationName> = Parameters<typeof api<Name>>[1];
+type Options<Name extends OperationName> = Pick<
+  UseQueryOptions<Output<Name>>,
+  'enabled' | 'refetchInterval' | 'staleTime'
+>;
+
+/** The answer of an operation that reads. */
+export function useAnswer<Name extends OperationName>(
+  queryKey: QueryKey,
+  name: Name,
+  input: Given<Name>,
+  options?: Options<Name>,
+) {
+  return useQuery({ queryKey, queryFn: ({ signal }) => api(name, input, { signal }), ...options });
+}
+
+/** The answers of an operation that lists, a page at a time. */
+export function usePages<Name extends 'listMcpServers' | 'listVersions'>(
+  queryKey: QueryKey,
+  name: Name,
+  input: Given<Name>,
+) {
+  return useInfiniteQuery({
+    queryKey,
+    queryFn: ({ pageParam, signal }) => api(name, { ...input, cursor: pageParam }, { signal }),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.next_cursor,
+  });
+}
