@@ -1,10 +1,9 @@
 import type { ComponentType } from 'react';
 import { createBrowserRouter, type RouteObject } from 'react-router';
-import { basePath } from './base-path.ts';
+import { basePath, loginCheckPath } from './base-path.ts';
 import { Frame } from './frame/frame.tsx';
 import { RouteFailure } from './frame/route-failure.tsx';
 import { HomePage } from './home/home-page.tsx';
-import { returnPath } from './servers/login-check/channel.ts';
 import { LoadingPage } from './ui/states/loading.tsx';
 
 /** A page that is loaded when it is opened. */
@@ -53,7 +52,7 @@ const pages: RouteObject[] = [
 export function createRouter() {
   const routes: RouteObject[] = [
     {
-      path: returnPath,
+      path: loginCheckPath,
       HydrateFallback: LoadingPage,
       ...lazily(() => import('./servers/login-check/return-page.tsx'), 'LoginReturnPage'),
     },

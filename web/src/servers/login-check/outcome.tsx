@@ -29,7 +29,7 @@ export function Outcome({ check, callbackUrl, onStop }: Props) {
         <Alert color="red" icon={<IconAlertTriangle size={18} />} title="The login did not work">
           <Text size="sm">{sentence(check.description)}</Text>
           <Text size="sm" mt="xs">
-            {adviceOn(check.error, check.description)}
+            {advices.find(([of]) => of.test(`${check.error}: ${check.description}`))?.[1]}
           </Text>
         </Alert>
       );
@@ -103,38 +103,41 @@ function Good({ given: { scopes, missing_scopes: missing, expires_in_s: seconds,
   );
 }
 
-const units = [
-  ['day', 86_400],
-  ['hour', 3600],
-  ['minute', 60],
-  ['second', 1],
-] as const;
-
-/** 3599 → `1 hour`, 5400 → `90 minutes`: the largest unit of which there are two, or a whole one. */
-function spanText(given: number): string {
-  const seconds = given < 120 ? given : Math.round(given / 60) * 60;
-  const fits = ([, size]: (typeof units)[number]) => seconds >= 2 * size || seconds === size;
-  const [unit, size] = units.find(fits) ?? units[3];
-  const count = Math.round(seconds / size);
-  return `${count} ${unit}${count === 1 ? '' : 's'}`;
+/** In the largest unit of which there are two: 3600 → `60 minutes`. */
+function spanText(seconds: number): string {
+  const units = [
+    ['day', 86_400],
+    ['hour', 3600],
+    ['minute', 60],
+  ] as const;
+  const [unit, size] = units.find(([, length]) => seconds >= 2 * length) ?? (['second', 1] as const);
+  return Math.round(seconds / size).toLocaleString('en', { style: 'unit', unit, unitDisplay: 'long' });
 }
 
 /** Advice for a login that failed, by its OAuth error and our message. */
-function adviceOn(error: string, description: string): string {
-  if (error === 'access_denied') {
-    return /provider/.test(description)
-      ? 'Try again and agree at the provider. If it refuses by itself, check there who may use the application.'
-      : 'Try again and choose “Allow and log in”.';
-  }
-  if (error === 'invalid_scope') return 'The provider does not know one of the scopes: compare them with its own list.';
-  if (error === 'temporarily_unavailable')
-    return 'Check the token URL and whether the provider is up. A provider in a private network must be allowed by the operator of the service (EGRESS_ALLOW).';
-  if (/client id|client secret/.test(description))
-    return 'Type the client id and the client secret again, just as the provider shows them, and save.';
-  if (/does not accept this login/.test(description))
-    return 'Compare the callback URL that is registered at the provider with the one here, letter by letter. Some old providers also need PKCE switched off, under “More about the login”.';
-  if (/expires_in|token_type/.test(description))
-    return 'Agents that hold the provider’s own token need these fields; with “A token of Toolhost” they are not needed.';
-  if (error === 'server_error') return 'Check the token URL: it must answer a POST with JSON that has an access_token.';
-  return 'Try again; what the service noted about it is under Audit.';
-}
+const advices: readonly (readonly [RegExp, string])[] = [
+  [
+    /^access_denied: .*provider/,
+    'Try again and agree at the provider. If it refuses by itself, check there who may use the application.',
+  ],
+  [/^access_denied:/, 'Try again and choose “Allow and log in”.'],
+  [/^invalid_scope:/, 'The provider does not know one of the scopes: compare them with its own list.'],
+  [
+    /^temporarily_unavailable:/,
+    'Check the token URL and whether the provider is up. A provider in a private network must be allowed by the operator of the service (EGRESS_ALLOW).',
+  ],
+  [
+    /client id|client secret/,
+    'Type the client id and the client secret again, just as the provider shows them, and save.',
+  ],
+  [
+    /does not accept this login/,
+    'Compare the callback URL that is registered at the provider with the one here, letter by letter. Some old providers also need PKCE switched off, under “More about the login”.',
+  ],
+  [
+    /expires_in|token_type/,
+    'Agents that hold the provider’s own token need these fields; with “A token of Toolhost” they are not needed.',
+  ],
+  [/^server_error:/, 'Check the token URL: it must answer a POST with JSON that has an access_token.'],
+  [/^/, 'Try again; what the service noted about it is under Audit.'],
+];

@@ -1,13 +1,28 @@
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useEffectEvent, useRef, useState } from 'react';
+import type { Output } from '../../../../src/operations/index.ts';
 import { ApiProblem, api } from '../../api.ts';
-import { basePath } from '../../base-path.ts';
+import { basePath, loginCheckPath } from '../../base-path.ts';
 import { readAgain } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { messageOf } from '../../ui/states/problem-alert.tsx';
-import { type LoginMessage, openChannel, returnPath } from './channel.ts';
 
-export type GivenLogin = { scopes: string[]; missing_scopes: string[]; expires_in_s?: number; renewable: boolean };
+type Answer = { kind: 'answer'; state: string; code?: string; issuer?: string; error?: string; description?: string };
+
+/** What the redirect URI of a login and the page that began it tell each other. */
+export type LoginMessage =
+  | Answer
+  | { kind: 'taken'; state: string }
+  | { kind: 'finished'; state: string; isGood: boolean };
+
+/** Reaches only pages of this origin. */
+export function openChannel(hear: (message: LoginMessage) => void) {
+  const channel = new BroadcastChannel('toolhost-login-check');
+  channel.onmessage = ({ data }: MessageEvent<LoginMessage>) => hear(data);
+  return { tell: (message: LoginMessage) => channel.postMessage(message), close: () => channel.close() };
+}
+
+export type GivenLogin = Output<'checkLogin'>;
 
 export type LoginCheck =
   | { step: 'idle' | 'starting' | 'finishing' }
@@ -15,45 +30,34 @@ export type LoginCheck =
   | { step: 'good'; given: GivenLogin }
   | { step: 'bad'; error: string; description: string };
 
-type Answer = Extract<LoginMessage, { kind: 'answer' }>;
-
 /** A real login at a server's provider, with this page as its client. The tokens that it gave are revoked at once. */
 export function useLoginCheck(slug: string, issuer: string) {
   const [check, setCheck] = useState<LoginCheck>({ step: 'idle' });
   const attempt = useRef<Attempt>(undefined);
-  const channel = useRef<BroadcastChannel>(undefined);
+  const channel = useRef<ReturnType<typeof openChannel>>(undefined);
   const client = useQueryClient();
 
   const end = (next: LoginCheck) => {
-    if (attempt.current) {
-      const message: LoginMessage = { kind: 'finished', state: attempt.current.state, isGood: next.step === 'good' };
-      channel.current?.postMessage(message);
-    }
+    const { state } = attempt.current ?? {};
+    if (state !== undefined) channel.current?.tell({ kind: 'finished', state, isGood: next.step === 'good' });
     attempt.current = undefined;
     setCheck(next);
     void readAgain(client, { queryKey: queryKeys.grants(slug) });
   };
 
-  const finish = async (answer: Answer, begun: Attempt) => {
-    channel.current?.postMessage({ kind: 'taken', state: answer.state } satisfies LoginMessage);
-    setCheck({ step: 'finishing' });
-    const outcome = await outcomeOf(slug, answer, begun);
-    if (attempt.current === begun) end(outcome);
-  };
-
-  const taken = useRef<string>(undefined);
-  const hear = useRef<(message: LoginMessage) => void>(undefined);
-  hear.current = (message) => {
+  const hear = useEffectEvent(async (message: LoginMessage) => {
     const begun = attempt.current;
-    if (message.kind !== 'answer' || message.state !== begun?.state || taken.current === message.state) return;
-    taken.current = message.state;
-    void finish(message, begun);
-  };
+    if (message.kind !== 'answer' || message.state !== begun?.state || begun.isAnswered) return;
+    begun.isAnswered = true;
+    channel.current?.tell({ kind: 'taken', state: message.state });
+    setCheck({ step: 'finishing' });
+    const outcome = await outcomeOf(slug, message, begun);
+    if (attempt.current === begun) end(outcome);
+  });
   useEffect(() => {
-    const opened = openChannel();
-    opened.onmessage = ({ data }: MessageEvent<LoginMessage>) => hear.current?.(data);
+    const opened = openChannel((message) => void hear(message));
     channel.current = opened;
-    return () => opened.close();
+    return opened.close;
   }, []);
 
   const start = async () => {
@@ -70,20 +74,20 @@ export function useLoginCheck(slug: string, issuer: string) {
       end({ step: 'bad', error: 'registration', description: messageOf(error) });
     }
   };
-  const stop = () => end({ step: 'idle' });
-  return { check, start, stop };
+  return { check, start, stop: () => end({ step: 'idle' }) };
 }
 
-async function outcomeOf(slug: string, answer: Answer, begun: Attempt): Promise<LoginCheck> {
-  const { code, issuer, error, description } = answer;
+async function outcomeOf(
+  slug: string,
+  { code, issuer, error, description }: Answer,
+  begun: Attempt,
+): Promise<LoginCheck> {
   // RFC 9207, 2.4: an answer of another server is ignored.
   if (issuer !== begun.issuer)
     return { step: 'bad', error: 'issuer', description: 'the answer came from another server than the one asked' };
   if (code === undefined) return { step: 'bad', error: error ?? '', description: description ?? 'the login failed' };
-  const { clientId: client_id, verifier: code_verifier, redirectUri: redirect_uri } = begun;
   try {
-    const body = { client_id, code, code_verifier, redirect_uri };
-    return { step: 'good', given: await api('checkLogin', { slug, ...body }) };
+    return { step: 'good', given: await api('checkLogin', { slug, code, ...begun.proof }) };
   } catch (failure) {
     return { step: 'bad', error: 'finish', description: messageOf(failure) };
   }
@@ -94,36 +98,33 @@ type Attempt = {
   url: string;
   issuer: string;
   state: string;
-  verifier: string;
-  clientId: string;
-  redirectUri: string;
+  proof: { client_id: string; code_verifier: string; redirect_uri: string };
+  isAnswered?: boolean;
 };
 
 function base64url(bytes: Uint8Array): string {
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
-    .replaceAll('=', '');
+  const text = btoa(String.fromCharCode(...bytes));
+  return text.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
 }
 
 const secret = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
 /** Registers, and makes an authorization request with PKCE, as every client does. @throws ApiProblem */
 async function beginLogin(issuer: string): Promise<Attempt> {
-  const redirectUri = location.origin + basePath + returnPath;
-  const clientId = await register(new URL(issuer).pathname, redirectUri);
-  const [state, verifier] = [secret(), secret()];
-  const challenge = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(verifier)));
+  const redirect_uri = location.origin + basePath + loginCheckPath;
+  const client_id = await register(new URL(issuer).pathname, redirect_uri);
+  const [state, code_verifier] = [secret(), secret()];
+  const challenge = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(code_verifier));
   const query = new URLSearchParams({
     response_type: 'code',
-    client_id: clientId,
-    redirect_uri: redirectUri,
+    client_id,
+    redirect_uri,
     state,
-    code_challenge: base64url(challenge),
+    code_challenge: base64url(new Uint8Array(challenge)),
     code_challenge_method: 'S256',
     resource: issuer,
   });
-  return { url: `${issuer}/authorize?${query}`, issuer, state, verifier, clientId, redirectUri };
+  return { url: `${issuer}/authorize?${query}`, issuer, state, proof: { client_id, code_verifier, redirect_uri } };
 }
 
 async function register(serverPath: string, redirectUri: string): Promise<string> {
