@@ -1,7 +1,7 @@
 import { Box, Group, Text, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
 
-type Props = { title: string; text?: ReactNode; actions?: ReactNode; flush?: boolean; children: ReactNode };
+type Props = { title: string; text?: ReactNode; actions?: ReactNode; flush?: boolean; children?: ReactNode };
 
 /** A card with a heading. `flush` lets a table reach its edges. */
 export function Section({ title, text, actions, flush = false, children }: Props) {

@@ -1,28 +1,36 @@
-import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Badge, Button, Group, Stack, Switch, Text } from '@mantine/core';
 import { useState } from 'react';
-import type { ImportAgainPlan, ServerDetail } from '../../answers.ts';
+import { changesText } from '../../../../src/operations/import-changes.ts';
+import type { ImportAgainPlan } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { refusalOf } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
-import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
+import { Section } from '../../ui/section.tsx';
+import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
+import { Time } from '../../ui/text/time.tsx';
+import { visible } from '../../ui/text/visible.ts';
 import { type Source, SourceForm } from '../import/source-form.tsx';
 import { useShownServer } from '../server-page.tsx';
 import { Merge } from './merge.tsx';
-import { OriginSection } from './origin-section.tsx';
 
 /** Importing the description of this server again. */
 export function ImportTab() {
-  const detail = useShownServer();
-  const canEdit = useCanEdit();
-  const { document: url } = (detail.config.imported ?? {}) as { document?: string };
+  const { document: url } = (useShownServer().config.imported ?? {}) as { document?: string };
   return (
     <Stack gap="md">
-      <OriginSection detail={detail} url={url} />
-      {canEdit ? (
-        <AgainFlow detail={detail} url={url} />
+      {url === undefined ? (
+        <Section
+          title="Description"
+          text="This server was imported from a text. Import it again from an address to have it checked."
+        />
+      ) : (
+        <Origin url={url} />
+      )}
+      {useCanEdit() ? (
+        <AgainFlow url={url} />
       ) : (
         <ViewerNote>Only editors and owners import a description again.</ViewerNote>
       )}
@@ -30,13 +38,78 @@ export function ImportTab() {
   );
 }
 
+/** Where the description came from, what the last check found, and whether it is checked every day. */
+function Origin({ url }: { url: string }) {
+  const { slug, imported = { watch: 'never' } } = useShownServer().server;
+  const { error, changed, counts, checked_at, watch: watched } = imported;
+  const canEdit = useCanEdit();
+  const refresh = [queryKeys.servers];
+  const watch = useAction({
+    run: (isOn: boolean) => api('watchImport', { slug, watch: isOn ? 'daily' : 'never' }),
+    done: (_, isOn) => (isOn ? 'The description is checked every day' : 'The description is no longer checked'),
+    refresh,
+  });
+  const check = useAction({ run: () => api('compareImport', { slug }), refresh });
+  const failure = watch.error ?? check.error;
+  const [color, state] = error ? ['yellow', 'unreadable'] : changed ? ['blue', 'changed'] : ['green', 'up to date'];
+  return (
+    <Section
+      title="Description"
+      text={
+        <>
+          Imported from{' '}
+          <Anchor
+            href={/^https?:/.test(url) ? url : undefined}
+            rel="noreferrer"
+            target="_blank"
+            size="sm"
+            className="th-value"
+          >
+            {visible(url)}
+          </Anchor>
+        </>
+      }
+      actions={checked_at && <Badge color={color}>{state}</Badge>}
+    >
+      <Stack gap="sm">
+        {error !== undefined && (
+          <Alert color="yellow" title="The last check failed">
+            {sentence(error)}
+          </Alert>
+        )}
+        {changed && counts && (
+          <Text size="sm">Since the last import: {changesText(counts)}. Read it again to see them.</Text>
+        )}
+        <Group gap="md">
+          <Switch
+            label="Check it every day"
+            description="Nothing is changed by itself."
+            checked={watched === 'daily'}
+            onChange={(event) => watch.mutate(event.currentTarget.checked)}
+            disabled={!canEdit || watch.isPending}
+          />
+          <Button variant="default" onClick={() => check.mutate()} loading={check.isPending} disabled={!canEdit}>
+            Check now
+          </Button>
+          {checked_at && (
+            <Text size="sm" c="dimmed">
+              Last checked <Time at={checked_at} />.
+            </Text>
+          )}
+        </Group>
+        {failure && <ProblemAlert error={failure} />}
+      </Stack>
+    </Section>
+  );
+}
+
 /** A version that importing again has stored, and the one before it. */
 type Stored = { version: number; before: number };
 
-function AgainFlow({ detail: { server }, url }: { detail: ServerDetail; url: string | undefined }) {
+function AgainFlow({ url }: { url: string | undefined }) {
+  const { slug, version } = useShownServer().server;
   const [read, setRead] = useState<{ source: Source; plan: ImportAgainPlan; at: number }>();
   const [stored, setStored] = useState<Stored>();
-  const { slug } = server;
   const reading = useAction({
     run: (source: Source) => api('importAgain', { slug, ...source, mode: 'plan', offered: 'all' }),
     onDone: (plan, source) => {
@@ -46,7 +119,7 @@ function AgainFlow({ detail: { server }, url }: { detail: ServerDetail; url: str
   });
   return (
     <>
-      {stored && <StoredNote slug={slug} stored={stored} onUndone={() => setStored(undefined)} />}
+      {stored && <StoredNote stored={stored} onUndone={() => setStored(undefined)} />}
       <SourceForm
         title="Import again"
         text="Reads the description once more: edits stay, other fields follow it. Nothing is stored until you have seen what changes."
@@ -60,10 +133,10 @@ function AgainFlow({ detail: { server }, url }: { detail: ServerDetail; url: str
           key={read.at}
           plan={read.plan}
           source={read.source}
-          version={server.version}
-          onStored={(version) => {
+          version={version}
+          onStored={(next) => {
             setRead(undefined);
-            setStored({ version, before: server.version });
+            setStored({ version: next, before: version });
           }}
         />
       )}
@@ -71,10 +144,9 @@ function AgainFlow({ detail: { server }, url }: { detail: ServerDetail; url: str
   );
 }
 
-type StoredProps = { slug: string; stored: Stored; onUndone: () => void };
-
 /** Says which version was stored, and undoes it on request. */
-function StoredNote({ slug, stored: { version, before }, onUndone }: StoredProps) {
+function StoredNote({ stored: { version, before }, onUndone }: { stored: Stored; onUndone: () => void }) {
+  const { slug } = useShownServer().server;
   const undo = useAction({
     run: () => api('restoreVersion', { slug, version: before }, { version }),
     done: (restored) => `Version ${before} is restored as version ${restored.server.version}`,
@@ -83,15 +155,11 @@ function StoredNote({ slug, stored: { version, before }, onUndone }: StoredProps
   });
   return (
     <Alert color="green" title={`Stored as version ${version}`} role="status">
-      <Stack gap="sm">
-        <Text size="sm">Agents get the changed tools from now on. The version before is kept.</Text>
-        {undo.error && <ProblemAlert error={undo.error} title="It was not undone" />}
-        <Group>
-          <Button size="xs" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
-            Undo: restore version {before}
-          </Button>
-        </Group>
-      </Stack>
+      <Text size="sm">Agents get the changed tools from now on. The version before is kept.</Text>
+      {undo.error && <ProblemAlert error={undo.error} title="It was not undone" />}
+      <Button size="xs" mt="sm" variant="default" onClick={() => undo.mutate()} loading={undo.isPending}>
+        Undo: restore version {before}
+      </Button>
     </Alert>
   );
 }

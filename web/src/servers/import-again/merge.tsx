@@ -1,19 +1,19 @@
-import { Alert, Badge, Button, Group, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
+import { changesText } from '../../../../src/operations/import-changes.ts';
 import type { ImportAgainPlan } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { isSame, type Refusal, refusalOf } from '../../ui/actions/refusal.ts';
+import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { Folded } from '../../ui/folded.tsx';
 import { Section } from '../../ui/section.tsx';
-import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
-import { selectorsOf } from '../import/picking.ts';
-import { type Answers, QuestionsForm } from '../import/questions-form.tsx';
+import { sentence } from '../../ui/states/problem-alert.tsx';
+import { RefusalAlert } from '../../ui/states/refusal-alert.tsx';
+import { selectorsOf } from '../import/operations.tsx';
+import { type Answers, given, QuestionsForm } from '../import/questions-form.tsx';
 import type { Source } from '../import/source-form.tsx';
-import { Conflicts } from './conflicts.tsx';
-import { ChangedTools, FieldChanges } from './field-changes.tsx';
-import { GoneTools, NewOperations } from './operations.tsx';
+import { Changes, Conflicts, GoneTools, NewOperations } from './changes.tsx';
 
 type Props = { plan: ImportAgainPlan; source: Source; version: number; onStored: (version: number) => void };
 
@@ -22,34 +22,44 @@ type Wanted = { take: string[]; add: string[]; answers: Answers; expected_versio
 
 const followed = { before: 'Now', after: 'Then' };
 
-/** What importing again would do, the choices that it leaves, and the review before it is stored. */
+/** What importing again would do, and the choices that it leaves. */
 export function Merge({ plan, source, version, onStored }: Props) {
   const [taken, setTaken] = useState<ReadonlySet<string>>(new Set());
   const [added, setAdded] = useState<ReadonlySet<string>>(new Set());
   const [answers, setAnswers] = useState<Answers>({});
-  const given = Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== ''));
   const wanted: Wanted = {
     take: [...taken],
     add: selectorsOf(plan.offered, added),
-    answers: given,
+    answers: given(answers),
     expected_version: version,
   };
-  const asked = { slug: plan.slug, ...source, expected_document: plan.document_hash };
-  const review = useAction({
-    run: (chosen: Wanted) => api('importAgain', { ...asked, ...chosen, mode: 'plan', offered: 'new' }),
-  });
-  const apply = useAction({
-    run: (chosen: Wanted) => api('importAgain', { ...asked, ...chosen, mode: 'apply', offered: 'new' }),
-    refresh: [queryKeys.servers],
-    onDone: ({ changed_server: changed }) => changed && onStored(changed.server.version),
-  });
-  const reviewed = review.data && isSame(review.variables, wanted) ? review.data : undefined;
-  const { counts } = plan;
+  const { counts, edits, server } = plan;
+  const changed = counts.changed - counts.gone;
+  const parts = [
+    changesText({ ...counts, changed, server: server.length }),
+    ...(counts.moved > 0 ? [`${counts.moved} moved`] : []),
+    `${counts.unchanged.toLocaleString('en')} unchanged`,
+  ];
   return (
     <>
-      <Summary plan={plan} />
+      <Section title="What has changed" text={sentence(plan.title)}>
+        <Text size="sm" role="status">
+          {plan.same_document && 'The description is the same as at the last import. '}
+          {sentence(parts.filter(Boolean).join(', '))}
+        </Text>
+      </Section>
       <Conflicts plan={plan} taken={taken} onTaken={setTaken} />
-      <Following plan={plan} />
+      {(changed > 0 || server.length > 0) && (
+        <Section title="Tools that follow the description" text="Nobody has edited these values.">
+          <Changes
+            server={server}
+            tools={plan.changed.filter(({ tool }) => !plan.gone.includes(tool))}
+            count={changed}
+            of="tools that change"
+            signs={followed}
+          />
+        </Section>
+      )}
       <GoneTools plan={plan} />
       <NewOperations plan={plan} chosen={added} onChosen={setAdded} />
       {counts.edits > 0 && (
@@ -58,9 +68,9 @@ export function Merge({ plan, source, version, onStored }: Props) {
           text="Here the server differs from the description, and goes on to do so."
         >
           <Folded label={counts.edits === 1 ? 'Show the value' : `Show the ${counts.edits} values`}>
-            <ChangedTools
-              changes={plan.edits}
-              count={plan.edits.length}
+            <Changes
+              tools={edits}
+              count={edits.length}
               of="tools with edits"
               signs={{ before: 'Description', after: 'Yours' }}
             />
@@ -72,83 +82,70 @@ export function Merge({ plan, source, version, onStored }: Props) {
         answers={answers}
         onAnswers={setAnswers}
       />
-      <Section title="Review" text="What is stored, as one new version that can be undone.">
-        <Stack gap="sm">
-          <Group>
-            <Button
-              onClick={() => review.mutate(wanted)}
-              loading={review.isPending}
-              variant={reviewed ? 'default' : 'filled'}
-            >
-              Review
-            </Button>
-          </Group>
-          <Refused refusal={refusalOf(review, wanted)} />
-          {reviewed && <Reviewed plan={reviewed} isPending={apply.isPending} onApply={() => apply.mutate(wanted)} />}
-          {apply.data?.unchanged && isSame(apply.variables, wanted) && <Text size="sm">Nothing changes.</Text>}
-          <Refused refusal={refusalOf(apply, wanted)} />
-        </Stack>
-      </Section>
+      <Review
+        asked={{ slug: plan.slug, ...source, expected_document: plan.document_hash }}
+        wanted={wanted}
+        onStored={onStored}
+      />
     </>
   );
 }
 
-function Summary({ plan: { title, counts, same_document: isSameDocument } }: { plan: ImportAgainPlan }) {
-  const parts: [number, string, string][] = [
-    [counts.changed - counts.gone, counts.changed - counts.gone === 1 ? 'tool changes' : 'tools change', 'blue'],
-    [counts.conflicts, counts.conflicts === 1 ? 'conflict' : 'conflicts', 'yellow'],
-    [counts.new, counts.new === 1 ? 'new operation' : 'new operations', 'green'],
-    [counts.moved, 'moved', 'blue'],
-    [counts.gone, 'gone', 'red'],
-    [counts.edits, counts.edits === 1 ? 'edit stays' : 'edits stay', 'gray'],
-    [counts.unchanged, 'unchanged', 'gray'],
-  ];
+type ReviewProps = {
+  asked: Source & { slug: string; expected_document: string };
+  wanted: Wanted;
+  onStored: (version: number) => void;
+};
+
+/** What these choices would store, before it is stored. */
+function Review({ asked, wanted, onStored }: ReviewProps) {
+  const review = useAction({
+    run: (chosen: Wanted) => api('importAgain', { ...asked, ...chosen, mode: 'plan', offered: 'new' }),
+  });
+  const apply = useAction({
+    run: (chosen: Wanted) => api('importAgain', { ...asked, ...chosen, mode: 'apply', offered: 'new' }),
+    refresh: [queryKeys.servers],
+    onDone: ({ changed_server: changed }) => changed && onStored(changed.server.version),
+  });
+  const reviewed = review.data && isSame(review.variables, wanted) ? review.data : undefined;
   return (
-    <Section title="What has changed" text={sentence(title)}>
+    <Section title="Review" text="What is stored, as one new version that can be undone.">
       <Stack gap="sm">
-        <Group gap="xs" role="status" aria-label="Summary of the changes">
-          {parts.map(([count, word, color]) => (
-            <Badge key={word} color={count > 0 ? color : 'gray'} variant="light">
-              {count.toLocaleString('en')} {word}
-            </Badge>
-          ))}
+        <Group>
+          <Button
+            onClick={() => review.mutate(wanted)}
+            loading={review.isPending}
+            variant={reviewed ? 'default' : 'filled'}
+          >
+            Review
+          </Button>
+          {reviewed && (
+            <Button onClick={() => apply.mutate(wanted)} loading={apply.isPending}>
+              Store as one new version
+            </Button>
+          )}
         </Group>
-        {isSameDocument && <Text size="sm">The description is the same as at the last import.</Text>}
+        <RefusalAlert refusal={refusalOf(review, wanted)} title="Nothing was stored" />
+        <RefusalAlert refusal={refusalOf(apply, wanted)} title="Nothing was stored" />
+        {reviewed && <Reviewed plan={reviewed} />}
+        {apply.data?.unchanged && isSame(apply.variables, wanted) && <Text size="sm">Nothing changes.</Text>}
       </Stack>
     </Section>
   );
 }
 
-function Following({ plan: { changed, counts, server, gone } }: { plan: ImportAgainPlan }) {
-  const isGone = new Set(gone);
-  const following = changed.filter(({ tool }) => !isGone.has(tool));
-  const count = counts.changed - counts.gone;
-  if (count === 0 && server.length === 0) return null;
-  return (
-    <Section title="Tools that follow the description" text="Nobody has edited these values.">
-      <Stack gap="sm">
-        {server.length > 0 && <FieldChanges changes={server} signs={followed} />}
-        <ChangedTools changes={following} count={count} of="tools that change" signs={followed} />
-      </Stack>
-    </Section>
-  );
-}
-
-type ReviewedProps = { plan: ImportAgainPlan; isPending: boolean; onApply: () => void };
-
-function Reviewed({ plan: { changed, counts, server, added }, isPending, onApply }: ReviewedProps) {
+function Reviewed({ plan: { changed, counts, server, added } }: { plan: ImportAgainPlan }) {
   const total = counts.changed + counts.added + server.length;
   return (
-    <Stack gap="sm">
+    <>
       <Text size="sm" role="status">
         {total === 0
           ? 'No tool changes.'
           : `Tools that change: ${counts.changed - counts.gone}, are added: ${counts.added}, are disabled: ${counts.gone}.`}
       </Text>
-      {server.length > 0 && <FieldChanges changes={server} signs={followed} />}
-      {counts.changed > 0 && (
+      {total > counts.added && (
         <Folded label={`Show the changes of ${counts.changed} ${counts.changed === 1 ? 'tool' : 'tools'}`}>
-          <ChangedTools changes={changed} count={counts.changed} of="reviewed changes" signs={followed} />
+          <Changes server={server} tools={changed} count={counts.changed} of="reviewed changes" signs={followed} />
         </Folded>
       )}
       {added.length > 0 && (
@@ -157,23 +154,6 @@ function Reviewed({ plan: { changed, counts, server, added }, isPending, onApply
           {added.length > 50 && ' and more'}.
         </Text>
       )}
-      <Group>
-        <Button onClick={onApply} loading={isPending}>
-          Store as one new version
-        </Button>
-      </Group>
-    </Stack>
-  );
-}
-
-function Refused({ refusal: { problems, failure } }: { refusal: Refusal }) {
-  if (failure) return <ProblemAlert error={failure} title="Nothing was stored" />;
-  if (problems.length === 0) return null;
-  return (
-    <Alert color="red" role="alert" title="Nothing was stored">
-      {problems.map(({ path, message }) => (
-        <div key={`${path} ${message}`}>{sentence(path === '' ? message : `${path}: ${message}`)}</div>
-      ))}
-    </Alert>
+    </>
   );
 }

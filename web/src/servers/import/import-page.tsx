@@ -1,18 +1,18 @@
-import { Button, Group, Stack, TextInput } from '@mantine/core';
+import { Alert, Badge, Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import type { ImportPlan } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { isSame, type Refusal, refusalOf } from '../../ui/actions/refusal.ts';
+import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
-import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
+import { sentence } from '../../ui/states/problem-alert.tsx';
+import { RefusalAlert } from '../../ui/states/refusal-alert.tsx';
 import { NewPage } from '../new/new-server-page.tsx';
-import { OperationPicker } from './operation-picker.tsx';
-import { proposedOf, selectorsOf } from './picking.ts';
-import { type Answers, QuestionsForm } from './questions-form.tsx';
-import { Review, type SecretValues } from './review.tsx';
+import { Operations, selectorsOf, tokensOf } from './operations.tsx';
+import { type Answers, given, QuestionsForm } from './questions-form.tsx';
 import { type Source, SourceForm } from './source-form.tsx';
 
 export function ImportPage() {
@@ -74,16 +74,14 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
   const [answers, setAnswers] = useState<Answers>({});
   const [name, setName] = useState(plan.title.slice(0, 100));
   const [slug, setSlug] = useState('');
-  const [secrets, setSecrets] = useState<SecretValues>({});
   const wanted: Wanted = {
     ...source,
     include: selectorsOf(plan.report, chosen),
-    answers: Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== '')),
+    answers: given(answers),
     name,
     ...(slug !== '' && { slug }),
   };
   const review = useAction({ run: (asked: Wanted) => api('importApi', { ...asked, mode: 'plan' }) });
-  const create = useCreate(secrets);
   const reviewed = review.data && isSame(review.variables, wanted) ? review.data : undefined;
   return (
     <>
@@ -107,48 +105,140 @@ function Choices({ source, plan }: { source: Source; plan: ImportPlan }) {
             onChange={(event) => setSlug(event.currentTarget.value)}
           />
         </Group>
-        <Group mt="md">
-          <Button
-            onClick={() => review.mutate(wanted)}
-            loading={review.isPending}
-            disabled={chosen.size === 0 || name.trim() === ''}
-            variant={reviewed ? 'default' : 'filled'}
-          >
-            Review
-          </Button>
-        </Group>
-        <Refused refusal={refusalOf(review, wanted)} />
+        <Button
+          my="md"
+          onClick={() => review.mutate(wanted)}
+          loading={review.isPending}
+          disabled={chosen.size === 0 || name.trim() === ''}
+          variant={reviewed ? 'default' : 'filled'}
+        >
+          Review
+        </Button>
+        <RefusalAlert refusal={refusalOf(review, wanted)} title="Something has to be changed first" />
       </Section>
-      {reviewed && (
-        <Review
-          plan={reviewed}
-          secrets={secrets}
-          onSecrets={setSecrets}
-          onCreate={() => create.mutate(wanted)}
-          isCreating={create.isPending}
-          refusal={refusalOf(create, wanted)}
-        />
-      )}
+      <Review plan={reviewed} wanted={wanted} />
     </>
   );
 }
 
-function Refused({ refusal: { problems, failure } }: { refusal: Refusal }) {
-  const [first] = problems;
-  const error = failure ?? (first && new Error(`${first.path}: ${first.message}`));
-  return error ? <ProblemAlert error={error} title="Something has to be changed first" /> : null;
+const manyTools = 40;
+const manyTokens = 10_000;
+
+/** Names of the tools that the plan proposes. */
+function proposedOf({ report }: ImportPlan): ReadonlySet<string> {
+  return new Set(report.filter(({ chosen }) => chosen).map(({ tool }) => tool));
+}
+
+type PickerProps = { plan: ImportPlan; chosen: ReadonlySet<string>; onChosen: (chosen: ReadonlySet<string>) => void };
+
+/** Operations by their tag, with what their tools cost in every conversation. */
+function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
+  const { title, format, report, groups } = plan;
+  const { operations, skipped } = plan.operations;
+  const tokens = tokensOf(report, chosen);
+  const remarks = [
+    skipped > 0 && `${skipped} cannot become tools; the command line lists them with their reasons.`,
+    operations > report.length && `${operations - report.length} more are imported with the command line.`,
+  ];
+  return (
+    <Section
+      title="Operations"
+      text={`${title} (${format}) has ${operations} operations. Agents work best with a few dozen tools.`}
+      actions={
+        <Badge
+          size="lg"
+          color={chosen.size > manyTools || tokens > manyTokens ? 'yellow' : 'green'}
+          aria-live="polite"
+          className="th-total"
+        >
+          {chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}, about {tokens.toLocaleString('en')} tokens
+        </Badge>
+      }
+    >
+      <Operations
+        operations={report.filter(({ outcome }) => outcome !== 'skipped')}
+        order={groups.map(({ name }) => name)}
+        chosen={chosen}
+        onChosen={onChosen}
+        actions={
+          <>
+            <Button variant="default" onClick={() => onChosen(proposedOf(plan))}>
+              Choose the proposal
+            </Button>
+            <Button variant="default" onClick={() => onChosen(new Set())} disabled={chosen.size === 0}>
+              Choose none
+            </Button>
+          </>
+        }
+      />
+      <Text size="sm" c="dimmed" mt="sm">
+        {remarks.filter(Boolean).join(' ')}
+      </Text>
+    </Section>
+  );
+}
+
+/** The credentials by name, what to know, and the button that creates the server. */
+function Review({ plan, wanted }: { plan: ImportPlan | undefined; wanted: Wanted }) {
+  const [secrets, setSecrets] = useState<Answers>({});
+  const create = useCreate(secrets);
+  if (!plan) return null;
+  const open = plan.questions.filter(({ required }) => required);
+  const remarks = [...plan.notes, ...plan.findings.slice(0, 10).map(({ at, message }) => `${at}: ${message}`)];
+  return (
+    <Section
+      title="Credentials and review"
+      text={`${plan.chosen.tools} tools, about ${plan.chosen.tokens.toLocaleString('en')} tokens in every conversation.`}
+    >
+      <Stack gap="sm">
+        {open.length > 0 && (
+          <Alert color="yellow" title="Answer first">
+            {open.map(({ name, question }) => (
+              <div key={name}>{sentence(question)}</div>
+            ))}
+          </Alert>
+        )}
+        {plan.secrets.map(({ name, description }) => (
+          <SecretInput
+            key={name}
+            label={name}
+            description={`${sentence(description)} Sealed, and sent only to the hosts of the tools. Can be set later.`}
+            value={secrets[name] ?? ''}
+            onChange={(event) => setSecrets({ ...secrets, [name]: event.currentTarget.value })}
+            autoComplete="new-password"
+          />
+        ))}
+        {remarks.length > 0 && (
+          <List size="sm">
+            {remarks.map((remark) => (
+              <List.Item key={remark}>{sentence(remark)}</List.Item>
+            ))}
+          </List>
+        )}
+        <RefusalAlert refusal={refusalOf(create, wanted)} title="The server was not created" />
+        <Group>
+          <Button
+            onClick={() => create.mutate(wanted)}
+            loading={create.isPending}
+            disabled={open.length > 0 || plan.chosen.tools === 0}
+          >
+            Create the server
+          </Button>
+        </Group>
+      </Stack>
+    </Section>
+  );
 }
 
 /** Creates the server, stores the credentials that were typed, and leads to its connection. */
-function useCreate(secrets: SecretValues) {
+function useCreate(secrets: Answers) {
   const navigate = useNavigate();
   return useAction({
     run: async (wanted: Wanted) => {
       const { created } = await api('importApi', { ...wanted, mode: 'create' });
       if (!created) throw new Error('the service has created nothing');
       const { slug } = created.server;
-      for (const [name, value] of Object.entries(secrets))
-        if (value !== '') await api('setSecret', { slug, name, value });
+      for (const [name, value] of Object.entries(given(secrets))) await api('setSecret', { slug, name, value });
       return created;
     },
     done: ({ server }) => `Created ${server.name}`,

@@ -4,10 +4,10 @@ import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { visible } from '../../ui/text/visible.ts';
 
-export type Answers = { [name: string]: string };
+/** Answers to questions, by the name of the question. */
+export type Answers = { readonly [name: string]: string };
 
-type Question = ImportPlan['questions'][number];
-type Props = { questions: readonly Question[]; answers: Answers; onAnswers: (answers: Answers) => void };
+type Props = { questions: ImportPlan['questions']; answers: Answers; onAnswers: (answers: Answers) => void };
 
 /** What the description leaves open: the address, the credential, an application's id. */
 export function QuestionsForm({ questions, answers, onAnswers }: Props) {
@@ -15,41 +15,42 @@ export function QuestionsForm({ questions, answers, onAnswers }: Props) {
   return (
     <Section title="Questions" text="The description leaves these open.">
       <Stack gap="sm">
-        {questions.map((question) => (
-          <Answer
-            key={question.name}
-            question={question}
-            value={answers[question.name] ?? ''}
-            onValue={(value) => onAnswers({ ...answers, [question.name]: value })}
-          />
-        ))}
+        {questions.map(({ name, question, required, options = [], assumed = '' }) => {
+          const value = answers[name] ?? '';
+          const answer = (text: string) => onAnswers({ ...answers, [name]: text });
+          const field = { label: visible(question), withAsterisk: required, placeholder: assumed };
+          if (options.length === 0) {
+            const Input = /secret/.test(name) ? SecretInput : TextInput;
+            return (
+              <Input
+                key={name}
+                {...field}
+                value={value}
+                onChange={(event) => answer(event.currentTarget.value)}
+                autoComplete="new-password"
+              />
+            );
+          }
+          return (
+            <Select
+              key={name}
+              {...field}
+              data={options.map(({ value: option, meaning }) => ({
+                value: option,
+                label: visible(meaning === '' ? option : `${option}: ${meaning}`),
+              }))}
+              value={value || null}
+              onChange={(chosen) => answer(chosen ?? '')}
+              clearable
+            />
+          );
+        })}
       </Stack>
     </Section>
   );
 }
 
-type AnswerProps = { question: Question; value: string; onValue: (value: string) => void };
-
-function Answer({ question: { name, question, required, options, assumed }, value, onValue }: AnswerProps) {
-  const common = { label: visible(question), withAsterisk: required, placeholder: assumed ?? '' };
-  if (options && options.length > 0) {
-    return (
-      <Select
-        {...common}
-        data={options.map((option) => ({
-          value: option.value,
-          label: visible(option.meaning === '' ? option.value : `${option.value}: ${option.meaning}`),
-        }))}
-        value={value === '' ? null : value}
-        onChange={(chosen) => onValue(chosen ?? '')}
-        clearable
-      />
-    );
-  }
-  const change = (event: { currentTarget: { value: string } }) => onValue(event.currentTarget.value);
-  return /secret/.test(name) ? (
-    <SecretInput {...common} value={value} onChange={change} autoComplete="new-password" />
-  ) : (
-    <TextInput {...common} value={value} onChange={change} autoComplete="off" />
-  );
+/** The answers that were given. */
+export function given(answers: Answers): Answers {
+  return Object.fromEntries(Object.entries(answers).filter(([, answer]) => answer !== ''));
 }

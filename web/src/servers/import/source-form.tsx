@@ -4,7 +4,7 @@ import { type DragEvent, type FormEvent, type ReactNode, useState } from 'react'
 import { documentText } from '../../../../src/domain/document-text.ts';
 import type { Refusal } from '../../ui/actions/refusal.ts';
 import { Section } from '../../ui/section.tsx';
-import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { RefusalAlert } from '../../ui/states/refusal-alert.tsx';
 
 /** Where the description comes from: an address with headers for fetching it, or a text. */
 export type Source = { url?: string; headers?: Record<string, string>; document?: string };
@@ -26,7 +26,6 @@ type Props = {
 const mostBytes = 16 * 1024 * 1024;
 
 export function SourceForm({ title, text: about, url: known, onRead, isReading, refusal, children }: Props) {
-  const { problems, failure } = refusal;
   const [url, setUrl] = useState(known ?? '');
   const [text, setText] = useState('');
   const [header, setHeader] = useState<Header>();
@@ -48,7 +47,6 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
     setOver(false);
     void read(event.dataTransfer.files[0]);
   };
-  const faults = problems.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`));
   return (
     <Section title={title} text={about}>
       <form
@@ -63,14 +61,7 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
         className={isOver ? 'th-drop th-drop-over' : 'th-drop'}
       >
         <Stack gap="sm">
-          {failure && <ProblemAlert error={failure} title="The description was not read" />}
-          {faults.length > 0 && (
-            <Alert color="red" role="alert" title="The description was not read">
-              {faults.map((fault) => (
-                <div key={fault}>{sentence(fault)}</div>
-              ))}
-            </Alert>
-          )}
+          <RefusalAlert refusal={refusal} title="The description was not read" />
           {tooLarge && (
             <Alert color="red" role="alert" title="The file is too large">
               {tooLarge} has more than 16 MB. Give its address, or import it with the command line.

@@ -1,11 +1,11 @@
-import { Anchor, Box, Group, Text } from '@mantine/core';
+import { Anchor, Badge, Box, Group, Text } from '@mantine/core';
 import { Link, useNavigate } from 'react-router';
+import { changesText } from '../../../../src/operations/import-changes.ts';
 import type { Activity, ServerRecord } from '../../answers.ts';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { AccessBadge } from '../../ui/text/access-badge.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
-import { ImportBadge } from '../import-again/import-badge.tsx';
 import { type Listing, useActivity } from '../server-queries.ts';
 import { Tags } from './tag-editor.tsx';
 
@@ -57,6 +57,24 @@ export function ServerList({ servers, listing, cursors }: Listed) {
         onOpen={(server) => navigate(`/servers/${server.slug}`)}
       />
     </div>
+  );
+}
+
+/** Says that the description of a server has changed or cannot be read, and leads to its import. */
+function ImportBadge({ server: { slug, imported } }: { server: ServerRecord }) {
+  const { changed, error, counts } = imported ?? {};
+  if (error === undefined && !changed) return null;
+  return (
+    <Badge
+      component={Link}
+      to={`/servers/${slug}/import`}
+      color={error === undefined ? 'blue' : 'yellow'}
+      size="sm"
+      className="th-badge-link"
+      title={error ?? (counts && changesText(counts))}
+    >
+      {error === undefined ? 'API changed' : 'API unreadable'}
+    </Badge>
   );
 }
 
