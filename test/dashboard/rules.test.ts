@@ -15,7 +15,7 @@ describe('the sources of the dashboard', () => {
     assert.deepEqual(filesWith(/keepPreviousData/), [
       'frame/palette.tsx',
       'servers/editor/model/use-verdict.ts',
-      'servers/home/duplicate-dialog.tsx',
+      'servers/home/duplicate.tsx',
       'servers/try/outgoing.tsx',
     ]);
   });

@@ -1,22 +1,23 @@
-import { Button, Group, Stack } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
-import { IconCopyPlus } from '@tabler/icons-react';
+import { Group, Stack } from '@mantine/core';
+import { movedSecretIn } from '../../../../src/domain/warnings/moved-secret.ts';
+import { changesText } from '../../../../src/operations/import-changes.ts';
+import type { ServerDetail } from '../../answers.ts';
 import { useCallFilter } from '../../calls/call-filter.ts';
-import { useCanEdit } from '../../frame/session.ts';
 import { Busiest, Figures, PeriodSwitch, useCounted } from '../../home/activity.tsx';
 import { Failures } from '../../home/failures.tsx';
-import { ToLookAt } from '../../home/to-look-at.tsx';
+import { type Item, ToLookAt } from '../../home/to-look-at.tsx';
 import { Loaded } from '../../ui/states/loaded.tsx';
+import { textOf, toolsOf } from '../config.ts';
+import { partOf } from '../editor/model/go-to-field.ts';
 import { useShownServer } from '../server-page.tsx';
-import { DuplicateDialog } from './duplicate-dialog.tsx';
-import { needsOf } from './needs-of-server.ts';
+import { Duplicate } from './duplicate.tsx';
 import { NoCalls } from './no-calls.tsx';
 
 /** How a server does, and what is to be done about it. */
 export function ServerHome() {
   const detail = useShownServer();
-  const { server } = detail;
-  const calls = useCallFilter({ server: server.slug, usual: '7d' });
+  const { slug } = detail.server;
+  const calls = useCallFilter({ server: slug, usual: '7d' });
   const { period } = calls.filter;
   const counted = useCounted(calls.filter);
   return (
@@ -32,10 +33,10 @@ export function ServerHome() {
             <>
               <Figures counted={statistics} isOfServer />
               <Failures {...calls} />
-              <Busiest counted={statistics} server={server.slug} period={period} />
+              <Busiest counted={statistics} server={slug} period={period} />
             </>
           ) : (
-            <NoCalls slug={server.slug} />
+            <NoCalls slug={slug} />
           )
         }
       </Loaded>
@@ -43,15 +44,26 @@ export function ServerHome() {
   );
 }
 
-function Duplicate() {
-  const [isOpen, dialog] = useDisclosure(false);
-  if (!useCanEdit()) return null;
-  return (
-    <>
-      <Button variant="default" size="xs" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
-        Duplicate to…
-      </Button>
-      <DuplicateDialog opened={isOpen} onClose={dialog.close} />
-    </>
-  );
+/** Secrets to set, changes of the description and warnings, each with the address where it is solved. */
+function needsOf({ server: { slug, imported }, config, warnings }: ServerDetail): Item[] {
+  const at = (path: string) => `/servers/${slug}/${path}`;
+  const names = toolsOf(config).map(({ name }) => textOf(name));
+  const items = warnings.map(({ path, message }): Item => {
+    const secret = secretIn(message);
+    if (secret !== undefined)
+      return { label: secret, text: message.replace(/^\{\{\w+\}\} /, ''), to: at(`secrets?name=${secret}`) };
+    const to = at(`${partOf(path)}#${encodeURIComponent(path)}`);
+    return { label: path.replace(/^tools\[(\d+)\]/, (_, index) => names[Number(index)] ?? ''), text: message, to };
+  });
+  const { changed, error, counts } = imported ?? {};
+  const text = error ?? (changed && counts && `has changed: ${changesText(counts)}`);
+  if (text) items.unshift({ label: 'description', text, to: at('import') });
+  // A secret that several tools use is one thing to do.
+  return [...new Map(items.map((item) => [item.to, item])).values()];
+}
+
+/** The secret that a warning wants to be set under Secrets; one that is a field of the configuration is set there. */
+function secretIn(message: string): string | undefined {
+  const name = /^\{\{(\w+)\}\} has no value/.exec(message)?.[1] ?? movedSecretIn(message);
+  return name !== undefined && /^\w+$/.test(name) ? name : undefined;
 }

@@ -1,5 +1,5 @@
 import { Badge, Button, Group, NumberInput, Stack, Text } from '@mantine/core';
-import { useForm } from '@mantine/form';
+import { type FormEvent, useState } from 'react';
 import type { Limit, LimitUse, ServerLimits, UpstreamState } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
@@ -11,28 +11,22 @@ import { Loaded } from '../../ui/states/loaded.tsx';
 import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
 import { useAnswer } from '../../use-answer.ts';
-import { bounds } from '../declared.ts';
 import { useShownServer } from '../server-page.tsx';
 
-type Field = 'calls_per_second' | 'concurrent_calls' | 'calls_per_minute' | 'calls_per_day';
-/** An empty text is the default. */
-type Values = Record<Field, number | string>;
-/** The limits to set, and the texts of the fields at that time. */
-type Wanted = { values: Values; typed: Values };
-
-const most: Record<Field, number> = {
-  calls_per_second: bounds.calls.most,
-  concurrent_calls: bounds.calls.most,
-  calls_per_minute: bounds.quota.most,
-  calls_per_day: bounds.quota.most,
-};
-const labels: Record<Field, string> = {
+const labels = {
   calls_per_second: 'Calls a second',
   concurrent_calls: 'Calls at once',
   calls_per_minute: 'Calls a minute',
   calls_per_day: 'Calls a day',
 };
+type Field = keyof typeof labels;
 const fields = Object.keys(labels) as Field[];
+
+/** An empty text is the default. */
+type Values = Record<Field, number | string>;
+const valuesOf = (make: (field: Field) => number | string) =>
+  Object.fromEntries(fields.map((field) => [field, make(field)])) as Values;
+
 const count = new Intl.NumberFormat('en');
 
 /** The limits of a server and their current use. */
@@ -58,33 +52,34 @@ export function LimitsSection() {
 
 function LimitsForm({ limits }: { limits: ServerLimits }) {
   const canEdit = useCanEdit();
-  const form = useForm<Values>({
-    initialValues: forEachField((field) => limits[field]?.set ?? ''),
-    validate: forEachField((field) => (value: number | string) => problemWith(value, most[field])),
-  });
+  const [typed, setTyped] = useState<Partial<Values>>({});
+  const stored = valuesOf((field) => limits[field]?.set ?? '');
+  const values = { ...stored, ...typed };
   const save = useAction({
-    run: ({ values }: Wanted) => api('setServerLimits', { slug: limits.slug, ...bodyOf(values) }),
-    done: (_, { values }) =>
-      fields.every((field) => values[field] === '') ? 'The default limits count' : 'Saved the limits',
-    refresh: [queryKeys.limits(limits.slug)],
-    onDone: (_, { values, typed }) => {
-      if (isSame(typed, form.getValues())) form.setValues(values);
-      form.resetDirty(values);
+    run: (sent: Values) => {
+      const set = fields.map((field) => [field, sent[field] === '' ? null : sent[field]]);
+      return api('setServerLimits', { slug: limits.slug, ...Object.fromEntries(set) });
     },
+    done: (_, sent) => (fields.every((field) => sent[field] === '') ? 'The default limits count' : 'Saved the limits'),
+    refresh: [queryKeys.limits(limits.slug)],
   });
-  const wanted = (values: Values): Wanted => ({ values, typed: form.getValues() });
-  const { problems, failure } = refusalOf(save, wanted(form.values));
-  const errorOf = (field: Field) => {
-    const found = problems.find((problem) => problem.path === field);
-    return form.errors[field] ?? (found && sentence(found.message));
+  const { problems, failure } = refusalOf(save, values);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    save.mutate(values);
   };
-  const isSet = fields.some((field) => limits[field]?.set !== undefined);
+  const clear = () => {
+    const none = valuesOf(() => '');
+    setTyped(none);
+    save.mutate(none);
+  };
   return (
-    <form onSubmit={form.onSubmit((values) => save.mutate(wanted(values)))} noValidate>
-      <Stack gap="sm">
-        {failure && <ProblemAlert error={failure} />}
-        <TwoColumns maw={656}>
-          {fields.map((field) => (
+    <Stack component="form" gap="sm" onSubmit={submit}>
+      {failure && <ProblemAlert error={failure} />}
+      <TwoColumns maw={656}>
+        {fields.map((field) => {
+          const problem = problems.find(({ path }) => path === field);
+          return (
             <NumberInput
               key={field}
               label={labels[field]}
@@ -97,39 +92,27 @@ function LimitsForm({ limits }: { limits: ServerLimits }) {
               thousandSeparator=","
               inputMode="numeric"
               readOnly={!canEdit}
-              {...form.getInputProps(field)}
-              error={errorOf(field)}
+              value={values[field]}
+              onChange={(value) => setTyped({ ...typed, [field]: value })}
+              error={problem && sentence(problem.message)}
             />
-          ))}
-        </TwoColumns>
-        {canEdit && (
-          <Group gap="sm">
-            <Button type="submit" variant="default" loading={save.isPending} disabled={!form.isDirty()}>
-              Save limits
+          );
+        })}
+      </TwoColumns>
+      {canEdit && (
+        <Group gap="sm">
+          <Button type="submit" variant="default" loading={save.isPending} disabled={isSame(values, stored)}>
+            Save limits
+          </Button>
+          {fields.some((field) => stored[field] !== '') && (
+            <Button variant="subtle" disabled={save.isPending} onClick={clear}>
+              Use the defaults
             </Button>
-            {isSet && (
-              <Button
-                variant="subtle"
-                disabled={save.isPending}
-                onClick={() => save.mutate(wanted(forEachField(() => '')))}
-              >
-                Use the defaults
-              </Button>
-            )}
-          </Group>
-        )}
-      </Stack>
-    </form>
+          )}
+        </Group>
+      )}
+    </Stack>
   );
-}
-
-function problemWith(value: number | string, upTo: number): string | null {
-  const isAllowed = value === '' || (Number.isInteger(value) && Number(value) >= 1 && Number(value) <= upTo);
-  return isAllowed ? null : `Allowed: a whole number from 1 to ${count.format(upTo)}, or nothing for the default.`;
-}
-
-function forEachField<Value>(make: (field: Field) => Value): Record<Field, Value> {
-  return Object.fromEntries(fields.map((field) => [field, make(field)])) as Record<Field, Value>;
 }
 
 /** An absent quota means no quota. */
@@ -137,9 +120,6 @@ function placeholderOf(limit: Limit | undefined): string {
   if (!limit) return 'no limit';
   return limit.from === 'default' ? shown(limit) : 'Default';
 }
-
-const bodyOf = (values: Values) =>
-  Object.fromEntries(fields.map((field) => [field, values[field] === '' ? null : values[field]]));
 
 const shown = ({ limit }: Limit) => (limit === undefined ? 'no limit' : count.format(limit));
 
@@ -170,30 +150,26 @@ const inWords = ({ running, waiting, refused }: LimitUse) =>
   `${count.format(running)} running, ${count.format(waiting)} waiting, ${count.format(refused)} refused in the last minute.`;
 
 const states = {
-  closed: { color: 'green', text: 'Called normally' },
-  open: { color: 'red', text: 'Fails, not called' },
-  half_open: { color: 'yellow', text: 'About to be tried' },
+  closed: { color: 'green', children: 'Called normally' },
+  open: { color: 'red', children: 'Fails, not called' },
+  half_open: { color: 'yellow', children: 'About to be tried' },
 } as const;
 
-const secondsUntil = (at: string) => Math.max(1, Math.ceil((Date.parse(at) - Date.now()) / 1000));
-
 function Upstream({ upstream: { origin, state, calls, failures, next_attempt_at } }: { upstream: UpstreamState }) {
+  const waitS = next_attempt_at ? Math.max(1, Math.ceil((Date.parse(next_attempt_at) - Date.now()) / 1000)) : 0;
+  const remarks = [
+    ...(failures > 0 ? [`${failures} of ${calls} calls failed in the last half minute`] : []),
+    ...(state === 'open' && waitS > 0 ? [`next attempt in ${waitS} s`] : []),
+  ];
   return (
     <Group gap="xs">
       <Text size="sm" className="th-mono" component="span">
         {origin}
       </Text>
-      <Badge color={states[state].color}>{states[state].text}</Badge>
-      {failures > 0 && (
-        <Text size="sm" c="dimmed" component="span">
-          {failures} of {calls} calls failed in the last half minute
-        </Text>
-      )}
-      {state === 'open' && next_attempt_at && (
-        <Text size="sm" c="dimmed" component="span">
-          next attempt in {secondsUntil(next_attempt_at)} s
-        </Text>
-      )}
+      <Badge {...states[state]} />
+      <Text size="sm" c="dimmed" component="span">
+        {remarks.join(', ')}
+      </Text>
     </Group>
   );
 }

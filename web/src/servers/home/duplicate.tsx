@@ -1,0 +1,190 @@
+import { Autocomplete, Button, Checkbox, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { useDebouncedValue, useDisclosure } from '@mantine/hooks';
+import { IconCopyPlus } from '@tabler/icons-react';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { useNavigate } from 'react-router';
+import type { Input, Output } from '../../../../src/operations/index.ts';
+import { api } from '../../api.ts';
+import { useCanEdit } from '../../frame/session.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { useAction } from '../../ui/actions/use-action.ts';
+import { SecretInput } from '../../ui/secret-input.tsx';
+import { ProblemAlert, sentence } from '../../ui/states/problem-alert.tsx';
+import { visible } from '../../ui/text/visible.ts';
+import { ChangeList } from '../change-list.tsx';
+import { useShownServer } from '../server-page.tsx';
+
+type Plan = Output<'planDuplicate'>;
+type Given = Pick<Input<'planDuplicate'>, 'to' | 'name' | 'base_url' | 'overwrite'>;
+type Secrets = { readonly [name: string]: string };
+
+/** Takes the server to another slug, base address and secrets, or brings a copy up to date. */
+export function Duplicate() {
+  const { server } = useShownServer();
+  const [isOpen, dialog] = useDisclosure(false);
+  if (!useCanEdit()) return null;
+  return (
+    <>
+      <Button variant="default" size="xs" leftSection={<IconCopyPlus size={15} />} onClick={dialog.open}>
+        Duplicate to…
+      </Button>
+      <Modal opened={isOpen} onClose={dialog.close} title={`Duplicate ${visible(server.name)}`} size="lg">
+        <DuplicateForm onClose={dialog.close} />
+      </Modal>
+    </>
+  );
+}
+
+function DuplicateForm({ onClose }: { onClose: () => void }) {
+  const { server, copies } = useShownServer();
+  const navigate = useNavigate();
+  const [given, setGiven] = useState<Given>({ to: copies[0]?.slug ?? '' });
+  const [secrets, setSecrets] = useState<Secrets>({});
+  const { plan, isBehind, error } = usePlan(server.slug, server.version, given);
+  const typed = Object.fromEntries(Object.entries(secrets).filter(([, value]) => value !== ''));
+  const isUpdate = plan !== undefined && plan.version > 0;
+  const store = useAction({
+    run: () =>
+      api(
+        'duplicateMcpServer',
+        { slug: server.slug, ...given, secrets: typed },
+        isUpdate ? { version: plan.version } : {},
+      ),
+    done: ({ server: copy }) => `${copy.name} is at version ${copy.version}`,
+    refresh: [queryKeys.servers],
+    onDone: ({ server: copy }) => {
+      onClose();
+      void navigate(`/servers/${copy.slug}`);
+    },
+  });
+  const problems = isBehind ? [] : (plan?.problems ?? []);
+  const isReady =
+    plan !== undefined &&
+    !isBehind &&
+    problems.length === 0 &&
+    plan.missing.every(({ name, required }) => !required || typed[name] !== undefined) &&
+    (plan.change !== 'same' || Object.keys(typed).length > 0);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (isReady) store.mutate();
+  };
+  return (
+    <Stack component="form" gap="sm" onSubmit={submit}>
+      <Autocomplete
+        label="Slug of the copy"
+        description="A new one, or that of a copy to bring up to date."
+        placeholder={`${server.slug}-production`}
+        data={copies.map(({ slug }) => slug)}
+        value={given.to}
+        onChange={(to) => setGiven({ to: to.trim() })}
+        error={problemAt(problems, 'to')}
+        className="th-mono"
+        autoComplete="off"
+        data-autofocus
+        withAsterisk
+      />
+      {error && <ProblemAlert error={error} />}
+      {plan && <CopyFields {...{ plan, problems, given, secrets }} onGiven={setGiven} onSecrets={setSecrets} />}
+      {store.error && <ProblemAlert error={store.error} title="Nothing was duplicated" />}
+      <Group justify="flex-end">
+        <Button variant="default" onClick={onClose} disabled={store.isPending}>
+          Cancel
+        </Button>
+        <Button type="submit" disabled={!isReady} loading={store.isPending}>
+          {isUpdate ? `Update ${given.to}` : 'Create the copy'}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function problemAt(problems: Plan['problems'], field: string): string | undefined {
+  const found = problems.find(({ path }) => path === field);
+  return found && sentence(found.message);
+}
+
+const own = { name: 'Name of the copy', base_url: 'Base address of the copy' } as const;
+
+const whys = { no_value: 'Has no value at the copy.', other_host: 'Was set for another host; set it again.' } as const;
+
+type FieldsProps = {
+  plan: Plan;
+  problems: Plan['problems'];
+  given: Given;
+  onGiven: (given: Given) => void;
+  secrets: Secrets;
+  onSecrets: (secrets: Secrets) => void;
+};
+
+/** What a copy has of its own, and what differs. */
+function CopyFields({ plan, problems, given, onGiven, secrets, onSecrets }: FieldsProps) {
+  const { server, copies } = useShownServer();
+  const isOther = plan.version > 0 && given.to !== server.slug && !copies.some(({ slug }) => slug === given.to);
+  const isNew = plan.change === 'created';
+  return (
+    <>
+      {isOther && (
+        <Checkbox
+          label={`Replace the configuration of ${visible(given.to)}, which was not made from this server`}
+          checked={given.overwrite === true}
+          onChange={(event) => onGiven({ ...given, overwrite: event.currentTarget.checked })}
+        />
+      )}
+      {(['name', 'base_url'] as const).map(
+        (field) =>
+          plan[field] !== undefined && (
+            <TextInput
+              key={field}
+              label={own[field]}
+              value={given[field] ?? plan[field]}
+              onChange={(event) => onGiven({ ...given, [field]: event.currentTarget.value })}
+              error={problemAt(problems, field)}
+              autoComplete="off"
+              spellCheck={false}
+            />
+          ),
+      )}
+      {plan.missing.map(({ name, why, required }) => (
+        <SecretInput
+          key={name}
+          label={name}
+          description={whys[why]}
+          value={secrets[name] ?? ''}
+          onChange={(event) => onSecrets({ ...secrets, [name]: event.currentTarget.value })}
+          withAsterisk={required}
+          autoComplete="new-password"
+        />
+      ))}
+      {problems
+        .filter(({ path }) => path !== 'to' && !Object.hasOwn(own, path))
+        .map(({ path, message }) => (
+          <Text key={path + message} size="sm" c="error">
+            {visible(path)}: {sentence(message)}
+          </Text>
+        ))}
+      <Text size="sm" fw={600}>
+        {isNew ? 'What differs from this server' : `What changes at the copy, which is at version ${plan.version}`}
+      </Text>
+      <ChangeList
+        label="What differs"
+        changes={plan.changes}
+        signs={isNew ? { before: 'here', after: 'copy' } : { before: 'before', after: 'after' }}
+      />
+    </>
+  );
+}
+
+/** What the copy would be. `isBehind` while the plan is for an older input. */
+function usePlan(slug: string, version: number, given: Given) {
+  const [settled] = useDebouncedValue(given, 250);
+  const isAsked = settled.to.length > 2;
+  const { data, error, isFetching } = useQuery({
+    queryKey: queryKeys.duplicate(slug, version, settled),
+    queryFn: ({ signal }) => api('planDuplicate', { slug, ...settled }, { signal }),
+    placeholderData: keepPreviousData,
+    enabled: isAsked,
+    gcTime: 0,
+  });
+  return { ...(isAsked && { plan: data, error }), isBehind: settled !== given || isFetching };
+}
