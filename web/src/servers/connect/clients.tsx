@@ -1,7 +1,7 @@
 import { Button, Group, Stack, Tabs, Text } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import type { ClientConnection } from '../../../../src/domain/clients/client.ts';
-import { type ClientSnippet, snippetsFor } from '../../../../src/domain/clients/clients.ts';
+import { snippetsFor } from '../../../../src/domain/clients/clients.ts';
 import { Section } from '../../ui/section.tsx';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
 
@@ -17,9 +17,32 @@ export function Clients({ connection }: { connection: ClientConnection }) {
             </Tabs.Tab>
           ))}
         </Tabs.List>
-        {snippets.map((snippet) => (
-          <Tabs.Panel key={snippet.id} value={snippet.id}>
-            <SnippetView snippet={snippet} />
+        {snippets.map(({ id, name, where, code, install, after }) => (
+          <Tabs.Panel key={id} value={id}>
+            <Stack gap="xs">
+              {install && (
+                <Group gap="sm">
+                  <Button
+                    component="a"
+                    href={install.href}
+                    {...outside(install.href)}
+                    leftSection={<IconDownload size={16} />}
+                  >
+                    {install.label}
+                  </Button>
+                  <Text size="sm" c="dimmed">
+                    or by hand:
+                  </Text>
+                </Group>
+              )}
+              <Text size="sm">{where}</Text>
+              <CodeBlock code={code} label={`snippet for ${name}`} />
+              {after && (
+                <Text size="sm" c="dimmed" className="th-after">
+                  {after}
+                </Text>
+              )}
+            </Stack>
           </Tabs.Panel>
         ))}
       </Tabs>
@@ -27,31 +50,5 @@ export function Clients({ connection }: { connection: ClientConnection }) {
   );
 }
 
-function SnippetView({ snippet: { name, where, code, install, after } }: { snippet: ClientSnippet }) {
-  return (
-    <Stack gap="xs">
-      {install && (
-        <Group gap="sm">
-          <Button component="a" href={install.href} {...outside(install.href)} leftSection={<IconDownload size={16} />}>
-            {install.label}
-          </Button>
-          <Text size="sm" c="dimmed">
-            or by hand:
-          </Text>
-        </Group>
-      )}
-      <Text size="sm">{where}</Text>
-      <CodeBlock code={code} label={`snippet for ${name}`} />
-      {after && (
-        <Text size="sm" c="dimmed" className="th-after">
-          {after}
-        </Text>
-      )}
-    </Stack>
-  );
-}
-
 /** A page of the web opens beside the dashboard; the link of a program does not leave it. */
-function outside(href: string) {
-  return href.startsWith('https:') ? { target: '_blank', rel: 'noreferrer' } : {};
-}
+const outside = (href: string) => (href.startsWith('https:') ? { target: '_blank', rel: 'noreferrer' } : {});

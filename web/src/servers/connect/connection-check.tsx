@@ -6,11 +6,15 @@ import { Section } from '../../ui/section.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
 import { visible } from '../../ui/text/visible.ts';
 
+const marks = {
+  ok: { Icon: IconCircleCheck, color: 'var(--th-good)', label: 'Passed' },
+  warning: { Icon: IconAlertTriangle, color: 'var(--th-warn)', label: 'Warning' },
+  problem: { Icon: IconCircleX, color: 'var(--th-bad)', label: 'Problem' },
+};
+
 /** Sends the first requests of a client to the server or to one of its views, and shows which would fail, and why. */
 export function ConnectionCheckSection({ slug, view }: { slug: string; view: string | undefined }) {
-  const check = useAction({
-    run: () => api('checkConnection', { slug, ...(view !== undefined && { view }) }),
-  });
+  const check = useAction({ run: () => api('checkConnection', { slug, view }) });
   return (
     <Section
       title="Connection check"
@@ -23,40 +27,32 @@ export function ConnectionCheckSection({ slug, view }: { slug: string; view: str
     >
       {check.error && <ProblemAlert error={check.error} />}
       <Stack gap="sm" aria-live="polite">
-        {check.data?.checks.map((entry) => (
-          <Group key={entry.id} gap="sm" wrap="nowrap" align="flex-start">
-            <Mark status={entry.status} />
-            <div>
-              <Text size="sm" fw={600}>
-                {visible(entry.title)}
-              </Text>
-              <Text size="sm" c="dimmed">
-                {visible(entry.detail)}
-              </Text>
-              {entry.status !== 'ok' && (
-                <Group gap={4} mt={2}>
-                  {entry.clients.map((client) => (
-                    <Badge key={client} color="gray">
-                      {visible(client)}
-                    </Badge>
-                  ))}
-                </Group>
-              )}
-            </div>
-          </Group>
-        ))}
+        {check.data?.checks.map(({ id, status, title, detail, clients }) => {
+          const { Icon, color, label } = marks[status];
+          return (
+            <Group key={id} gap="sm" wrap="nowrap" align="flex-start">
+              <Icon size={20} color={color} aria-label={label} role="img" style={{ flex: 'none' }} />
+              <div>
+                <Text size="sm" fw={600}>
+                  {visible(title)}
+                </Text>
+                <Text size="sm" c="dimmed">
+                  {visible(detail)}
+                </Text>
+                {status !== 'ok' && (
+                  <Group gap={4} mt={2}>
+                    {clients.map((client) => (
+                      <Badge key={client} color="gray">
+                        {visible(client)}
+                      </Badge>
+                    ))}
+                  </Group>
+                )}
+              </div>
+            </Group>
+          );
+        })}
       </Stack>
     </Section>
   );
-}
-
-const marks = {
-  ok: { Icon: IconCircleCheck, color: 'var(--th-good)', label: 'Passed' },
-  warning: { Icon: IconAlertTriangle, color: 'var(--th-warn)', label: 'Warning' },
-  problem: { Icon: IconCircleX, color: 'var(--th-bad)', label: 'Problem' },
-};
-
-function Mark({ status }: { status: keyof typeof marks }) {
-  const { Icon, color, label } = marks[status];
-  return <Icon size={20} color={color} aria-label={label} role="img" style={{ flex: 'none' }} />;
 }

@@ -7,54 +7,35 @@ import { Section } from '../../ui/section.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
-import { LoginCheck } from '../login-check/login-check.tsx';
 import { useShownServer } from '../server-page.tsx';
 
-type Props = {
-  /** The view to connect to; undefined for the whole server. */
-  view: string | undefined;
-  credential: string;
-  onCredential: (credential: string) => void;
-  isForwarded: boolean;
-};
+type Props = { credential: string; onCredential: (credential: string) => void };
 
-/** The credential that fits who may call the server. */
-export function CredentialSection({ view, credential, onCredential, isForwarded }: Props) {
-  const { server } = useShownServer();
-  if (server.access === 'oauth' || server.access === 'passthrough') return <LoginHint />;
-  if (isForwarded) {
-    return (
-      <Section
-        title="Credential"
-        text="Callers send their own token of the API; Toolhost passes it on and stores nothing."
-      >
-        <TextInput
-          label="Token for the snippets"
-          description="Your own token of the API. It is only put into the snippets below and does not leave this page."
-          value={credential}
-          onChange={(event) => onCredential(event.currentTarget.value)}
-          className="th-mono"
-          autoComplete="off"
-          maw={480}
-        />
-      </Section>
-    );
-  }
-  return <MakeKey view={view} credential={credential} onCredential={onCredential} />;
-}
-
-function LoginHint() {
-  const { server } = useShownServer();
+/** The caller's own token of the API. */
+export function TokenCredential({ credential, onCredential }: Props) {
   return (
-    <Section title="Credential" text="None to copy: the client opens the login when it connects for the first time.">
-      <LoginCheck slug={server.slug} url={server.url} />
+    <Section
+      title="Credential"
+      text="Callers send their own token of the API; Toolhost passes it on and stores nothing."
+    >
+      <TextInput
+        label="Token for the snippets"
+        description="Your own token of the API. It is only put into the snippets below and does not leave this page."
+        value={credential}
+        onChange={(event) => onCredential(event.currentTarget.value)}
+        className="th-mono"
+        autoComplete="off"
+        maw={480}
+      />
     </Section>
   );
 }
 
-function MakeKey({ view, credential, onCredential }: Omit<Props, 'isForwarded'>) {
+/** A key that may call the server, or one of its views. */
+export function KeyCredential({ view, credential, onCredential }: Props & { view: string | undefined }) {
   const { server } = useShownServer();
   const canEdit = useCanEdit();
+  const what = view === undefined ? 'server' : 'view';
   const create = useAction({
     run: () =>
       api('createApiKey', {
@@ -62,7 +43,7 @@ function MakeKey({ view, credential, onCredential }: Omit<Props, 'isForwarded'>)
         scopes: ['call'],
         ...(view === undefined ? { servers: [server.slug] } : { views: [`${server.slug}/${view}`] }),
       }),
-    done: () => `Made an API key for this ${view === undefined ? 'server' : 'view'}`,
+    done: () => `Made an API key for this ${what}`,
     refresh: [['keys']],
     onDone: ({ key }) => onCredential(key),
   });
@@ -85,10 +66,10 @@ function MakeKey({ view, credential, onCredential }: Omit<Props, 'isForwarded'>)
               loading={create.isPending}
               disabled={!canEdit}
             >
-              Make a key for this {view === undefined ? 'server' : 'view'}
+              Make a key for this {what}
             </Button>
             <Text size="sm" c="dimmed">
-              It may call this {view === undefined ? 'server' : 'view'} and nothing else.
+              It may call this {what} and nothing else.
             </Text>
           </Group>
           <ViewerNote>Ask an editor or an owner for a key.</ViewerNote>
