@@ -518,7 +518,9 @@ create table webhooks (
   -- The address, and the secret that signs (JSON).
   sealed_target text not null,
   created_by text not null,
-  created_at bigint not null
+  created_at bigint not null,
+  -- Since when it is told of nothing; null while it is told.
+  paused_at bigint
 );
 create index webhooks_by_workspace on webhooks (workspace_id, created_at, id);
 

@@ -68,6 +68,7 @@ export const operationRoutes = {
   revokeGrant: { method: 'DELETE', path: '/grants/{id}' },
   listWebhooks: { method: 'GET', path: '/webhooks' },
   createWebhook: { method: 'POST', path: '/webhooks' },
+  updateWebhook: { method: 'PATCH', path: '/webhooks/{id}' },
   deleteWebhook: { method: 'DELETE', path: '/webhooks/{id}' },
   testWebhook: { method: 'POST', path: '/webhooks/{id}/test' },
   listNotices: { method: 'GET', path: '/notices' },

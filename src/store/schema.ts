@@ -224,6 +224,7 @@ export type Tables = {
     sealed_target: string;
     created_by: string;
     created_at: number;
+    paused_at: number | null;
   };
   notices: {
     id: string;

@@ -12,6 +12,8 @@ export type Webhook = {
   sealedTarget: string;
   createdBy: string;
   createdAt: number;
+  /** Since when it is told of nothing. */
+  pausedAt: number | undefined;
 };
 
 function toWebhook(row: Selectable<Tables['webhooks']>): Webhook {
@@ -23,6 +25,7 @@ function toWebhook(row: Selectable<Tables['webhooks']>): Webhook {
     sealedTarget: row.sealed_target,
     createdBy: row.created_by,
     createdAt: row.created_at,
+    pausedAt: row.paused_at ?? undefined,
   };
 }
 
@@ -44,8 +47,16 @@ export async function insertWebhook(db: Db, webhook: Webhook): Promise<void> {
       sealed_target: sealedTarget,
       created_by: createdBy,
       created_at: createdAt,
+      paused_at: null,
     })
     .execute();
+}
+
+/** Stores what may change of a webhook. */
+export async function saveWebhook(db: Db, webhook: Webhook): Promise<void> {
+  const { id, workspaceId, origin, events, sealedTarget, pausedAt = null } = webhook;
+  const values = { origin, events: JSON.stringify(events), sealed_target: sealedTarget, paused_at: pausedAt };
+  await db.updateTable('webhooks').set(values).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
 }
 
 /** False when there is no such webhook. */
@@ -96,7 +107,8 @@ export async function mailedMembers(db: Db, workspaceId: string, most: number): 
 /** Workspaces in which somebody is told of something, in the order of their ids. No workspace: one process tells all. */
 export async function listeningWorkspaces(db: Db, after: string, most: number): Promise<string[]> {
   const members = db.selectFrom('members').select('workspace_id').where('told', 'is not', null);
-  const all = db.selectFrom('webhooks').select('workspace_id').union(members).as('listening');
+  const webhooks = db.selectFrom('webhooks').select('workspace_id').where('paused_at', 'is', null);
+  const all = webhooks.union(members).as('listening');
   const query = db.selectFrom(all).select('workspace_id').where('workspace_id', '>', after);
   const rows = await query.orderBy('workspace_id').limit(most).execute();
   return rows.map((row) => row.workspace_id);

@@ -62,7 +62,7 @@ async function lookAt(
   const people = telling.mail ? await mailedMembers(reports, workspaceId, mostMailed) : [];
   const receiversOf = ({ event }: Notice): Delivery[] => [
     ...webhooks
-      .filter(({ events }) => events.includes(event))
+      .filter(({ events, pausedAt }) => events.includes(event) && pausedAt === undefined)
       .map(({ id, origin }) => ({ to: 'webhook' as const, id, origin, state: 'waiting' as const })),
     ...people
       .filter(({ events }) => events.includes(event))
@@ -135,6 +135,8 @@ async function send(
     notice.deliveries.map(async (delivery) => {
       if (delivery.state !== 'waiting') return delivery;
       if (isGone(delivery)) return { ...delivery, state: 'given_up' as const, error: 'nobody is there any more' };
+      if (webhooks.get(delivery.id)?.pausedAt !== undefined)
+        return { ...delivery, state: 'given_up' as const, error: 'it is paused' };
       const error = await sendOne(delivery).catch((thrown: unknown) => {
         if (!(thrown instanceof AppError)) log.error({ err: thrown, workspaceId }, 'could not send a notice');
         return thrown instanceof AppError ? thrown.message : 'internal error of the service';

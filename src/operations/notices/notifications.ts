@@ -8,7 +8,15 @@ import { namesOfActors } from '../../store/audit-events.ts';
 import { findNotices } from '../../store/notices.ts';
 import { findUser } from '../../store/people/users.ts';
 import { contexts } from '../../store/sealing/sealing.ts';
-import { insertWebhook, removeWebhook, setToldOf, toldOf, type Webhook, webhooksOf } from '../../store/webhooks.ts';
+import {
+  insertWebhook,
+  removeWebhook,
+  saveWebhook,
+  setToldOf,
+  toldOf,
+  type Webhook,
+  webhooksOf,
+} from '../../store/webhooks.ts';
 import { type Context, operation, servingOf } from '../operation.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
 import { webhookBody } from './messages.ts';
@@ -25,10 +33,12 @@ const webhookRecord = z.object({
     .describe('Scheme and host of its address; the rest is shown to nobody, because it may be a secret.'),
   events: z.array(z.enum(noticeEventNames)),
   created_at: time,
+  paused_at: time.optional().describe('Since when it is told of nothing.'),
 });
 
-function toRecord({ id, origin, events, createdAt }: Webhook): z.input<typeof webhookRecord> {
-  return { id, origin, events, created_at: isoTime(createdAt) };
+function toRecord({ id, origin, events, createdAt, pausedAt }: Webhook): z.input<typeof webhookRecord> {
+  const paused = pausedAt !== undefined && { paused_at: isoTime(pausedAt) };
+  return { id, origin, events, created_at: isoTime(createdAt), ...paused };
 }
 
 const listWebhooks = operation({
@@ -56,7 +66,7 @@ const createWebhook = operation({
   }),
   output: webhookRecord.extend({ secret: z.string().describe('whsec_…; it cannot be shown again.') }),
   async run(context, { url, events }) {
-    const { db, actor, keyring } = context;
+    const { db, actor } = context;
     const { workspaceId } = actor;
     const target = checkedUrl(context, url);
     if ((await webhooksOf(db, workspaceId)).length >= mostWebhooks)
@@ -66,15 +76,15 @@ const createWebhook = operation({
       );
     const id = newId(context.random, 'whk');
     const secret = webhookSecretPrefix + Buffer.from(context.random(32)).toString('base64');
-    const sealed: WebhookTarget = { url: target.href, secret };
     const webhook: Webhook = {
       id,
       workspaceId,
       origin: target.origin,
       events: [...new Set(events)],
-      sealedTarget: keyring.seal(JSON.stringify(sealed), contexts.webhook(workspaceId, id)),
+      sealedTarget: sealed(context, id, { url: target.href, secret }),
       createdBy: actor.id,
       createdAt: context.now(),
+      pausedAt: undefined,
     };
     await insertWebhook(db, webhook);
     return { ...toRecord(webhook), secret };
@@ -92,8 +102,66 @@ function checkedUrl({ rules }: Context, text: string): URL {
   return url;
 }
 
+function sealed({ keyring, actor }: Context, id: string, target: WebhookTarget): string {
+  return keyring.seal(JSON.stringify(target), contexts.webhook(actor.workspaceId, id));
+}
+
+function opened({ keyring, actor }: Context, { id, sealedTarget }: Webhook): WebhookTarget {
+  return JSON.parse(keyring.open(sealedTarget, contexts.webhook(actor.workspaceId, id))) as WebhookTarget;
+}
+
 const noWebhook = () => new AppError('notFound', 'there is no such webhook in this workspace');
+
+/** @throws AppError notFound */
+async function getWebhook({ db, actor }: Context, id: string): Promise<Webhook> {
+  const webhook = (await webhooksOf(db, actor.workspaceId)).find((one) => one.id === id);
+  if (!webhook) throw noWebhook();
+  return webhook;
+}
+
 const webhookId = z.string().min(1).max(100).describe('Id of the webhook, whk_…');
+
+const updateWebhook = operation({
+  name: 'updateWebhook',
+  summary: 'Change the address of a webhook, what it is told of, or pause it; its secret stays',
+  description: 'What is not given stays as it is. A webhook that is paused is not told later what happened meanwhile.',
+  scope: 'manage:write',
+  effect: 'write',
+  isTool: false,
+  input: z.strictObject({
+    id: webhookId,
+    url: z.string().min(1).max(2000).optional().describe('Where to send it from now on.'),
+    events: eventsInput.min(1).optional(),
+    paused: z.boolean().optional().describe('Whether it is told of nothing.'),
+  }),
+  output: webhookRecord.extend({ unchanged: unchangedShape }),
+  async run(context, { id, url, events, paused }) {
+    const before = await getWebhook(context, id);
+    const target = opened(context, before);
+    const next = url === undefined ? undefined : checkedUrl(context, url);
+    const isPaused = before.pausedAt !== undefined;
+    const wanted = events ? noticeEventNames.filter((name) => events.includes(name)) : before.events;
+    const isSame =
+      (next === undefined || next.href === target.url) &&
+      wanted.length === before.events.length &&
+      wanted.every((name) => before.events.includes(name)) &&
+      (paused ?? isPaused) === isPaused;
+    if (isSame) return { ...toRecord(before), unchanged: true as const };
+    const webhook: Webhook = {
+      ...before,
+      ...(next && { origin: next.origin, sealedTarget: sealed(context, id, { ...target, url: next.href }) }),
+      events: wanted,
+      pausedAt: (paused ?? isPaused) ? (before.pausedAt ?? context.now()) : undefined,
+    };
+    await saveWebhook(context.db, webhook);
+    return toRecord(webhook);
+  },
+  isUnchanged,
+  audit: ({ id, url, paused }, { origin, events }) => ({
+    target: id,
+    detail: { ...(url !== undefined && { origin }), events, ...(paused !== undefined && { paused }) },
+  }),
+});
 
 const deleteWebhook = operation({
   name: 'deleteWebhook',
@@ -120,11 +188,9 @@ const testWebhook = operation({
   input: z.strictObject({ id: webhookId }),
   output: z.object({ delivered: z.boolean(), error: z.string().optional().describe('Why it was not delivered.') }),
   async run(context, { id }) {
-    const { db, actor, keyring, now, baseUrl } = context;
-    const { workspaceId } = actor;
-    const webhook = (await webhooksOf(db, workspaceId)).find((one) => one.id === id);
-    if (!webhook) throw noWebhook();
-    const target = JSON.parse(keyring.open(webhook.sealedTarget, contexts.webhook(workspaceId, id))) as WebhookTarget;
+    const { now, baseUrl } = context;
+    const { workspaceId } = context.actor;
+    const target = opened(context, await getWebhook(context, id));
     const told = { event: 'test' as const, subject: id, text: 'This webhook works.', at: now() };
     const body = webhookBody(told, { workspaceId, baseUrl });
     const message = { workspaceId, id: newId(context.random, 'ntc'), at: now(), body };
@@ -237,6 +303,7 @@ const setNotifications = operation({
 export const noticeOperations = {
   listWebhooks,
   createWebhook,
+  updateWebhook,
   deleteWebhook,
   testWebhook,
   listNotices,

@@ -30,6 +30,7 @@ export const texts: { [operation: string]: string } = {
   createApiKey: 'Made an API key',
   revokeApiKey: 'Revoked an API key',
   createWebhook: 'Made a webhook',
+  updateWebhook: 'Changed a webhook',
   deleteWebhook: 'Deleted a webhook',
   setNotifications: 'Chose what to be mailed',
   setKeyLimits: 'Set the limits of an API key',
