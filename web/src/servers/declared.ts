@@ -2,352 +2,53 @@
 
 /** The names that an object may have, by its path; * is any entry of a list or a map. */
 export const names: Record<string, readonly string[]> = {
-  "": [
-    "name",
-    "slug",
-    "description",
-    "authentication",
-    "credentials",
-    "oauth",
-    "base_url",
-    "headers",
-    "forward_headers",
-    "variables",
-    "tool_mode",
-    "max_answer_tokens",
-    "imported",
-    "tools",
-    "views"
-  ],
-  "authentication": [
-    "type",
-    "header",
-    "query_key",
-    "cookie",
-    "token",
-    "user",
-    "password",
-    "token_url",
-    "client_id",
-    "client_secret",
-    "scopes",
-    "audience",
-    "resource",
-    "client_auth",
-    "extra_params",
-    "access_key_id",
-    "secret_access_key",
-    "session_token",
-    "region",
-    "service"
-  ],
-  "authentication.*": [
-    "type",
-    "header",
-    "query_key",
-    "cookie",
-    "token",
-    "user",
-    "password",
-    "token_url",
-    "client_id",
-    "client_secret",
-    "scopes",
-    "audience",
-    "resource",
-    "client_auth",
-    "extra_params",
-    "access_key_id",
-    "secret_access_key",
-    "session_token",
-    "region",
-    "service"
-  ],
-  "credentials.*": [
-    "type",
-    "header",
-    "query_key",
-    "cookie",
-    "token",
-    "user",
-    "password",
-    "token_url",
-    "client_id",
-    "client_secret",
-    "scopes",
-    "audience",
-    "resource",
-    "client_auth",
-    "extra_params",
-    "access_key_id",
-    "secret_access_key",
-    "session_token",
-    "region",
-    "service"
-  ],
-  "credentials.*.*": [
-    "type",
-    "header",
-    "query_key",
-    "cookie",
-    "token",
-    "user",
-    "password",
-    "token_url",
-    "client_id",
-    "client_secret",
-    "scopes",
-    "audience",
-    "resource",
-    "client_auth",
-    "extra_params",
-    "access_key_id",
-    "secret_access_key",
-    "session_token",
-    "region",
-    "service"
-  ],
-  "oauth": [
-    "authorization_url",
-    "token_url",
-    "client_id",
-    "client_secret",
-    "client_auth",
-    "scopes",
-    "extra_params",
-    "token_params",
-    "token_path",
-    "token_mode",
-    "pkce"
-  ],
-  "variables.*": [
-    "value",
-    "description",
-    "enum"
-  ],
-  "imported": [
-    "id",
-    "document"
-  ],
-  "tools.*": [
-    "name",
-    "title",
-    "description",
-    "method",
-    "url",
-    "headers",
-    "credential",
-    "input_schema",
-    "response_transform",
-    "timeout_ms",
-    "annotations",
-    "output_schema",
-    "array_format",
-    "body",
-    "body_template",
-    "response_limit_bytes",
-    "max_answer_tokens",
-    "response_fields",
-    "response_headers",
-    "redirects",
-    "tags",
-    "pinned",
-    "imported_from",
-    "disabled"
-  ],
-  "tools.*.input_schema.*": [
-    "type",
-    "description",
-    "enum",
-    "default",
-    "minimum",
-    "maximum",
-    "minLength",
-    "maxLength",
-    "pattern",
-    "format",
-    "examples",
-    "required",
-    "items",
-    "properties",
-    "optional",
-    "in",
-    "wire_name",
-    "style",
-    "value",
-    "allow_slashes",
-    "content",
-    "file_name",
-    "media_type",
-    "x-mcp-header"
-  ],
-  "tools.*.input_schema.*.file_name": [
-    "argument"
-  ],
-  "tools.*.input_schema.*.media_type": [
-    "argument"
-  ],
-  "tools.*.annotations": [
-    "title",
-    "readOnlyHint",
-    "destructiveHint",
-    "idempotentHint",
-    "openWorldHint"
-  ],
-  "views.*": [
-    "title",
-    "description",
-    "tools",
-    "tags",
-    "read_only",
-    "tool_mode"
-  ],
-  "views.*.tools.*": [
-    "name",
-    "title",
-    "description",
-    "arguments"
-  ]
+  "": ["name","slug","description","authentication","credentials","oauth","base_url","headers","forward_headers","variables","tool_mode","max_answer_tokens","imported","tools","views"],
+  "authentication": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
+  "authentication.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
+  "credentials.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
+  "credentials.*.*": ["type","header","query_key","cookie","token","user","password","token_url","client_id","client_secret","scopes","audience","resource","client_auth","extra_params","access_key_id","secret_access_key","session_token","region","service"],
+  "oauth": ["authorization_url","token_url","client_id","client_secret","client_auth","scopes","extra_params","token_params","token_path","token_mode","pkce"],
+  "variables.*": ["value","description","enum"],
+  "imported": ["id","document"],
+  "tools.*": ["name","title","description","method","url","headers","credential","input_schema","response_transform","timeout_ms","annotations","output_schema","array_format","body","body_template","response_limit_bytes","max_answer_tokens","response_fields","response_headers","redirects","tags","pinned","imported_from","disabled"],
+  "tools.*.input_schema.*": ["type","description","enum","default","minimum","maximum","minLength","maxLength","pattern","format","examples","required","items","properties","optional","in","wire_name","style","value","allow_slashes","content","file_name","media_type","x-mcp-header"],
+  "tools.*.input_schema.*.file_name": ["argument"],
+  "tools.*.input_schema.*.media_type": ["argument"],
+  "tools.*.annotations": ["title","readOnlyHint","destructiveHint","idempotentHint","openWorldHint"],
+  "views.*": ["title","description","tools","tags","read_only","tool_mode"],
+  "views.*.tools.*": ["name","title","description","arguments"],
 };
 
 /** The values that a text may have, by its path. */
 export const values: Record<string, readonly string[]> = {
-  "authentication.type": [
-    "Bearer",
-    "ApiKey",
-    "Basic",
-    "QueryParam",
-    "Cookie",
-    "ClientCredentials",
-    "AwsSigV4"
-  ],
-  "authentication.client_auth": [
-    "basic",
-    "body"
-  ],
-  "authentication.*.type": [
-    "Bearer",
-    "ApiKey",
-    "Basic",
-    "QueryParam",
-    "Cookie",
-    "ClientCredentials",
-    "AwsSigV4"
-  ],
-  "authentication.*.client_auth": [
-    "basic",
-    "body"
-  ],
-  "credentials.*.type": [
-    "Bearer",
-    "ApiKey",
-    "Basic",
-    "QueryParam",
-    "Cookie",
-    "ClientCredentials",
-    "AwsSigV4"
-  ],
-  "credentials.*.client_auth": [
-    "basic",
-    "body"
-  ],
-  "credentials.*.*.type": [
-    "Bearer",
-    "ApiKey",
-    "Basic",
-    "QueryParam",
-    "Cookie",
-    "ClientCredentials",
-    "AwsSigV4"
-  ],
-  "credentials.*.*.client_auth": [
-    "basic",
-    "body"
-  ],
-  "oauth.client_auth": [
-    "basic",
-    "body",
-    "none"
-  ],
-  "oauth.token_mode": [
-    "issued",
-    "passthrough"
-  ],
-  "tool_mode": [
-    "list",
-    "search"
-  ],
-  "tools.*.method": [
-    "GET",
-    "POST",
-    "PUT",
-    "PATCH",
-    "DELETE",
-    "HEAD",
-    "OPTIONS"
-  ],
-  "tools.*.input_schema.*.type": [
-    "string",
-    "number",
-    "integer",
-    "boolean",
-    "array",
-    "object"
-  ],
-  "tools.*.input_schema.*.in": [
-    "path",
-    "query",
-    "header",
-    "body"
-  ],
-  "tools.*.input_schema.*.style": [
-    "repeat",
-    "comma",
-    "brackets",
-    "indices",
-    "pipe",
-    "space",
-    "deep",
-    "json"
-  ],
-  "tools.*.input_schema.*.content": [
-    "base64"
-  ],
-  "tools.*.array_format": [
-    "repeat",
-    "comma",
-    "brackets"
-  ],
-  "tools.*.redirects": [
-    "follow"
-  ],
-  "views.*.tool_mode": [
-    "list",
-    "search"
-  ],
-  "tools.*.body": [
-    "json",
-    "form",
-    "multipart"
-  ]
+  "authentication.type": ["Bearer","ApiKey","Basic","QueryParam","Cookie","ClientCredentials","AwsSigV4"],
+  "authentication.client_auth": ["basic","body"],
+  "authentication.*.type": ["Bearer","ApiKey","Basic","QueryParam","Cookie","ClientCredentials","AwsSigV4"],
+  "authentication.*.client_auth": ["basic","body"],
+  "credentials.*.type": ["Bearer","ApiKey","Basic","QueryParam","Cookie","ClientCredentials","AwsSigV4"],
+  "credentials.*.client_auth": ["basic","body"],
+  "credentials.*.*.type": ["Bearer","ApiKey","Basic","QueryParam","Cookie","ClientCredentials","AwsSigV4"],
+  "credentials.*.*.client_auth": ["basic","body"],
+  "oauth.client_auth": ["basic","body","none"],
+  "oauth.token_mode": ["issued","passthrough"],
+  "tool_mode": ["list","search"],
+  "tools.*.method": ["GET","POST","PUT","PATCH","DELETE","HEAD","OPTIONS"],
+  "tools.*.input_schema.*.type": ["string","number","integer","boolean","array","object"],
+  "tools.*.input_schema.*.in": ["path","query","header","body"],
+  "tools.*.input_schema.*.style": ["repeat","comma","brackets","indices","pipe","space","deep","json"],
+  "tools.*.input_schema.*.content": ["base64"],
+  "tools.*.array_format": ["repeat","comma","brackets"],
+  "tools.*.redirects": ["follow"],
+  "views.*.tool_mode": ["list","search"],
+  "tools.*.body": ["json","form","multipart"],
 };
 
 /** What fields are when they are left out, and the most that they may be. */
 export const bounds = {
-  "timeoutMs": {
-    "usual": 10000,
-    "most": 20000
-  },
-  "answerBytes": {
-    "usual": 10485760,
-    "most": 10485760
-  },
-  "calls": {
-    "most": 100000
-  },
-  "quota": {
-    "most": 1000000000
-  }
+  "timeoutMs": {"usual":10000,"most":20000},
+  "answerBytes": {"usual":10485760,"most":10485760},
+  "calls": {"most":100000},
+  "quota": {"most":1000000000},
 };
 
 /** How a secret value looks in an answer; sent back, it keeps what is stored. */
