@@ -39,7 +39,7 @@ describe('bad input in the smaller forms of the dashboard', { concurrency: 2 }, 
         assert.equal(await address.inputValue(), 'nobody');
         await address.fill('guest@mail.example');
         await button(page, 'Invite').click();
-        await page.getByRole('table', { name: 'Invitations' }).getByText('guest@mail.example').waitFor();
+        await page.getByRole('table', { name: 'Members' }).getByText('guest@mail.example').waitFor();
         await field(page, 'Workspace name').fill('y'.repeat(400));
         await button(page, 'Rename').click();
         await saysAtField(field(page, 'Workspace name'), /at most 100/);

@@ -79,7 +79,7 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
         // The address of local mode's one person.
         await field(page, 'Invite by e-mail address').fill('you@localhost.example');
         await button(page, 'Invite').click();
-        await page.getByRole('table', { name: 'Invitations' }).getByText('you@localhost.example').waitFor();
+        await page.getByRole('table', { name: 'Members' }).getByText('you@localhost.example').waitFor();
         await context.clearCookies();
         await page.goto('/servers');
         await page.getByRole('link', { name: 'Sign in', exact: true }).click();

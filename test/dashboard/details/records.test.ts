@@ -91,7 +91,7 @@ describe('what happens, in the dashboard', { concurrency: 2 }, () => {
       const row = page
         .getByRole('table', { name: 'Calls by tool' })
         .getByRole('row')
-        .filter({ hasText: 'busy / read' });
+        .filter({ has: page.getByRole('link', { name: 'read', exact: true }) });
       const cells = await row.getByRole('cell').allTextContents();
       assert.deepEqual(cells.slice(1, 3), ['2', '0']);
       for (const cell of cells.slice(3)) assert.match(cell, /^\d+ ms$/);

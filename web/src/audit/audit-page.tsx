@@ -1,16 +1,12 @@
-import { Stack, Text } from '@mantine/core';
+import { Text } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
-
-import { useInfiniteQuery } from '@tanstack/react-query';
-
 import type { AuditEvent } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { More } from '../ui/more.tsx';
+import { PagedList, usePages } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
-import { Loaded } from '../ui/states/loaded.tsx';
 import { ClockTime, exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { useAddress } from '../ui/use-address.ts';
@@ -21,10 +17,7 @@ import { detailText, operationText } from './operation-text.ts';
 const columns: Column<AuditEvent>[] = [
   { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
   { label: 'Who', cell: (event) => <Actor event={event} /> },
-  {
-    label: 'What',
-    cell: ({ operation }) => <span title={operation}>{operationText(operation)}</span>,
-  },
+  { label: 'What', cell: ({ operation }) => <span title={operation}>{operationText(operation)}</span> },
   { label: 'Of', cell: (event) => <Target event={event} /> },
   {
     label: 'Details',
@@ -57,12 +50,13 @@ export function AuditPage() {
   const { get, set, clear } = useAddress();
   const filter = filterIn(get);
   const isNarrowed = Object.values(filter).some((value) => value !== undefined);
-  const pages = useInfiniteQuery({
-    queryKey: [...queryKeys.audit, filter],
-    queryFn: ({ pageParam, signal }) => api('listAuditEvents', { ...filter, limit: 50, cursor: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor,
-  });
+  const pages = usePages([...queryKeys.audit, filter], ({ cursor, signal }) =>
+    api('listAuditEvents', { ...filter, limit: 50, cursor }, { signal }),
+  );
+  const emptyText = (searchedTo: string | undefined) =>
+    isNarrowed
+      ? `None was found${searchedTo ? ` back to ${exactTime(searchedTo)}` : ''}.`
+      : 'Changes to servers, secrets, keys and members appear here.';
   return (
     <>
       <PageHeader
@@ -71,32 +65,19 @@ export function AuditPage() {
         text="Every change of this workspace, newest first. Secrets and keys never appear here."
       />
       <AuditFilters get={get} set={set} onClear={isNarrowed ? clear : undefined} />
-      <Loaded query={pages}>
-        {({ pages: answers }) => {
-          const events = answers.flatMap((page) => page.events);
-          const searchedTo = answers.at(-1)?.searched_to;
-          return (
-            <Stack>
-              <div className="th-card">
-                {events.length === 0 ? (
-                  <Empty
-                    icon={<IconHistory size={24} />}
-                    title={isNarrowed ? 'No change is like this' : 'Nothing has been changed yet'}
-                    text={
-                      isNarrowed
-                        ? `None was found${searchedTo ? ` back to ${exactTime(searchedTo)}` : ''}.`
-                        : 'Changes to servers, secrets, keys and members appear here.'
-                    }
-                  />
-                ) : (
-                  <Rows label="Changes" columns={columns} rows={events} keyOf={({ id }) => id} />
-                )}
-              </div>
-              <More pages={pages}>Show older changes</More>
-            </Stack>
-          );
-        }}
-      </Loaded>
+      <PagedList pages={pages} rowsOf={(page) => page.events} more="Show older changes">
+        {(events, last) =>
+          events.length === 0 ? (
+            <Empty
+              icon={<IconHistory size={24} />}
+              title={isNarrowed ? 'No change is like this' : 'Nothing has been changed yet'}
+              text={emptyText(last?.searched_to)}
+            />
+          ) : (
+            <Rows label="Changes" columns={columns} rows={events} keyOf={({ id }) => id} />
+          )
+        }
+      </PagedList>
     </>
   );
 }

@@ -4,18 +4,20 @@ import type { AuditEvent } from '../answers.ts';
 import { PersonName } from '../ui/text/person-name.tsx';
 import { visible } from '../ui/text/visible.ts';
 
+function Id({ children }: { children: string }) {
+  return (
+    <Text span display="inline-block" className="th-mono">
+      {visible(children)}
+    </Text>
+  );
+}
+
 /** Who made a change. */
 export function Actor({ event: { actor_kind, actor_id, actor_name } }: { event: AuditEvent }) {
-  if (actor_kind === 'operator') return <>the operator</>;
-  if (actor_kind === 'service') return <>Toolhost</>;
+  if (actor_kind === 'operator') return 'the operator';
+  if (actor_kind === 'service') return 'Toolhost';
   if (actor_name !== undefined) return <span title={actor_id}>{visible(actor_name)}</span>;
-  if (actor_kind === 'api_key')
-    return (
-      <Text span display="inline-block" className="th-mono">
-        {actor_id}
-      </Text>
-    );
-  return <PersonName id={actor_id} />;
+  return actor_kind === 'api_key' ? <Id>{actor_id}</Id> : <PersonName id={actor_id} />;
 }
 
 /** Operations whose target is a server, by its slug. */
@@ -27,20 +29,10 @@ type TargetProps = { event: AuditEvent; isInText?: boolean };
 export function Target({ event: { target, target_name, operation }, isInText = false }: TargetProps) {
   if (target === undefined) return '–';
   if (target_name !== undefined) return <span title={target}>{visible(target_name)}</span>;
-  const isServer = ofServer.test(operation) && operation !== 'deleteMcpServer';
-  if (!isServer)
-    return (
-      <Text span display="inline-block" className="th-mono">
-        {visible(target)}
-      </Text>
-    );
+  if (!ofServer.test(operation) || operation === 'deleteMcpServer') return <Id>{target}</Id>;
+  const to = `/servers/${encodeURIComponent(target)}`;
   return (
-    <Anchor
-      component={Link}
-      to={`/servers/${encodeURIComponent(target)}`}
-      size="sm"
-      underline={isInText ? 'always' : 'hover'}
-    >
+    <Anchor component={Link} to={to} size="sm" underline={isInText ? 'always' : 'hover'}>
       {visible(target)}
     </Anchor>
   );

@@ -1,6 +1,6 @@
-import { Anchor, Drawer, Group, Stack, Text } from '@mantine/core';
+import { Anchor, Drawer, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
+import { Fragment, type ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Call, CallDetail } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
@@ -10,9 +10,8 @@ import { PersonName } from '../ui/text/person-name.tsx';
 import { sizeText } from '../ui/text/size-text.ts';
 import { exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { callerText } from './caller-text.ts';
+import { callerText, OutcomeBadge, reasonOf } from './call-parts.tsx';
 import { CaptureView } from './capture-view.tsx';
-import { OutcomeBadge } from './outcome-badge.tsx';
 
 type Props = { id: string | undefined; known: Call | undefined; onClose: () => void };
 
@@ -47,33 +46,36 @@ export function CallDrawer({ id, known, onClose }: Props) {
   );
 }
 
-function factsOf({ call, caller_name }: CallDetail): [string, ReactNode][] {
-  const upstream =
-    call.upstream_host && `${visible(call.upstream_host)}${call.upstream_status ? `, ${call.upstream_status}` : ''}`;
-  const waiting = call.upstream_ms === undefined ? '' : `, of it ${call.upstream_ms} ms at the API`;
-  const tokens = call.estimated_tokens === undefined ? '' : `, about ${call.estimated_tokens} tokens`;
-  return [
-    ['Outcome', <OutcomeBadge key="outcome" call={call} />],
-    ...(call.reason === undefined ? [] : [['Reason', visible(call.reason)] satisfies [string, ReactNode]]),
-    [
-      'Server',
-      <Anchor key="server" component={Link} to={`/servers/${call.server}`} size="sm">
+function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
+  const { upstream_host: host, upstream_status: status, upstream_ms: waiting, estimated_tokens: tokens } = call;
+  const facts: { [name: string]: ReactNode } = {
+    Outcome: <OutcomeBadge call={call} />,
+    Reason: reasonOf(call),
+    Server: (
+      <Anchor component={Link} to={`/servers/${call.server}`} inherit>
         {visible(call.server)}
-      </Anchor>,
-    ],
-    ...(call.view === undefined ? [] : [['View', visible(call.view)] satisfies [string, ReactNode]]),
-    ['Time', exactTime(call.at)],
-    ['Took', `${call.duration_ms} ms${waiting}`],
-    ['API', upstream ?? 'nothing was sent'],
-    ['Caller', <Caller key="caller" call={call} name={caller_name} />],
-    ['Size', `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out${tokens}`],
-    [
-      'Request',
-      <span key="request" className="th-mono">
-        {call.request_id}
-      </span>,
-    ],
-  ];
+      </Anchor>
+    ),
+    View: call.view && visible(call.view),
+    Time: exactTime(call.at),
+    Took: `${call.duration_ms} ms${waiting === undefined ? '' : `, of it ${waiting} ms at the API`}`,
+    API: host ? `${visible(host)}${status ? `, ${status}` : ''}` : 'nothing was sent',
+    Caller: <Caller call={call} name={caller_name} />,
+    Size: `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out${tokens === undefined ? '' : `, about ${tokens} tokens`}`,
+    Request: <span className="th-mono">{call.request_id}</span>,
+  };
+  return (
+    <dl className="th-facts">
+      {Object.entries(facts)
+        .filter(([, value]) => value !== undefined)
+        .map(([name, value]) => (
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </Fragment>
+        ))}
+    </dl>
+  );
 }
 
 function Caller({ call: { caller_kind, key_id }, name }: { call: Call; name: string | undefined }) {
@@ -82,22 +84,5 @@ function Caller({ call: { caller_kind, key_id }, name }: { call: Call; name: str
       {callerText(caller_kind)}
       {caller_kind === 'try_out' && ' by'} {key_id && <PersonName id={key_id} name={name} />}
     </>
-  );
-}
-
-function CallFacts({ detail }: { detail: CallDetail }) {
-  return (
-    <dl className="th-facts">
-      {factsOf(detail).map(([name, value]) => (
-        <Group key={name} component="div" gap="sm" wrap="nowrap" align="baseline">
-          <Text component="dt" size="sm" c="dimmed" w={80} flex="none">
-            {name}
-          </Text>
-          <Text component="dd" size="sm" m={0}>
-            {value}
-          </Text>
-        </Group>
-      ))}
-    </dl>
   );
 }

@@ -1,5 +1,5 @@
-import { useSearchParams } from 'react-router';
 import type { Input } from '../../../src/operations/index.ts';
+import { useAddress } from '../ui/use-address.ts';
 
 /** The filter of the list of calls; it is in the address, so that it can be shared and the back button works. */
 export type CallFilter = {
@@ -47,35 +47,22 @@ export const outcomes: { [outcome: string]: string } = {
 
 /** `server` is the only one whose calls are shown, `usual` the period without a choice. */
 export function useCallFilter({ server, usual = '24h' }: { server?: string | undefined; usual?: Period } = {}) {
-  const [search, setSearch] = useSearchParams();
-  const given = (name: string) => search.get(name) || undefined;
-  const period = given('period');
-  const filter: CallFilter = {
-    server: server ?? given('server'),
-    view: given('view'),
-    tool: given('tool'),
-    outcome: given('outcome'),
-    caller: given('caller'),
-    key: given('key'),
-    period: period && period in spans ? (period as Period) : usual,
+  const { get, set, clear } = useAddress();
+  const period = get('period');
+  const narrowing = {
+    server: server ?? get('server'),
+    view: get('view'),
+    tool: get('tool'),
+    outcome: get('outcome'),
+    caller: get('caller'),
+    key: get('key'),
   };
+  const filter: CallFilter = { ...narrowing, period: period && period in spans ? (period as Period) : usual };
+  // A view is one of its server.
   const change = (name: keyof CallFilter | 'call', value: string | null | undefined) =>
-    setSearch(
-      (before) => {
-        const next = new URLSearchParams(before);
-        if (value) next.set(name, value);
-        else next.delete(name);
-        // A view is one of its server.
-        if (name === 'server') next.delete('view');
-        return next;
-      },
-      { replace: name !== 'call', preventScrollReset: true },
-    );
-  return { filter, opened: given('call'), change, clear: () => setSearch({}, { replace: true }) };
-}
-
-export function isNarrowed({ server, view, tool, outcome, caller, key }: CallFilter, only?: string): boolean {
-  return Boolean(server !== only || view || tool || outcome || caller || key);
+    set(name, value, { isStep: name === 'call', ...(name === 'server' && { without: 'view' }) });
+  const isNarrowed = Object.entries(narrowing).some(([name, value]) => value && !(name === 'server' && server));
+  return { filter, isNarrowed, opened: get('call'), change, clear };
 }
 
 /** The filter as the REST API takes it, relative to now. It comes from the address of the page, so the service checks it. */

@@ -1,51 +1,51 @@
 import { Text, UnstyledButton } from '@mantine/core';
 import type { Call } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
-import { ClockTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { callerText } from './caller-text.ts';
-import { OutcomeBadge } from './outcome-badge.tsx';
+import { CallDrawer } from './call-drawer.tsx';
+import type { useCallFilter } from './call-filter.ts';
 
-type Props = { calls: readonly Call[]; isOfServer: boolean; onOpen: (call: Call) => void };
+type Props<Row> = {
+  label: string;
+  rows: readonly Row[];
+  columns: readonly Column<Row>[];
+  /** Whether all are calls of one server. */
+  isOfServer: boolean;
+  address: Pick<ReturnType<typeof useCallFilter>, 'opened' | 'change'>;
+};
 
-export function CallList({ calls, isOfServer, onOpen }: Props) {
-  const placeOf = ({ server, view }: Call) =>
-    isOfServer ? view && `view ${view}` : view === undefined ? server : `${server}/${view}`;
-  const columns: Column<Call>[] = [
-    {
-      label: 'Tool',
-      cell: (call) => (
-        <UnstyledButton
-          onClick={(event) => {
-            event.stopPropagation();
-            onOpen(call);
-          }}
-        >
-          <Text className="th-mono" fw={600}>
-            {visible(call.tool)}
-          </Text>
-          <Text size="xs" c="dimmed">
-            {visible(placeOf(call) ?? '')}
-          </Text>
-        </UnstyledButton>
-      ),
-    },
-    { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
-    {
-      label: 'Outcome',
-      cell: (call) => (
-        <>
-          <OutcomeBadge call={call} />
-          {call.reason !== undefined && (
-            <Text size="xs" c="dimmed" lineClamp={2} maw={360}>
-              {visible(call.reason)}
-            </Text>
-          )}
-        </>
-      ),
-    },
-    { label: 'Caller', cell: (call) => callerText(call.caller_kind) },
-    { label: 'Took', end: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
-  ];
-  return <Rows label="Calls" columns={columns} rows={calls} keyOf={({ id }) => id} onOpen={onOpen} />;
+/** Calls, and the one that is looked at. */
+export function CallList<Row extends Call>({ label, rows, columns, isOfServer, address }: Props<Row>) {
+  const open = (id: string | undefined) => address.change('call', id);
+  const tool: Column<Row> = {
+    label: 'Tool',
+    cell: ({ id, tool: name, server, view }) => (
+      <UnstyledButton display="block" onClick={() => open(id)}>
+        <Text className="th-mono" fw={600}>
+          {visible(name)}
+        </Text>
+        <Text size="xs" c="dimmed">
+          {isOfServer ? view && `view ${visible(view)}` : visible(view === undefined ? server : `${server}/${view}`)}
+        </Text>
+      </UnstyledButton>
+    ),
+  };
+  return (
+    <>
+      {rows.length > 0 && (
+        <Rows
+          label={label}
+          columns={[tool, ...columns]}
+          rows={rows}
+          keyOf={({ id }) => id}
+          onOpen={({ id }) => open(id)}
+        />
+      )}
+      <CallDrawer
+        id={address.opened}
+        known={rows.find(({ id }) => id === address.opened)}
+        onClose={() => open(undefined)}
+      />
+    </>
+  );
 }

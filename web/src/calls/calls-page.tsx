@@ -1,17 +1,18 @@
 import { Button, Stack } from '@mantine/core';
 import { IconActivity, IconDownload } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
+import type { Call } from '../answers.ts';
 import { addressOf, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { More } from '../ui/more.tsx';
+import { PagedList, usePages } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
+import type { Column } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
-import { Loaded } from '../ui/states/loaded.tsx';
 import { Loading } from '../ui/states/loading.tsx';
-import { CallDrawer } from './call-drawer.tsx';
-import { isNarrowed, queryOf, useCallFilter } from './call-filter.ts';
+import { ClockTime, exactTime } from '../ui/text/time.tsx';
+import { queryOf, useCallFilter } from './call-filter.ts';
 import { CallList } from './call-list.tsx';
+import { callerText, Outcome } from './call-parts.tsx';
 import { FilterBar } from './filter-bar.tsx';
 
 const CallCharts = lazy(async () => ({ default: (await import('./call-charts.tsx')).CallCharts }));
@@ -29,20 +30,30 @@ export function CallsPage() {
   );
 }
 
+const columns: Column<Call>[] = [
+  { label: 'Time', cell: ({ at }) => <ClockTime at={at} /> },
+  { label: 'Outcome', cell: (call) => <Outcome call={call} /> },
+  { label: 'Caller', cell: (call) => callerText(call.caller_kind) },
+  { label: 'Took', end: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
+];
+
 /** Calls as they happen, of one server or of all. */
 export function CallBrowser({ server }: { server?: string }) {
-  const { filter, opened, change, clear } = useCallFilter({ server });
-  const pages = useInfiniteQuery({
-    queryKey: queryKeys.calls(filter),
-    queryFn: ({ pageParam, signal }) =>
-      api('listCalls', { ...queryOf(filter), limit: 50, cursor: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor,
-    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : 5_000),
-  });
+  const address = useCallFilter({ server });
+  const { filter, isNarrowed } = address;
+  const isOfServer = server !== undefined;
+  const pages = usePages(
+    queryKeys.calls(filter),
+    ({ cursor, signal }) => api('listCalls', { ...queryOf(filter), limit: 50, cursor }, { signal }),
+    ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : 5_000),
+  );
+  const emptyText = (searchedTo: string | undefined) => {
+    if (!isNarrowed) return 'None in this time. Try a tool, or connect a client: its calls appear here as they happen.';
+    return `None fit the filter${searchedTo ? ` back to ${exactTime(searchedTo)}` : ' and the time'}.`;
+  };
   return (
     <>
-      <FilterBar filter={filter} isOfServer={server !== undefined} onChange={change} onClear={clear}>
+      <FilterBar {...address} isOfServer={isOfServer}>
         <Button
           component="a"
           href={addressOf('exportCalls', queryOf(filter))}
@@ -57,43 +68,16 @@ export function CallBrowser({ server }: { server?: string }) {
         <Suspense fallback={<Loading rows={1} height={260} />}>
           <CallCharts filter={filter} />
         </Suspense>
-        <Loaded query={pages}>
-          {({ pages: answers }) => {
-            const calls = answers.flatMap((page) => page.calls);
-            const searchedTo = answers.at(-1)?.searched_to;
-            return (
-              <>
-                <div className="th-card">
-                  {calls.length === 0 ? (
-                    <Empty
-                      icon={<IconActivity size={24} />}
-                      title="No calls"
-                      text={
-                        isNarrowed(filter, server)
-                          ? searchedTo
-                            ? `None of the calls since ${new Date(searchedTo).toLocaleString('en')} fit the filter. Older ones were not looked through yet.`
-                            : 'None fit the filter and the time.'
-                          : 'None in this time. Try a tool, or connect a client to a server: its calls appear here as they happen.'
-                      }
-                    />
-                  ) : (
-                    <CallList
-                      calls={calls}
-                      isOfServer={server !== undefined}
-                      onOpen={(call) => change('call', call.id)}
-                    />
-                  )}
-                </div>
-                <More pages={pages}>Show older calls</More>
-                <CallDrawer
-                  id={opened}
-                  known={calls.find(({ id }) => id === opened)}
-                  onClose={() => change('call', undefined)}
-                />
-              </>
-            );
-          }}
-        </Loaded>
+        <PagedList pages={pages} rowsOf={(page) => page.calls} more="Show older calls">
+          {(calls, last) => (
+            <>
+              {calls.length === 0 && (
+                <Empty icon={<IconActivity size={24} />} title="No calls" text={emptyText(last?.searched_to)} />
+              )}
+              <CallList label="Calls" rows={calls} columns={columns} isOfServer={isOfServer} address={address} />
+            </>
+          )}
+        </PagedList>
       </Stack>
     </>
   );

@@ -1,9 +1,9 @@
-import { Anchor, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Button, Stack, Text, Title } from '@mantine/core';
+import { IconRepeat } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
 import type { Call, Capture } from '../answers.ts';
 import { CallCode } from '../explore/call-code.tsx';
-import { ReplayButton } from '../explore/replay-button.tsx';
 import { Sides } from '../explore/sides.tsx';
 import { RequestView } from '../ui/request-view.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
@@ -25,35 +25,47 @@ const shortenedParts: { [part in NonNullable<Capture['shortened']>[number]]: str
 
 /** The request and answer of a call that was captured. */
 export function CaptureView({ call, capture }: Props) {
+  const { server, view, tool, id } = call;
   if (!capture) {
     return (
       <Text size="sm" c="dimmed">
         What was sent and answered was not captured. Capture can be turned on for a while under{' '}
-        <Anchor component={Link} to={`/servers/${call.server}/options`} size="sm" underline="always">
+        <Anchor component={Link} to={`/servers/${server}/options`} inherit underline="always">
           Options of the server
         </Anchor>
         .
       </Text>
     );
   }
-  const { response, result, request, curl } = capture;
+  const { response, result, request, curl, shortened, arguments: args } = capture;
+  const got = result && (result.text ?? `${result.bytes} bytes that begin with a file`);
   return (
     <Stack gap="md">
       <Text size="sm" c="dimmed">
         Captured without credentials; forgotten <Time at={capture.expires_at} />.
       </Text>
-      {capture.shortened && (
+      {shortened && (
         <Text size="sm">
-          The call was too long to keep all of it. Shortened:{' '}
-          {capture.shortened.map((part) => shortenedParts[part]).join(', ')}.
+          Too long to keep all of it. Shortened: {shortened.map((part) => shortenedParts[part]).join(', ')}.
         </Text>
       )}
-      <ReplayButton call={call} capture={capture} />
+      {args && (
+        // Nothing is sent there by itself.
+        <Button
+          component={Link}
+          to={`/servers/${server}/try?${new URLSearchParams({ tool, replay: id })}`}
+          variant="default"
+          leftSection={<IconRepeat size={16} />}
+          style={{ alignSelf: 'flex-start' }}
+        >
+          Replay in Try it
+        </Button>
+      )}
       <Part title="Arguments">
-        {capture.arguments ? (
-          <CodeBlock code={visibleJson(capture.arguments)} label="arguments" />
+        {args ? (
+          <CodeBlock code={visibleJson(args)} label="arguments" />
         ) : (
-          <Text size="sm">{capture.arguments_bytes} bytes, too long to keep.</Text>
+          <Text size="sm">{capture.arguments_bytes} bytes, too long to keep, so the call cannot be replayed.</Text>
         )}
       </Part>
       {request && (
@@ -63,17 +75,12 @@ export function CaptureView({ call, capture }: Props) {
       )}
       {(response || result) && (
         <Sides answer={response} tokens={call.estimated_tokens} isNarrow>
-          {result ? <Got result={result} /> : null}
+          {got !== undefined && <CodeBlock code={indented(got, true)} label={result?.is_error ? 'error' : 'result'} />}
         </Sides>
       )}
-      <CallCode slug={call.server} view={call.view} tool={call.tool} args={capture.arguments ?? {}} />
+      <CallCode slug={server} view={view} tool={tool} args={args ?? {}} />
     </Stack>
   );
-}
-
-function Got({ result }: { result: NonNullable<Capture['result']> }) {
-  const text = result.text ?? `${result.bytes} bytes that begin with a file`;
-  return <CodeBlock code={indented(text, true)} label={result.is_error ? 'error' : 'result'} />;
 }
 
 function Part({ title, children }: { title: string; children: ReactNode }) {

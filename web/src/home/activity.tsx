@@ -1,60 +1,93 @@
-import { Anchor, Group, SegmentedControl, SimpleGrid, Text } from '@mantine/core';
+import { Anchor, Button, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
+import { IconPlugConnected } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
 import { Link } from 'react-router';
-import type { Statistics } from '../answers.ts';
-import { ApiProblem, api } from '../api.ts';
-import { type CallFilter, type Period, queryOf } from '../calls/call-filter.ts';
+import type { Call, Statistics } from '../answers.ts';
+import { api } from '../api.ts';
+import { queryOf, useCallFilter } from '../calls/call-filter.ts';
+import { CallList } from '../calls/call-list.tsx';
+import { Outcome } from '../calls/call-parts.tsx';
+import { CountedRows, msText, useCounted } from '../calls/counted.tsx';
 import { queryKeys } from '../query-keys.ts';
-import { type Column, Rows } from '../ui/rows.tsx';
+import type { Column } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
-import { visible } from '../ui/text/visible.ts';
+import { Empty } from '../ui/states/empty.tsx';
+import { Loaded } from '../ui/states/loaded.tsx';
+import { Time } from '../ui/text/time.tsx';
 
-/** The calls of a time, counted: of one server or of the workspace. Null where the service does not count them. */
-export function useCounted(filter: CallFilter) {
-  const { server, period } = filter;
-  return useQuery({
-    queryKey: queryKeys.statistics({ server, period, buckets: 1 }),
-    queryFn: async ({ signal }) => {
-      const { slug, since } = queryOf(filter);
-      try {
-        return await api('getCallStatistics', { slug, since, buckets: 1 }, { signal });
-      } catch (error) {
-        if (error instanceof ApiProblem && error.status === 404) return null;
-        throw error;
-      }
-    },
-    refetchInterval: 30_000,
-  });
-}
-
-const choices: { value: Period; label: string }[] = [
+const periods = [
   { value: '24h', label: '24 hours' },
   { value: '7d', label: '7 days' },
 ];
+/** The rows of a home. */
+const mostRows = 8;
 
-export function PeriodSwitch({ period, onChange }: { period: Period; onChange: (period: string) => void }) {
-  return <SegmentedControl size="xs" aria-label="Time" data={choices} value={period} onChange={onChange} />;
+type Props = {
+  /** The server whose calls these are; undefined for all of the workspace. */
+  server?: string;
+  /** The server to try where nothing was called. */
+  newest: string;
+  children?: ReactNode;
+};
+
+/** How the calls of a time went: how many, what failed and what is called most. */
+export function Activity({ server, newest, children }: Props) {
+  const address = useCallFilter({ server, usual: '7d' });
+  const { period } = address.filter;
+  const counted = useCounted(address.filter, 1);
+  const title = server ? 'Most called tools' : 'Busiest servers';
+  return (
+    <Stack gap="md">
+      <Group justify="space-between">
+        <SegmentedControl
+          size="xs"
+          aria-label="Time"
+          data={periods}
+          value={period}
+          onChange={(next) => address.change('period', next)}
+        />
+        {children}
+      </Group>
+      <Loaded query={counted}>
+        {(statistics) =>
+          statistics?.by_server.length ? (
+            <>
+              <Figures counted={statistics} isOfServer={server !== undefined} />
+              <Failures address={address} isOfServer={server !== undefined} />
+              <Section title={title} flush>
+                <CountedRows
+                  label={title}
+                  rows={server ? statistics.by_tool : statistics.by_server}
+                  period={period}
+                  most={mostRows}
+                />
+              </Section>
+            </>
+          ) : (
+            <NoCalls slug={newest} />
+          )
+        }
+      </Loaded>
+    </Stack>
+  );
 }
 
 type Figure = { label: string; value: string; text?: string | undefined; isBad?: boolean };
 
 /** Calls and failures, and how long calls took where they are of one server. */
-export function Figures({ counted, isOfServer }: { counted: Statistics; isOfServer: boolean }) {
+function Figures({ counted, isOfServer }: { counted: Statistics; isOfServer: boolean }) {
   const sum = (name: 'calls' | 'errors') => counted.buckets.reduce((all, bucket) => all + bucket[name], 0);
   const [calls, errors] = [sum('calls'), sum('errors')];
   const { p50_ms, p95_ms } = counted.by_server[0] ?? {};
+  const percent = ((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0);
   const figures: Figure[] = [
     { label: 'Calls', value: calls.toLocaleString('en') },
-    {
-      label: 'Failed',
-      value: errors.toLocaleString('en'),
-      text: errors > 0 ? `${((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0)} %` : undefined,
-      isBad: errors > 0,
-    },
+    { label: 'Failed', value: errors.toLocaleString('en'), ...(errors > 0 && { text: `${percent} %`, isBad: true }) },
     ...(isOfServer
       ? [
-          { label: 'Half took at most', value: timeText(p50_ms), text: 'p50' },
-          { label: '95 of 100 took at most', value: timeText(p95_ms), text: 'p95' },
+          { label: 'Half took at most', value: msText(p50_ms), text: 'p50' },
+          { label: '95 of 100 took at most', value: msText(p95_ms), text: 'p95' },
         ]
       : [
           { label: 'Servers called', value: counted.by_server.length.toLocaleString('en') },
@@ -66,7 +99,7 @@ export function Figures({ counted, isOfServer }: { counted: Statistics; isOfServ
       {figures.map(({ label, value, text, isBad }) => (
         <div key={label} className="th-card th-figure">
           <dt>{label}</dt>
-          <dd data-bad={isBad || undefined}>
+          <dd data-bad={isBad}>
             {value} <small>{text}</small>
           </dd>
         </div>
@@ -75,73 +108,85 @@ export function Figures({ counted, isOfServer }: { counted: Statistics; isOfServ
   );
 }
 
-function timeText(ms: number | undefined): string {
-  return ms === undefined ? '–' : ms < 10_000 ? `${ms.toLocaleString('en')} ms` : `${(ms / 1000).toFixed(0)} s`;
+/** The newest of the calls that failed for the same reason, and how many they are. */
+type Failure = Call & { count: number };
+
+function failuresIn(calls: readonly Call[]): Failure[] {
+  const alike = Map.groupBy(calls, ({ server, tool, outcome, upstream_status, reason }) =>
+    JSON.stringify([server, tool, outcome, upstream_status, reason]),
+  );
+  return [...alike.values()].flatMap((same) => same.slice(0, 1).map((newest) => ({ ...newest, count: same.length })));
 }
 
-type Counted = Statistics['by_tool'][number];
-/** The rows of a home. */
-const mostRows = 8;
+const failureColumns: Column<Failure>[] = [
+  { label: 'Why', cell: (call) => <Outcome call={call} /> },
+  { label: 'Calls', end: true, cell: ({ count }) => count.toLocaleString('en') },
+  { label: 'Last', end: true, cell: ({ at }) => <Time at={at} /> },
+];
 
-/** What is called most: the tools of one server, or the servers. */
-export function Busiest({ counted, server, period }: { counted: Statistics; server?: string; period: Period }) {
-  const rows: (Omit<Counted, 'tool'> & { tool?: string })[] = server ? counted.by_tool : counted.by_server;
-  const callsOf = ({ slug, tool }: { slug: string; tool?: string }, more: { outcome?: string }) =>
-    `/calls?${new URLSearchParams({ server: slug, ...(tool !== undefined && { tool }), ...more, period })}`;
-  const columns: Column<(typeof rows)[number]>[] = [
-    {
-      label: server ? 'Tool' : 'Server',
-      cell: ({ slug, tool }) => (
-        <Anchor
-          component={Link}
-          to={tool === undefined ? `/servers/${slug}` : `/servers/${slug}/tools?tool=${encodeURIComponent(tool)}`}
-          className="th-mono"
-          size="sm"
-        >
-          {visible(tool ?? slug)}
-        </Anchor>
-      ),
-    },
-    {
-      label: 'Calls',
-      end: true,
-      cell: (row) => (
-        <Anchor component={Link} to={callsOf(row, {})} size="sm" c="var(--mantine-color-text)">
-          {row.calls.toLocaleString('en')}
-        </Anchor>
-      ),
-    },
-    {
-      label: 'Failed',
-      end: true,
-      cell: (row) =>
-        row.errors === 0 ? (
-          '0'
-        ) : (
-          <Anchor component={Link} to={callsOf(row, { outcome: 'failed' })} size="sm" c="var(--th-bad)">
-            {row.errors.toLocaleString('en')}
-          </Anchor>
-        ),
-    },
-    { label: 'p50', end: true, cell: ({ p50_ms }) => timeText(p50_ms) },
-    { label: 'p95', end: true, cell: ({ p95_ms }) => timeText(p95_ms) },
-  ];
-  if (rows.length === 0) return null;
+type FailuresProps = { address: ReturnType<typeof useCallFilter>; isOfServer: boolean };
+
+/** Why calls failed, of the newest 200. */
+function Failures({ address, isOfServer }: FailuresProps) {
+  const { server, period } = address.filter;
+  const failed = { server, period, outcome: 'failed' };
+  const query = useQuery({
+    queryKey: queryKeys.calls({ ...failed, limit: 200 }),
+    queryFn: ({ signal }) =>
+      api('listCalls', { ...queryOf({ ...address.filter, outcome: 'failed' }), limit: 200 }, { signal }),
+    refetchInterval: 15_000,
+  });
+  const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
   return (
-    <Section title={server ? 'Most called tools' : 'Busiest servers'} flush>
-      <Rows
-        label={server ? 'Most called tools' : 'Busiest servers'}
-        columns={columns}
-        rows={rows.slice(0, mostRows)}
-        keyOf={({ slug, tool }) => `${slug}/${tool}`}
-      />
-      {rows.length > mostRows && (
-        <Group p="sm">
-          <Text size="xs" c="dimmed">
-            The first {mostRows} of {rows.length === 100 ? 'more than 100' : rows.length}.
-          </Text>
-        </Group>
-      )}
+    <Section
+      title="What failed"
+      flush
+      actions={
+        <Anchor component={Link} to={`/calls?${search}`} size="sm">
+          All failed calls
+        </Anchor>
+      }
+    >
+      <Loaded query={query}>
+        {({ calls }) => (
+          <>
+            {calls.length === 0 && (
+              <Text size="sm" c="dimmed" px="md" pb="md">
+                Nothing in this time.
+              </Text>
+            )}
+            <CallList
+              label="What failed"
+              rows={failuresIn(calls).slice(0, mostRows)}
+              columns={failureColumns}
+              isOfServer={isOfServer}
+              address={address}
+            />
+          </>
+        )}
+      </Loaded>
     </Section>
+  );
+}
+
+/** The next steps with a server that nobody has called. */
+function NoCalls({ slug }: { slug: string }) {
+  return (
+    <div className="th-card">
+      <Empty
+        icon={<IconPlugConnected size={24} />}
+        title="No calls in this time"
+        text="Connect a client, or try a tool. Calls, and why they failed, appear here as they happen."
+      >
+        <Group gap="sm" mt="xs" justify="center">
+          <Button component={Link} to={`/servers/${slug}/connect`}>
+            Connect a client to {slug}
+          </Button>
+          <Button component={Link} to={`/servers/${slug}/try`} variant="default">
+            Try a tool
+          </Button>
+        </Group>
+      </Empty>
+    </div>
   );
 }

@@ -1,12 +1,16 @@
-import { Modal } from '@mantine/core';
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import { useState } from 'react';
+import { claudeCodeCommand } from '../../../src/domain/clients/client.ts';
 import type { ApiKey, NewApiKey } from '../answers.ts';
 import { api } from '../api.ts';
+import { useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useAction } from '../ui/actions/use-action.ts';
+import { ShownOnce } from '../ui/shown-once.tsx';
+import { ProblemAlert } from '../ui/states/problem-alert.tsx';
+import { CodeBlock } from '../ui/text/code-block.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { KeyForm, type KeyValues, wantedOf } from './key-form.tsx';
-import { NewKey } from './new-key.tsx';
 
 type Props = { opened: boolean; replaced: ApiKey | undefined; onClose: () => void };
 
@@ -18,34 +22,66 @@ export function KeyDialog({ opened, replaced, onClose }: Props) {
     refresh: [queryKeys.keys],
     onDone: setMade,
   });
-  const finish = useAction({
-    run: () => api('revokeApiKey', { id: replaced?.id ?? '' }),
-    done: () => `Revoked the old key ${visible(replaced?.name ?? '')}`,
-    refresh: [queryKeys.keys],
-    onDone: () => close(),
-  });
   const close = () => {
     // A key that arrives after its dialog was closed would never be shown.
-    if (create.isPending || finish.isPending) return;
+    if (create.isPending) return;
     setMade(undefined);
     create.reset();
-    finish.reset();
     onClose();
   };
   const title = made ? 'Your new API key' : replaced ? `Replace ${visible(replaced.name)}` : 'New API key';
   return (
     <Modal opened={opened} onClose={close} title={title} size="lg" closeOnClickOutside={!made}>
       {made ? (
-        <NewKey
-          made={made}
-          onClose={close}
-          onRevokeOld={replaced && (() => finish.mutate())}
-          isRevoking={finish.isPending}
-          failure={finish.error}
-        />
+        <NewKey made={made} replaced={replaced} onClose={close} />
       ) : (
         <KeyForm replaced={replaced} creating={create} onCancel={close} />
       )}
     </Modal>
+  );
+}
+
+type NewKeyProps = { made: NewApiKey; replaced: ApiKey | undefined; onClose: () => void };
+
+/** The key, and how to use it. */
+function NewKey({ made, replaced, onClose }: NewKeyProps) {
+  const { base_url, management_url } = useSession();
+  const revoke = useAction({
+    run: ({ id }: ApiKey) => api('revokeApiKey', { id }),
+    done: (_, { name }) => `Revoked the old key ${visible(name)}`,
+    refresh: [queryKeys.keys],
+    onDone: onClose,
+  });
+  const isManaging = made.scopes.some((scope) => scope !== 'call');
+  const address = made.servers?.[0] ?? made.views?.[0];
+  const slug = address ?? 'SLUG';
+  const place = isManaging
+    ? { name: 'toolhost', url: management_url }
+    : { name: slug.replace('/', '-'), url: `${base_url}/mcp/${slug}` };
+  const curl = `curl -s ${base_url}/api/v1/servers -H 'Authorization: Bearer ${made.key}'`;
+  return (
+    <Stack gap="sm">
+      <ShownOnce code={made.key} label="API key" />
+      <Text size="sm">With an agent{isManaging || address ? '' : ', where SLUG is the slug of the server'}:</Text>
+      <CodeBlock code={claudeCodeCommand({ ...place, token: made.key })} label="command for Claude Code" />
+      {isManaging && (
+        <>
+          <Text size="sm">With the REST API or the command line:</Text>
+          <CodeBlock code={curl} label="request with curl" />
+        </>
+      )}
+      {replaced && <Text size="sm">Keys that were made with the old key are revoked with it.</Text>}
+      {revoke.error && <ProblemAlert error={revoke.error} />}
+      <Group justify="flex-end" mt="sm">
+        <Button {...(replaced && { variant: 'default' })} onClick={onClose}>
+          {replaced ? 'Keep both for now' : 'I have copied it'}
+        </Button>
+        {replaced && (
+          <Button onClick={() => revoke.mutate(replaced)} loading={revoke.isPending}>
+            I have copied it, revoke the old key
+          </Button>
+        )}
+      </Group>
+    </Stack>
   );
 }

@@ -1,10 +1,10 @@
-import { Button, Checkbox, Group, MultiSelect, Select, Stack, TextInput } from '@mantine/core';
+import { Checkbox, MultiSelect, Select, Stack, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
 import type { UseMutationResult } from '@tanstack/react-query';
 import type { ApiKey, KeyScope, NewApiKey } from '../answers.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
-import { refusalOf } from '../ui/actions/refusal.ts';
-import { ProblemAlert, sentence } from '../ui/states/problem-alert.tsx';
+import { DialogForm } from '../ui/actions/confirm.tsx';
+import { errorAt, refusalOf } from '../ui/actions/refusal.ts';
 import { exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 
@@ -14,12 +14,16 @@ type Props = {
   onCancel: () => void;
 };
 
-const scopes: { value: KeyScope; label: string; text: string }[] = [
-  { value: 'call', label: 'call', text: 'Call servers with a stored credential.' },
-  { value: 'manage', label: 'manage', text: 'Read and change servers, keys and everything else.' },
-  { value: 'manage:read', label: 'manage:read', text: 'Read all of that, and change nothing.' },
+const scopes: { value: KeyScope; label: string; description: string }[] = [
+  { value: 'call', label: 'call', description: 'Call servers with a stored credential.' },
+  { value: 'manage', label: 'manage', description: 'Read and change servers, keys and everything else.' },
+  { value: 'manage:read', label: 'manage:read', description: 'Read all of that, and change nothing.' },
 ];
 
+/** The choice to end when the replaced key would have ended. */
+const asBefore = 'as-before';
+
+/** Days until a key ends. */
 const expiries = [
   { value: '', label: 'Never' },
   { value: '7', label: 'In 7 days' },
@@ -28,115 +32,86 @@ const expiries = [
   { value: '365', label: 'In a year' },
 ];
 
-export type KeyValues = { name: string; scopes: string[]; servers: string[]; views: string[]; days: string };
+/** The fields of the form, by the names under which the service refuses them. */
+export type KeyValues = { name: string; scopes: string[]; servers: string[]; views: string[]; expires: string };
 
 const dayS = 86_400;
 
-/** The choice to end when the replaced key would have ended. */
-const asBefore = 'as-before';
-
 /** A key as the REST API takes it. Its limits are those of the key that it replaces. */
-export function wantedOf({ name, scopes: chosen, servers, views, days }: KeyValues, replaced: ApiKey | undefined) {
+export function wantedOf({ name, scopes: chosen, servers, views, expires }: KeyValues, replaced: ApiKey | undefined) {
   return {
     name,
     scopes: chosen as KeyScope[],
     ...(servers.length > 0 && { servers }),
     ...(views.length > 0 && { views }),
-    ...(days === asBefore && { expires_at: replaced?.expires_at }),
-    ...(days !== '' && days !== asBefore && { expires_in: Number(days) * dayS }),
+    ...(expires === asBefore
+      ? { expires_at: replaced?.expires_at }
+      : expires !== '' && { expires_in: Number(expires) * dayS }),
     ...replaced?.limits,
   };
 }
 
 export function KeyForm({ replaced, creating, onCancel }: Props) {
   const choices = useServerChoices();
+  const ending = replaced?.expires_at;
   const form = useForm<KeyValues>({
     initialValues: {
       name: replaced?.name ?? '',
       scopes: replaced?.scopes ?? ['call'],
       servers: replaced?.servers ?? [],
       views: replaced?.views ?? [],
-      days: replaced?.expires_at === undefined ? '' : asBefore,
+      expires: ending === undefined ? '' : asBefore,
     },
     validate: {
       name: (name) => (name.trim() === '' ? 'Say what the key is for.' : null),
       scopes: (chosen) => (chosen.length === 0 ? 'Choose at least one.' : null),
     },
   });
-  const { problems, failure } = refusalOf(creating, form.values);
-  const errorOf = (field: keyof KeyValues, path: string) => {
-    const found = problems.find((problem) => problem.path.startsWith(path));
-    return form.errors[field] ?? (found && sentence(found.message));
+  const refusal = refusalOf(creating, form.values);
+  const field = (name: keyof KeyValues) => {
+    const props = form.getInputProps(name);
+    return { ...props, error: props.error ?? errorAt(refusal, name) };
   };
-  const kept =
-    replaced?.expires_at === undefined
-      ? []
-      : [{ value: asBefore, label: `As before: ${exactTime(replaced.expires_at)}` }];
-  const data = choices.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
+  const kept = ending === undefined ? [] : [{ value: asBefore, label: `As before: ${exactTime(ending)}` }];
+  const servers = choices.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   const listed = choices.data?.flatMap(({ slug, views: names = [] }) => names.map((name) => `${slug}/${name}`)) ?? [];
   // Those of a replaced key may be of servers beyond the first.
   const views = [...new Set([...form.values.views, ...listed])];
   return (
-    <form onSubmit={form.onSubmit((values) => creating.mutate(values))} noValidate>
-      <Stack gap="md">
-        <TextInput
-          label="Name"
-          description="What the key is for."
-          withAsterisk
-          data-autofocus
-          {...form.getInputProps('name')}
-          error={errorOf('name', 'name')}
-        />
-        <Checkbox.Group
-          label="It may"
-          withAsterisk
-          {...form.getInputProps('scopes')}
-          error={errorOf('scopes', 'scopes')}
-          errorProps={{ role: 'alert' }}
-        >
-          <Stack gap="xs" mt={6}>
-            {scopes.map(({ value, label, text }) => (
-              <Checkbox key={value} value={value} label={label} description={text} />
-            ))}
-          </Stack>
-        </Checkbox.Group>
+    <DialogForm
+      action={replaced ? 'Make the new key' : 'Create key'}
+      isPending={creating.isPending}
+      error={refusal.failure}
+      onClose={onCancel}
+      onSubmit={form.onSubmit((values) => creating.mutate(values))}
+    >
+      <TextInput label="Name" description="What the key is for." withAsterisk data-autofocus {...field('name')} />
+      <Checkbox.Group label="It may" withAsterisk {...field('scopes')} errorProps={{ role: 'alert' }}>
+        <Stack gap="xs" mt={6}>
+          {scopes.map((scope) => (
+            <Checkbox key={scope.value} {...scope} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+      <MultiSelect
+        label="Servers"
+        description="All of the workspace while neither a server nor a view is named."
+        data={servers}
+        searchable
+        clearable
+        {...field('servers')}
+      />
+      {views.length > 0 && (
         <MultiSelect
-          label="Servers"
-          description="All of the workspace while neither a server nor a view is named."
-          data={data}
+          label="Views"
+          description="Parts of servers. A key with views calls tools and manages nothing."
+          data={views}
           searchable
           clearable
-          {...form.getInputProps('servers')}
-          error={errorOf('servers', 'servers')}
+          {...field('views')}
         />
-        {views.length > 0 && (
-          <MultiSelect
-            label="Views"
-            description="Parts of servers. A key with views calls tools and manages nothing."
-            data={views}
-            searchable
-            clearable
-            {...form.getInputProps('views')}
-            error={errorOf('views', 'views')}
-          />
-        )}
-        <Select
-          label="Expires"
-          data={[...kept, ...expiries]}
-          allowDeselect={false}
-          {...form.getInputProps('days')}
-          error={errorOf('days', 'expires_at')}
-        />
-        {failure && <ProblemAlert error={failure} />}
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onCancel}>
-            Cancel
-          </Button>
-          <Button type="submit" loading={creating.isPending}>
-            {replaced ? 'Make the new key' : 'Create key'}
-          </Button>
-        </Group>
-      </Stack>
-    </form>
+      )}
+      <Select label="Expires" data={[...kept, ...expiries]} allowDeselect={false} {...field('expires')} />
+    </DialogForm>
   );
 }

@@ -1,24 +1,79 @@
-import { Button, Stack, Text } from '@mantine/core';
+import { Badge, Box, Button, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconKey, IconPlus } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { ApiKey } from '../answers.ts';
 import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Confirm } from '../ui/actions/confirm.tsx';
-import { useAction } from '../ui/actions/use-action.ts';
+import { ConfirmAction } from '../ui/actions/confirm.tsx';
 import { SearchInput } from '../ui/late-input.tsx';
-import { More } from '../ui/more.tsx';
+import { PagedList, usePages } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
+import { type Column, RowAction, RowName, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
-import { Loaded } from '../ui/states/loaded.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
+import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { useAddress } from '../ui/use-address.ts';
 import { KeyDialog } from './key-dialog.tsx';
-import { KeyList } from './key-list.tsx';
+
+function isOver({ revoked_at, expires_at }: ApiKey): boolean {
+  return revoked_at !== undefined || (expires_at !== undefined && Date.parse(expires_at) <= Date.now());
+}
+
+const columns: Column<ApiKey>[] = [
+  {
+    label: 'Key',
+    cell: (key) => (
+      <RowName name={visible(key.name)}>
+        <div className="th-mono">{key.id}</div>
+        {key.creator_left && !isOver(key) && (
+          <>Made by {visible(key.created_by_name ?? key.created_by)}; its maker has left the workspace.</>
+        )}
+      </RowName>
+    ),
+  },
+  {
+    label: 'May',
+    cell: ({ scopes }) => (
+      <Stack gap={4} align="flex-start">
+        {scopes.map((scope) => (
+          <Badge key={scope} miw="max-content" color={scope === 'call' ? 'accent' : 'gray'}>
+            {scope}
+          </Badge>
+        ))}
+      </Stack>
+    ),
+  },
+  {
+    label: 'Servers',
+    cell: ({ servers, views }) => (
+      // So wide that most slugs fit on one line.
+      <Box miw="6.5rem" style={{ whiteSpace: 'pre-line' }}>
+        {servers || views ? [...(servers ?? []), ...(views ?? [])].join('\n') : 'all'}
+      </Box>
+    ),
+  },
+  { label: 'Last used', cell: ({ last_used_at }) => (last_used_at ? <Time at={last_used_at} /> : 'never') },
+  { label: 'Status', cell: (key) => <Status apiKey={key} /> },
+];
+
+function Status({ apiKey }: { apiKey: ApiKey }) {
+  const { revoked_at, expires_at } = apiKey;
+  const at = revoked_at ?? expires_at;
+  return (
+    <Group gap={6}>
+      {!revoked_at && <Badge color={isOver(apiKey) ? 'gray' : 'green'}>{isOver(apiKey) ? 'expired' : 'active'}</Badge>}
+      {at && (
+        <Text size="xs" c="dimmed">
+          {revoked_at ? 'revoked ' : !isOver(apiKey) && 'expires '}
+          <Time at={at} />
+        </Text>
+      )}
+    </Group>
+  );
+}
 
 export function KeysPage() {
   const canEdit = useCanEdit();
@@ -27,26 +82,40 @@ export function KeysPage() {
   const [isOpen, dialog] = useDisclosure(location.search === '?new');
   const [replaced, setReplaced] = useState<ApiKey>();
   const [revoked, setRevoked] = useState<ApiKey>();
-  const pages = useInfiniteQuery({
-    queryKey: [...queryKeys.keys, 'pages', query],
-    queryFn: ({ pageParam, signal }) => api('listApiKeys', { query, limit: 50, cursor: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor,
-  });
+  const pages = usePages([...queryKeys.keys, 'pages', query], ({ cursor, signal }) =>
+    api('listApiKeys', { query, limit: 50, cursor }, { signal }),
+  );
   const isWithout = query === undefined && pages.data?.pages[0]?.keys.length === 0;
-  const create = (
+  const create = canEdit && (
     <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
       New API key
     </Button>
   );
-  const replace = (key: ApiKey) => {
-    setReplaced(key);
-    dialog.open();
+  const actions = (key: ApiKey) => {
+    const name = visible(key.name);
+    const isChangeable = canEdit && !isOver(key);
+    const replace = () => {
+      setReplaced(key);
+      dialog.open();
+    };
+    return (
+      <>
+        <RowAction label="Calls" of={`of ${name}`} to={`/calls?key=${key.id}`} />
+        {key.scopes.some((scope) => scope !== 'call') && (
+          <RowAction label="Changes" of={`by ${name}`} to={`/audit?who=${key.id}`} />
+        )}
+        {isChangeable && <RowAction label="Replace" of={name} onClick={replace} />}
+        {isChangeable && <RowAction label="Revoke" of={name} onClick={() => setRevoked(key)} />}
+      </>
+    );
   };
   const close = () => {
     dialog.close();
     setReplaced(undefined);
   };
+  const empty = isWithout
+    ? { title: 'No API keys yet', text: 'A key is shown once, when it is made; only its hash is stored.' }
+    : { title: 'No key has these words', text: 'Nor is it the id of one.' };
   return (
     <>
       <PageHeader
@@ -54,7 +123,7 @@ export function KeysPage() {
         guide="docs/credentials.md"
         text="For clients of servers with a stored credential, for scripts and for agents that manage servers."
       >
-        {canEdit && !isWithout && create}
+        {!isWithout && create}
       </PageHeader>
       <ViewerNote>Only editors and owners make or revoke keys.</ViewerNote>
       {!isWithout && (
@@ -66,64 +135,31 @@ export function KeysPage() {
           onChange={(value) => set('query', value)}
         />
       )}
-      <Loaded query={pages}>
-        {({ pages: answers }) => {
-          const keys = answers.flatMap((page) => page.keys);
-          return (
-            <Stack>
-              <div className="th-card">
-                {keys.length === 0 && query !== undefined ? (
-                  <Empty icon={<IconKey size={24} />} title="No key has these words" text="Nor is it the id of one." />
-                ) : keys.length === 0 ? (
-                  <Empty
-                    icon={<IconKey size={24} />}
-                    title="No API keys yet"
-                    text="A key is shown once, when it is made; only its hash is stored."
-                  >
-                    {canEdit && create}
-                  </Empty>
-                ) : (
-                  <KeyList
-                    keys={keys}
-                    onRevoke={canEdit ? setRevoked : undefined}
-                    onReplace={canEdit ? replace : undefined}
-                  />
-                )}
-              </div>
-              <More pages={pages}>Show more keys</More>
-            </Stack>
-          );
-        }}
-      </Loaded>
+      <PagedList pages={pages} rowsOf={(page) => page.keys} more="Show more keys">
+        {(keys) =>
+          keys.length > 0 ? (
+            <Rows label="API keys" columns={columns} rows={keys} keyOf={({ id }) => id} actions={actions} />
+          ) : (
+            <Empty icon={<IconKey size={24} />} {...empty}>
+              {isWithout && create}
+            </Empty>
+          )
+        }
+      </PagedList>
       <KeyDialog opened={isOpen} replaced={replaced} onClose={close} />
-      <RevokeDialog apiKey={revoked} onClose={() => setRevoked(undefined)} />
+      <ConfirmAction
+        subject={revoked}
+        title={({ name }) => `Revoke ${visible(name)}?`}
+        action="Revoke key"
+        run={({ id }) => api('revokeApiKey', { id })}
+        done={(_, { name }) => `Revoked ${visible(name)}`}
+        refresh={[queryKeys.keys]}
+        onClose={() => setRevoked(undefined)}
+      >
+        <Text size="sm">
+          Whatever uses it is refused within two seconds, for good. Keys that were made with it are revoked too.
+        </Text>
+      </ConfirmAction>
     </>
-  );
-}
-
-type Props = { apiKey: ApiKey | undefined; onClose: () => void };
-
-function RevokeDialog({ apiKey, onClose }: Props) {
-  const revoke = useAction({
-    run: (key: ApiKey) => api('revokeApiKey', { id: key.id }),
-    done: (_, key) => `Revoked ${visible(key.name)}`,
-    refresh: [queryKeys.keys],
-    onDone: onClose,
-  });
-  return (
-    <Confirm
-      opened={apiKey !== undefined}
-      title={`Revoke ${visible(apiKey?.name ?? '')}?`}
-      action="Revoke key"
-      isPending={revoke.isPending}
-      error={revoke.error}
-      onClose={onClose}
-      onConfirm={() => apiKey && revoke.mutate(apiKey)}
-    >
-      <Text size="sm">
-        Whatever uses it is refused within two seconds. A revoked key cannot be used again. Keys that were made with it
-        are revoked too.
-      </Text>
-    </Confirm>
   );
 }

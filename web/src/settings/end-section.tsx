@@ -4,8 +4,7 @@ import { IconDownload } from '@tabler/icons-react';
 import { addressOf, api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
-import { Confirm } from '../ui/actions/confirm.tsx';
-import { useAction } from '../ui/actions/use-action.ts';
+import { ConfirmAction } from '../ui/actions/confirm.tsx';
 import { Section } from '../ui/section.tsx';
 import { visible } from '../ui/text/visible.ts';
 
@@ -14,10 +13,6 @@ export function EndSection() {
   const { workspace } = useSession();
   const isOwner = useIsOwner();
   const [isOpen, question] = useDisclosure(false);
-  const remove = useAction({
-    run: () => api('deleteWorkspace', { name: workspace.name }),
-    onDone: () => location.assign(`${basePath}/`),
-  });
   return (
     <Section title="Export and delete" text="The export has every configuration, and no value of a secret.">
       <Group gap="sm">
@@ -37,21 +32,20 @@ export function EndSection() {
           </Button>
         )}
       </Group>
-      <Confirm
-        opened={isOpen}
-        title={`Delete ${visible(workspace.name)}?`}
+      <ConfirmAction
+        subject={isOpen ? workspace : undefined}
+        title={({ name }) => `Delete ${visible(name)}?`}
         action="Delete workspace"
         word={workspace.name}
-        isPending={remove.isPending}
-        error={remove.error}
+        run={({ name }) => api('deleteWorkspace', { name })}
+        onDone={() => location.assign(`${basePath}/`)}
         onClose={question.close}
-        onConfirm={() => remove.mutate()}
       >
         <Text size="sm">
           Its servers and keys stop working at once, for everybody. Secrets, members and webhooks are gone, and the
           slugs stay reserved. This cannot be undone.
         </Text>
-      </Confirm>
+      </ConfirmAction>
     </Section>
   );
 }

@@ -1,22 +1,37 @@
-import { Badge, Button, Select, Text } from '@mantine/core';
+import { Badge, Button, Checkbox, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { useForm } from '@mantine/form';
+import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import type { Member, Role } from '../answers.ts';
+import type { Invitation, Member, Role } from '../answers.ts';
 import { api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Confirm } from '../ui/actions/confirm.tsx';
+import { ConfirmAction } from '../ui/actions/confirm.tsx';
+import { isSame, refusalText } from '../ui/actions/refusal.ts';
 import { useAction } from '../ui/actions/use-action.ts';
-import { type Column, Rows } from '../ui/rows.tsx';
+import { type Column, RowAction, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { messageOf } from '../ui/states/problem-alert.tsx';
 import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { Invitations, InviteForm } from './invitations.tsx';
-import { keysText, RemoveDialog } from './remove-dialog.tsx';
-import { roleChoices } from './roles.ts';
+
+const roles = [
+  { value: 'owner', label: 'Owner' },
+  { value: 'editor', label: 'Editor' },
+  { value: 'viewer', label: 'Viewer' },
+];
+
+const nameOf = ({ id, name, email }: Member) => visible(name ?? email ?? id);
+
+function keysText(count: number): string {
+  return count === 1 ? 'one API key' : `${count} API keys`;
+}
+
+/** A member, or somebody who was invited and has not come yet. */
+type Person = Member | Invitation;
 
 /** Members of the workspace and invitations. */
 export function MembersSection() {
@@ -25,42 +40,42 @@ export function MembersSection() {
   const people = usePeople();
   const [removed, setRemoved] = useState<Member>();
   const [isLeaving, setLeaving] = useState(false);
-  const change = useAction({
-    run: ({ id, role }: { id: string; role: Role }) => api('changeMember', { id, role }),
-    done: ({ key_count: keys }, { role }) =>
-      role === 'viewer' && keys > 0
-        ? `The role is viewer now; ${keysText(keys)} that they made still ${keys === 1 ? 'works' : 'work'}`
-        : `The role is ${role} now`,
-    refresh: [queryKeys.members, queryKeys.session],
+  const withdraw = useAction({
+    run: ({ email }: Invitation) => api('withdrawInvitation', { email }),
+    done: (_, { email }) => `Withdrew the invitation of ${visible(email)}`,
+    refresh: [queryKeys.members],
+    toastFailure: true,
   });
-  const roleProblem = (id: string) =>
-    change.error && change.variables?.id === id ? messageOf(change.error) : undefined;
-  /** Undefined for the only owner, who cannot leave. */
-  const leaveOf = (members: readonly Member[]) => {
-    const hasOther = members.some(({ id, role }) => id !== user.id && role === 'owner');
-    return !isOwner || hasOther ? () => setLeaving(true) : undefined;
+  const columns: Column<Person>[] = [
+    { label: 'Member', cell: (person) => <Name person={person} /> },
+    {
+      label: 'Role',
+      cell: (person) => ('id' in person && isOwner ? <RoleChoice member={person} /> : person.role),
+    },
+    { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
+  ];
+  const actionsFor = (members: readonly Member[]) => (person: Person) => {
+    if (!('id' in person))
+      return (
+        isOwner && <RowAction label="Withdraw" of={visible(person.email)} onClick={() => withdraw.mutate(person)} />
+      );
+    if (person.id !== user.id)
+      return isOwner && <RowAction label="Remove" of={nameOf(person)} onClick={() => setRemoved(person)} />;
+    // The only owner cannot leave.
+    const canLeave = !isOwner || members.some(({ id, role }) => id !== user.id && role === 'owner');
+    return canLeave && <RowAction label="Leave" onClick={() => setLeaving(true)} />;
   };
-  const onRole = (id: string, role: Role) => change.mutate({ id, role });
   return (
     <Section title="Members" text="Owners do everything, editors everything but members, viewers only read." flush>
       <Loaded query={people}>
         {({ members, invitations }) => (
-          <>
-            <Rows
-              label="Members"
-              columns={columnsFor({
-                own: user.id,
-                isOwner,
-                onRole,
-                roleProblem,
-                onRemove: setRemoved,
-                onLeave: leaveOf(members),
-              })}
-              rows={members}
-              keyOf={({ id }) => id}
-            />
-            {invitations.length > 0 && <Invitations invitations={invitations} />}
-          </>
+          <Rows<Person>
+            label="Members"
+            columns={columns}
+            rows={[...members, ...invitations]}
+            keyOf={(person) => ('id' in person ? person.id : person.email)}
+            actions={actionsFor(members)}
+          />
         )}
       </Loaded>
       {isOwner && <InviteForm />}
@@ -70,97 +85,148 @@ export function MembersSection() {
   );
 }
 
-type Choices = {
-  /** Id of the person who is signed in. */
-  own: string;
-  isOwner: boolean;
-  onRole: (id: string, role: Role) => void;
-  roleProblem: (id: string) => string | undefined;
-  onRemove: (member: Member) => void;
-  onLeave: (() => void) | undefined;
-};
-
-function columnsFor({ own, isOwner, onRole, roleProblem, onRemove, onLeave }: Choices): Column<Member>[] {
-  const nameOf = ({ id, name, email }: Member) => visible(name ?? email ?? id);
-  return [
-    {
-      label: 'Member',
-      cell: (member) => (
-        <div>
-          <Text size="sm" fw={600}>
-            {nameOf(member)} {member.id === own && <Badge color="gray">you</Badge>}
-          </Text>
-          <Text size="xs" c="dimmed">
-            {visible(member.email ?? '')}
-          </Text>
-        </div>
-      ),
-    },
-    {
-      label: 'Role',
-      cell: (member) =>
-        isOwner ? (
-          <Select
-            aria-label={`Role of ${nameOf(member)}`}
-            data={roleChoices}
-            value={member.role}
-            onChange={(role) => role && onRole(member.id, role as Role)}
-            allowDeselect={false}
-            error={roleProblem(member.id)}
-            size="xs"
-            maw={roleProblem(member.id) ? 260 : 110}
-          />
-        ) : (
-          member.role
-        ),
-    },
-    { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
-    {
-      label: 'Actions',
-      quiet: true,
-      end: true,
-      cell: (member) => {
-        if (member.id === own) return onLeave && <Action label="Leave" onClick={onLeave} />;
-        return isOwner && <Action label="Remove" of={nameOf(member)} onClick={() => onRemove(member)} />;
-      },
-    },
-  ];
+function Name({ person }: { person: Person }) {
+  const { user } = useSession();
+  if (!('id' in person)) return <RowName name={visible(person.email)}>invited</RowName>;
+  return (
+    <RowName
+      name={
+        <>
+          {nameOf(person)} {person.id === user.id && <Badge color="gray">you</Badge>}
+        </>
+      }
+    >
+      {visible(person.email ?? '')}
+    </RowName>
+  );
 }
 
-function Action({ label, of, onClick }: { label: string; of?: string; onClick: () => void }) {
+function RoleChoice({ member }: { member: Member }) {
+  const change = useAction({
+    run: (role: Role) => api('changeMember', { id: member.id, role }),
+    done: ({ key_count: keys }, role) =>
+      role === 'viewer' && keys > 0
+        ? `The role is viewer now; ${keysText(keys)} that they made still ${keys === 1 ? 'works' : 'work'}`
+        : `The role is ${role} now`,
+    refresh: [queryKeys.members, queryKeys.session],
+  });
   return (
-    <Button
-      size="compact-sm"
-      variant="default"
-      onClick={onClick}
-      aria-label={of === undefined ? label : `${label} ${of}`}
+    <Select
+      aria-label={`Role of ${nameOf(member)}`}
+      data={roles}
+      value={member.role}
+      onChange={(role) => role && change.mutate(role as Role)}
+      allowDeselect={false}
+      error={change.error && messageOf(change.error)}
+      size="xs"
+      maw={change.error ? 260 : 110}
+    />
+  );
+}
+
+function InviteForm() {
+  const form = useForm<{ email: string; role: Role }>({ initialValues: { email: '', role: 'editor' } });
+  const invite = useAction({
+    run: (invited: typeof form.values) => api('inviteMember', invited),
+    done: ({ email }) => `Invited ${visible(email)}`,
+    refresh: [queryKeys.members],
+    onDone: (_, sent) => isSame(sent, form.getValues()) && form.reset(),
+  });
+  return (
+    <form
+      onSubmit={form.onSubmit((values) => invite.mutate(values))}
+      noValidate
+      style={{ borderTop: '1px solid var(--th-line)' }}
     >
-      {label}
-    </Button>
+      <Group gap="sm" p="md" align="flex-start">
+        <TextInput
+          label="Invite by e-mail address"
+          placeholder="name@example.com"
+          type="email"
+          flex="1 1 14rem"
+          maw={360}
+          {...form.getInputProps('email')}
+          error={refusalText(invite, form.values)}
+          autoComplete="off"
+        />
+        <Group gap="sm" wrap="nowrap" align="flex-end">
+          <Select label="Role" data={roles} allowDeselect={false} w={120} {...form.getInputProps('role')} />
+          <Button type="submit" variant="default" loading={invite.isPending}>
+            Invite
+          </Button>
+        </Group>
+      </Group>
+      <Text size="xs" c="dimmed" px="md" pb="md">
+        No mail is sent: tell them to sign in here with that address, and they join.
+      </Text>
+    </form>
+  );
+}
+
+type RemoveProps = { member: Member | undefined; onClose: () => void };
+
+/** Asks before a member is removed, and whether to revoke the keys that they made. */
+function RemoveDialog({ member, onClose }: RemoveProps) {
+  const [revokes, setRevokes] = useState(false);
+  const close = () => {
+    setRevokes(false);
+    onClose();
+  };
+  const made = useQuery({
+    queryKey: queryKeys.keysMadeBy(member?.id ?? ''),
+    queryFn: ({ signal }) => api('listApiKeys', { made_by: member?.id, limit: 200 }, { signal }),
+    enabled: member !== undefined,
+  });
+  const keys = made.data?.keys ?? [];
+  return (
+    <ConfirmAction
+      subject={member}
+      title={(one) => `Remove ${nameOf(one)}?`}
+      action="Remove member"
+      run={({ id }) => api('removeMember', { id, revoke_keys: revokes })}
+      done={({ revoked_key_count: count }) =>
+        `Removed the member${count === 0 ? '' : ` and revoked ${keysText(count)}`}`
+      }
+      refresh={[queryKeys.members, queryKeys.keys]}
+      onClose={close}
+    >
+      <Text size="sm">
+        Their sessions in this workspace and the logins of their agents end at once. Servers that they made stay.
+      </Text>
+      {keys.length > 0 && (
+        <Stack gap="xs">
+          <Text size="sm">
+            They made {keysText(keys.length)} that still {keys.length === 1 ? 'works' : 'work'}, and may have a copy:{' '}
+            {keys.map(({ name }) => visible(name)).join(', ')}.
+          </Text>
+          <Checkbox
+            label={`Revoke ${keys.length === 1 ? 'it' : 'them'} too`}
+            description="Scripts and clients that use such a key are refused within two seconds."
+            checked={revokes}
+            onChange={(event) => setRevokes(event.currentTarget.checked)}
+          />
+        </Stack>
+      )}
+    </ConfirmAction>
   );
 }
 
 /** Asks before the person who is signed in leaves the workspace. */
 function LeaveDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
   const { workspace } = useSession();
-  const leave = useAction({
-    run: () => api('leaveWorkspace', {}),
-    onDone: () => location.assign(`${basePath}/`),
-  });
   return (
-    <Confirm
-      opened={opened}
-      title={`Leave ${visible(workspace.name)}?`}
+    <ConfirmAction
+      subject={opened ? workspace : undefined}
+      title={({ name }) => `Leave ${visible(name)}?`}
       action="Leave workspace"
-      isPending={leave.isPending}
-      error={leave.error}
+      run={() => api('leaveWorkspace', {})}
+      onDone={() => location.assign(`${basePath}/`)}
       onClose={onClose}
-      onConfirm={() => leave.mutate(undefined)}
     >
       <Text size="sm">
         The logins of your agents in this workspace end at once. Servers and API keys that you made stay here. Only an
         owner can let you in again.
       </Text>
-    </Confirm>
+    </ConfirmAction>
   );
 }

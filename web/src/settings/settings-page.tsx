@@ -6,13 +6,12 @@ import type { Quotas } from '../answers.ts';
 import { api } from '../api.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { refusalOf } from '../ui/actions/refusal.ts';
+import { refusalText } from '../ui/actions/refusal.ts';
 import { useAction } from '../ui/actions/use-action.ts';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
-import { messageOf, sentence } from '../ui/states/problem-alert.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { EndSection } from './end-section.tsx';
 import { MembersSection } from './members-section.tsx';
@@ -42,8 +41,6 @@ function WorkspaceSection() {
     done: () => 'Renamed the workspace',
     refresh: [queryKeys.session],
   });
-  const { problems, failure } = refusalOf(rename, form.values);
-  const error = problems[0] ? sentence(problems[0].message) : failure && messageOf(failure);
   return (
     <Section title="Workspace" text="People see its name when they log in at one of its servers.">
       <form onSubmit={form.onSubmit((values) => rename.mutate(values))}>
@@ -53,7 +50,7 @@ function WorkspaceSection() {
             flex="1 1 16rem"
             maw={420}
             {...form.getInputProps('name')}
-            error={error}
+            error={refusalText(rename, form.values)}
             readOnly={!isOwner}
           />
           {isOwner && (

@@ -1,5 +1,58 @@
-import { Button, Center } from '@mantine/core';
+import { Button, Center, Stack } from '@mantine/core';
+import {
+  type InfiniteData,
+  type QueryKey,
+  type UseInfiniteQueryOptions,
+  type UseInfiniteQueryResult,
+  useInfiniteQuery,
+} from '@tanstack/react-query';
 import type { ReactNode } from 'react';
+import { Loaded } from './states/loaded.tsx';
+
+type Place = { cursor: string | undefined; signal: AbortSignal };
+type Pages<Page> = InfiniteData<Page, string | undefined>;
+type Options<Page> = UseInfiniteQueryOptions<Page, Error, Pages<Page>, QueryKey, string | undefined>;
+
+/** A list that is read page by page. */
+export function usePages<Page extends { next_cursor?: string | undefined }>(
+  queryKey: QueryKey,
+  read: (place: Place) => Promise<Page>,
+  refetchInterval: Options<Page>['refetchInterval'] = false,
+) {
+  return useInfiniteQuery<Page, Error, Pages<Page>, QueryKey, string | undefined>({
+    queryKey,
+    queryFn: ({ pageParam: cursor, signal }) => read({ cursor, signal }),
+    initialPageParam: undefined,
+    getNextPageParam: (page) => page.next_cursor,
+    refetchInterval,
+  });
+}
+
+type ListProps<Page, Row> = {
+  pages: UseInfiniteQueryResult<Pages<Page>>;
+  rowsOf: (page: Page) => readonly Row[];
+  /** Label of the way to the next page. */
+  more: string;
+  /** Whether it stands in a card. */
+  isInCard?: boolean;
+  children: (rows: Row[], last: Page | undefined) => ReactNode;
+};
+
+/** What was read of a list, in a card, and the way to the next page. */
+export function PagedList<Page, Row>({ pages, rowsOf, more, isInCard = false, children }: ListProps<Page, Row>) {
+  return (
+    <Loaded query={pages}>
+      {({ pages: read }) => (
+        <Stack gap={isInCard ? 0 : 'md'}>
+          <div {...(!isInCard && { className: 'th-card' })}>{children(read.flatMap(rowsOf), read.at(-1))}</div>
+          <More pages={pages} isInCard={isInCard}>
+            {more}
+          </More>
+        </Stack>
+      )}
+    </Loaded>
+  );
+}
 
 type Props = {
   pages: { hasNextPage: boolean; isFetchingNextPage: boolean; fetchNextPage: () => unknown };

@@ -1,5 +1,6 @@
-import { Group, VisuallyHidden } from '@mantine/core';
+import { Button, type ButtonProps, Group, Text, VisuallyHidden } from '@mantine/core';
 import type { MouseEvent, ReactNode } from 'react';
+import { Link } from 'react-router';
 
 export type Column<Row> = {
   label: string;
@@ -15,33 +16,19 @@ type Props<Row> = {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   keyOf: (row: Row) => string;
-  /** What can be done with a row, at its end. */
-  actions?: false | ((row: Row) => ReactNode);
   onOpen?: (row: Row) => void;
+  /** Buttons at the end of a row. */
+  actions?: false | ((row: Row) => ReactNode) | undefined;
 };
 
 /** A table that becomes a list of cards where the window is narrow. */
-export function Rows<Row>({ label, columns: given, rows, keyOf, actions = false, onOpen }: Props<Row>) {
-  const columns: readonly Column<Row>[] = actions
-    ? [
-        ...given,
-        {
-          label: 'Actions',
-          quiet: true,
-          end: true,
-          cell: (row) => (
-            <Group gap={6} justify="flex-end" wrap="nowrap">
-              {actions(row)}
-            </Group>
-          ),
-        },
-      ]
-    : given;
+export function Rows<Row>({ label, columns, rows, keyOf, onOpen, actions }: Props<Row>) {
+  const all = actions ? [...columns, actionsColumn(actions)] : columns;
   return (
     <table className="th-rows" aria-label={label}>
       <thead>
         <tr>
-          {columns.map((column) => (
+          {all.map((column) => (
             <th key={column.label} scope="col" data-end={column.end || undefined}>
               {column.quiet ? <VisuallyHidden>{column.label}</VisuallyHidden> : column.label}
             </th>
@@ -50,19 +37,15 @@ export function Rows<Row>({ label, columns: given, rows, keyOf, actions = false,
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr
-            key={keyOf(row)}
-            data-link={onOpen ? true : undefined}
-            onClick={onOpen && outsideOfLinks(() => onOpen(row))}
-          >
-            {columns.map((column, index) => (
+          <tr key={keyOf(row)} data-link={onOpen && true} onClick={onOpen && outsideOfLinks(() => onOpen(row))}>
+            {all.map(({ label: name, quiet, end, cell }, index) => (
               <td
-                key={column.label}
-                data-label={column.quiet ? '' : column.label}
+                key={name}
+                data-label={quiet ? '' : name}
                 data-first={index === 0 || undefined}
-                data-end={column.end || undefined}
+                data-end={end || undefined}
               >
-                {column.cell(row)}
+                {cell(row)}
               </td>
             ))}
           </tr>
@@ -77,4 +60,39 @@ function outsideOfLinks(open: () => void) {
   return ({ target }: MouseEvent) => {
     if (!(target instanceof Element && target.closest('a, button'))) open();
   };
+}
+
+function actionsColumn<Row>(actions: (row: Row) => ReactNode): Column<Row> {
+  const cell = (row: Row) => (
+    <Group gap={6} justify="flex-end" wrap="nowrap">
+      {actions(row)}
+    </Group>
+  );
+  return { label: 'Actions', quiet: true, end: true, cell };
+}
+
+type ActionProps = ButtonProps & { label: string; of?: string; onClick?: () => void; to?: string };
+
+/** A button or link at the end of a row. `of` says of which row, for screen readers. */
+export function RowAction({ label, of = '', to, ...rest }: ActionProps) {
+  const link = to !== undefined && { renderRoot: (props: object) => <Link {...props} to={to} /> };
+  return (
+    <Button size="compact-sm" variant="default" aria-label={`${label} ${of}`.trim()} {...rest} {...link}>
+      {label}
+    </Button>
+  );
+}
+
+/** A name in the first cell of a row, with what distinguishes it below. */
+export function RowName({ name, children }: { name: ReactNode; children?: ReactNode }) {
+  return (
+    <div>
+      <Text fw={600} size="sm">
+        {name}
+      </Text>
+      <Text size="xs" c="dimmed" component="div">
+        {children}
+      </Text>
+    </div>
+  );
 }

@@ -5,15 +5,17 @@ export function useAddress() {
   const [search, setSearch] = useSearchParams();
   return {
     get: (name: string) => search.get(name) || undefined,
-    set: (name: string, value: string | null) =>
+    /** `isStep`: the back button takes it back. `without`: what does not fit the new value. */
+    set: (name: string, value: string | null | undefined, { isStep = false, without = '' } = {}) =>
       setSearch(
         (before) => {
           const next = new URLSearchParams(before);
           if (value) next.set(name, value);
           else next.delete(name);
+          next.delete(without);
           return next;
         },
-        { replace: true, preventScrollReset: true },
+        { replace: !isStep, preventScrollReset: true },
       ),
     clear: () => setSearch({}, { replace: true }),
   };

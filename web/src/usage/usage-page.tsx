@@ -1,4 +1,4 @@
-import { Anchor, Button, Select, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Select, Stack } from '@mantine/core';
 import { IconChartBar, IconDownload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
@@ -8,13 +8,13 @@ import { addressOf, api } from '../api.ts';
 import { useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
-import { type Column, Rows } from '../ui/rows.tsx';
+import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Loading } from '../ui/states/loading.tsx';
 import { visible } from '../ui/text/visible.ts';
 
-const DaysChart = lazy(async () => ({ default: (await import('./days-chart.tsx')).DaysChart }));
+const DaysChart = lazy(async () => ({ default: (await import('../calls/call-charts.tsx')).DaysChart }));
 
 const spans = [
   { value: '7', label: 'Last 7 days' },
@@ -92,8 +92,8 @@ const columns: Column<Row>[] = [
   {
     label: 'Caller',
     cell: ({ server, caller, caller_name: name }) => (
-      <div>
-        <Text size="sm" fw={600}>
+      <RowName
+        name={
           <Anchor
             component={Link}
             inherit
@@ -101,13 +101,10 @@ const columns: Column<Row>[] = [
           >
             {kinds[caller] ?? visible(name ?? 'A key that is gone')}
           </Anchor>
-        </Text>
-        {!kinds[caller] && (
-          <Text size="xs" c="dimmed" className="th-mono">
-            {caller}
-          </Text>
-        )}
-      </div>
+        }
+      >
+        {!kinds[caller] && <span className="th-mono">{caller}</span>}
+      </RowName>
     ),
   },
   { label: 'Server', cell: ({ server }) => visible(server) },

@@ -1,45 +1,24 @@
-import { Group, Stack } from '@mantine/core';
+import { Stack } from '@mantine/core';
 import { movedSecretIn } from '../../../../src/domain/warnings/moved-secret.ts';
 import { changesText } from '../../../../src/operations/import-changes.ts';
 import type { ServerDetail } from '../../answers.ts';
-import { useCallFilter } from '../../calls/call-filter.ts';
-import { Busiest, Figures, PeriodSwitch, useCounted } from '../../home/activity.tsx';
-import { Failures } from '../../home/failures.tsx';
+import { Activity } from '../../home/activity.tsx';
 import { type Item, ToLookAt } from '../../home/to-look-at.tsx';
-import { Loaded } from '../../ui/states/loaded.tsx';
 import { textOf, toolsOf } from '../config.ts';
 import { partOf } from '../editor/model/go-to-field.ts';
 import { useShownServer } from '../server-page.tsx';
 import { Duplicate } from './duplicate.tsx';
-import { NoCalls } from './no-calls.tsx';
 
 /** How a server does, and what is to be done about it. */
 export function ServerHome() {
   const detail = useShownServer();
   const { slug } = detail.server;
-  const calls = useCallFilter({ server: slug, usual: '7d' });
-  const { period } = calls.filter;
-  const counted = useCounted(calls.filter);
   return (
     <Stack gap="md">
       <ToLookAt items={needsOf(detail)} />
-      <Group justify="space-between">
-        <PeriodSwitch period={period} onChange={(next) => calls.change('period', next)} />
+      <Activity server={slug} newest={slug}>
         <Duplicate />
-      </Group>
-      <Loaded query={counted}>
-        {(statistics) =>
-          statistics?.by_server.length ? (
-            <>
-              <Figures counted={statistics} isOfServer />
-              <Failures {...calls} />
-              <Busiest counted={statistics} server={slug} period={period} />
-            </>
-          ) : (
-            <NoCalls slug={slug} />
-          )
-        }
-      </Loaded>
+      </Activity>
     </Stack>
   );
 }

@@ -1,10 +1,9 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core';
-import { type ReactNode, useState } from 'react';
+import { type FormEvent, type ReactNode, useState } from 'react';
 import { ProblemAlert } from '../states/problem-alert.tsx';
+import { type Action, useAction } from './use-action.ts';
 
-type Props = {
-  opened: boolean;
-  title: string;
+type Question = {
   action: string;
   /** Text that has to be typed before the action can run. */
   word?: string;
@@ -17,6 +16,8 @@ type Props = {
   children: ReactNode;
 };
 
+type Props = Question & { opened: boolean; title: string };
+
 /** Asks before an action with consequences. A question stays until it is answered, so an answer never belongs to another one. */
 export function Confirm({ opened, title, ...question }: Props) {
   const close = () => {
@@ -24,51 +25,92 @@ export function Confirm({ opened, title, ...question }: Props) {
   };
   return (
     <Modal opened={opened} onClose={close} title={title}>
-      <Question {...question} onClose={close} />
+      <Asked {...question} onClose={close} />
     </Modal>
   );
 }
 
-function Question({
-  action,
-  word,
-  isHarmless,
-  isPending,
-  error,
-  onClose,
-  onConfirm,
-  children,
-}: Omit<Props, 'opened' | 'title'>) {
+type ActionProps<Subject, Output> = Omit<Props, 'opened' | 'title' | 'isPending' | 'error' | 'onConfirm'> &
+  Action<Subject, Output> & {
+    /** What it would be done to; nothing is asked without it. */
+    subject: Subject | undefined;
+    title: (subject: Subject) => string;
+  };
+
+/** Asks before an action of the service, and runs it. */
+export function ConfirmAction<Subject, Output>(props: ActionProps<Subject, Output>) {
+  const { subject, title, run, done, refresh, onDone, ...question } = props;
+  const action = useAction<Subject, Output>({
+    run,
+    ...(done && { done }),
+    ...(refresh && { refresh }),
+    onDone: onDone ?? question.onClose,
+  });
+  return (
+    <Confirm
+      {...question}
+      opened={subject !== undefined}
+      title={subject === undefined ? '' : title(subject)}
+      isPending={action.isPending}
+      error={action.error}
+      onConfirm={() => subject !== undefined && action.mutate(subject)}
+    />
+  );
+}
+
+function Asked({ word, error, onConfirm, children, ...rest }: Question) {
   const [typed, setTyped] = useState('');
   // The failure of an earlier attempt is not shown again.
   const [before] = useState(error);
   const isReady = word === undefined || typed === word;
   const isOff = word !== undefined && !word.startsWith(typed);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (isReady) onConfirm();
+  };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (isReady) onConfirm();
-      }}
+    <DialogForm
+      {...rest}
+      isDangerous={!rest.isHarmless}
+      isReady={isReady}
+      error={error !== before && error}
+      onSubmit={submit}
     >
+      {children}
+      {word !== undefined && (
+        <TextInput
+          label={`Type ${word} to confirm`}
+          value={typed}
+          onChange={(event) => setTyped(event.currentTarget.value)}
+          error={isOff && `This is something else; it has to be ${word}.`}
+          autoComplete="off"
+          data-autofocus
+        />
+      )}
+    </DialogForm>
+  );
+}
+
+type FormProps = Pick<Question, 'action' | 'isPending' | 'onClose' | 'children'> & {
+  error?: unknown;
+  isReady?: boolean;
+  isDangerous?: boolean;
+  onSubmit: (event: FormEvent<HTMLFormElement>) => void;
+};
+
+/** The content of a dialog that ends with an action or nothing. */
+export function DialogForm(props: FormProps) {
+  const { action, isPending, error, onClose, isReady = true, isDangerous = false, onSubmit, children } = props;
+  return (
+    <form onSubmit={onSubmit} noValidate>
       <Stack>
         {children}
-        {word !== undefined && (
-          <TextInput
-            label={`Type ${word} to confirm`}
-            value={typed}
-            onChange={(event) => setTyped(event.currentTarget.value)}
-            error={isOff && `This is something else; it has to be ${word}.`}
-            autoComplete="off"
-            data-autofocus
-          />
-        )}
-        {error && error !== before ? <ProblemAlert error={error} /> : null}
+        {error ? <ProblemAlert error={error} /> : null}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose} disabled={isPending}>
             Cancel
           </Button>
-          <Button type="submit" color={isHarmless ? 'accent' : 'red.8'} loading={isPending} disabled={!isReady}>
+          <Button type="submit" color={isDangerous ? 'red.8' : 'accent'} loading={isPending} disabled={!isReady}>
             {action}
           </Button>
         </Group>

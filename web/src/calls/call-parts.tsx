@@ -1,0 +1,39 @@
+import { Badge, Text } from '@mantine/core';
+import type { Call } from '../answers.ts';
+import { visible } from '../ui/text/visible.ts';
+import { outcomes } from './call-filter.ts';
+
+/** Kinds of callers in words. */
+export const callerKinds: { [kind: string]: string } = {
+  api_key: 'API key',
+  oauth: 'Login',
+  caller_token: 'Own token',
+  try_out: 'Try-out',
+};
+
+/** Who called, in words. */
+export function callerText(kind: string): string {
+  return callerKinds[kind] ?? kind.replaceAll('_', ' ');
+}
+
+/** Why a call ended as it did; undefined where the service knows no more than the outcome. */
+export function reasonOf({ outcome, reason }: Call): string | undefined {
+  return reason === undefined || reason === outcome.replaceAll('_', ' ') ? undefined : visible(reason);
+}
+
+export function OutcomeBadge({ call: { outcome, upstream_status } }: { call: Call }) {
+  const color = outcome === 'ok' ? 'green' : outcome === 'cancelled' || outcome === 'limited' ? 'yellow' : 'red';
+  const text = outcome === 'upstream_status' && upstream_status ? `API answered ${upstream_status}` : outcomes[outcome];
+  return <Badge color={color}>{text ?? outcome}</Badge>;
+}
+
+export function Outcome({ call }: { call: Call }) {
+  return (
+    <div>
+      <OutcomeBadge call={call} />
+      <Text size="xs" c="dimmed" lineClamp={2} maw={420}>
+        {reasonOf(call)}
+      </Text>
+    </div>
+  );
+}

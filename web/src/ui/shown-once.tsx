@@ -1,0 +1,15 @@
+import { Alert } from '@mantine/core';
+import { IconEyeOff } from '@tabler/icons-react';
+import { CodeBlock } from './text/code-block.tsx';
+
+/** A credential that the service does not show again. */
+export function ShownOnce({ code, label }: { code: string; label: string }) {
+  return (
+    <>
+      <Alert color="yellow" icon={<IconEyeOff size={18} />} title="Copy it now">
+        It cannot be shown again.
+      </Alert>
+      <CodeBlock code={code} label={label} />
+    </>
+  );
+}
