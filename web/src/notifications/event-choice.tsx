@@ -5,19 +5,14 @@ import { TwoColumns } from '../ui/two-columns.tsx';
 type Props = Omit<CheckboxGroupProps, 'children'> & { disabled?: boolean };
 
 /** Of which events somebody is told. */
-export function EventChoice({ disabled, ...group }: Props) {
+export function EventChoice({ disabled = false, ...group }: Props) {
   return (
     <Checkbox.Group {...group} errorProps={{ role: 'alert' }}>
       <TwoColumns>
-        {noticeEventNames.map((name) => (
-          <Checkbox
-            key={name}
-            value={name}
-            label={noticeEvents[name].label}
-            description={noticeEvents[name].text}
-            {...(disabled && { disabled })}
-          />
-        ))}
+        {noticeEventNames.map((name) => {
+          const { label, text } = noticeEvents[name];
+          return <Checkbox key={name} value={name} label={label} description={text} disabled={disabled} />;
+        })}
       </TwoColumns>
     </Checkbox.Group>
   );

@@ -1,21 +1,22 @@
 import { Anchor, Stack, Text } from '@mantine/core';
 import { IconBell } from '@tabler/icons-react';
-import { useInfiniteQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import { noticeEvents } from '../../../src/domain/notices.ts';
-import type { Notice } from '../answers.ts';
+import type { Notice, NoticeEvent } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { More } from '../ui/more.tsx';
+import { useAction } from '../ui/actions/use-action.ts';
+import { PagedList, usePages } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
-import { type Column, Rows } from '../ui/rows.tsx';
+import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { MailSection } from './mail-section.tsx';
+import { EventChoice } from './event-choice.tsx';
 import { WebhooksSection } from './webhooks-section.tsx';
 
 /** Who is told of what, and what was told. */
@@ -36,20 +37,58 @@ export function NotificationsPage() {
   );
 }
 
+const mailText = (isAvailable: boolean, email: string | undefined) => {
+  if (!isAvailable) return 'The operator of this service has not set up mail (SMTP_URL).';
+  if (email === undefined) return 'Your identity provider gives no address of yours, so there is nowhere to mail to.';
+  return `Goes to ${visible(email)}.`;
+};
+
+/** What the person who is signed in is told of by mail. Each choice is stored at once. */
+function MailSection() {
+  const query = useQuery({
+    queryKey: queryKeys.notifications,
+    queryFn: ({ signal }) => api('getNotifications', {}, { signal }),
+  });
+  const choose = useAction({
+    run: (events: NoticeEvent[]) => api('setNotifications', { events }),
+    done: ({ events }) => (events.length === 0 ? 'You get no mail' : 'Saved what you are mailed'),
+    refresh: [queryKeys.notifications],
+    toastFailure: true,
+  });
+  return (
+    <Section title="Mail to you" text="In this workspace, for yourself only.">
+      <Loaded query={query}>
+        {({ events, email, mail_available: isAvailable }) => (
+          <Stack gap="sm">
+            <Text size="sm" c="dimmed">
+              {mailText(isAvailable, email)}
+            </Text>
+            <EventChoice
+              aria-label="What you are mailed"
+              value={choose.isPending ? choose.variables : events}
+              onChange={(wanted) => choose.mutate(wanted as NoticeEvent[])}
+              disabled={!isAvailable || email === undefined}
+            />
+          </Stack>
+        )}
+      </Loaded>
+    </Section>
+  );
+}
+
 const columns: Column<Notice>[] = [
   {
     label: 'What',
     cell: ({ event, text, page }) => (
-      <div>
-        <Text size="sm" fw={600}>
+      <RowName
+        name={
           <Anchor component={Link} to={page} inherit>
             {noticeEvents[event].label}
           </Anchor>
-        </Text>
-        <Text size="xs" c="dimmed">
-          {visible(text)}
-        </Text>
-      </div>
+        }
+      >
+        {visible(text)}
+      </RowName>
     ),
   },
   { label: 'When', cell: ({ at }) => <Time at={at} /> },
@@ -72,33 +111,26 @@ function stateText(state: Notice['deliveries'][number]['state'], attempts: numbe
 }
 
 function ToldSection() {
-  const pages = useInfiniteQuery({
-    queryKey: queryKeys.notices,
-    queryFn: ({ pageParam, signal }) => api('listNotices', { limit: 20, cursor: pageParam }, { signal }),
-    initialPageParam: undefined as string | undefined,
-    getNextPageParam: (page) => page.next_cursor,
-    refetchInterval: 15_000,
-  });
+  const pages = usePages(
+    queryKeys.notices,
+    ({ cursor, signal }) => api('listNotices', { limit: 20, cursor }, { signal }),
+    15_000,
+  );
   return (
     <Section title="What was told" text="In the last 30 days, the same thing once a day at most." flush>
-      <Loaded query={pages}>
-        {({ pages: answers }) => {
-          const notices = answers.flatMap((page) => page.notices);
-          if (notices.length === 0)
-            return (
-              <Empty
-                icon={<IconBell size={24} />}
-                title="Nothing yet"
-                text="Only what somebody wants to be told of is noticed, within a minute or two."
-                order={2}
-              />
-            );
-          return <Rows label="What was told" columns={columns} rows={notices} keyOf={({ id }) => id} />;
-        }}
-      </Loaded>
-      <More pages={pages} isInCard>
-        Show more
-      </More>
+      <PagedList pages={pages} rowsOf={({ notices }) => notices} more="Show more" isInCard>
+        {(notices) =>
+          notices.length > 0 ? (
+            <Rows label="What was told" columns={columns} rows={notices} keyOf={({ id }) => id} />
+          ) : (
+            <Empty
+              icon={<IconBell size={24} />}
+              title="Nothing yet"
+              text="Only what somebody wants to be told of is noticed, within a minute or two."
+            />
+          )
+        }
+      </PagedList>
     </Section>
   );
 }

@@ -1,84 +1,102 @@
-import { Alert, Button, Group, Modal, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Modal, Stack, Switch, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { IconEyeOff } from '@tabler/icons-react';
-import { useState } from 'react';
+import type { UseMutationResult } from '@tanstack/react-query';
 import { noticeEventNames } from '../../../src/domain/notices.ts';
-import type { NewWebhook, NoticeEvent } from '../answers.ts';
+import type { NewWebhook, NoticeEvent, Webhook } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { refusalOf } from '../ui/actions/refusal.ts';
+import { DialogForm } from '../ui/actions/confirm.tsx';
+import { errorAt, refusalOf } from '../ui/actions/refusal.ts';
 import { useAction } from '../ui/actions/use-action.ts';
-import { ProblemAlert, sentence } from '../ui/states/problem-alert.tsx';
-import { CodeBlock } from '../ui/text/code-block.tsx';
+import { ShownOnce } from '../ui/shown-once.tsx';
+import { visible } from '../ui/text/visible.ts';
 import { EventChoice } from './event-choice.tsx';
-import { useTest } from './use-test.ts';
 
-type Values = { url: string; events: NoticeEvent[] };
-type Props = { opened: boolean; onClose: () => void };
+type Values = { url: string; events: NoticeEvent[]; isOn: boolean };
+type Props = { edited: Webhook | 'new' | undefined; onClose: () => void };
 
-/** Makes a webhook, and shows its secret only once. */
-export function WebhookDialog({ opened, onClose }: Props) {
-  const [made, setMade] = useState<NewWebhook>();
-  const form = useForm<Values>({
-    initialValues: { url: '', events: [...noticeEventNames] },
-    validate: {
-      url: (url) => (url.trim() === '' ? 'Say where to send it.' : null),
-      events: (events) => (events.length === 0 ? 'Choose at least one.' : null),
+/** Makes a webhook, whose secret is shown only once, or changes one. */
+export function WebhookDialog({ edited, onClose }: Props) {
+  const store = useAction({
+    run: async ({ url, events, isOn }: Values): Promise<NewWebhook | undefined> => {
+      if (edited === undefined || edited === 'new') return api('createWebhook', { url, events });
+      await api('updateWebhook', { id: edited.id, url: url || undefined, events, paused: !isOn });
+      return undefined;
     },
-  });
-  const create = useAction({
-    run: (values: Values) => api('createWebhook', values),
     refresh: [queryKeys.webhooks],
-    onDone: setMade,
+    onDone: (made) => made || onClose(),
   });
   const close = () => {
     // A secret that arrives after its dialog was closed would never be shown.
-    if (create.isPending) return;
-    setMade(undefined);
-    form.reset();
-    create.reset();
+    if (store.isPending) return;
+    store.reset();
     onClose();
   };
-  const { problems, failure } = refusalOf(create, form.values);
-  const refused = problems.find(({ path }) => path === 'url');
+  const made = store.data;
+  const title = made ? 'The secret of the webhook' : edited === 'new' ? 'New webhook' : 'Change the webhook';
   return (
-    <Modal
-      opened={opened}
-      onClose={close}
-      title={made ? 'The secret of the webhook' : 'New webhook'}
-      size="lg"
-      closeOnClickOutside={!made}
-    >
+    <Modal opened={edited !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!made}>
       {made ? (
         <NewSecret made={made} onClose={close} />
       ) : (
-        <form onSubmit={form.onSubmit((values) => create.mutate(values))} noValidate>
-          <Stack gap="md">
-            <TextInput
-              label="Address"
-              description="Where to POST to. Only its host is shown later."
-              placeholder="https://hooks.example.com/toolhost"
-              type="url"
-              withAsterisk
-              data-autofocus
-              autoComplete="off"
-              {...form.getInputProps('url')}
-              error={form.errors.url ?? (refused && sentence(refused.message))}
-            />
-            <EventChoice label="Told of" withAsterisk {...form.getInputProps('events')} />
-            {failure && <ProblemAlert error={failure} />}
-            <Group justify="flex-end">
-              <Button variant="default" onClick={close}>
-                Cancel
-              </Button>
-              <Button type="submit" loading={create.isPending}>
-                Create webhook
-              </Button>
-            </Group>
-          </Stack>
-        </form>
+        <WebhookForm webhook={edited === 'new' ? undefined : edited} storing={store} onClose={close} />
       )}
     </Modal>
+  );
+}
+
+type FormProps = {
+  /** The webhook that is changed; undefined for a new one. */
+  webhook: Webhook | undefined;
+  storing: UseMutationResult<unknown, Error, Values>;
+  onClose: () => void;
+};
+
+function WebhookForm({ webhook, storing, onClose }: FormProps) {
+  const form = useForm<Values>({
+    initialValues: {
+      url: '',
+      events: webhook?.events ?? [...noticeEventNames],
+      isOn: webhook?.paused_at === undefined,
+    },
+    validate: {
+      url: (url) => (webhook === undefined && url.trim() === '' ? 'Say where to send it.' : null),
+      events: (events) => (events.length === 0 ? 'Choose at least one.' : null),
+    },
+  });
+  const refusal = refusalOf(storing, form.values);
+  return (
+    <DialogForm
+      action={webhook ? 'Save webhook' : 'Create webhook'}
+      isPending={storing.isPending}
+      error={refusal.failure}
+      onClose={onClose}
+      onSubmit={form.onSubmit((values) => storing.mutate(values))}
+    >
+      <TextInput
+        label="Address"
+        description={
+          webhook
+            ? `Empty while it stays at ${visible(webhook.origin)}/…. Its secret stays too.`
+            : 'Where to POST to. Only its host is shown later.'
+        }
+        placeholder="https://hooks.example.com/toolhost"
+        type="url"
+        withAsterisk={webhook === undefined}
+        data-autofocus
+        autoComplete="off"
+        {...form.getInputProps('url')}
+        error={form.errors.url ?? errorAt(refusal, 'url')}
+      />
+      <EventChoice label="Told of" withAsterisk {...form.getInputProps('events')} />
+      {webhook && (
+        <Switch
+          label="On"
+          description="What happens while it is off is not told later."
+          {...form.getInputProps('isOn', { type: 'checkbox' })}
+        />
+      )}
+    </DialogForm>
   );
 }
 
@@ -86,10 +104,7 @@ function NewSecret({ made, onClose }: { made: NewWebhook; onClose: () => void })
   const test = useTest();
   return (
     <Stack gap="sm">
-      <Alert color="yellow" icon={<IconEyeOff size={18} />} title="Copy it now">
-        It cannot be shown again.
-      </Alert>
-      <CodeBlock code={made.secret} label="secret of the webhook" />
+      <ShownOnce code={made.secret} label="secret of the webhook" />
       <Text size="sm">
         The receiver checks the header webhook-signature with it, as Standard Webhooks says; its libraries take this
         text as it is.
@@ -102,4 +117,16 @@ function NewSecret({ made, onClose }: { made: NewWebhook; onClose: () => void })
       </Group>
     </Stack>
   );
+}
+
+/** Sends a webhook a test, and says how it was answered. */
+export function useTest() {
+  return useAction({
+    run: async ({ id }: Pick<Webhook, 'id' | 'origin'>) => {
+      const { delivered, error } = await api('testWebhook', { id });
+      if (!delivered) throw new Error(`the test was not delivered: ${error}`);
+    },
+    done: (_, { origin }) => `Delivered to ${visible(origin)}`,
+    toastFailure: true,
+  });
 }

@@ -1,5 +1,4 @@
-import { Button, Group, Text } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { Badge, Button, Text } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -8,23 +7,21 @@ import type { Webhook } from '../answers.ts';
 import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { Confirm } from '../ui/actions/confirm.tsx';
-import { useAction } from '../ui/actions/use-action.ts';
-import { type Column, Rows } from '../ui/rows.tsx';
+import { ConfirmAction } from '../ui/actions/confirm.tsx';
+import { type Column, RowAction, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { useTest } from './use-test.ts';
-import { WebhookDialog } from './webhook-dialog.tsx';
+import { useTest, WebhookDialog } from './webhook-dialog.tsx';
 
 const columns: Column<Webhook>[] = [
   {
     label: 'Address',
-    cell: ({ origin }) => (
-      <Text size="sm" className="th-mono">
-        {visible(origin)}/…
-      </Text>
+    cell: ({ origin, paused_at }) => (
+      <>
+        <span className="th-mono">{visible(origin)}/…</span> {paused_at && <Badge color="gray">paused</Badge>}
+      </>
     ),
   },
   { label: 'Told of', cell: ({ events }) => events.map((event) => noticeEvents[event].label).join(', ') },
@@ -33,44 +30,23 @@ const columns: Column<Webhook>[] = [
 
 export function WebhooksSection() {
   const canEdit = useCanEdit();
-  const [isOpen, dialog] = useDisclosure(false);
+  const [edited, setEdited] = useState<Webhook | 'new'>();
   const [deleted, setDeleted] = useState<Webhook>();
   const test = useTest();
   const query = useQuery({
     queryKey: queryKeys.webhooks,
     queryFn: ({ signal }) => api('listWebhooks', {}, { signal }),
   });
-  const remove = useAction({
-    run: ({ id }: Webhook) => api('deleteWebhook', { id }),
-    done: () => 'Deleted the webhook',
-    refresh: [queryKeys.webhooks],
-    onDone: () => setDeleted(undefined),
-  });
-  const actions: Column<Webhook> = {
-    label: 'Actions',
-    quiet: true,
-    end: true,
-    cell: (webhook) => (
-      <Group gap={6} justify="flex-end" wrap="nowrap">
-        <Button
-          size="compact-sm"
-          variant="default"
-          loading={test.isPending && test.variables.id === webhook.id}
-          onClick={() => test.mutate(webhook)}
-          aria-label={`Test ${visible(webhook.origin)}`}
-        >
-          Test
-        </Button>
-        <Button
-          size="compact-sm"
-          variant="default"
-          onClick={() => setDeleted(webhook)}
-          aria-label={`Delete ${visible(webhook.origin)}`}
-        >
-          Delete
-        </Button>
-      </Group>
-    ),
+  const actions = (webhook: Webhook) => {
+    const of = visible(webhook.origin);
+    const isTested = test.isPending && test.variables.id === webhook.id;
+    return (
+      <>
+        <RowAction label="Test" of={of} loading={isTested} onClick={() => test.mutate(webhook)} />
+        <RowAction label="Edit" of={of} onClick={() => setEdited(webhook)} />
+        <RowAction label="Delete" of={of} onClick={() => setDeleted(webhook)} />
+      </>
+    );
   };
   return (
     <Section
@@ -78,7 +54,7 @@ export function WebhooksSection() {
       text="Each notice is a signed POST to an address of yours. It is tried for a day until it is taken."
       actions={
         canEdit && (
-          <Button variant="default" leftSection={<IconPlus size={16} />} onClick={dialog.open}>
+          <Button variant="default" leftSection={<IconPlus size={16} />} onClick={() => setEdited('new')}>
             New webhook
           </Button>
         )
@@ -94,25 +70,26 @@ export function WebhooksSection() {
           ) : (
             <Rows
               label="Webhooks"
-              columns={canEdit ? [...columns, actions] : columns}
+              columns={columns}
               rows={webhooks}
               keyOf={({ id }) => id}
+              actions={canEdit ? actions : undefined}
             />
           )
         }
       </Loaded>
-      <WebhookDialog opened={isOpen} onClose={dialog.close} />
-      <Confirm
-        opened={deleted !== undefined}
-        title={`Delete the webhook to ${visible(deleted?.origin ?? '')}?`}
+      <WebhookDialog edited={edited} onClose={() => setEdited(undefined)} />
+      <ConfirmAction
+        subject={deleted}
+        title={({ origin }) => `Delete the webhook to ${visible(origin)}?`}
         action="Delete webhook"
-        isPending={remove.isPending}
-        error={remove.error}
+        run={({ id }) => api('deleteWebhook', { id })}
+        done={() => 'Deleted the webhook'}
+        refresh={[queryKeys.webhooks]}
         onClose={() => setDeleted(undefined)}
-        onConfirm={() => deleted && remove.mutate(deleted)}
       >
         <Text size="sm">What it was not told yet is dropped. A new one has another secret.</Text>
-      </Confirm>
+      </ConfirmAction>
     </Section>
   );
 }
