@@ -36,6 +36,8 @@ export default defineConfig({
     license: { fileName: '.vite/licenses.json' },
     assetsInlineLimit: 0,
     target: 'es2023',
+    // Those that know light-dark().
+    cssTarget: ['chrome123', 'firefox120', 'safari17.5'],
     rolldownOptions: {
       output: {
         // Few requests: what the first page needs is one file, and what most other pages share is another.

@@ -9,7 +9,7 @@ import { createRoot } from 'react-dom/client';
 import { RouterProvider } from 'react-router/dom';
 import { createQueryClient } from './query-client.ts';
 import { createRouter } from './router.tsx';
-import { cssVariablesResolver, theme } from './theme.ts';
+import { theme } from './theme.ts';
 import { PressProvider, watchPress } from './ui/actions/press.ts';
 
 /** The Content-Security-Policy allows the style elements that carry it; see `src/manage/router.ts`. */
@@ -25,12 +25,7 @@ const root = document.getElementById('root');
 if (root) {
   createRoot(root).render(
     <StrictMode>
-      <MantineProvider
-        theme={theme}
-        cssVariablesResolver={cssVariablesResolver}
-        defaultColorScheme="auto"
-        getStyleNonce={() => nonce}
-      >
+      <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={() => nonce}>
         <Notifications position="bottom-left" autoClose={4000} limit={3} />
         <PressProvider value={press}>
           <QueryClientProvider client={createQueryClient()}>

@@ -18,16 +18,23 @@ export function useAnswer<Name extends OperationName>(
   return useQuery({ queryKey, queryFn: ({ signal }) => api(name, input, { signal }), ...options });
 }
 
-/** The answers of an operation that lists, a page at a time. */
-export function usePages<Name extends 'listMcpServers' | 'listVersions'>(
+type Listing = 'listMcpServers' | 'listVersions' | 'listCalls' | 'listAuditEvents' | 'listApiKeys' | 'listNotices';
+
+/** The answers of an operation that lists, a page at a time; the first page alone is read again every `firstMs`. */
+export function usePages<Name extends Listing>(
   queryKey: QueryKey,
   name: Name,
-  input: Given<Name>,
+  input: Given<Name> | (() => Given<Name>),
+  firstMs?: number,
 ) {
   return useInfiniteQuery({
     queryKey,
-    queryFn: ({ pageParam, signal }) => api(name, { ...input, cursor: pageParam }, { signal }),
+    queryFn: ({ pageParam, signal }) => {
+      const given = typeof input === 'function' ? (input as () => Given<Name>)() : input;
+      return api(name, { ...given, cursor: pageParam }, { signal });
+    },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
+    refetchInterval: ({ state }) => ((state.data?.pages.length ?? 1) === 1 && firstMs) || false,
   });
 }

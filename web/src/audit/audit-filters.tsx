@@ -1,12 +1,11 @@
 import { TextInput } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
-import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useServerChoices } from '../servers/server-queries.ts';
 import { Choice, Filters } from '../ui/filters.tsx';
 import { usePeople } from '../ui/text/person-name.tsx';
 import { visible } from '../ui/text/visible.ts';
 import type { useAddress } from '../ui/use-address.ts';
+import { useAnswer } from '../use-answer.ts';
 import { texts } from './operation-text.ts';
 
 const operations = Object.entries(texts).map(([value, label]) => ({ value, label }));
@@ -54,10 +53,7 @@ export function AuditFilters({ get, set, onClear }: Props) {
 /** People and API keys, by their names. */
 function useActors() {
   const people = usePeople();
-  const keys = useQuery({
-    queryKey: [...queryKeys.keys, 'choices'],
-    queryFn: ({ signal }) => api('listApiKeys', { limit: 200 }, { signal }),
-  });
+  const keys = useAnswer([...queryKeys.keys, 'choices'], 'listApiKeys', { limit: 200 });
   const managing = keys.data?.keys.filter(({ scopes }) => scopes.some((scope) => scope !== 'call')) ?? [];
   return [
     ...(people.data?.members ?? []).map(({ id, name, email }) => ({ value: id, label: visible(name ?? email ?? id) })),

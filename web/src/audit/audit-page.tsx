@@ -1,15 +1,15 @@
 import { Text } from '@mantine/core';
 import { IconHistory } from '@tabler/icons-react';
 import type { AuditEvent } from '../answers.ts';
-import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { PagedList, usePages } from '../ui/more.tsx';
+import { PagedList } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { ClockTime, exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { useAddress } from '../ui/use-address.ts';
+import { usePages } from '../use-answer.ts';
 import { AuditFilters } from './audit-filters.tsx';
 import { Actor, Target } from './event-parts.tsx';
 import { detailText, operationText } from './operation-text.ts';
@@ -50,9 +50,7 @@ export function AuditPage() {
   const { get, set, clear } = useAddress();
   const filter = filterIn(get);
   const isNarrowed = Object.values(filter).some((value) => value !== undefined);
-  const pages = usePages([...queryKeys.audit, filter], ({ cursor, signal }) =>
-    api('listAuditEvents', { ...filter, limit: 50, cursor }, { signal }),
-  );
+  const pages = usePages([...queryKeys.audit, filter], 'listAuditEvents', { ...filter, limit: 50 });
   const emptyText = (searchedTo: string | undefined) =>
     isNarrowed
       ? `None was found${searchedTo ? ` back to ${exactTime(searchedTo)}` : ''}.`

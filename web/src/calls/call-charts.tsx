@@ -6,6 +6,7 @@ import type { Statistics, Usage } from '../answers.ts';
 import { Folded } from '../ui/folded.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Loading } from '../ui/states/loading.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import type { CallFilter, Period } from './call-filter.ts';
 import { CountedRows, useCounted } from './counted.tsx';
 
@@ -25,9 +26,7 @@ export function CallCharts({ filter }: { filter: CallFilter }) {
   return (
     <Stack gap="xs">
       {unused.length > 0 && (
-        <Text size="sm" c="dimmed">
-          The charts follow the filters Server, Tool and Time, not {alternatives.format(unused)}.
-        </Text>
+        <Hint>The charts follow the filters Server, Tool and Time, not {alternatives.format(unused)}.</Hint>
       )}
       <Loaded query={query} loading={<Loading rows={1} height={260} />}>
         {(statistics) =>
@@ -131,9 +130,7 @@ function ChartCard({ title, text, children }: { title: string; text: string; chi
         <Text fw={600} size="sm">
           {title}
         </Text>
-        <Text size="xs" c="dimmed">
-          {text}
-        </Text>
+        <Hint size="xs">{text}</Hint>
       </Group>
       {children}
     </Box>

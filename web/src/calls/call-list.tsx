@@ -1,6 +1,7 @@
 import { Text, UnstyledButton } from '@mantine/core';
 import type { Call } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { CallDrawer } from './call-drawer.tsx';
 import type { useCallFilter } from './call-filter.ts';
@@ -24,9 +25,9 @@ export function CallList<Row extends Call>({ label, rows, columns, isOfServer, a
         <Text className="th-mono" fw={600}>
           {visible(name)}
         </Text>
-        <Text size="xs" c="dimmed">
+        <Hint size="xs">
           {isOfServer ? view && `view ${visible(view)}` : visible(view === undefined ? server : `${server}/${view}`)}
-        </Text>
+        </Hint>
       </UnstyledButton>
     ),
   };

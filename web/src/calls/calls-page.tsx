@@ -2,14 +2,15 @@ import { Button, Stack } from '@mantine/core';
 import { IconActivity, IconDownload } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
 import type { Call } from '../answers.ts';
-import { addressOf, api } from '../api.ts';
+import { addressOf } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
-import { PagedList, usePages } from '../ui/more.tsx';
+import { PagedList } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import type { Column } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loading } from '../ui/states/loading.tsx';
 import { ClockTime, exactTime } from '../ui/text/time.tsx';
+import { usePages } from '../use-answer.ts';
 import { queryOf, useCallFilter } from './call-filter.ts';
 import { CallList } from './call-list.tsx';
 import { callerText, Outcome } from './call-parts.tsx';
@@ -42,11 +43,7 @@ export function CallBrowser({ server }: { server?: string }) {
   const address = useCallFilter({ server });
   const { filter, isNarrowed } = address;
   const isOfServer = server !== undefined;
-  const pages = usePages(
-    queryKeys.calls(filter),
-    ({ cursor, signal }) => api('listCalls', { ...queryOf(filter), limit: 50, cursor }, { signal }),
-    ({ state }) => ((state.data?.pages.length ?? 1) > 1 ? false : 5_000),
-  );
+  const pages = usePages(queryKeys.calls(filter), 'listCalls', () => ({ ...queryOf(filter), limit: 50 }), 5_000);
   const emptyText = (searchedTo: string | undefined) => {
     if (!isNarrowed) return 'None in this time. Try a tool, or connect a client: its calls appear here as they happen.';
     return `None fit the filter${searchedTo ? ` back to ${exactTime(searchedTo)}` : ' and the time'}.`;

@@ -7,6 +7,7 @@ import { CallCode } from '../explore/call-code.tsx';
 import { Sides } from '../explore/sides.tsx';
 import { RequestView } from '../ui/request-view.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { indented } from '../ui/text/indented.ts';
 import { Time } from '../ui/text/time.tsx';
 import { visibleJson } from '../ui/text/visible.ts';
@@ -28,22 +29,22 @@ export function CaptureView({ call, capture }: Props) {
   const { server, view, tool, id } = call;
   if (!capture) {
     return (
-      <Text size="sm" c="dimmed">
+      <Hint>
         What was sent and answered was not captured. Capture can be turned on for a while under{' '}
         <Anchor component={Link} to={`/servers/${server}/options`} inherit underline="always">
           Options of the server
         </Anchor>
         .
-      </Text>
+      </Hint>
     );
   }
   const { response, result, request, curl, shortened, arguments: args } = capture;
   const got = result && (result.text ?? `${result.bytes} bytes that begin with a file`);
   return (
     <Stack gap="md">
-      <Text size="sm" c="dimmed">
+      <Hint>
         Captured without credentials; forgotten <Time at={capture.expires_at} />.
-      </Text>
+      </Hint>
       {shortened && (
         <Text size="sm">
           Too long to keep all of it. Shortened: {shortened.map((part) => shortenedParts[part]).join(', ')}.

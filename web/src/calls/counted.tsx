@@ -1,10 +1,11 @@
-import { Anchor, Text } from '@mantine/core';
+import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import type { Statistics } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { type CallFilter, type Period, queryOf } from './call-filter.ts';
 
@@ -75,9 +76,9 @@ export function CountedRows({ label, rows, period, most = rows.length }: Props) 
     <>
       <Rows label={label} columns={columns} rows={rows.slice(0, most)} keyOf={({ slug, tool }) => `${slug}/${tool}`} />
       {rows.length > most && (
-        <Text size="xs" c="dimmed" p="sm">
+        <Hint size="xs" p="sm">
           The first {most} of {rows.length === 100 ? 'more than 100' : rows.length}.
-        </Text>
+        </Hint>
       )}
     </>
   );

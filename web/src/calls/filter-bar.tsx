@@ -1,13 +1,12 @@
 import type { SelectProps } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
-import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { viewsOf } from '../servers/config.ts';
 import { useServer, useServerChoices } from '../servers/server-queries.ts';
 import { Choice, Filters } from '../ui/filters.tsx';
 import { LateInput } from '../ui/late-input.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { useAnswer } from '../use-answer.ts';
 import { type CallFilter, outcomes, periods, type useCallFilter } from './call-filter.ts';
 import { callerKinds } from './call-parts.tsx';
 
@@ -29,10 +28,7 @@ export function FilterBar({ filter, isNarrowed, isOfServer, change, clear, child
     setCleared(cleared + 1);
     clear();
   };
-  const keys = useQuery({
-    queryKey: [...queryKeys.keys, 'choices'],
-    queryFn: ({ signal }) => api('listApiKeys', { limit: 200 }, { signal }),
-  });
+  const keys = useAnswer([...queryKeys.keys, 'choices'], 'listApiKeys', { limit: 200 });
   const serverChoices = servers.data?.map(({ slug, name }) => ({ value: slug, label: visible(name) })) ?? [];
   const keyChoices = keys.data?.keys.map(({ id, name }) => ({ value: id, label: visible(name) })) ?? [];
   const of = (name: keyof CallFilter, label: string) => ({

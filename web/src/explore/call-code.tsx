@@ -1,4 +1,4 @@
-import { SegmentedControl, Stack, Text } from '@mantine/core';
+import { SegmentedControl, Stack } from '@mantine/core';
 import { useState } from 'react';
 import { type CallCredential, callSnippets } from '../../../src/domain/snippets/call-snippets.ts';
 import type { JsonObject, ServerRecord } from '../answers.ts';
@@ -6,6 +6,7 @@ import { useServer } from '../servers/server-queries.ts';
 import { Folded } from '../ui/folded.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 
 type Props = { slug: string; view: string | undefined; tool: string; args: JsonObject };
 
@@ -38,11 +39,7 @@ function Forms({ slug, view, tool, args }: Props) {
               data={snippets.map(({ id, title }) => ({ value: id, label: title }))}
             />
             {shown && <CodeBlock code={shown.code} label={`call as ${shown.title}`} />}
-            {shown && shown.needs !== '' && (
-              <Text size="sm" c="dimmed">
-                {shown.needs}
-              </Text>
-            )}
+            {shown && shown.needs !== '' && <Hint>{shown.needs}</Hint>}
           </Stack>
         );
       }}

@@ -1,8 +1,9 @@
-import { Badge, Group, SimpleGrid, Stack, Text, Title } from '@mantine/core';
+import { Badge, Group, SimpleGrid, Stack, Title } from '@mantine/core';
 import { type ReactNode, useId } from 'react';
 import type { Header, UpstreamAnswer } from '../answers.ts';
 import { Folded } from '../ui/folded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { indented } from '../ui/text/indented.ts';
 import { sizeText } from '../ui/text/size-text.ts';
 
@@ -31,52 +32,46 @@ export function Sides({ answer, tokens, files = '', isNarrow = false, children }
   );
 }
 
-function AnswerSide({ answer }: { answer: UpstreamAnswer }) {
-  const { telling, others } = splitHeaders(answer.headers);
-  const tokens = answer.estimated_tokens === undefined ? '' : `, about ${tokenText(answer.estimated_tokens)}`;
-  const isCut = answer.body !== undefined && new TextEncoder().encode(answer.body).length < answer.body_bytes;
+function AnswerSide({
+  answer: { status, headers, body, body_bytes: bytes, estimated_tokens },
+}: {
+  answer: UpstreamAnswer;
+}) {
+  const tokens = estimated_tokens === undefined ? '' : `, about ${tokenText(estimated_tokens)}`;
+  const isCut = body !== undefined && new TextEncoder().encode(body).length < bytes;
+  const first = headers.filter(([name]) => telling.test(name));
+  const others = headers.filter(([name]) => !telling.test(name));
   return (
     <Side
       title="The API said"
-      about={`${sizeText(answer.body_bytes)}${tokens}`}
-      badge={
-        <Badge color={answer.status < 300 ? 'green' : answer.status < 400 ? 'yellow' : 'red'}>{answer.status}</Badge>
-      }
+      about={`${sizeText(bytes)}${tokens}`}
+      badge={<Badge color={status < 300 ? 'green' : status < 400 ? 'yellow' : 'red'}>{status}</Badge>}
     >
-      {telling.length > 0 && <CodeBlock code={headerLines(telling)} label="headers of the answer" />}
-      {answer.body_bytes > 0 && (
+      <Headers headers={first} label="headers of the answer" />
+      {bytes > 0 && (
         <CodeBlock
-          code={
-            answer.body === undefined ? `${answer.body_bytes} bytes that are not text` : indented(answer.body, isCut)
-          }
+          code={body === undefined ? `${bytes} bytes that are not text` : indented(body, isCut)}
           label="body of the answer"
         />
       )}
-      {isCut && (
-        <Text size="sm" c="dimmed">
-          Only the beginning is shown.
-        </Text>
-      )}
+      {isCut && <Hint>Only the beginning is shown.</Hint>}
       {others.length > 0 && (
         <Folded label={others.length === 1 ? 'One more header' : `${others.length} more headers`}>
-          <CodeBlock code={headerLines(others)} label="other headers of the answer" />
+          <Headers headers={others} label="other headers of the answer" />
         </Folded>
       )}
     </Side>
   );
 }
 
-function Side({
-  title,
-  about,
-  badge,
-  children,
-}: {
-  title: string;
-  about: string;
-  badge?: ReactNode;
-  children: ReactNode;
-}) {
+function Headers({ headers, label }: { headers: readonly Header[]; label: string }) {
+  if (headers.length === 0) return null;
+  return <CodeBlock code={headers.map(([name, value]) => `${name}: ${value}`).join('\n')} label={label} />;
+}
+
+type SideProps = { title: string; about: string; badge?: ReactNode; children: ReactNode };
+
+function Side({ title, about, badge, children }: SideProps) {
   const id = useId();
   return (
     <Stack gap="xs" miw={0} component="section" aria-labelledby={id}>
@@ -85,9 +80,7 @@ function Side({
           {title}
         </Title>
         {badge}
-        <Text size="sm" c="dimmed">
-          {about}
-        </Text>
+        <Hint>{about}</Hint>
       </Group>
       {children}
     </Stack>
@@ -100,23 +93,12 @@ export function tokenText(tokens: number): string {
 
 /** The size of what the agent got, and how much less that is than what the API said. */
 function gotText(tokens: number | undefined, files: string, all: number | undefined): string {
-  const texts = [...(tokens === undefined ? [] : [`about ${tokenText(tokens)}`]), ...(files === '' ? [] : [files])];
-  const isLess = tokens !== undefined && files === '' && all !== undefined && all > tokens;
-  return texts.join(' and ') + (isLess ? `, ${Math.floor((1 - tokens / all) * 100)} % less` : '');
+  if (tokens === undefined) return files;
+  if (files !== '') return `about ${tokenText(tokens)} and ${files}`;
+  const less = all !== undefined && all > tokens ? `, ${Math.floor((1 - tokens / all) * 100)} % less` : '';
+  return `about ${tokenText(tokens)}${less}`;
 }
 
 /** Headers of an answer that say something about its content, its pages, its limits or its end. */
 const telling =
   /^(content-(type|length|language|range|disposition|encoding)|link|location|etag|last-modified|retry-after|allow|warning|deprecation|sunset|www-authenticate|x-(total(-count)?|next-page|page|per-page|request-id)|.*rate-?limit.*|.*request-?id)$/i;
-
-/** The headers that matter when an answer is judged, and the others. */
-function splitHeaders(headers: readonly Header[]): { telling: Header[]; others: Header[] } {
-  return {
-    telling: headers.filter(([name]) => telling.test(name)),
-    others: headers.filter(([name]) => !telling.test(name)),
-  };
-}
-
-function headerLines(headers: readonly Header[]): string {
-  return headers.map(([name, value]) => `${name}: ${value}`).join('\n');
-}

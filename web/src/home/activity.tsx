@@ -1,4 +1,4 @@
-import { Anchor, Button, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Anchor, Box, Button, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
 import { IconPlugConnected } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -14,6 +14,7 @@ import type { Column } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { Time } from '../ui/text/time.tsx';
 
 const periods = [
@@ -97,12 +98,17 @@ function Figures({ counted, isOfServer }: { counted: Statistics; isOfServer: boo
   return (
     <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md" component="dl" m={0}>
       {figures.map(({ label, value, text, isBad }) => (
-        <div key={label} className="th-card th-figure">
-          <dt>{label}</dt>
-          <dd data-bad={isBad}>
-            {value} <small>{text}</small>
-          </dd>
-        </div>
+        <Box key={label} className="th-card" px="md" py="sm">
+          <Text component="dt" size="xs" c="dimmed">
+            {label}
+          </Text>
+          <Text component="dd" m={0} fz="1.375rem" fw={600} {...(isBad && { c: 'var(--th-bad)' })}>
+            {value}{' '}
+            <Text span size="xs" c="dimmed">
+              {text}
+            </Text>
+          </Text>
+        </Box>
       ))}
     </SimpleGrid>
   );
@@ -151,9 +157,9 @@ function Failures({ address, isOfServer }: FailuresProps) {
         {({ calls }) => (
           <>
             {calls.length === 0 && (
-              <Text size="sm" c="dimmed" px="md" pb="md">
+              <Hint px="md" pb="md">
                 Nothing in this time.
-              </Text>
+              </Hint>
             )}
             <CallList
               label="What failed"

@@ -1,7 +1,5 @@
 import { Anchor, Button, List, Stack, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
-import { api } from '../api.ts';
 import { Actor, Target } from '../audit/event-parts.tsx';
 import { operationText } from '../audit/operation-text.ts';
 import { JoinedNotice } from '../frame/joined-notice.tsx';
@@ -13,6 +11,7 @@ import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { useAnswer } from '../use-answer.ts';
 import { Activity } from './activity.tsx';
 import { ToLookAt } from './to-look-at.tsx';
 
@@ -20,10 +19,7 @@ import { ToLookAt } from './to-look-at.tsx';
 export function HomePage() {
   const { workspace } = useSession();
   const canEdit = useCanEdit();
-  const newest = useQuery({
-    queryKey: [...queryKeys.servers, 'newest'],
-    queryFn: ({ signal }) => api('listMcpServers', { limit: 1 }, { signal }),
-  });
+  const newest = useAnswer([...queryKeys.servers, 'newest'], 'listMcpServers', { limit: 1 });
   return (
     <>
       <PageHeader title="Home" guide="docs/tutorial.md" text={`How the servers of ${visible(workspace.name)} do.`}>
@@ -55,10 +51,7 @@ const descriptions = { changed: 'has changed', unreadable: 'cannot be read' } as
 
 /** What servers need before their calls can work, or to follow their API. */
 function Needs() {
-  const { data } = useQuery({
-    queryKey: [...queryKeys.servers, 'needs'],
-    queryFn: ({ signal }) => api('listNeeds', {}, { signal }),
-  });
+  const { data } = useAnswer([...queryKeys.servers, 'needs'], 'listNeeds', {});
   const items = data?.servers.map(({ slug, missing_secrets, moved_secrets, description }) => ({
     label: slug,
     text: [
@@ -72,10 +65,7 @@ function Needs() {
 }
 
 function RecentChanges() {
-  const query = useQuery({
-    queryKey: [...queryKeys.audit, 'newest'],
-    queryFn: ({ signal }) => api('listAuditEvents', { limit: 6 }, { signal }),
-  });
+  const query = useAnswer([...queryKeys.audit, 'newest'], 'listAuditEvents', { limit: 6 });
   return (
     <Section
       title="Recent changes"

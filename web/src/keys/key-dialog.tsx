@@ -1,5 +1,4 @@
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
-import { useState } from 'react';
 import { claudeCodeCommand } from '../../../src/domain/clients/client.ts';
 import type { ApiKey, NewApiKey } from '../answers.ts';
 import { api } from '../api.ts';
@@ -12,26 +11,29 @@ import { CodeBlock } from '../ui/text/code-block.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { KeyForm, type KeyValues, wantedOf } from './key-form.tsx';
 
-type Props = { opened: boolean; replaced: ApiKey | undefined; onClose: () => void };
+type Props = {
+  /** Whether a new key is made, or one that replaces this one; undefined while the dialog is closed. */
+  made: ApiKey | 'new' | undefined;
+  onClose: () => void;
+};
 
 /** Makes a key and shows it only once. A replaced key goes on working until its successor was copied. */
-export function KeyDialog({ opened, replaced, onClose }: Props) {
-  const [made, setMade] = useState<NewApiKey>();
+export function KeyDialog({ made: wanted, onClose }: Props) {
+  const replaced = wanted === 'new' ? undefined : wanted;
   const create = useAction({
     run: (values: KeyValues) => api('createApiKey', wantedOf(values, replaced)),
     refresh: [queryKeys.keys],
-    onDone: setMade,
   });
+  const made = create.data;
   const close = () => {
     // A key that arrives after its dialog was closed would never be shown.
     if (create.isPending) return;
-    setMade(undefined);
     create.reset();
     onClose();
   };
   const title = made ? 'Your new API key' : replaced ? `Replace ${visible(replaced.name)}` : 'New API key';
   return (
-    <Modal opened={opened} onClose={close} title={title} size="lg" closeOnClickOutside={!made}>
+    <Modal opened={wanted !== undefined} onClose={close} title={title} size="lg" closeOnClickOutside={!made}>
       {made ? (
         <NewKey made={made} replaced={replaced} onClose={close} />
       ) : (

@@ -1,21 +1,23 @@
-import { Badge, Box, Button, Group, Stack, Text } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { Badge, Box, Button, Group, Stack } from '@mantine/core';
 import { IconKey, IconPlus } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { ApiKey } from '../answers.ts';
 import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { ConfirmAction } from '../ui/actions/confirm.tsx';
+import { RowButton } from '../ui/actions/row-button.tsx';
+import { useQuestion } from '../ui/actions/use-question.tsx';
 import { SearchInput } from '../ui/late-input.tsx';
-import { PagedList, usePages } from '../ui/more.tsx';
+import { PagedList } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
-import { type Column, RowAction, RowName, Rows } from '../ui/rows.tsx';
+import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { useAddress } from '../ui/use-address.ts';
+import { usePages } from '../use-answer.ts';
 import { KeyDialog } from './key-dialog.tsx';
 
 function isOver({ revoked_at, expires_at }: ApiKey): boolean {
@@ -66,10 +68,10 @@ function Status({ apiKey }: { apiKey: ApiKey }) {
     <Group gap={6}>
       {!revoked_at && <Badge color={isOver(apiKey) ? 'gray' : 'green'}>{isOver(apiKey) ? 'expired' : 'active'}</Badge>}
       {at && (
-        <Text size="xs" c="dimmed">
+        <Hint size="xs">
           {revoked_at ? 'revoked ' : !isOver(apiKey) && 'expires '}
           <Time at={at} />
-        </Text>
+        </Hint>
       )}
     </Group>
   );
@@ -79,39 +81,36 @@ export function KeysPage() {
   const canEdit = useCanEdit();
   const { get, set } = useAddress();
   const query = get('query');
-  const [isOpen, dialog] = useDisclosure(location.search === '?new');
-  const [replaced, setReplaced] = useState<ApiKey>();
-  const [revoked, setRevoked] = useState<ApiKey>();
-  const pages = usePages([...queryKeys.keys, 'pages', query], ({ cursor, signal }) =>
-    api('listApiKeys', { query, limit: 50, cursor }, { signal }),
-  );
+  const [made, setMade] = useState<ApiKey | 'new' | undefined>(location.search === '?new' ? 'new' : undefined);
+  const revoke = useQuestion({
+    title: ({ name }: ApiKey) => `Revoke ${visible(name)}?`,
+    text: () =>
+      'Whatever uses it is refused within two seconds, for good. Keys that were made with it are revoked too.',
+    action: 'Revoke key',
+    run: ({ id }) => api('revokeApiKey', { id }),
+    done: (_, { name }) => `Revoked ${visible(name)}`,
+    refresh: [queryKeys.keys],
+  });
+  const pages = usePages([...queryKeys.keys, 'pages', query], 'listApiKeys', { query, limit: 50 });
   const isWithout = query === undefined && pages.data?.pages[0]?.keys.length === 0;
   const create = canEdit && (
-    <Button leftSection={<IconPlus size={16} />} onClick={dialog.open}>
+    <Button leftSection={<IconPlus size={16} />} onClick={() => setMade('new')}>
       New API key
     </Button>
   );
   const actions = (key: ApiKey) => {
     const name = visible(key.name);
     const isChangeable = canEdit && !isOver(key);
-    const replace = () => {
-      setReplaced(key);
-      dialog.open();
-    };
     return (
       <>
-        <RowAction label="Calls" of={`of ${name}`} to={`/calls?key=${key.id}`} />
+        <RowButton label="Calls" of={`of ${name}`} to={`/calls?key=${key.id}`} />
         {key.scopes.some((scope) => scope !== 'call') && (
-          <RowAction label="Changes" of={`by ${name}`} to={`/audit?who=${key.id}`} />
+          <RowButton label="Changes" of={`by ${name}`} to={`/audit?who=${key.id}`} />
         )}
-        {isChangeable && <RowAction label="Replace" of={name} onClick={replace} />}
-        {isChangeable && <RowAction label="Revoke" of={name} onClick={() => setRevoked(key)} />}
+        {isChangeable && <RowButton label="Replace" of={name} onClick={() => setMade(key)} />}
+        {isChangeable && <RowButton label="Revoke" of={name} onClick={() => revoke.ask(key)} />}
       </>
     );
-  };
-  const close = () => {
-    dialog.close();
-    setReplaced(undefined);
   };
   const empty = isWithout
     ? { title: 'No API keys yet', text: 'A key is shown once, when it is made; only its hash is stored.' }
@@ -146,20 +145,8 @@ export function KeysPage() {
           )
         }
       </PagedList>
-      <KeyDialog opened={isOpen} replaced={replaced} onClose={close} />
-      <ConfirmAction
-        subject={revoked}
-        title={({ name }) => `Revoke ${visible(name)}?`}
-        action="Revoke key"
-        run={({ id }) => api('revokeApiKey', { id })}
-        done={(_, { name }) => `Revoked ${visible(name)}`}
-        refresh={[queryKeys.keys]}
-        onClose={() => setRevoked(undefined)}
-      >
-        <Text size="sm">
-          Whatever uses it is refused within two seconds, for good. Keys that were made with it are revoked too.
-        </Text>
-      </ConfirmAction>
+      <KeyDialog made={made} onClose={() => setMade(undefined)} />
+      {revoke.dialog}
     </>
   );
 }

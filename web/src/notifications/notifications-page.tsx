@@ -1,21 +1,22 @@
 import { Anchor, Stack, Text } from '@mantine/core';
 import { IconBell } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
 import { Link } from 'react-router';
 import { noticeEvents } from '../../../src/domain/notices.ts';
 import type { Notice, NoticeEvent } from '../answers.ts';
 import { api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { useAction } from '../ui/actions/use-action.ts';
-import { PagedList, usePages } from '../ui/more.tsx';
+import { PagedList } from '../ui/more.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { useAnswer, usePages } from '../use-answer.ts';
 import { EventChoice } from './event-choice.tsx';
 import { WebhooksSection } from './webhooks-section.tsx';
 
@@ -45,10 +46,7 @@ const mailText = (isAvailable: boolean, email: string | undefined) => {
 
 /** What the person who is signed in is told of by mail. Each choice is stored at once. */
 function MailSection() {
-  const query = useQuery({
-    queryKey: queryKeys.notifications,
-    queryFn: ({ signal }) => api('getNotifications', {}, { signal }),
-  });
+  const query = useAnswer(queryKeys.notifications, 'getNotifications', {});
   const choose = useAction({
     run: (events: NoticeEvent[]) => api('setNotifications', { events }),
     done: ({ events }) => (events.length === 0 ? 'You get no mail' : 'Saved what you are mailed'),
@@ -60,9 +58,7 @@ function MailSection() {
       <Loaded query={query}>
         {({ events, email, mail_available: isAvailable }) => (
           <Stack gap="sm">
-            <Text size="sm" c="dimmed">
-              {mailText(isAvailable, email)}
-            </Text>
+            <Hint>{mailText(isAvailable, email)}</Hint>
             <EventChoice
               aria-label="What you are mailed"
               value={choose.isPending ? choose.variables : events}
@@ -111,11 +107,7 @@ function stateText(state: Notice['deliveries'][number]['state'], attempts: numbe
 }
 
 function ToldSection() {
-  const pages = usePages(
-    queryKeys.notices,
-    ({ cursor, signal }) => api('listNotices', { limit: 20, cursor }, { signal }),
-    15_000,
-  );
+  const pages = usePages(queryKeys.notices, 'listNotices', { limit: 20 }, 15_000);
   return (
     <Section title="What was told" text="In the last 30 days, the same thing once a day at most." flush>
       <PagedList pages={pages} rowsOf={({ notices }) => notices} more="Show more" isInCard>

@@ -1,18 +1,20 @@
-import { Badge, Button, Text } from '@mantine/core';
+import { Badge, Button } from '@mantine/core';
 import { IconPlus } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { noticeEvents } from '../../../src/domain/notices.ts';
 import type { Webhook } from '../answers.ts';
 import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { ConfirmAction } from '../ui/actions/confirm.tsx';
-import { type Column, RowAction, Rows } from '../ui/rows.tsx';
+import { RowButton } from '../ui/actions/row-button.tsx';
+import { useQuestion } from '../ui/actions/use-question.tsx';
+import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { useAnswer } from '../use-answer.ts';
 import { useTest, WebhookDialog } from './webhook-dialog.tsx';
 
 const columns: Column<Webhook>[] = [
@@ -31,20 +33,24 @@ const columns: Column<Webhook>[] = [
 export function WebhooksSection() {
   const canEdit = useCanEdit();
   const [edited, setEdited] = useState<Webhook | 'new'>();
-  const [deleted, setDeleted] = useState<Webhook>();
-  const test = useTest();
-  const query = useQuery({
-    queryKey: queryKeys.webhooks,
-    queryFn: ({ signal }) => api('listWebhooks', {}, { signal }),
+  const remove = useQuestion({
+    title: ({ origin }: Webhook) => `Delete the webhook to ${visible(origin)}?`,
+    text: () => 'What it was not told yet is dropped. A new one has another secret.',
+    action: 'Delete webhook',
+    run: ({ id }) => api('deleteWebhook', { id }),
+    done: () => 'Deleted the webhook',
+    refresh: [queryKeys.webhooks],
   });
+  const test = useTest();
+  const query = useAnswer(queryKeys.webhooks, 'listWebhooks', {});
   const actions = (webhook: Webhook) => {
     const of = visible(webhook.origin);
     const isTested = test.isPending && test.variables.id === webhook.id;
     return (
       <>
-        <RowAction label="Test" of={of} loading={isTested} onClick={() => test.mutate(webhook)} />
-        <RowAction label="Edit" of={of} onClick={() => setEdited(webhook)} />
-        <RowAction label="Delete" of={of} onClick={() => setDeleted(webhook)} />
+        <RowButton label="Test" of={of} isPending={isTested} onClick={() => test.mutate(webhook)} />
+        <RowButton label="Edit" of={of} onClick={() => setEdited(webhook)} />
+        <RowButton label="Delete" of={of} onClick={() => remove.ask(webhook)} />
       </>
     );
   };
@@ -64,32 +70,22 @@ export function WebhooksSection() {
       <Loaded query={query}>
         {({ webhooks }) =>
           webhooks.length === 0 ? (
-            <Text size="sm" c="dimmed" px="md" pb="md">
+            <Hint px="md" pb="md">
               None yet. The workspace may have five.
-            </Text>
+            </Hint>
           ) : (
             <Rows
               label="Webhooks"
               columns={columns}
               rows={webhooks}
               keyOf={({ id }) => id}
-              actions={canEdit ? actions : undefined}
+              actions={canEdit && actions}
             />
           )
         }
       </Loaded>
       <WebhookDialog edited={edited} onClose={() => setEdited(undefined)} />
-      <ConfirmAction
-        subject={deleted}
-        title={({ origin }) => `Delete the webhook to ${visible(origin)}?`}
-        action="Delete webhook"
-        run={({ id }) => api('deleteWebhook', { id })}
-        done={() => 'Deleted the webhook'}
-        refresh={[queryKeys.webhooks]}
-        onClose={() => setDeleted(undefined)}
-      >
-        <Text size="sm">What it was not told yet is dropped. A new one has another secret.</Text>
-      </ConfirmAction>
+      {remove.dialog}
     </Section>
   );
 }

@@ -1,10 +1,10 @@
-import { Button, Group, Text } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
+import { Button, Group } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
+import type { Workspace } from '../answers.ts';
 import { addressOf, api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
-import { ConfirmAction } from '../ui/actions/confirm.tsx';
+import { useQuestion } from '../ui/actions/use-question.tsx';
 import { Section } from '../ui/section.tsx';
 import { visible } from '../ui/text/visible.ts';
 
@@ -12,7 +12,15 @@ import { visible } from '../ui/text/visible.ts';
 export function EndSection() {
   const { workspace } = useSession();
   const isOwner = useIsOwner();
-  const [isOpen, question] = useDisclosure(false);
+  const remove = useQuestion({
+    title: ({ name }: Workspace) => `Delete ${visible(name)}?`,
+    text: () =>
+      'Its servers and keys stop working at once, for everybody. Secrets, members and webhooks are gone, and the slugs stay reserved. This cannot be undone.',
+    action: 'Delete workspace',
+    word: workspace.name,
+    run: ({ name }) => api('deleteWorkspace', { name }),
+    onDone: () => location.assign(`${basePath}/`),
+  });
   return (
     <Section title="Export and delete" text="The export has every configuration, and no value of a secret.">
       <Group gap="sm">
@@ -27,25 +35,12 @@ export function EndSection() {
         </Button>
         {/* That of local mode belongs to the machine, and stays. */}
         {isOwner && workspace.id.startsWith('wsp_') && (
-          <Button variant="default" onClick={question.open}>
+          <Button variant="default" onClick={() => remove.ask(workspace)}>
             Delete workspace…
           </Button>
         )}
       </Group>
-      <ConfirmAction
-        subject={isOpen ? workspace : undefined}
-        title={({ name }) => `Delete ${visible(name)}?`}
-        action="Delete workspace"
-        word={workspace.name}
-        run={({ name }) => api('deleteWorkspace', { name })}
-        onDone={() => location.assign(`${basePath}/`)}
-        onClose={question.close}
-      >
-        <Text size="sm">
-          Its servers and keys stop working at once, for everybody. Secrets, members and webhooks are gone, and the
-          slugs stay reserved. This cannot be undone.
-        </Text>
-      </ConfirmAction>
+      {remove.dialog}
     </Section>
   );
 }

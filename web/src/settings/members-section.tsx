@@ -1,22 +1,24 @@
-import { Badge, Button, Checkbox, Group, Select, Stack, Text, TextInput } from '@mantine/core';
+import { Badge, Button, Checkbox, Group, Select, Stack, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
-import type { Invitation, Member, Role } from '../answers.ts';
+import { useEffect, useState } from 'react';
+import type { Invitation, Member, Role, Workspace } from '../answers.ts';
 import { api } from '../api.ts';
 import { basePath } from '../base-path.ts';
 import { useIsOwner, useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
-import { ConfirmAction } from '../ui/actions/confirm.tsx';
 import { isSame, refusalText } from '../ui/actions/refusal.ts';
+import { RowButton } from '../ui/actions/row-button.tsx';
 import { useAction } from '../ui/actions/use-action.ts';
-import { type Column, RowAction, RowName, Rows } from '../ui/rows.tsx';
+import { useQuestion } from '../ui/actions/use-question.tsx';
+import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { messageOf } from '../ui/states/problem-alert.tsx';
+import { Hint } from '../ui/text/hint.tsx';
 import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { useAnswer } from '../use-answer.ts';
 
 const roles = [
   { value: 'owner', label: 'Owner' },
@@ -36,10 +38,17 @@ type Person = Member | Invitation;
 /** Members of the workspace and invitations. */
 export function MembersSection() {
   const isOwner = useIsOwner();
-  const { user } = useSession();
+  const { user, workspace } = useSession();
   const people = usePeople();
-  const [removed, setRemoved] = useState<Member>();
-  const [isLeaving, setLeaving] = useState(false);
+  const removal = useRemoval();
+  const leaving = useQuestion({
+    title: ({ name }: Workspace) => `Leave ${visible(name)}?`,
+    text: () =>
+      'The logins of your agents in this workspace end at once. Servers and API keys that you made stay here. Only an owner can let you in again.',
+    action: 'Leave workspace',
+    run: () => api('leaveWorkspace', {}),
+    onDone: () => location.assign(`${basePath}/`),
+  });
   const withdraw = useAction({
     run: ({ email }: Invitation) => api('withdrawInvitation', { email }),
     done: (_, { email }) => `Withdrew the invitation of ${visible(email)}`,
@@ -57,13 +66,13 @@ export function MembersSection() {
   const actionsFor = (members: readonly Member[]) => (person: Person) => {
     if (!('id' in person))
       return (
-        isOwner && <RowAction label="Withdraw" of={visible(person.email)} onClick={() => withdraw.mutate(person)} />
+        isOwner && <RowButton label="Withdraw" of={visible(person.email)} onClick={() => withdraw.mutate(person)} />
       );
     if (person.id !== user.id)
-      return isOwner && <RowAction label="Remove" of={nameOf(person)} onClick={() => setRemoved(person)} />;
+      return isOwner && <RowButton label="Remove" of={nameOf(person)} onClick={() => removal.ask(person)} />;
     // The only owner cannot leave.
     const canLeave = !isOwner || members.some(({ id, role }) => id !== user.id && role === 'owner');
-    return canLeave && <RowAction label="Leave" onClick={() => setLeaving(true)} />;
+    return canLeave && <RowButton label="Leave" onClick={() => leaving.ask(workspace)} />;
   };
   return (
     <Section title="Members" text="Owners do everything, editors everything but members, viewers only read." flush>
@@ -79,8 +88,8 @@ export function MembersSection() {
         )}
       </Loaded>
       {isOwner && <InviteForm />}
-      <LeaveDialog opened={isLeaving} onClose={() => setLeaving(false)} />
-      <RemoveDialog member={removed} onClose={() => setRemoved(undefined)} />
+      {leaving.dialog}
+      {removal.dialog}
     </Section>
   );
 }
@@ -156,77 +165,52 @@ function InviteForm() {
           </Button>
         </Group>
       </Group>
-      <Text size="xs" c="dimmed" px="md" pb="md">
+      <Hint size="xs" px="md" pb="md">
         No mail is sent: tell them to sign in here with that address, and they join.
-      </Text>
+      </Hint>
     </form>
   );
 }
 
-type RemoveProps = { member: Member | undefined; onClose: () => void };
-
 /** Asks before a member is removed, and whether to revoke the keys that they made. */
-function RemoveDialog({ member, onClose }: RemoveProps) {
+function useRemoval() {
   const [revokes, setRevokes] = useState(false);
-  const close = () => {
-    setRevokes(false);
-    onClose();
-  };
-  const made = useQuery({
-    queryKey: queryKeys.keysMadeBy(member?.id ?? ''),
-    queryFn: ({ signal }) => api('listApiKeys', { made_by: member?.id, limit: 200 }, { signal }),
-    enabled: member !== undefined,
-  });
-  const keys = made.data?.keys ?? [];
-  return (
-    <ConfirmAction
-      subject={member}
-      title={(one) => `Remove ${nameOf(one)}?`}
-      action="Remove member"
-      run={({ id }) => api('removeMember', { id, revoke_keys: revokes })}
-      done={({ revoked_key_count: count }) =>
-        `Removed the member${count === 0 ? '' : ` and revoked ${keysText(count)}`}`
-      }
-      refresh={[queryKeys.members, queryKeys.keys]}
-      onClose={close}
-    >
-      <Text size="sm">
+  return useQuestion({
+    title: (member: Member) => `Remove ${nameOf(member)}?`,
+    text: (member) => (
+      <Stack gap="xs">
         Their sessions in this workspace and the logins of their agents end at once. Servers that they made stay.
-      </Text>
-      {keys.length > 0 && (
-        <Stack gap="xs">
-          <Text size="sm">
-            They made {keysText(keys.length)} that still {keys.length === 1 ? 'works' : 'work'}, and may have a copy:{' '}
-            {keys.map(({ name }) => visible(name)).join(', ')}.
-          </Text>
-          <Checkbox
-            label={`Revoke ${keys.length === 1 ? 'it' : 'them'} too`}
-            description="Scripts and clients that use such a key are refused within two seconds."
-            checked={revokes}
-            onChange={(event) => setRevokes(event.currentTarget.checked)}
-          />
-        </Stack>
-      )}
-    </ConfirmAction>
-  );
+        <KeysOf member={member} revokes={revokes} onChange={setRevokes} />
+      </Stack>
+    ),
+    action: 'Remove member',
+    run: ({ id }) => api('removeMember', { id, revoke_keys: revokes }),
+    done: ({ revoked_key_count: count }) => `Removed the member${count === 0 ? '' : ` and revoked ${keysText(count)}`}`,
+    refresh: [queryKeys.members, queryKeys.keys],
+  });
 }
 
-/** Asks before the person who is signed in leaves the workspace. */
-function LeaveDialog({ opened, onClose }: { opened: boolean; onClose: () => void }) {
-  const { workspace } = useSession();
+type KeysProps = { member: Member; revokes: boolean; onChange: (revokes: boolean) => void };
+
+/** The keys that would go on working, and a choice to revoke them. */
+function KeysOf({ member: { id }, revokes, onChange }: KeysProps) {
+  const made = useAnswer(queryKeys.keysMadeBy(id), 'listApiKeys', { made_by: id, limit: 200 });
+  // Nothing is chosen for the next one who is removed.
+  useEffect(() => () => onChange(false), [onChange]);
+  const keys = made.data?.keys ?? [];
+  if (keys.length === 0) return null;
   return (
-    <ConfirmAction
-      subject={opened ? workspace : undefined}
-      title={({ name }) => `Leave ${visible(name)}?`}
-      action="Leave workspace"
-      run={() => api('leaveWorkspace', {})}
-      onDone={() => location.assign(`${basePath}/`)}
-      onClose={onClose}
-    >
-      <Text size="sm">
-        The logins of your agents in this workspace end at once. Servers and API keys that you made stay here. Only an
-        owner can let you in again.
-      </Text>
-    </ConfirmAction>
+    <>
+      <span>
+        They made {keysText(keys.length)} that still {keys.length === 1 ? 'works' : 'work'}, and may have a copy:{' '}
+        {keys.map(({ name }) => visible(name)).join(', ')}.
+      </span>
+      <Checkbox
+        label={`Revoke ${keys.length === 1 ? 'it' : 'them'} too`}
+        description="Scripts and clients that use such a key are refused within two seconds."
+        checked={revokes}
+        onChange={(event) => onChange(event.currentTarget.checked)}
+      />
+    </>
   );
 }

@@ -1,6 +1,5 @@
 import { Button, Group, List, Stack, Text, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { useQuery } from '@tanstack/react-query';
 import { claudeCodeCommand } from '../../../src/domain/clients/client.ts';
 import type { Quotas } from '../answers.ts';
 import { api } from '../api.ts';
@@ -13,6 +12,7 @@ import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
+import { useAnswer } from '../use-answer.ts';
 import { EndSection } from './end-section.tsx';
 import { MembersSection } from './members-section.tsx';
 
@@ -88,19 +88,21 @@ function AgentsSection() {
 
 /** How long data is kept. */
 function RetentionSection() {
-  const { call_retention_days: days, audit_retention_days: auditDays } = useSession();
+  const { call_retention_days: calls, audit_retention_days: audit } = useSession();
+  const days = (count: number) => (count === 1 ? '1 day' : `${count} days`);
+  const kept = [
+    `Calls: ${days(calls)}, without arguments and bodies.`,
+    'Captured calls: a day at most and the newest 4,000, only while capture is on for a server.',
+    `Audit, revoked and expired keys, ended logins: ${days(audit)}.`,
+    'Invitations: 90 days.',
+    'Versions of a server: the newest, as many as the quota says.',
+  ];
   return (
     <Section title="Retention" text="The operator of the service sets how long records are kept.">
       <List size="sm" spacing={4}>
-        <List.Item>Calls: {days === 1 ? '1 day' : `${days} days`}, without arguments and bodies.</List.Item>
-        <List.Item>
-          Captured calls: a day at most and the newest 4,000, only while capture is on for a server.
-        </List.Item>
-        <List.Item>
-          Audit, revoked and expired keys, ended logins: {auditDays === 1 ? '1 day' : `${auditDays} days`}.
-        </List.Item>
-        <List.Item>Invitations: 90 days.</List.Item>
-        <List.Item>Versions of a server: the newest, as many as the quota says.</List.Item>
+        {kept.map((text) => (
+          <List.Item key={text}>{text}</List.Item>
+        ))}
       </List>
     </Section>
   );
@@ -119,7 +121,7 @@ const names: [name: keyof Quotas, label: string][] = [
   ['dailywrites', 'Changes a day'],
 ];
 
-type Row = { name: string; label: string; limit: number | undefined; used: number | undefined };
+type Row = Partial<Quotas[keyof Quotas]> & { label: string };
 
 const number = (value: number | undefined, absent: string) => value?.toLocaleString('en') ?? absent;
 
@@ -131,21 +133,14 @@ const columns: Column<Row>[] = [
 
 /** The quotas of the workspace and their use. */
 function QuotasSection() {
-  const query = useQuery({
-    queryKey: queryKeys.quotas,
-    queryFn: ({ signal }) => api('getWorkspaceQuotas', {}, { signal }),
-  });
+  const query = useAnswer(queryKeys.quotas, 'getWorkspaceQuotas', {});
   return (
     <Section title="Quotas" text="What is above them is refused. The operator of the service sets them." flush>
       <Loaded query={query}>
-        {(quotas) => (
-          <Rows
-            label="Quotas"
-            columns={columns}
-            rows={names.map(([name, label]) => ({ name, label, limit: quotas[name].limit, used: quotas[name].used }))}
-            keyOf={({ name }) => name}
-          />
-        )}
+        {(quotas) => {
+          const rows = names.map(([name, label]) => ({ label, ...quotas[name] }));
+          return <Rows label="Quotas" columns={columns} rows={rows} keyOf={({ label }) => label} />;
+        }}
       </Loaded>
     </Section>
   );

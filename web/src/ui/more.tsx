@@ -1,32 +1,9 @@
 import { Button, Center, Stack } from '@mantine/core';
-import {
-  type InfiniteData,
-  type QueryKey,
-  type UseInfiniteQueryOptions,
-  type UseInfiniteQueryResult,
-  useInfiniteQuery,
-} from '@tanstack/react-query';
+import type { InfiniteData, UseInfiniteQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Loaded } from './states/loaded.tsx';
 
-type Place = { cursor: string | undefined; signal: AbortSignal };
-type Pages<Page> = InfiniteData<Page, string | undefined>;
-type Options<Page> = UseInfiniteQueryOptions<Page, Error, Pages<Page>, QueryKey, string | undefined>;
-
-/** A list that is read page by page. */
-export function usePages<Page extends { next_cursor?: string | undefined }>(
-  queryKey: QueryKey,
-  read: (place: Place) => Promise<Page>,
-  refetchInterval: Options<Page>['refetchInterval'] = false,
-) {
-  return useInfiniteQuery<Page, Error, Pages<Page>, QueryKey, string | undefined>({
-    queryKey,
-    queryFn: ({ pageParam: cursor, signal }) => read({ cursor, signal }),
-    initialPageParam: undefined,
-    getNextPageParam: (page) => page.next_cursor,
-    refetchInterval,
-  });
-}
+type Pages<Page> = InfiniteData<Page>;
 
 type ListProps<Page, Row> = {
   pages: UseInfiniteQueryResult<Pages<Page>>;

@@ -1,6 +1,5 @@
-import { Button, type ButtonProps, Group, Text, VisuallyHidden } from '@mantine/core';
+import { Group, Text, VisuallyHidden } from '@mantine/core';
 import type { MouseEvent, ReactNode } from 'react';
-import { Link } from 'react-router';
 
 export type Column<Row> = {
   label: string;
@@ -16,9 +15,9 @@ type Props<Row> = {
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   keyOf: (row: Row) => string;
+  /** What can be done with a row, at its end. */
+  actions?: false | ((row: Row) => ReactNode);
   onOpen?: (row: Row) => void;
-  /** Buttons at the end of a row. */
-  actions?: false | ((row: Row) => ReactNode) | undefined;
 };
 
 /** A table that becomes a list of cards where the window is narrow. */
@@ -39,12 +38,7 @@ export function Rows<Row>({ label, columns, rows, keyOf, onOpen, actions }: Prop
         {rows.map((row) => (
           <tr key={keyOf(row)} data-link={onOpen && true} onClick={onOpen && outsideOfLinks(() => onOpen(row))}>
             {all.map(({ label: name, quiet, end, cell }, index) => (
-              <td
-                key={name}
-                data-label={quiet ? '' : name}
-                data-first={index === 0 || undefined}
-                data-end={end || undefined}
-              >
+              <td key={name} data-label={quiet || index === 0 ? undefined : name} data-end={end || undefined}>
                 {cell(row)}
               </td>
             ))}
@@ -69,18 +63,6 @@ function actionsColumn<Row>(actions: (row: Row) => ReactNode): Column<Row> {
     </Group>
   );
   return { label: 'Actions', quiet: true, end: true, cell };
-}
-
-type ActionProps = ButtonProps & { label: string; of?: string; onClick?: () => void; to?: string };
-
-/** A button or link at the end of a row. `of` says of which row, for screen readers. */
-export function RowAction({ label, of = '', to, ...rest }: ActionProps) {
-  const link = to !== undefined && { renderRoot: (props: object) => <Link {...props} to={to} /> };
-  return (
-    <Button size="compact-sm" variant="default" aria-label={`${label} ${of}`.trim()} {...rest} {...link}>
-      {label}
-    </Button>
-  );
 }
 
 /** A name in the first cell of a row, with what distinguishes it below. */

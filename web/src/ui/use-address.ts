@@ -6,17 +6,14 @@ export function useAddress() {
   return {
     get: (name: string) => search.get(name) || undefined,
     /** `isStep`: the back button takes it back. `without`: what does not fit the new value. */
-    set: (name: string, value: string | null | undefined, { isStep = false, without = '' } = {}) =>
-      setSearch(
-        (before) => {
-          const next = new URLSearchParams(before);
-          if (value) next.set(name, value);
-          else next.delete(name);
-          next.delete(without);
-          return next;
-        },
-        { replace: !isStep, preventScrollReset: true },
-      ),
+    set: (name: string, value: string | null | undefined, { isStep = false, without = '' } = {}) => {
+      // Not what was drawn last: two changes may come before the page is drawn again.
+      const next = new URLSearchParams(location.search);
+      if (value) next.set(name, value);
+      else next.delete(name);
+      next.delete(without);
+      setSearch(next, { replace: !isStep, preventScrollReset: true });
+    },
     clear: () => setSearch({}, { replace: true }),
   };
 }

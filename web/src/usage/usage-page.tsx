@@ -1,10 +1,10 @@
 import { Anchor, Button, Select, Stack } from '@mantine/core';
 import { IconChartBar, IconDownload } from '@tabler/icons-react';
-import { useQuery } from '@tanstack/react-query';
 import { lazy, Suspense } from 'react';
 import { Link, useSearchParams } from 'react-router';
 import type { Usage } from '../answers.ts';
-import { addressOf, api } from '../api.ts';
+import { addressOf } from '../api.ts';
+import { callerKinds } from '../calls/call-parts.tsx';
 import { useSession } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { PageHeader } from '../ui/page-header.tsx';
@@ -13,6 +13,7 @@ import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Loading } from '../ui/states/loading.tsx';
 import { visible } from '../ui/text/visible.ts';
+import { useAnswer } from '../use-answer.ts';
 
 const DaysChart = lazy(async () => ({ default: (await import('../calls/call-charts.tsx')).DaysChart }));
 
@@ -28,10 +29,7 @@ export function UsagePage() {
   const { call_retention_days: kept } = useSession();
   const chosen = spans.find(({ value }) => value === search.get('days'))?.value ?? '30';
   const days = Number(chosen);
-  const query = useQuery({
-    queryKey: queryKeys.usage(days),
-    queryFn: ({ signal }) => api('getUsage', { days }, { signal }),
-  });
+  const query = useAnswer(queryKeys.usage(days), 'getUsage', { days });
   return (
     <>
       <PageHeader title="Usage" text="The calls of each API key and server. Days are those of UTC.">
@@ -82,12 +80,6 @@ export function UsagePage() {
 
 type Row = Usage['by_caller'][number];
 
-const kinds: { [kind: string]: string } = {
-  caller_token: 'Tokens of callers',
-  oauth: 'Logins',
-  try_out: 'Tried out',
-};
-
 const columns: Column<Row>[] = [
   {
     label: 'Caller',
@@ -97,13 +89,13 @@ const columns: Column<Row>[] = [
           <Anchor
             component={Link}
             inherit
-            to={`/calls?server=${server}&period=30d&${kinds[caller] ? 'caller' : 'key'}=${caller}`}
+            to={`/calls?server=${server}&period=30d&${callerKinds[caller] ? 'caller' : 'key'}=${caller}`}
           >
-            {kinds[caller] ?? visible(name ?? 'A key that is gone')}
+            {callerKinds[caller] ?? visible(name ?? 'A key that is gone')}
           </Anchor>
         }
       >
-        {!kinds[caller] && <span className="th-mono">{caller}</span>}
+        {!callerKinds[caller] && <span className="th-mono">{caller}</span>}
       </RowName>
     ),
   },

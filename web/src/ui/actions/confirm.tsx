@@ -1,7 +1,6 @@
 import { Button, Group, Modal, Stack, TextInput } from '@mantine/core';
 import { type FormEvent, type ReactNode, useState } from 'react';
 import { ProblemAlert } from '../states/problem-alert.tsx';
-import { type Action, useAction } from './use-action.ts';
 
 type Question = {
   action: string;
@@ -27,34 +26,6 @@ export function Confirm({ opened, title, ...question }: Props) {
     <Modal opened={opened} onClose={close} title={title}>
       <Asked {...question} onClose={close} />
     </Modal>
-  );
-}
-
-type ActionProps<Subject, Output> = Omit<Props, 'opened' | 'title' | 'isPending' | 'error' | 'onConfirm'> &
-  Action<Subject, Output> & {
-    /** What it would be done to; nothing is asked without it. */
-    subject: Subject | undefined;
-    title: (subject: Subject) => string;
-  };
-
-/** Asks before an action of the service, and runs it. */
-export function ConfirmAction<Subject, Output>(props: ActionProps<Subject, Output>) {
-  const { subject, title, run, done, refresh, onDone, ...question } = props;
-  const action = useAction<Subject, Output>({
-    run,
-    ...(done && { done }),
-    ...(refresh && { refresh }),
-    onDone: onDone ?? question.onClose,
-  });
-  return (
-    <Confirm
-      {...question}
-      opened={subject !== undefined}
-      title={subject === undefined ? '' : title(subject)}
-      isPending={action.isPending}
-      error={action.error}
-      onConfirm={() => subject !== undefined && action.mutate(subject)}
-    />
   );
 }
 

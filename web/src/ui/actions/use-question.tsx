@@ -8,6 +8,8 @@ type Question<Subject, Output> = Omit<Action<Subject, Output>, 'toastFailure'> &
   text: (subject: Subject) => ReactNode;
   action: string;
   isHarmless?: boolean;
+  /** Text that has to be typed before the action can run. */
+  word?: string;
 };
 
 /** A question before something is done with a row of a list: `ask` opens it, and `dialog` stands beside the list. */
@@ -16,6 +18,7 @@ export function useQuestion<Subject, Output>({
   text,
   action,
   isHarmless = false,
+  word,
   ...done
 }: Question<Subject, Output>) {
   const [subject, ask] = useState<Subject>();
@@ -33,6 +36,7 @@ export function useQuestion<Subject, Output>({
       title={subject === undefined ? '' : title(subject)}
       action={action}
       isHarmless={isHarmless}
+      {...(word !== undefined && { word })}
       isPending={doing.isPending}
       error={doing.error}
       onClose={close}

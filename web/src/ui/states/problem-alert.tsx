@@ -1,6 +1,7 @@
 import { Alert, Button, Group, Text } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { ApiProblem } from '../../api.ts';
+import { Hint } from '../text/hint.tsx';
 import { visible } from '../text/visible.ts';
 
 export function sentence(text: string): string {
@@ -26,11 +27,7 @@ export function ProblemAlert({ error, onRetry, title }: { error: unknown; onRetr
               Try again
             </Button>
           )}
-          {requestId && (
-            <Text size="xs" c="dimmed">
-              Request {requestId}
-            </Text>
-          )}
+          {requestId && <Hint size="xs">Request {requestId}</Hint>}
         </Group>
       )}
     </Alert>

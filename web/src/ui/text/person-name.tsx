@@ -1,14 +1,9 @@
-import { useQuery } from '@tanstack/react-query';
-import { api } from '../../api.ts';
 import { queryKeys } from '../../query-keys.ts';
+import { useAnswer } from '../../use-answer.ts';
 import { visible } from './visible.ts';
 
 export function usePeople() {
-  return useQuery({
-    queryKey: queryKeys.members,
-    queryFn: ({ signal }) => api('listMembers', {}, { signal }),
-    staleTime: 60_000,
-  });
+  return useAnswer(queryKeys.members, 'listMembers', {}, { staleTime: 60_000 });
 }
 
 /** A person: by the name that came with the data, else by the name of the member, else by id. */

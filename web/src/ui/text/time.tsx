@@ -45,18 +45,10 @@ export function Time({ at }: { at: string }) {
 export function ClockTime({ at }: { at: string }) {
   const date = new Date(at);
   const isToday = date.toDateString() === new Date().toDateString();
-  const text = isToday
-    ? date.toLocaleTimeString('en', { hourCycle: 'h23' })
-    : date.toLocaleString('en', {
-        month: 'short',
-        day: 'numeric',
-        hour: '2-digit',
-        minute: '2-digit',
-        hourCycle: 'h23',
-      });
+  const day = { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
   return (
     <time dateTime={at} title={exactTime(at)}>
-      {text}
+      {date.toLocaleString('en', { ...(isToday ? { timeStyle: 'medium' } : day), hourCycle: 'h23' })}
     </time>
   );
 }
