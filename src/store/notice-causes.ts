@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { minuteMs, startOf } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
 import type { CallRow } from './schema.ts';
@@ -52,9 +52,14 @@ export async function newestCalls(
 
 type NamedKey = { id: string; name: string };
 
-function workingKeys(db: Db, workspaceId: string) {
-  const query = db.selectFrom('api_keys').where('workspace_id', '=', workspaceId);
-  return query.where('revoked_at', 'is', null).orderBy('id').limit(mostOfKind);
+/** Those of which nothing was told that has the key `dedupe`: else the first would hide the others for as long as they are there. */
+function workingKeys(db: Db, workspaceId: string, dedupe: RawBuilder<string>) {
+  const query = db.selectFrom('api_keys').where('workspace_id', '=', workspaceId).where('revoked_at', 'is', null);
+  const told = db.selectFrom('notices').select('id').where('workspace_id', '=', workspaceId);
+  return query
+    .where((e) => e.not(e.exists(told.where('dedupe', '=', dedupe))))
+    .orderBy('id')
+    .limit(mostOfKind);
 }
 
 /** Keys that expire within `ms` and were made for longer than that. */
@@ -63,7 +68,7 @@ export async function expiringKeys(
   workspaceId: string,
   { now, ms }: { now: number; ms: number },
 ): Promise<(NamedKey & { expiresAt: number })[]> {
-  const rows = await workingKeys(db, workspaceId)
+  const rows = await workingKeys(db, workspaceId, sql`'key.expiring ' || api_keys.id || ' ' || api_keys.expires_at`)
     .select(['id', 'name', 'expires_at'])
     .where('expires_at', '>', now)
     .where('expires_at', '<=', now + ms)
@@ -78,14 +83,14 @@ export async function unusedKeys(
   workspaceId: string,
   { now, before }: { now: number; before: number },
 ): Promise<NamedKey[]> {
-  return workingKeys(db, workspaceId)
+  return workingKeys(db, workspaceId, sql`'key.unused ' || api_keys.id || ' '`)
     .select(['id', 'name'])
     .where(sql<boolean>`coalesce(last_used_at, created_at) < ${before}`)
     .where((e) => e.or([e('expires_at', 'is', null), e('expires_at', '>', now)]))
     .execute();
 }
 
-/** How many logins the providers of servers have ended since `since`, by server. */
+/** How many logins the providers of servers have ended since `since`, by server that is there. */
 export async function brokenLogins(
   db: Db,
   workspaceId: string,
@@ -93,12 +98,14 @@ export async function brokenLogins(
 ): Promise<{ slug: string; logins: number }[]> {
   const rows = await db
     .selectFrom('grants')
-    .select(['slug', (e) => e.fn.countAll<number>().as('logins')])
-    .where('workspace_id', '=', workspaceId)
+    .innerJoin('servers', 'servers.id', 'grants.server_id')
+    .select(['servers.slug', (e) => e.fn.countAll<number>().as('logins')])
+    .where('grants.workspace_id', '=', workspaceId)
     .where('broken_at', '>=', since)
     .where('revoked_at', 'is', null)
-    .groupBy('slug')
-    .orderBy('slug')
+    .where('servers.deleted_at', 'is', null)
+    .groupBy('servers.slug')
+    .orderBy('servers.slug')
     .limit(mostOfKind)
     .execute();
   return rows.map(({ slug, logins }) => ({ slug, logins: Number(logins) }));

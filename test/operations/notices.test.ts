@@ -165,6 +165,33 @@ for (const engine of engines) {
       assert.equal(mail.mails.length, 0);
     });
 
+    it('of many unused keys all are told, and logins only of servers that are there', async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const workspace_id = 'local';
+      const key = { workspace_id, secret_hash: 'none', scopes: '["call"]', created_by: 'usr', created_at: 1 };
+      const keys = Array.from({ length: 60 }, (_, n) => ({ ...key, id: `key_many-${n}`, name: `Many ${n}` }));
+      await db.insertInto('api_keys').values(keys).execute();
+      for (const slug of ['left', 'stays']) await world.toolhost.createServer(serverAt(slug, receiver.url));
+      const servers = db.selectFrom('servers').select(['id', 'slug']).where('slug', 'in', ['left', 'stays']);
+      const login = { workspace_id, client_id: 'c', client_name: 'C', scope: '', agreement: '', sealed_tokens: '' };
+      const times = { generation: 1, rotated_at: 1, created_at: 1, tokens_version: 1, broken_at: world.now() };
+      for (const { id, slug } of await servers.execute())
+        await db
+          .insertInto('grants')
+          .values({ ...login, ...times, id: `grt_${slug}`, server_id: id, slug })
+          .execute();
+      await rest('DELETE', '/servers/left');
+      const made = await hook('/many', ['key.unused', 'login.ended']);
+      for (const _ of [1, 2]) await look();
+      const told = arrived('/many').map(({ body }) => JSON.parse(String(body)).data.subject as string);
+      assert.equal(told.filter((subject) => subject.startsWith('key_many-')).length, 60);
+      assert.deepEqual(
+        told.filter((subject) => !subject.startsWith('key_')),
+        ['stays'],
+      );
+      await remove(made);
+    });
+
     it('a webhook keeps its secret when its address and events change, and is told of nothing while it is paused', async () => {
       const made = await hook('/old', ['key.unused']);
       const change = (body: Json) => rest('PATCH', `/webhooks/${made.id}`, body);

@@ -80,7 +80,7 @@ export async function slowCauses(watched: LookedAt): Promise<Notice[]> {
   ];
 }
 
-/** Something that is told once while its notice is kept. */
+/** Something that is told once while its notice is kept; `notice-causes.ts` knows what was told of keys. */
 function once(event: NoticeEvent, subject: string, text: string, more = ''): Notice {
   return { event, subject, text, dedupe: `${event} ${subject} ${more}` };
 }
