@@ -128,7 +128,7 @@ async function changeIn<Op extends Operation>(
   const entry = op.audit?.(input, result) ?? {};
   await insertAuditEvent(db, {
     id: newId(random, 'aud'),
-    workspace_id: actor.workspaceId,
+    workspace_id: entry.workspaceId ?? actor.workspaceId,
     at: now(),
     actor_kind: actor.kind,
     actor_id: actor.id,

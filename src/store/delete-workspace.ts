@@ -1,4 +1,5 @@
 import type { Db } from './db.ts';
+import { moveSessionsFrom } from './people/sessions.ts';
 import { tombstone } from './servers/deleted-servers.ts';
 
 export async function memberIds(db: Db, workspaceId: string): Promise<string[]> {
@@ -20,6 +21,7 @@ const served = [
 
 /** Deletes what is served, and who may come in. Upkeep deletes the rest. */
 export async function deleteWorkspaceContents(db: Db, workspaceId: string, at: number): Promise<void> {
+  await moveSessionsFrom(db, workspaceId);
   for (const table of served) await db.deleteFrom(table).where('workspace_id', '=', workspaceId).execute();
   await db
     .updateTable('servers')

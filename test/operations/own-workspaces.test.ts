@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { saveMember } from '../../src/store/people/users.ts';
 import { prunePeople } from '../../src/store/pruning/prune-people.ts';
 import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
@@ -23,9 +24,12 @@ for (const engine of engines) {
     const here = async () => (await as('GET', '/session')).body.workspace as { id: string; name: string };
 
     it('are made, exported and deleted by name, and what they served is gone at once', async () => {
+      const { db } = world.toolhost.running.app.runner;
       assert.equal((await as('POST', '/workspaces', { name: 'Second' })).status, 201);
       const { id, name } = await here();
       assert.equal(name, 'Second');
+      const [first] = (await as('GET', '/audit')).body.events as Json[];
+      assert.deepEqual([first?.operation, first?.target], ['createWorkspace', id]);
       const tools = serverAt('second-shop', 'https://api.example.com', {
         authentication: { type: 'Bearer', token: '{{KEY}}' },
       });
@@ -39,15 +43,21 @@ for (const engine of engines) {
       assert.deepEqual([server?.configuration.slug, server?.secrets], ['second-shop', ['KEY']]);
       assert.doesNotMatch(file.text, /value-of-the-secret/);
       const other = await personSession(world.toolhost, { name: 'Bob', workspace: id });
+      const member = await personSession(world.toolhost, { name: 'Cid', workspace: 'wsp_first' });
+      const { id: cid } = (await personRequest(world.toolhost, member, 'GET', '/session')).body.user as { id: string };
+      await saveMember(db, { workspaceId: id, userId: cid, role: 'viewer', at: world.now() });
+      const to = { workspace_id: id };
+      assert.equal((await personRequest(world.toolhost, member, 'POST', '/session/workspace', to)).status, 200);
       assert.equal((await as('POST', '/workspace/delete', { name: 'Wrong' })).status, 400);
       assert.equal((await as('POST', '/workspace/delete', { name: 'Second' })).status, 200);
       assert.notEqual(await ping(), 200);
       assert.equal((await world.toolhost.rest('GET', '/servers', { key })).status, 401);
       assert.equal((await personRequest(world.toolhost, other, 'GET', '/session')).status, 401);
       assert.equal((await here()).id, 'wsp_first');
+      const moved = await personRequest(world.toolhost, member, 'GET', '/session');
+      assert.deepEqual([moved.status, (moved.body.workspace as Json | undefined)?.id], [200, 'wsp_first']);
       const taken = await as('POST', '/servers', serverAt('second-shop', 'https://api.example.com'));
       assert.match(JSON.stringify(taken.body), /taken or was used before/);
-      const { db } = world.toolhost.running.app.runner;
       await prunePeople(db, world.now() - 1000);
       const versions = await db
         .selectFrom('server_versions')

@@ -44,14 +44,14 @@ const createWorkspace = operation({
     await chooseWorkspace(db, { workspaceId: id, userId: actor.id, at });
     return { id, name };
   },
-  audit: (_input, { id, name }) => ({ target: id, detail: { name } }),
+  audit: (_input, { id, name }) => ({ workspaceId: id, target: id, detail: { name } }),
 });
 
 const deleteWorkspace = operation({
   name: 'deleteWorkspace',
   summary: 'Delete the workspace that this session shows, with its servers, keys, members and everything else',
   description:
-    'Its servers and keys stop working at once, and the slugs of its servers stay reserved. The session goes on in another workspace of yours. Nothing of it can be brought back.',
+    'Its servers and keys stop working at once, and the slugs of its servers stay reserved. Sessions that show it go on in another workspace of their person, or end. Nothing of it can be brought back.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
@@ -67,8 +67,6 @@ const deleteWorkspace = operation({
       throw new AppError('conflict', 'this workspace belongs to this machine, and stays; delete its servers and keys');
     if ((await findWorkspace(db, workspaceId))?.name !== name)
       throw invalid([{ path: 'name', message: 'is not the name of this workspace' }]);
-    const [other] = (await workspacesOf(db, actor.id, 2)).filter(({ id }) => id !== workspaceId);
-    if (other) await moveSession(db, actor.sessionHash ?? '', other.id);
     for (const id of await memberIds(db, workspaceId)) await recordChange(db, context, 'grant', id);
     await deleteWorkspaceContents(db, workspaceId, context.now());
     await recordChange(db, context, 'workspace', workspaceId);

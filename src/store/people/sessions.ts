@@ -46,6 +46,24 @@ export async function moveSession(db: Db, hash: string, workspaceId: string): Pr
   await db.updateTable('sessions').set({ workspace_id: workspaceId }).where('hash', '=', hash).execute();
 }
 
+/** Switches each session that shows a workspace to another one of its person: the last that they chose. */
+export async function moveSessionsFrom(db: Db, workspaceId: string): Promise<void> {
+  const others = db
+    .selectFrom('members')
+    .select('members.workspace_id')
+    .where('members.user_id', '=', sql<string>`sessions.user_id`)
+    .where('members.workspace_id', '<>', workspaceId)
+    .orderBy(sql`coalesce(members.chosen_at, 0)`, 'desc')
+    .orderBy('members.created_at')
+    .orderBy('members.workspace_id')
+    .limit(1);
+  await db
+    .updateTable('sessions')
+    .set({ workspace_id: sql`coalesce(${others}, sessions.workspace_id)` })
+    .where('workspace_id', '=', workspaceId)
+    .execute();
+}
+
 export async function deleteSession(db: Db, hash: string): Promise<void> {
   await db.deleteFrom('sessions').where('hash', '=', hash).execute();
 }
