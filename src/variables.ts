@@ -72,7 +72,7 @@ export const variables = {
     schema: z.string(),
     fallback: '',
     meaning:
-      'HTTP proxy (CONNECT) for everything that EGRESS_ALLOW does not name, such as http://user:password@proxy.example.com:3128. It must refuse addresses of your own network. The identity provider, PostgreSQL and the collector are reached directly.',
+      'HTTP proxy (CONNECT) for everything that EGRESS_ALLOW does not name, by its host or all of its addresses, such as http://user:password@proxy.example.com:3128. It must refuse addresses of your own network. The identity provider, PostgreSQL and the collector are reached directly.',
   },
   ALLOWED_ORIGINS: {
     schema: z.string(),

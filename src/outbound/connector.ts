@@ -23,8 +23,9 @@ const blocked = () =>
  * answer of a name server has no effect. The peer is checked once more before use.
  * `onBlocked` gets the class of each refused address.
  *
- * With a proxy, only what the operator excepted is connected to from here. A name that is known here must still stand for
- * permitted addresses; one that is not is looked up by the proxy, which decides where it leads.
+ * With a proxy, only what the operator excepted is connected to from here: a name, an address, or a name that stands for
+ * such addresses alone. Another name that is known here must still stand for permitted addresses; one that is not is looked
+ * up by the proxy, which decides where it leads.
  */
 export function guardedConnector(
   origin: URL,
@@ -43,21 +44,8 @@ export function guardedConnector(
     proxy && !isAllowed(allow, hostname, literal ?? '', port)
       ? connectThrough(proxy, hostname, port, connect)
       : undefined;
-  return (options, callback) => {
-    if (isBlockedLiteral) {
-      onBlocked(blockedClass(literal));
-      callback(blocked(), null);
-      return undefined;
-    }
-    if (tunnel) {
-      if (literal !== undefined) return tunnel(options, callback);
-      lookup(hostname, { all: true }, (error) => {
-        if (error instanceof OutboundError) callback(error, null);
-        else tunnel(options, callback);
-      });
-      return undefined;
-    }
-    return connect(options, (...[error, socket]) => {
+  const direct = (options: Parameters<Connect>[0], callback: Parameters<Connect>[1], through = connect) =>
+    through(options, (...[error, socket]) => {
       if (error) callback(error, null);
       else if (isPermittedPeer(socket, allow, hostname, port)) callback(null, socket);
       else {
@@ -66,6 +54,34 @@ export function guardedConnector(
         callback(blocked(), null);
       }
     });
+  return (options, callback) => {
+    if (isBlockedLiteral) {
+      onBlocked(blockedClass(literal));
+      callback(blocked(), null);
+      return undefined;
+    }
+    if (tunnel) {
+      if (literal !== undefined) return tunnel(options, callback);
+      lookup(hostname, { all: true }, (error, found) => {
+        const addresses = typeof found === 'string' ? [] : found;
+        const isExcepted = addresses.every(({ address }) => isAllowed(allow, hostname, address, port));
+        if (error instanceof OutboundError) callback(error, null);
+        else if (error || !isExcepted) tunnel(options, callback);
+        // Another answer of the name server would lead past the proxy.
+        else direct(options, callback, connectorWith(toAddresses(addresses)));
+      });
+      return undefined;
+    }
+    return direct(options, callback);
+  };
+}
+
+/** A look-up that gives these addresses. */
+function toAddresses(addresses: dns.LookupAddress[]): LookupFunction {
+  return (_hostname, { all }, callback) => {
+    const [{ address, family } = { address: '', family: 0 }] = addresses;
+    if (all) callback(null, addresses);
+    else callback(null, address, family);
   };
 }
 
@@ -81,14 +97,13 @@ function guardedLookup(
 ): LookupFunction {
   return (hostname, options, callback) => {
     resolve(hostname, (error, addresses) => {
-      const first = addresses?.[0];
       const refused = addresses?.find(({ address }) => !mayConnect(allow, hostname, address, port));
-      if (error || !first) callback(error ?? Object.assign(new Error('no address'), { code: 'ENODATA' }), '', 0);
+      if (error || addresses.length === 0)
+        callback(error ?? Object.assign(new Error('no address'), { code: 'ENODATA' }), '', 0);
       else if (refused) {
         onBlocked(blockedClass(refused.address));
         callback(blocked(), '', 0);
-      } else if (options.all) callback(null, addresses);
-      else callback(null, first.address, first.family);
+      } else toAddresses(addresses)(hostname, options, callback);
     });
   };
 }

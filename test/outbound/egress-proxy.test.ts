@@ -52,13 +52,14 @@ describe('a service that goes out through a proxy', () => {
   before(async () => {
     [proxy, site, inside] = await Promise.all([startProxy(), startClientDocuments(), startRecordingUpstream()]);
     // The name server of this network knows only what is inside.
+    const known: { [name: string]: string } = { 'inside.example.com': '10.0.0.1', 'ranged.example.com': '127.0.0.1' };
     const resolve: Resolve = (name, callback) =>
-      name === 'inside.example.com'
-        ? callback(null, [{ address: '10.0.0.1', family: 4 }])
+      known[name] !== undefined
+        ? callback(null, [{ address: known[name], family: 4 }])
         : callback(Object.assign(new Error('unknown'), { code: 'ENOTFOUND' }), []);
     toolhost = await startToolhost({
       env: { EGRESS_PROXY: `http://me:secret@127.0.0.1:${proxy.port}` },
-      egress: [inside.port],
+      egress: [inside.port, site.port],
       surroundings: { resolve },
     });
     key = await toolhost.key();
@@ -91,6 +92,8 @@ describe('a service that goes out through a proxy', () => {
   it('reaches directly what the operator excepted', async () => {
     inside.on('*', () => ({ body: { direct: true } }));
     assert.match(await callAt('excepted', inside.url), /direct/);
+    site.serve('/ranged', { body: { found: true } });
+    await callAt('ranged', `https://ranged.example.com:${site.port}`);
     assert.deepEqual(proxy.asked.splice(0), []);
   });
 
