@@ -11,6 +11,8 @@ export const guides = {
   'docs/limits.md': 'Limits',
   'docs/files.md': 'Servers as files',
   'docs/clients.md': 'Connecting clients',
+  'docs/playground.md': 'Playground: a model of your own with your tools',
+  'docs/notifications.md': 'Notifications: webhooks and mail',
   'docs/recipes.md': 'Recipes',
   'docs/troubleshooting.md': 'Troubleshooting: why a tool does not work',
   'docs/command-line.md': 'Command line',

@@ -10,7 +10,7 @@ import { PageHeader } from '../ui/page-header.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { AccessBadge } from '../ui/text/access-badge.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { Tags } from './list/tag-editor.tsx';
+import { Tags } from './list/tags.tsx';
 import { useServer } from './server-queries.ts';
 
 /** The server that the tabs are about. */
@@ -35,26 +35,15 @@ export function ServerPage() {
   );
 }
 
-/** What explains each tab; the others are about calls that fail. */
-const guideOf: { [tab: string]: Guide } = {
-  tools: 'docs/configuration.md',
-  settings: 'docs/configuration.md',
-  connect: 'docs/clients.md',
-  secrets: 'docs/credentials.md',
-  logins: 'docs/logins.md',
-  import: 'docs/import.md',
-  versions: 'docs/files.md',
-  options: 'docs/limits.md',
-};
-
 function Heading({ detail }: { detail: ServerDetail }) {
   const { server } = detail;
   const { pathname } = useLocation();
+  const tab = tabsOf(detail).find(({ to }) => to === pathname);
   return (
     <PageHeader
       title={visible(server.name)}
-      guide={guideOf[pathname.split('/')[3] ?? ''] ?? 'docs/troubleshooting.md'}
-      part={tabsOf(detail).find(({ to }) => to === pathname)?.label}
+      guide={tab?.guide ?? 'docs/troubleshooting.md'}
+      part={tab?.label}
       text={server.description && visible(server.description)}
       back={{ to: '/servers', label: 'Servers' }}
     >
@@ -70,24 +59,24 @@ function Heading({ detail }: { detail: ServerDetail }) {
   );
 }
 
-/** The pages about a server. */
-function tabsOf({ server, config }: ServerDetail): { to: string; label: string }[] {
+/** The pages about a server, each with what explains it. */
+function tabsOf({ server, config }: ServerDetail): { to: string; label: string; guide: Guide }[] {
   const hasLogins = server.access === 'oauth' || server.access === 'passthrough';
-  const tabs = [
-    ['', 'Home'],
-    ['/tools', 'Tools'],
-    ['/settings', 'Settings'],
-    ['/calls', 'Calls'],
-    ['/try', 'Try it'],
-    ['/playground', 'Playground'],
-    ['/connect', 'Connect'],
-    ['/secrets', 'Secrets'],
-    ...(hasLogins ? [['/logins', 'Logins']] : []),
-    ...(config.imported === undefined ? [] : [['/import', 'Import']]),
-    ['/versions', 'Versions'],
-    ['/options', 'Options'],
+  const tabs: [string, string, Guide][] = [
+    ['', 'Home', 'docs/troubleshooting.md'],
+    ['/tools', 'Tools', 'docs/configuration.md'],
+    ['/settings', 'Settings', 'docs/configuration.md'],
+    ['/calls', 'Calls', 'docs/troubleshooting.md'],
+    ['/try', 'Try it', 'docs/troubleshooting.md'],
+    ['/playground', 'Playground', 'docs/playground.md'],
+    ['/connect', 'Connect', 'docs/clients.md'],
+    ['/secrets', 'Secrets', 'docs/credentials.md'],
+    ...(hasLogins ? [['/logins', 'Logins', 'docs/logins.md'] as [string, string, Guide]] : []),
+    ...(config.imported ? [['/import', 'Import', 'docs/import.md'] as [string, string, Guide]] : []),
+    ['/versions', 'Versions', 'docs/files.md'],
+    ['/options', 'Options', 'docs/limits.md'],
   ];
-  return tabs.map(([path = '', label = '']) => ({ to: `/servers/${server.slug}${path}`, label }));
+  return tabs.map(([path, label, guide]) => ({ to: `/servers/${server.slug}${path}`, label, guide }));
 }
 
 function ServerTabs({ detail }: { detail: ServerDetail }) {

@@ -7,9 +7,9 @@ import { AccessBadge } from '../../ui/text/access-badge.tsx';
 import { Time } from '../../ui/text/time.tsx';
 import { visible } from '../../ui/text/visible.ts';
 import { type Listing, useActivity } from '../server-queries.ts';
-import { Tags } from './tag-editor.tsx';
+import { Tags } from './tags.tsx';
 
-const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecord>[] => [
+const columnsWith = (activities: ReadonlyMap<string, Activity>): Column<ServerRecord>[] => [
   {
     label: 'Server',
     cell: (server) => (
@@ -31,7 +31,7 @@ const columnsWith = (activityOf: (slug: string) => Activity): Column<ServerRecor
   },
   { label: 'Access', cell: (server) => <AccessBadge server={server} /> },
   { label: 'Tools', cell: (server) => server.tool_count, end: true },
-  { label: 'Calls, 24 h', cell: (server) => <Calls activity={activityOf(server.slug)} /> },
+  { label: 'Calls, 24 h', cell: ({ slug }) => <Calls activity={activities.get(slug)} /> },
   { label: 'Changed', cell: (server) => <Time at={server.updated_at} /> },
 ];
 
@@ -44,9 +44,7 @@ type Listed = {
 
 export function ServerList({ servers, listing, cursors }: Listed) {
   const navigate = useNavigate();
-  const activities = useActivity(listing, cursors);
-  const activityOf = (slug: string) => activities.get(slug) ?? { slug, calls: 0, errors: 0, hourly: quiet };
-  const columns = columnsWith(activityOf);
+  const columns = columnsWith(useActivity(listing, cursors));
   return (
     <div className="th-card">
       <Rows
@@ -78,9 +76,9 @@ function ImportBadge({ server: { slug, imported } }: { server: ServerRecord }) {
   );
 }
 
-const quiet = Array.from({ length: 24 }, () => 0);
+const quiet = { calls: 0, errors: 0, hourly: Array.from({ length: 24 }, () => 0) };
 
-function Calls({ activity }: { activity: Activity }) {
+function Calls({ activity = quiet }: { activity: Omit<Activity, 'slug'> | undefined }) {
   return (
     <Group gap="sm" wrap="nowrap">
       <Sparkline activity={activity} />
@@ -96,36 +94,23 @@ function Calls({ activity }: { activity: Activity }) {
   );
 }
 
-const width = 120;
-const height = 28;
-
 /** The calls of the last day, a bar an hour. */
-function Sparkline({ activity }: { activity: Activity }) {
-  const most = Math.max(1, ...activity.hourly);
-  const step = width / activity.hourly.length;
-  const errors = activity.errors > 0 ? `, ${activity.errors} with errors` : '';
+function Sparkline({ activity: { calls, errors, hourly } }: { activity: Omit<Activity, 'slug'> }) {
+  const most = Math.max(1, ...hourly);
   return (
     <svg
-      width={width}
-      height={height}
-      viewBox={`0 0 ${width} ${height}`}
+      width={120}
+      height={28}
+      viewBox={`0 0 ${hourly.length} 1`}
+      preserveAspectRatio="none"
       role="img"
-      aria-label={`${activity.calls} calls in the last 24 hours${errors}`}
+      aria-label={`${calls} calls in the last 24 hours${errors > 0 ? `, ${errors} with errors` : ''}`}
     >
-      {activity.hourly.map((calls, hour) => {
-        const bar = calls === 0 ? 1.5 : Math.max(3, (calls / most) * height);
-        return (
-          <rect
-            // biome-ignore lint/suspicious/noArrayIndexKey: the hour is what a bar is
-            key={hour}
-            x={hour * step + 0.75}
-            y={height - bar}
-            width={step - 1.5}
-            height={bar}
-            rx={1}
-            fill={calls === 0 ? 'var(--th-line)' : 'var(--th-accent)'}
-          />
-        );
+      {hourly.map((count, hour) => {
+        const height = count === 0 ? 0.05 : Math.max(0.1, count / most);
+        const fill = count === 0 ? 'var(--th-line)' : 'var(--th-accent)';
+        // biome-ignore lint/suspicious/noArrayIndexKey: the hour is what a bar is
+        return <rect key={hour} x={hour + 0.15} y={1 - height} width={0.7} height={height} fill={fill} />;
       })}
     </svg>
   );

@@ -1,0 +1,43 @@
+import { Button } from '@mantine/core';
+import { useState } from 'react';
+import type { ServerRecord } from '../../answers.ts';
+import { api } from '../../api.ts';
+import { queryKeys } from '../../query-keys.ts';
+import { refusalOf } from '../../ui/actions/refusal.ts';
+import { useAction } from '../../ui/actions/use-action.ts';
+import { messageOf, sentence } from '../../ui/states/problem-alert.tsx';
+import { TagsInput } from '../../ui/tags-input.tsx';
+import { visible } from '../../ui/text/visible.ts';
+
+/** Changes the tags of a server. */
+export function TagForm({ server, onDone }: { server: ServerRecord; onDone: () => void }) {
+  const [tags, setTags] = useState(server.tags ?? []);
+  const save = useAction({
+    run: (next: string[]) => api('setServerTags', { slug: server.slug, tags: next }),
+    done: () => `Saved the tags of ${visible(server.name)}`,
+    refresh: [queryKeys.servers],
+    onDone,
+  });
+  const { problems, failure } = refusalOf(save, tags);
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate(tags);
+      }}
+    >
+      <TagsInput
+        label="Tags"
+        description="Words to find servers by, up to ten; Enter adds one. Agents never see them."
+        value={tags}
+        onChange={setTags}
+        maxTags={10}
+        error={problems[0] ? sentence(problems[0].message) : failure && messageOf(failure)}
+        data-autofocus
+      />
+      <Button type="submit" size="xs" mt="sm" loading={save.isPending}>
+        Save tags
+      </Button>
+    </form>
+  );
+}
