@@ -39,8 +39,9 @@ export async function findServersByWords(
     .execute();
 }
 
-/** Servers of which the tools are looked through: several words may be in different ones. */
-const mostLookedThrough = 200;
+/** Servers of which the tools are looked through, because several words may be in different ones; and their characters. */
+const mostLookedThrough = 1000;
+const longestLookedThrough = 3_000_000;
 
 /**
  * The names of tools as they are searched: a line for each, in lower case, because making them so takes most of the time
@@ -60,7 +61,7 @@ export async function findToolsByWords(
 ): Promise<(FoundServer & { tool: string })[]> {
   const { words } = wanted;
   const rank = sql`case when tool_names like ${`%\n${literal(words.join('_'))}%`} escape '\\' then 0 else 1 end`;
-  const rows = await words
+  const candidates = words
     .reduce(
       (query, word) => query.where(sql<SqlBool>`(${hasTool(word)} or ${isNamed(word)})`),
       serversOf(db, workspaceId, wanted).where(sql<SqlBool>`(${sql.join(words.map(hasTool), sql` or `)})`),
@@ -68,7 +69,12 @@ export async function findToolsByWords(
     .select(['slug', 'name', 'tool_names'])
     .orderBy(rank)
     .orderBy('slug')
-    .limit(words.length === 1 ? most : mostLookedThrough)
+    .limit(words.length === 1 ? most : mostLookedThrough);
+  const characters = sql<number>`sum(length(tool_names)) over (order by ${rank}, slug)`;
+  const rows = await db
+    .selectFrom(candidates.select(characters.as('characters')).as('candidates'))
+    .select(['slug', 'name', 'tool_names'])
+    .where('characters', '<=', longestLookedThrough)
     .execute();
   const found = rows.flatMap(({ slug, name, tool_names: names }) =>
     (names ?? '').split('\n').flatMap((line) => {

@@ -57,6 +57,20 @@ for (const engine of engines) {
       assert.deepEqual(await found('percent%100'), { servers: [], tools: [] });
     });
 
+    it('finds the tool that has both words among many servers that have each in another tool', async () => {
+      const { db } = world.toolhost.running.app.runner;
+      const server = await db.selectFrom('servers').selectAll().where('slug', '=', 'shop').executeTakeFirstOrThrow();
+      const many = Array.from({ length: 250 }, (_, n) => ({
+        ...server,
+        id: `srv_many-${n}`,
+        slug: `many-${n}`,
+        tool_names: n === 99 ? '\nread_green_apples\n' : '\nread_apples\nread_green\n',
+      }));
+      await db.insertInto('servers').values(many).execute();
+      assert.deepEqual((await found('apples green')).tools, ['many-99 read_green_apples']);
+      await db.deleteFrom('servers').where('id', 'like', 'srv_many-%').execute();
+    });
+
     it('finds a key by its name or id, and a call by its id', async () => {
       const { toolhost } = world;
       const { body } = await toolhost.rest('POST', '/keys', { body: { name: 'Nightly report', scopes: ['call'] } });
