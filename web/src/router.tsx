@@ -18,7 +18,7 @@ const serverTabs: RouteObject[] = [
     ...lazily(() => import('./servers/tabs/configuration-tab.tsx'), 'ConfigurationTab'),
     children: [{ path: 'tools' }, { path: 'settings' }],
   },
-  { path: 'calls', ...lazily(() => import('./servers/tabs/calls-tab.tsx'), 'CallsTab') },
+  { path: 'calls', ...lazily(() => import('./calls/calls-page.tsx'), 'CallBrowser') },
   { path: 'try', ...lazily(() => import('./servers/try/try-tab.tsx'), 'TryTab') },
   { path: 'connect', ...lazily(() => import('./servers/connect/connect-tab.tsx'), 'ConnectTab') },
   { path: 'playground', ...lazily(() => import('./playground/playground-tab.tsx'), 'PlaygroundTab') },

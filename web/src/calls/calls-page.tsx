@@ -1,6 +1,7 @@
 import { Button, Stack } from '@mantine/core';
 import { IconActivity, IconDownload } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
+import { useParams } from 'react-router';
 import type { Call } from '../answers.ts';
 import { addressOf } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
@@ -38,8 +39,9 @@ const columns: Column<Call>[] = [
   { label: 'Took', end: true, cell: ({ duration_ms }) => `${duration_ms.toLocaleString('en')} ms` },
 ];
 
-/** Calls as they happen, of one server or of all. */
-export function CallBrowser({ server }: { server?: string }) {
+/** Calls as they happen, of the server in the address or of all. */
+export function CallBrowser() {
+  const { slug: server } = useParams();
   const address = useCallFilter({ server });
   const { filter, isNarrowed } = address;
   const isOfServer = server !== undefined;
