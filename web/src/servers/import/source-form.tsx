@@ -1,15 +1,15 @@
-import { Alert, Button, Checkbox, FileButton, Group, PasswordInput, Stack, Textarea, TextInput } from '@mantine/core';
+import { Alert, Button, FileButton, Group, Stack, Textarea, TextInput } from '@mantine/core';
 import { IconFileUpload } from '@tabler/icons-react';
 import { type DragEvent, type FormEvent, type ReactNode, useState } from 'react';
 import { documentText } from '../../../../src/domain/document-text.ts';
 import type { Refusal } from '../../ui/actions/refusal.ts';
+import { Folded } from '../../ui/folded.tsx';
+import { SecretInput } from '../../ui/secret-input.tsx';
 import { Section } from '../../ui/section.tsx';
 import { RefusalAlert } from '../../ui/states/refusal-alert.tsx';
 
 /** Where the description comes from: an address with headers for fetching it, or a text. */
 export type Source = { url?: string; headers?: Record<string, string>; document?: string };
-
-type Header = { name: string; value: string };
 
 type Props = {
   title: string;
@@ -28,9 +28,9 @@ const mostBytes = 16 * 1024 * 1024;
 export function SourceForm({ title, text: about, url: known, onRead, isReading, refusal, children }: Props) {
   const [url, setUrl] = useState(known ?? '');
   const [text, setText] = useState('');
-  const [header, setHeader] = useState<Header>();
+  const [header, setHeader] = useState('Authorization');
+  const [credential, setCredential] = useState('');
   const [tooLarge, setTooLarge] = useState<string>();
-  const [isOver, setOver] = useState(false);
   const read = async (file: File | null | undefined) => {
     if (!file) return;
     setTooLarge(file.size > mostBytes ? file.name : undefined);
@@ -38,28 +38,13 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
   };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    const headers = header?.value && { headers: { [header.name.trim()]: header.value.trim() } };
+    const headers = credential && { headers: { [header.trim()]: credential.trim() } };
     const source: Source = text.trim() === '' ? { url: url.trim(), ...headers } : { document: text };
     if (source.document !== undefined || source.url !== '') onRead(source);
   };
-  const drop = (event: DragEvent) => {
-    event.preventDefault();
-    setOver(false);
-    void read(event.dataTransfer.files[0]);
-  };
   return (
     <Section title={title} text={about}>
-      <form
-        onSubmit={submit}
-        noValidate
-        onDragOver={(event) => {
-          event.preventDefault();
-          setOver(true);
-        }}
-        onDragLeave={() => setOver(false)}
-        onDrop={drop}
-        className={isOver ? 'th-drop th-drop-over' : 'th-drop'}
-      >
+      <form onSubmit={submit} noValidate {...useDrop((file) => void read(file))}>
         <Stack gap="sm">
           <RefusalAlert refusal={refusal} title="The description was not read" />
           {tooLarge && (
@@ -74,7 +59,25 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
             value={url}
             onChange={(event) => setUrl(event.currentTarget.value)}
           />
-          <CredentialField header={header} onHeader={setHeader} />
+          <Folded label="The address needs a credential">
+            <Group gap="sm" align="flex-start">
+              <TextInput
+                label="Header"
+                flex="1 1 10rem"
+                value={header}
+                onChange={(event) => setHeader(event.currentTarget.value)}
+              />
+              <SecretInput
+                label="Value"
+                description="Sent only to this address, and stored sealed with the server."
+                placeholder="Bearer …"
+                flex="2 1 14rem"
+                value={credential}
+                autoComplete="off"
+                onChange={(event) => setCredential(event.currentTarget.value)}
+              />
+            </Group>
+          </Folded>
           <Textarea
             label="Or its text"
             description="Paste JSON, YAML or a curl command."
@@ -105,34 +108,20 @@ export function SourceForm({ title, text: about, url: known, onRead, isReading, 
   );
 }
 
-/** A header for fetching a description that is behind a login. */
-function CredentialField({ header, onHeader }: { header: Header | undefined; onHeader: (header?: Header) => void }) {
-  return (
-    <>
-      <Checkbox
-        label="The address needs a credential"
-        checked={header !== undefined}
-        onChange={(event) => onHeader(event.currentTarget.checked ? { name: 'Authorization', value: '' } : undefined)}
-      />
-      {header && (
-        <Group gap="sm" align="flex-start">
-          <TextInput
-            label="Header"
-            flex="1 1 10rem"
-            value={header.name}
-            onChange={(event) => onHeader({ ...header, name: event.currentTarget.value })}
-          />
-          <PasswordInput
-            label="Value"
-            description="Sent only to this address, and stored sealed with the server."
-            placeholder="Bearer …"
-            flex="2 1 14rem"
-            value={header.value}
-            autoComplete="off"
-            onChange={(event) => onHeader({ ...header, value: event.currentTarget.value })}
-          />
-        </Group>
-      )}
-    </>
-  );
+/** Takes a file that is dropped. */
+function useDrop(take: (file: File | undefined) => void) {
+  const [isOver, setOver] = useState(false);
+  return {
+    className: isOver ? 'th-drop th-drop-over' : 'th-drop',
+    onDragOver: (event: DragEvent) => {
+      event.preventDefault();
+      setOver(true);
+    },
+    onDragLeave: () => setOver(false),
+    onDrop: (event: DragEvent) => {
+      event.preventDefault();
+      setOver(false);
+      take(event.dataTransfer.files[0]);
+    },
+  };
 }
