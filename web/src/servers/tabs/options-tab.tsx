@@ -1,5 +1,4 @@
 import { Anchor, Badge, Button, Group, Select, Stack, Text } from '@mantine/core';
-import { useDisclosure } from '@mantine/hooks';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Link, useNavigate } from 'react-router';
@@ -7,9 +6,9 @@ import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { readAgain } from '../../query-client.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { Confirm } from '../../ui/actions/confirm.tsx';
 import { refusalOf } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { useQuestion } from '../../ui/actions/use-question.tsx';
 import { Section } from '../../ui/section.tsx';
 import { messageOf } from '../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
@@ -95,15 +94,18 @@ function CaptureSection() {
 
 function DeleteSection() {
   const { server } = useShownServer();
-  const [isOpen, modal] = useDisclosure(false);
   const navigate = useNavigate();
   const client = useQueryClient();
-  const remove = useAction({
-    run: () => api('deleteMcpServer', { slug: server.slug }),
-    done: () => `Deleted ${visible(server.name)}`,
-    onDone: async () => {
+  const remove = useQuestion({
+    title: ({ name }: typeof server) => `Delete ${visible(name)}?`,
+    text: () => 'Every connected client stops working at once. For 30 days you can restore the server.',
+    action: 'Delete server',
+    word: server.slug,
+    run: ({ slug }) => api('deleteMcpServer', { slug }),
+    done: (_, { name }) => `Deleted ${visible(name)}`,
+    onDone: async (_, { slug }) => {
       await navigate('/servers');
-      client.removeQueries({ queryKey: queryKeys.server(server.slug) });
+      client.removeQueries({ queryKey: queryKeys.server(slug) });
       await readAgain(client, { queryKey: queryKeys.servers });
     },
   });
@@ -112,21 +114,10 @@ function DeleteSection() {
       title="Delete this server"
       text="For 30 days it can be restored, with its secrets and logins, below the list of servers. The slug is never given to another server, so that nobody can take over an address that agents trust."
     >
-      <Button color="red.8" variant="outline" onClick={modal.open} c="var(--th-bad)">
+      <Button color="red.8" variant="outline" onClick={() => remove.ask(server)} c="var(--th-bad)">
         Delete server…
       </Button>
-      <Confirm
-        opened={isOpen}
-        title={`Delete ${visible(server.name)}?`}
-        action="Delete server"
-        word={server.slug}
-        isPending={remove.isPending}
-        error={remove.error}
-        onClose={modal.close}
-        onConfirm={() => remove.mutate()}
-      >
-        <Text size="sm">Every connected client stops working at once. For 30 days you can restore the server.</Text>
-      </Confirm>
+      {remove.dialog}
     </Section>
   );
 }

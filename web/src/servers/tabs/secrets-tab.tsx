@@ -2,6 +2,7 @@ import { Alert, Badge, Button, Group, Stack, Text, TextInput } from '@mantine/co
 import { IconAlertTriangle, IconLock } from '@tabler/icons-react';
 import { type FormEvent, useState } from 'react';
 import { useSearchParams } from 'react-router';
+import { placeholderNames } from '../../../../src/domain/http/placeholders.ts';
 import { movedSecretIn } from '../../../../src/domain/warnings/moved-secret.ts';
 import type { Secret } from '../../answers.ts';
 import { api } from '../../api.ts';
@@ -123,7 +124,8 @@ function SecretForm({ name, onName }: NameProps) {
     event.preventDefault();
     if (name !== '' && value !== '') store.mutate(typed);
   };
-  const missing = secretNames(config).filter((wanted) => !secrets.includes(wanted));
+  const variables = isObject(config.variables) ? config.variables : {};
+  const missing = placeholderNames(config).filter((of) => !Object.hasOwn(variables, of) && !secrets.includes(of));
   // A credential that is written in the configuration is changed there.
   const moved = warnings.flatMap(({ message }) => movedSecretIn(message) ?? []).filter((of) => /^\w+$/.test(of));
   return (
@@ -184,12 +186,4 @@ function ToSet({ title, names, onName }: { title: string; names: readonly string
       </Group>
     </Alert>
   );
-}
-
-/** The NAMEs of every {{NAME}} in a configuration that is no variable. */
-function secretNames(config: unknown): string[] {
-  const found = JSON.stringify(config ?? null).matchAll(/\{\{\s*([A-Za-z_]\w{0,63})\s*\}\}/g);
-  const names = new Set([...found].map((match) => match[1] ?? ''));
-  const variables = isObject(config) && isObject(config.variables) ? config.variables : {};
-  return [...names].filter((name) => !Object.hasOwn(variables, name));
 }
