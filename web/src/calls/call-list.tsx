@@ -25,9 +25,8 @@ export function CallList<Row extends Call>({ label, rows, columns, isOfServer, a
         <Text className="th-mono" fw={600}>
           {visible(name)}
         </Text>
-        <Hint size="xs">
-          {isOfServer ? view && `view ${visible(view)}` : visible(view === undefined ? server : `${server}/${view}`)}
-        </Hint>
+        {!isOfServer && <Hint size="xs">{visible(view === undefined ? server : `${server}/${view}`)}</Hint>}
+        {isOfServer && view !== undefined && <Hint size="xs">{`view ${visible(view)}`}</Hint>}
       </UnstyledButton>
     ),
   };
