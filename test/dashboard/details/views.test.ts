@@ -157,7 +157,7 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       await choose(page, 'View', 'desk');
       await rows.getByText('called/desk').waitFor();
       await eventually(async () => assert.equal(await rows.count(), 1));
-      await page.getByText('The charts follow the filters Server, Tool and Time, not View.').waitFor();
+      await page.getByText('The charts follow only the filters Server, Tool and Time.').waitFor();
       const exported = await page.getByRole('link', { name: 'Export as CSV' }).getAttribute('href');
       assert.match(exported ?? '', /slug=called&view=desk/);
       await page.setViewportSize({ width: 400, height: 900 });

@@ -1,7 +1,7 @@
-import { Anchor, Text } from '@mantine/core';
-import { Link } from 'react-router';
+import { Text } from '@mantine/core';
 import type { AuditEvent } from '../answers.ts';
 import { PersonName } from '../ui/text/person-name.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { visible } from '../ui/text/visible.ts';
 
 function Id({ children }: { children: string }) {
@@ -32,8 +32,8 @@ export function Target({ event: { target, target_name, operation }, isInText = f
   if (!ofServer.test(operation) || operation === 'deleteMcpServer') return <Id>{target}</Id>;
   const to = `/servers/${encodeURIComponent(target)}`;
   return (
-    <Anchor component={Link} to={to} size="sm" underline={isInText ? 'always' : 'hover'}>
+    <TextLink to={to} underline={isInText ? 'always' : 'hover'}>
       {visible(target)}
-    </Anchor>
+    </TextLink>
   );
 }

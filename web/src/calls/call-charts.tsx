@@ -10,24 +10,13 @@ import { Hint } from '../ui/text/hint.tsx';
 import type { CallFilter, Period } from './call-filter.ts';
 import { CountedRows, useCounted } from './counted.tsx';
 
-/** The filters that statistics do not have, and their labels. */
-const uncounted = [
-  ['view', 'View'],
-  ['outcome', 'Outcome'],
-  ['caller', 'Caller'],
-  ['key', 'API key'],
-] as const;
-const alternatives = new Intl.ListFormat('en', { type: 'disjunction' });
-
 /** Calls, errors and how long calls took, over time. They are counted by server and tool only. */
 export function CallCharts({ filter }: { filter: CallFilter }) {
-  const unused = uncounted.flatMap(([name, label]) => (filter[name] === undefined ? [] : [label]));
+  const { view, outcome, caller, key } = filter;
   const query = useCounted(filter, 48);
   return (
     <Stack gap="xs">
-      {unused.length > 0 && (
-        <Hint>The charts follow the filters Server, Tool and Time, not {alternatives.format(unused)}.</Hint>
-      )}
+      {(view || outcome || caller || key) && <Hint>The charts follow only the filters Server, Tool and Time.</Hint>}
       <Loaded query={query} loading={<Loading rows={1} height={260} />}>
         {(statistics) =>
           statistics?.buckets.length !== 0 && statistics && <Charts statistics={statistics} period={filter.period} />

@@ -1,13 +1,13 @@
-import { Anchor, Drawer, Stack } from '@mantine/core';
+import { Drawer, Stack } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Fragment, type ReactNode } from 'react';
-import { Link } from 'react-router';
 import type { Call, CallDetail } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { PersonName } from '../ui/text/person-name.tsx';
 import { sizeText } from '../ui/text/size-text.ts';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { exactTime } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { callerText, OutcomeBadge, reasonOf } from './call-parts.tsx';
@@ -52,9 +52,9 @@ function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
     Outcome: <OutcomeBadge call={call} />,
     Reason: reasonOf(call),
     Server: (
-      <Anchor component={Link} to={`/servers/${call.server}`} inherit>
+      <TextLink to={`/servers/${call.server}`} inherit>
         {visible(call.server)}
-      </Anchor>
+      </TextLink>
     ),
     View: call.view && visible(call.view),
     Time: exactTime(call.at),

@@ -1,4 +1,4 @@
-import { Anchor, Button, Stack, Text, Title } from '@mantine/core';
+import { Button, Stack, Text, Title } from '@mantine/core';
 import { IconRepeat } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import { Link } from 'react-router';
@@ -9,6 +9,7 @@ import { RequestView } from '../ui/request-view.tsx';
 import { CodeBlock } from '../ui/text/code-block.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { indented } from '../ui/text/indented.ts';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visibleJson } from '../ui/text/visible.ts';
 
@@ -31,9 +32,9 @@ export function CaptureView({ call, capture }: Props) {
     return (
       <Hint>
         What was sent and answered was not captured. Capture can be turned on for a while under{' '}
-        <Anchor component={Link} to={`/servers/${server}/options`} inherit underline="always">
+        <TextLink to={`/servers/${server}/options`} inherit underline="always">
           Options of the server
-        </Anchor>
+        </TextLink>
         .
       </Hint>
     );

@@ -1,11 +1,9 @@
-import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { Link } from 'react-router';
 import type { Statistics } from '../answers.ts';
 import { ApiProblem, api } from '../api.ts';
 import { queryKeys } from '../query-keys.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
-import { Hint } from '../ui/text/hint.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { type CallFilter, type Period, queryOf } from './call-filter.ts';
 
@@ -25,7 +23,7 @@ export function useCounted(filter: CallFilter, buckets: number) {
         throw error;
       }
     },
-    refetchInterval: 15_000,
+    refetchInterval: 30_000,
   });
 }
 
@@ -36,10 +34,10 @@ export function msText(ms: number | undefined): string {
 
 type Row = Omit<Statistics['by_tool'][number], 'tool'> & { tool?: string };
 
-type Props = { label: string; rows: readonly Row[]; period: Period; most?: number };
+type Props = { label: string; rows: readonly Row[]; period: Period };
 
 /** Servers or their tools, most called first, with the ways to their calls. */
-export function CountedRows({ label, rows, period, most = rows.length }: Props) {
+export function CountedRows({ label, rows, period }: Props) {
   const isOfTools = rows[0]?.tool !== undefined;
   const isOfOne = rows.every(({ slug }) => slug === rows[0]?.slug);
   const count = (row: Row, value: number, color: string, more: { outcome?: string }) => {
@@ -47,24 +45,22 @@ export function CountedRows({ label, rows, period, most = rows.length }: Props) 
     const search = new URLSearchParams({ server, ...(tool !== undefined && { tool }), ...more, period });
     if (value === 0) return '0';
     return (
-      <Anchor component={Link} to={`/calls?${search}`} size="sm" c={color}>
+      <TextLink to={`/calls?${search}`} c={color}>
         {value.toLocaleString('en')}
-      </Anchor>
+      </TextLink>
     );
   };
   const columns: Column<Row>[] = [
     {
       label: isOfTools ? 'Tool' : 'Server',
       cell: ({ slug, tool }) => (
-        <Anchor
-          component={Link}
+        <TextLink
           to={tool === undefined ? `/servers/${slug}` : `/servers/${slug}/tools?tool=${encodeURIComponent(tool)}`}
           className="th-mono"
-          size="sm"
         >
           {isOfTools && !isOfOne && `${slug} / `}
           {visible(tool ?? slug)}
-        </Anchor>
+        </TextLink>
       ),
     },
     { label: 'Calls', end: true, cell: (row) => count(row, row.calls, 'var(--mantine-color-text)', {}) },
@@ -72,14 +68,5 @@ export function CountedRows({ label, rows, period, most = rows.length }: Props) 
     { label: 'p50', end: true, cell: ({ p50_ms }) => msText(p50_ms) },
     { label: 'p95', end: true, cell: ({ p95_ms }) => msText(p95_ms) },
   ];
-  return (
-    <>
-      <Rows label={label} columns={columns} rows={rows.slice(0, most)} keyOf={({ slug, tool }) => `${slug}/${tool}`} />
-      {rows.length > most && (
-        <Hint size="xs" p="sm">
-          The first {most} of {rows.length === 100 ? 'more than 100' : rows.length}.
-        </Hint>
-      )}
-    </>
-  );
+  return <Rows label={label} columns={columns} rows={rows} keyOf={({ slug, tool }) => `${slug}/${tool}`} />;
 }

@@ -1,4 +1,4 @@
-import { Anchor, Box, Button, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
+import { Box, Button, Group, SegmentedControl, SimpleGrid, Stack, Text } from '@mantine/core';
 import { IconPlugConnected } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -15,6 +15,7 @@ import { Section } from '../ui/section.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Hint } from '../ui/text/hint.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
 
 const periods = [
@@ -59,9 +60,8 @@ export function Activity({ server, newest, children }: Props) {
               <Section title={title} flush>
                 <CountedRows
                   label={title}
-                  rows={server ? statistics.by_tool : statistics.by_server}
+                  rows={(server ? statistics.by_tool : statistics.by_server).slice(0, mostRows)}
                   period={period}
-                  most={mostRows}
                 />
               </Section>
             </>
@@ -144,15 +144,7 @@ function Failures({ address, isOfServer }: FailuresProps) {
   });
   const search = new URLSearchParams({ ...(server && { server }), outcome: 'failed', period });
   return (
-    <Section
-      title="What failed"
-      flush
-      actions={
-        <Anchor component={Link} to={`/calls?${search}`} size="sm">
-          All failed calls
-        </Anchor>
-      }
-    >
+    <Section title="What failed" flush actions={<TextLink to={`/calls?${search}`}>All failed calls</TextLink>}>
       <Loaded query={query}>
         {({ calls }) => (
           <>

@@ -1,4 +1,4 @@
-import { Anchor, Button, List, Stack, Text } from '@mantine/core';
+import { Button, List, Stack, Text } from '@mantine/core';
 import { Link } from 'react-router';
 import { Actor, Target } from '../audit/event-parts.tsx';
 import { operationText } from '../audit/operation-text.ts';
@@ -9,6 +9,7 @@ import { FirstServer } from '../servers/new/start-choices.tsx';
 import { PageHeader } from '../ui/page-header.tsx';
 import { Section } from '../ui/section.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { useAnswer } from '../use-answer.ts';
@@ -67,14 +68,7 @@ function Needs() {
 function RecentChanges() {
   const query = useAnswer([...queryKeys.audit, 'newest'], 'listAuditEvents', { limit: 6 });
   return (
-    <Section
-      title="Recent changes"
-      actions={
-        <Anchor component={Link} to="/audit" size="sm">
-          All changes
-        </Anchor>
-      }
-    >
+    <Section title="Recent changes" actions={<TextLink to="/audit">All changes</TextLink>}>
       <Loaded query={query}>
         {({ events }) => (
           <List size="sm" spacing={6} listStyleType="none">

@@ -1,7 +1,7 @@
-import { Alert, Anchor, List } from '@mantine/core';
+import { Alert, List } from '@mantine/core';
 import { IconAlertTriangle } from '@tabler/icons-react';
-import { Link } from 'react-router';
 import { Folded } from '../ui/folded.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { visible } from '../ui/text/visible.ts';
 
 export type Item = { label: string; text: string; to: string };
@@ -28,9 +28,9 @@ function Items({ items }: { items: readonly Item[] }) {
     <List size="sm" spacing={4} listStyleType="none">
       {items.map(({ label, text, to }) => (
         <List.Item key={`${label} ${text}`}>
-          <Anchor component={Link} to={to} size="sm" underline="always" className="th-mono">
+          <TextLink to={to} underline="always" className="th-mono">
             {visible(label)}
-          </Anchor>
+          </TextLink>
           : {visible(text)}
         </List.Item>
       ))}

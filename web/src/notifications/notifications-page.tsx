@@ -1,6 +1,5 @@
-import { Anchor, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { IconBell } from '@tabler/icons-react';
-import { Link } from 'react-router';
 import { noticeEvents } from '../../../src/domain/notices.ts';
 import type { Notice, NoticeEvent } from '../answers.ts';
 import { api } from '../api.ts';
@@ -14,6 +13,7 @@ import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { ViewerNote } from '../ui/states/viewer-note.tsx';
 import { Hint } from '../ui/text/hint.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { useAnswer, usePages } from '../use-answer.ts';
@@ -78,9 +78,9 @@ const columns: Column<Notice>[] = [
     cell: ({ event, text, page }) => (
       <RowName
         name={
-          <Anchor component={Link} to={page} inherit>
+          <TextLink to={page} inherit>
             {noticeEvents[event].label}
-          </Anchor>
+          </TextLink>
         }
       >
         {visible(text)}

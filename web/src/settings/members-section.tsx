@@ -59,7 +59,12 @@ export function MembersSection() {
     { label: 'Member', cell: (person) => <Name person={person} /> },
     {
       label: 'Role',
-      cell: (person) => ('id' in person && isOwner ? <RoleChoice member={person} /> : person.role),
+      cell: (person) =>
+        'id' in person && isOwner ? (
+          <RoleChoice member={person} />
+        ) : (
+          roles.find(({ value }) => value === person.role)?.label
+        ),
     },
     { label: 'Since', cell: ({ created_at }) => <Time at={created_at} /> },
   ];

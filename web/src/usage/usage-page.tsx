@@ -1,7 +1,7 @@
-import { Anchor, Button, Select, Stack } from '@mantine/core';
+import { Button, Select, Stack } from '@mantine/core';
 import { IconChartBar, IconDownload } from '@tabler/icons-react';
 import { lazy, Suspense } from 'react';
-import { Link, useSearchParams } from 'react-router';
+import { useSearchParams } from 'react-router';
 import type { Usage } from '../answers.ts';
 import { addressOf } from '../api.ts';
 import { callerKinds } from '../calls/call-parts.tsx';
@@ -12,6 +12,7 @@ import { type Column, RowName, Rows } from '../ui/rows.tsx';
 import { Empty } from '../ui/states/empty.tsx';
 import { Loaded } from '../ui/states/loaded.tsx';
 import { Loading } from '../ui/states/loading.tsx';
+import { TextLink } from '../ui/text/text-link.tsx';
 import { visible } from '../ui/text/visible.ts';
 import { useAnswer } from '../use-answer.ts';
 
@@ -86,13 +87,12 @@ const columns: Column<Row>[] = [
     cell: ({ server, caller, caller_name: name }) => (
       <RowName
         name={
-          <Anchor
-            component={Link}
+          <TextLink
             inherit
             to={`/calls?server=${server}&period=30d&${callerKinds[caller] ? 'caller' : 'key'}=${caller}`}
           >
             {callerKinds[caller] ?? visible(name ?? 'A key that is gone')}
-          </Anchor>
+          </TextLink>
         }
       >
         {!callerKinds[caller] && <span className="th-mono">{caller}</span>}
