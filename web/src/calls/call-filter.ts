@@ -1,19 +1,7 @@
 import type { Input } from '../../../src/operations/index.ts';
 import { useAddress } from '../ui/use-address.ts';
 
-/** The filter of the list of calls; it is in the address, so that it can be shared and the back button works. */
-export type CallFilter = {
-  server: string | undefined;
-  view: string | undefined;
-  tool: string | undefined;
-  outcome: string | undefined;
-  caller: string | undefined;
-  key: string | undefined;
-  period: Period;
-};
-
 const hourMs = 3_600_000;
-
 const spans = { '1h': hourMs, '24h': 24 * hourMs, '7d': 7 * 24 * hourMs, '30d': 30 * 24 * hourMs } as const;
 export type Period = keyof typeof spans;
 
@@ -23,6 +11,11 @@ export const periods: { value: Period; label: string }[] = [
   { value: '7d', label: 'Last 7 days' },
   { value: '30d', label: 'Last 30 days' },
 ];
+
+const narrowing = ['server', 'view', 'tool', 'outcome', 'caller', 'key'] as const;
+
+/** The filter of the list of calls; it is in the address, so that it can be shared and the back button works. */
+export type CallFilter = { [name in (typeof narrowing)[number]]?: string | undefined } & { period: Period };
 
 export const outcomes: { [outcome: string]: string } = {
   failed: 'Any failure',
@@ -49,19 +42,12 @@ export const outcomes: { [outcome: string]: string } = {
 export function useCallFilter({ server, usual = '24h' }: { server?: string | undefined; usual?: Period } = {}) {
   const { get, set, clear } = useAddress();
   const period = get('period');
-  const narrowing = {
-    server: server ?? get('server'),
-    view: get('view'),
-    tool: get('tool'),
-    outcome: get('outcome'),
-    caller: get('caller'),
-    key: get('key'),
-  };
-  const filter: CallFilter = { ...narrowing, period: period && period in spans ? (period as Period) : usual };
+  const filter: CallFilter = { period: period && period in spans ? (period as Period) : usual };
+  for (const name of narrowing) filter[name] = name === 'server' && server ? server : get(name);
+  const isNarrowed = narrowing.some((name) => filter[name] && !(name === 'server' && server));
   // A view is one of its server.
   const change = (name: keyof CallFilter | 'call', value: string | null | undefined) =>
     set(name, value, { isStep: name === 'call', ...(name === 'server' && { without: 'view' }) });
-  const isNarrowed = Object.entries(narrowing).some(([name, value]) => value && !(name === 'server' && server));
   return { filter, isNarrowed, opened: get('call'), change, clear };
 }
 

@@ -74,38 +74,41 @@ export function Activity({ server, newest, children }: Props) {
   );
 }
 
-type Figure = { label: string; value: string; text?: string | undefined; isBad?: boolean };
-
 /** Calls and failures, and how long calls took where they are of one server. */
-function Figures({ counted, isOfServer }: { counted: Statistics; isOfServer: boolean }) {
-  const sum = (name: 'calls' | 'errors') => counted.buckets.reduce((all, bucket) => all + bucket[name], 0);
+function Figures({
+  counted: { buckets, by_server, by_tool },
+  isOfServer,
+}: {
+  counted: Statistics;
+  isOfServer: boolean;
+}) {
+  const sum = (name: 'calls' | 'errors') => buckets.reduce((all, bucket) => all + bucket[name], 0);
   const [calls, errors] = [sum('calls'), sum('errors')];
-  const { p50_ms, p95_ms } = counted.by_server[0] ?? {};
-  const percent = ((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0);
-  const figures: Figure[] = [
-    { label: 'Calls', value: calls.toLocaleString('en') },
-    { label: 'Failed', value: errors.toLocaleString('en'), ...(errors > 0 && { text: `${percent} %`, isBad: true }) },
-    ...(isOfServer
-      ? [
-          { label: 'Half took at most', value: msText(p50_ms), text: 'p50' },
-          { label: '95 of 100 took at most', value: msText(p95_ms), text: 'p95' },
-        ]
-      : [
-          { label: 'Servers called', value: counted.by_server.length.toLocaleString('en') },
-          { label: 'Tools called', value: counted.by_tool.length.toLocaleString('en') },
-        ]),
+  const { p50_ms, p95_ms } = by_server[0] ?? {};
+  const percent = `${((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0)} %`;
+  const figures: [label: string, value: number | string, note?: string][] = [
+    ['Calls', calls],
+    ['Failed', errors, errors > 0 ? percent : ''],
+    isOfServer ? ['Half took at most', msText(p50_ms), 'p50'] : ['Servers called', by_server.length],
+    isOfServer ? ['95 of 100 took at most', msText(p95_ms), 'p95'] : ['Tools called', by_tool.length],
   ];
   return (
     <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md" component="dl" m={0}>
-      {figures.map(({ label, value, text, isBad }) => (
+      {figures.map(([label, value, note]) => (
         <Box key={label} className="th-card" px="md" py="sm">
           <Text component="dt" size="xs" c="dimmed">
             {label}
           </Text>
-          <Text component="dd" m={0} fz="1.375rem" fw={600} {...(isBad && { c: 'var(--th-bad)' })}>
-            {value}{' '}
+          <Text
+            component="dd"
+            m={0}
+            fz="1.375rem"
+            fw={600}
+            {...(label === 'Failed' && errors && { c: 'var(--th-bad)' })}
+          >
+            {value.toLocaleString('en')}{' '}
             <Text span size="xs" c="dimmed">
-              {text}
+              {note}
             </Text>
           </Text>
         </Box>
