@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import type { CDPSession, Page } from 'playwright-core';
 import { checkPage } from '../../support/browser/check-page.ts';
-import { button, type Dashboard, field, startDashboard } from '../../support/browser/dashboard.ts';
+import { button, type Dashboard, field, jsonOf, startDashboard } from '../../support/browser/dashboard.ts';
 import { eventually } from '../../support/eventually.ts';
 
 describe('the editor of a server with many tools', { concurrency: 2 }, () => {
@@ -98,6 +98,26 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await eventually(async () => assert.ok(((await name.boundingBox())?.width ?? 0) > 80));
       await page.emulateMedia({ colorScheme: 'dark' });
       await checkPage(page);
+    });
+  });
+
+  it('finds in the JSON what is not drawn, and gives the keyboard back', async () => {
+    await dashboard.at('/servers/sized-1000/tools', async (page) => {
+      await page.getByText('JSON', { exact: true }).click();
+      const { json } = jsonOf(page);
+      await json.focus();
+      assert.equal(await json.getByText('"tool_900"').count(), 0);
+      await page.keyboard.press('Control+f');
+      await field(page, 'Find').pressSequentially('"tool_900"');
+      await page.keyboard.press('Enter');
+      await json.locator('.cm-searchMatch-selected', { hasText: '"tool_900"' }).waitFor();
+      await checkPage(page);
+      await page.emulateMedia({ colorScheme: 'dark' });
+      await page.setViewportSize({ width: 400, height: 900 });
+      await checkPage(page);
+      await page.keyboard.press('Escape');
+      await field(page, 'Find').waitFor({ state: 'hidden' });
+      assert.equal(await json.and(page.locator(':focus')).count(), 1);
     });
   });
 

@@ -10,6 +10,7 @@ import {
   syntaxTree,
 } from '@codemirror/language';
 import { type Diagnostic, linter, lintGutter, lintKeymap } from '@codemirror/lint';
+import { search, searchKeymap } from '@codemirror/search';
 import { EditorState, StateEffect, StateField } from '@codemirror/state';
 import { EditorView, highlightSpecialChars, keymap, lineNumbers, placeholder } from '@codemirror/view';
 import { tags } from '@lezer/highlight';
@@ -110,6 +111,8 @@ const always = [
   history(),
   autocompletion({ override: [({ state, pos }) => completionsAt(state.doc.toString(), pos)], icons: false }),
   known,
+  // The browser finds only the lines that are drawn.
+  search({ top: true, scrollToMatch: (match) => EditorView.scrollIntoView(match, { y: 'center' }) }),
   lintGutter(),
   linter(({ state }) => marks(state), {
     delay: 200,
@@ -119,6 +122,7 @@ const always = [
   keymap.of([
     ...closeBracketsKeymap,
     ...completionKeymap,
+    ...searchKeymap,
     ...lintKeymap,
     ...foldKeymap,
     ...historyKeymap,
