@@ -52,6 +52,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
         const text = field(page, 'Tool description');
         await text.press('End');
         await page.getByText(/^Everything is saved/).waitFor();
+        await page.locator('td[data-figure=tokens]', { hasText: /\d/ }).first().waitFor();
         const type = async () => {
           const answer = page.waitForResponse((response) => response.url().endsWith('/api/v1/check'));
           await text.pressSequentially('!');
@@ -66,8 +67,9 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
     const [few, some, many] = costs as [Cost, Cost, Cost];
     const seen = JSON.stringify(costs);
     assert.ok(few.calls > 100, seen);
-    assert.ok(many.calls < some.calls * 1.1 && many.nodes < some.nodes * 1.1, seen);
-    assert.ok(many.calls < few.calls * 2 && many.nodes < few.nodes * 2, seen);
+    assert.ok(many.calls < few.calls * 1.2 && some.calls < few.calls * 1.2, seen);
+    // The table has at most the rows that fit in it.
+    assert.ok(many.nodes < some.nodes * 1.1 && many.nodes < few.nodes * 2, seen);
   });
 
   it('finds a tool by its words, opens it from the keyboard, and its address opens it again, renamed too', async () => {
@@ -89,7 +91,7 @@ describe('the editor of a server with many tools', { concurrency: 2 }, () => {
       await button(page, 'Save').click();
       await page.getByText(/^Everything is saved/).waitFor();
       await page.getByRole('dialog', { name: 'remove_700' }).waitFor();
-      assert.equal(new URL(page.url()).searchParams.get('tool'), 'remove_700');
+      await eventually(() => assert.equal(new URL(page.url()).searchParams.get('tool'), 'remove_700'));
       await page.setViewportSize({ width: 400, height: 900 });
       await checkPage(page);
       await button(page, 'Close').click();

@@ -87,9 +87,9 @@ describe('bad input in the editor of a server', { concurrency: 2 }, () => {
     await create('keywords');
     await dashboard.at('/servers/keywords/tools?tool=read', async (page) => {
       await button(page, 'More about count').click();
-      const others = field(page, 'Other keywords of count');
+      const others = field(page, 'Other keywords (count)');
       await others.fill('{"minimum": ');
-      await saysAtField(others, /not a JSON object yet/i);
+      await saysAtField(others, /not JSON yet/i);
       await field(page, 'Tool description').fill('Another text');
       assert.equal(await others.inputValue(), '{"minimum": ');
       await button(page, 'Save').click();

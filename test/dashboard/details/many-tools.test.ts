@@ -145,6 +145,29 @@ describe('the tools of a server as a table', { concurrency: 2 }, () => {
     });
   });
 
+  it('stays filtered and sorted when a change is stored', async () => {
+    await serve('stays', 30);
+    dashboard.upstream.on('GET /things/15', () => ({ body: {} }));
+    await dashboard.toolhost.callTool('stays', 'of-the-caller', 'tool_15');
+    await dashboard.at('/servers/stays/tools', async (page) => {
+      await page.getByText('Form', { exact: true }).click();
+      await button(page, 'Calls').click();
+      await field(page, 'Filter the tools').fill('group-5');
+      const names = () => tableOf(page).locator('.th-tool-name').allTextContents();
+      const shown = ['tool_15', 'tool_5', 'tool_25'];
+      await eventually(async () => assert.deepEqual(await names(), shown));
+      await page.getByRole('switch', { name: 'Agents get tool_25', exact: true }).focus();
+      await page.keyboard.press('Space');
+      await save(page);
+      await page.getByRole('alert').filter({ hasText: 'Saved as version 2' }).waitFor();
+      assert.deepEqual(await names(), shown);
+      assert.equal(await field(page, 'Filter the tools').inputValue(), 'group-5');
+      await button(page, /^Calls/)
+        .and(page.locator('[aria-sort=descending] button'))
+        .waitFor();
+    });
+  });
+
   it('covers no control with a toast, in a wide and in a narrow window', async () => {
     await serve('toasted', 12);
     for (const width of [1440, 400]) {

@@ -62,7 +62,6 @@ describe('views in the dashboard', { concurrency: 2 }, () => {
       assert.equal(await link.count(), 0);
       await button(page, 'Save').click();
       await toasted(page, 'Saved as version 2');
-      await button(section, 'support').click();
       await button(section, 'Copy the address of support').waitFor();
       assert.equal(await link.getAttribute('href'), '/servers/edited/connect?view=support');
       await checkPage(page);

@@ -1,13 +1,12 @@
-import { Box, Stack, TextInput } from '@mantine/core';
+import { Box, Stack } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
 import type { Ref } from 'react';
 import { useLocation, useNavigate } from 'react-router';
 import { Section } from '../../ui/section.tsx';
 import { TwoColumns } from '../../ui/two-columns.tsx';
 import { slugFrom, textOf } from '../config.ts';
-import { LongTextField, TextField } from './config-fields.tsx';
-import { errorText } from './field-messages.tsx';
-import { useEditor, useField, useValue } from './model/editor-context.ts';
+import { Field, Input } from './fields.tsx';
+import { useEditor, useField } from './model/editor-context.ts';
 import { type Part, partOf } from './model/go-to-field.ts';
 import { AccessSection } from './server/access-section.tsx';
 import { ServerWideSection } from './server/server-wide-section.tsx';
@@ -40,54 +39,43 @@ export function ConfigForm({ bar }: { bar: Ref<HTMLDivElement> }) {
 }
 
 function ServerSection() {
-  const { isNew } = useEditor();
-  const name = textOf(useValue(['name']));
+  const { isNew, store } = useEditor();
+  const name = useField(['name']);
+  const slug = slugFrom(textOf(name.value));
+  /** The slug of a new server follows its name until it is edited. */
+  const rename = (next: unknown) => {
+    name.set(next);
+    if (isNew && textOf(store.now().config.slug) === slug) store.set(['slug'], slugFrom(textOf(next)));
+  };
   return (
     <Section title="Server">
       <Stack gap="sm">
         <TwoColumns from="sm">
-          <NameField />
-          <TextField
+          <Input
+            kind="text"
+            edited={{ ...name, set: rename }}
+            label="Name"
+            text="Shown to people and agents."
+            isRequired
+          />
+          <Field
+            kind="text"
             path={['slug']}
             label="Slug"
             isRequired
             isMono
             isFixed={!isNew}
-            placeholder={slugFrom(name) || 'my-server'}
+            placeholder={slug || 'my-server'}
             text={isNew ? 'Part of its address, for good.' : 'Cannot be changed.'}
           />
         </TwoColumns>
-        <LongTextField
+        <Field
+          kind="long"
           path={['description']}
           label="Description"
           text="What the server is for; agents and people read it."
         />
       </Stack>
     </Section>
-  );
-}
-
-/** The display name; the slug of a new server follows it until the slug is edited. */
-function NameField() {
-  const { isNew, store } = useEditor();
-  const field = useField(['name']);
-  const before = textOf(field.value);
-  const change = (name: string) => {
-    field.set(name);
-    if (isNew && textOf(store.now().config.slug) === slugFrom(before)) store.set(['slug'], slugFrom(name));
-  };
-  return (
-    <TextInput
-      id={field.id}
-      label="Name"
-      description="Shown to people and agents."
-      withAsterisk
-      value={before}
-      onChange={(event) => change(event.currentTarget.value)}
-      onBlur={field.touch}
-      error={errorText(field.errors)}
-      readOnly={field.isReadOnly}
-      autoComplete="off"
-    />
   );
 }

@@ -1,44 +1,200 @@
-import { ActionIcon, Button, Group, Input, Stack } from '@mantine/core';
+import { ActionIcon, Box, Button, Group, Input, Stack, TextInput } from '@mantine/core';
 import { IconPlus, IconX } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import { Errors, Warnings } from './field-messages.tsx';
-import type { useField } from './model/editor-context.ts';
+import type { FieldProblem } from '../../answers.ts';
+import { parseJson } from '../../exact-json.ts';
+import { isObject, type PathPart, textOf } from '../config.ts';
+import { Errors, errorText, Warnings } from './field-messages.tsx';
+import { type Edited, messagesAt, useBlock, useDraft, useEdited, useField } from './model/editor-context.ts';
 
-type Props = {
+/** A row of an object: the value of a name. */
+export type Row<Value> = {
+  name: string;
+  value: Value;
+  index: number;
+  /** What it is called to screen readers. */
+  label: string;
+  field: Edited;
+  errors: readonly string[];
+  change: (value: Value) => void;
+};
+
+const none: readonly FieldProblem[] = [];
+
+type Props<Value> = {
+  path: readonly PathPart[];
   label: string;
   text: string;
-  field: ReturnType<typeof useField>;
-  rows: readonly { name: string }[];
-  addLabel: string;
-  onAdd: () => void;
-  children: ReactNode;
+  /** What one row is called. */
+  noun: string;
+  placeholder: string;
+  /** The value of a new row; a row that has it may stay without a name. */
+  empty: Value;
+  isOptional?: boolean;
+  /** What stands right of the name. */
+  children: (row: Row<Value>) => ReactNode;
+  /** What stands below it. */
+  below?: (row: Row<Value>) => ReactNode;
 };
 
 /** A field whose value is an object with a row for each name, and a button that adds one. */
-export function NamedRows({ label, text, field, rows, addLabel, onAdd, children }: Props) {
+export function NamedRows<Value>(props: Props<Value>) {
+  const { label, text, noun, placeholder, empty, children, below } = props;
+  const { field, rows, nameProblems, store, errorsOf, errorsBeside } = useRows(props);
   return (
     <Input.Wrapper label={label} description={text} labelElement="div">
       <Stack gap={6} mt={6} id={field.id} tabIndex={-1}>
-        {children}
+        {rows.map(([name, value], index) => {
+          const change = (next: Value) => store(rows.with(index, [name, next]));
+          const nameProblem = nameProblems[index];
+          const row = {
+            name,
+            value,
+            index,
+            label: name || `${noun} ${index + 1}`,
+            field,
+            errors: errorsOf(name),
+            change,
+          };
+          return (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
+            <Box key={index} {...(below && { className: 'th-card', p: 'xs' })}>
+              <Group gap={6} align="flex-start">
+                <TextInput
+                  aria-label={`Name of ${noun} ${index + 1}`}
+                  placeholder={placeholder}
+                  value={name}
+                  flex="1 1 8rem"
+                  className="th-mono"
+                  error={nameProblem ?? (below && errorText(row.errors))}
+                  onChange={({ currentTarget }) => store(rows.with(index, [currentTarget.value, value]))}
+                  readOnly={field.isReadOnly}
+                />
+                {children(row)}
+                {!field.isReadOnly && (
+                  <ActionIcon
+                    variant="subtle"
+                    color="gray"
+                    size={36}
+                    aria-label={`Remove ${noun} ${name || index + 1}`}
+                    onClick={() => store(rows.toSpliced(index, 1))}
+                  >
+                    <IconX size={16} />
+                  </ActionIcon>
+                )}
+              </Group>
+              {below?.(row)}
+            </Box>
+          );
+        })}
         {!field.isReadOnly && (
           <Group>
-            <Button variant="subtle" size="compact-sm" leftSection={<IconPlus size={14} />} onClick={onAdd}>
-              {addLabel}
+            <Button
+              variant="subtle"
+              size="compact-sm"
+              leftSection={<IconPlus size={14} />}
+              onClick={() => store([...rows, ['', empty]])}
+            >
+              Add {withArticle(noun)}
             </Button>
           </Group>
         )}
-        <Errors list={field.errorsBeside(rows.map(({ name }) => name))} />
+        <Errors list={errorsBeside} />
         <Warnings list={field.warnings} />
       </Stack>
     </Input.Wrapper>
   );
 }
 
-/** The button that removes a row. `what` names the row for screen readers. */
-export function RemoveRow({ what, onRemove }: { what: string; onRemove: () => void }) {
+function withArticle(noun: string): string {
+  return `${/^[aeiou]/.test(noun) ? 'an' : 'a'} ${noun}`;
+}
+
+/**
+ * An object as rows. While a person types, two rows may have the same name, or none. The rows follow the object when it
+ * changes elsewhere.
+ */
+function useRows<Value>({ path, noun, empty, isOptional = false }: Props<Value>) {
+  const field = useField(path, true);
+  const problems = useEdited((state) => (state.isRevealed || state.touched.has(field.path) ? state.problems : none));
+  const stored = (isObject(field.value) ? field.value : {}) as { [name: string]: Value };
+  const [draft, setDraft] = useDraft<[string, Value][]>();
+  const textOfRows = (some: readonly [string, Value][]) =>
+    JSON.stringify(Object.fromEntries(some.filter(([name]) => name !== '')));
+  const rows = draft && textOfRows(draft) === JSON.stringify(stored) ? draft : Object.entries(stored);
+  const store = (next: [string, Value][]) => {
+    setDraft(next);
+    const object = parseJson(textOfRows(next)) as object;
+    field.set(isOptional && Object.keys(object).length === 0 ? undefined : object);
+  };
+  const nameProblems = rows.map(([name, value], index) => {
+    if (name === '') return JSON.stringify(value) === JSON.stringify(empty) ? undefined : 'needs a name';
+    return rows.some(([other], at) => at < index && other === name) ? 'is there twice' : undefined;
+  });
+  const problem = nameProblems.find((one) => one !== undefined);
+  useBlock(field.path, problem && `the name of ${withArticle(noun)} ${problem}`);
+  const isOfRow = (one: FieldProblem, name: string) =>
+    name !== '' && messagesAt([one], `${field.path}.${name}`, true).length > 0;
+  const beside = problems.filter((one) => !rows.some(([name]) => isOfRow(one, name)));
+  return {
+    field,
+    rows,
+    nameProblems,
+    store,
+    errorsOf: (name: string) => (name === '' ? [] : messagesAt(problems, `${field.path}.${name}`, true)),
+    errorsBeside: messagesAt(beside, field.path, true),
+  };
+}
+
+type CellProps = {
+  row: Pick<Row<unknown>, 'field' | 'errors'>;
+  label: string;
+  placeholder: string;
+  value: unknown;
+  isMono?: boolean;
+  onChange: (text: string) => void;
+};
+
+/** A text in a row. */
+export function Cell({ row: { field, errors }, label, placeholder, value, isMono = false, onChange }: CellProps) {
   return (
-    <ActionIcon variant="subtle" color="gray" size={36} aria-label={`Remove ${what}`} onClick={onRemove}>
-      <IconX size={16} />
-    </ActionIcon>
+    <TextInput
+      aria-label={label}
+      placeholder={placeholder}
+      value={textOf(value)}
+      flex="2 1 9rem"
+      className={isMono ? 'th-mono' : ''}
+      onChange={(event) => onChange(event.currentTarget.value)}
+      onBlur={field.touch}
+      error={isMono && errorText(errors)}
+      readOnly={field.isReadOnly}
+    />
+  );
+}
+
+type HeadersProps = { path: readonly PathPart[]; noun?: string; text?: string };
+
+/** Headers that requests carry. */
+export function HeadersEditor({ path, noun = 'header', text = 'Sent as written' }: HeadersProps) {
+  return (
+    <NamedRows<string>
+      path={path}
+      label={noun === 'header' ? 'Headers' : 'Shared headers'}
+      text={`${text}; {{NAME}} is filled from variables and secrets.`}
+      noun={noun}
+      placeholder="Accept"
+      empty=""
+    >
+      {(row) => (
+        <Cell
+          row={row}
+          label={`Value of ${noun} ${row.index + 1}`}
+          placeholder="application/json"
+          value={row.value}
+          isMono
+          onChange={row.change}
+        />
+      )}
+    </NamedRows>
   );
 }

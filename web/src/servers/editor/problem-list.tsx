@@ -3,14 +3,13 @@ import { IconAlertTriangle } from '@tabler/icons-react';
 import { visible } from '../../ui/text/visible.ts';
 import { useEdited, useEditor } from './model/editor-context.ts';
 import { goToField } from './model/go-to-field.ts';
-import { useChecking } from './model/known-problems.tsx';
 
 /** All problems, each with a link to its field. */
 export function ProblemList() {
   const { isReadOnly } = useEditor();
-  const { problems, isRevealed } = useChecking();
-  const draftProblem = useEdited((state) => state.draftProblem);
-  if (!isRevealed || isReadOnly || (problems.length === 0 && !draftProblem)) return null;
+  const problems = useEdited((state) => (state.isRevealed ? state.problems : []));
+  const draftProblem = useEdited((state) => (state.isRevealed ? state.draftProblem : undefined));
+  if (isReadOnly || (problems.length === 0 && draftProblem === undefined)) return null;
   return (
     <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Before it can be stored">
       <List size="sm" spacing={2} listStyleType="none">

@@ -1,53 +1,103 @@
-import { Box, Button, Group, Text } from '@mantine/core';
+import { Alert, Anchor, Box, Button, Group, List, Text } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
-import { SecretsToSet } from './secrets-to-set.tsx';
+import { Link } from 'react-router';
+import { movedSecretIn } from '../../../../src/domain/warnings/moved-secret.ts';
+import { sentence } from '../../ui/states/problem-alert.tsx';
+import { textOf } from '../config.ts';
+import { useEdited, useEditor, useIsChanged, useValue } from './model/editor-context.ts';
+import type { Known } from './model/findings.ts';
+import { goToField } from './model/go-to-field.ts';
+import type { Saving } from './model/use-verdict.ts';
 
-type Props = {
-  isNew: boolean;
-  isChanged: boolean;
-  isBehind: boolean;
-  isSaving: boolean;
-  problems: number;
-  warnings: number;
-  /** What is said of the version that is stored. */
-  message: ReactNode;
-  onSave: () => void;
-  onReset: () => void;
-};
+type Props = { saving: Saving; message: ReactNode };
 
-function counted(count: number, word: string): string {
-  return `${count} ${word}${count === 1 ? '' : 's'}`;
-}
+const certain = (list: readonly Known[]) => list.filter(({ isPending }) => !isPending).length;
+const counted = (count: number, word: string) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
-function stateOf({ isNew, isChanged, isBehind, problems, warnings }: Props): string {
-  if (problems > 0) return `${counted(problems, 'problem')} to solve`;
-  if (isBehind && isChanged) return 'Checking…';
+/** The bar with Save: on the page, and in the drawer of a tool. `message` is said of the version that is stored. */
+export function SaveBar({ saving, message }: Props) {
+  const { store, isNew } = useEditor();
+  const isChanged = useIsChanged();
+  const { problems, warnings, isBehind } = useEdited((state) => ({
+    problems: state.isRevealed ? certain(state.problems) + (state.draftProblem === undefined ? 0 : 1) : 0,
+    warnings: certain(state.warnings),
+    isBehind: state.isBehind,
+  }));
   const warned = warnings > 0 ? `, ${counted(warnings, 'warning')}` : '';
-  if (isNew) return `Not stored yet${warned}`;
-  return (isChanged ? 'Unsaved changes' : 'Everything is saved') + warned;
-}
-
-export function SaveBar(props: Props) {
-  const { isNew, isChanged, isSaving, problems, message, onSave, onReset } = props;
+  const stored = isNew ? 'Not stored yet' : isChanged ? 'Unsaved changes' : 'Everything is saved';
+  const save = () => {
+    store.reveal();
+    const { draftProblem, problems: known, isBlocked, config } = store.now();
+    if (draftProblem !== undefined) return;
+    if (known.length === 0 || (isBehind && !isBlocked)) saving.mutate(config);
+    else goToField(known[0]?.path ?? '');
+  };
   return (
     <Box className="th-card th-save-bar" p="sm">
-      <SecretsToSet />
+      <SecretsToSet isChanged={isChanged} />
       <Group justify="space-between" gap="sm">
         <Text size="sm" role="status" c={problems > 0 ? 'error' : 'dimmed'}>
-          {stateOf(props)}
+          {problems > 0
+            ? `${counted(problems, 'problem')} to solve`
+            : isBehind && isChanged
+              ? 'Checking…'
+              : stored + warned}
         </Text>
         <Group gap="sm">
           {isChanged && message}
           {isChanged && !isNew && (
-            <Button variant="default" size="sm" onClick={onReset}>
+            <Button variant="default" size="sm" onClick={() => store.restart()}>
               Discard
             </Button>
           )}
-          <Button size="sm" onClick={onSave} loading={isSaving} disabled={!isNew && !isChanged}>
+          <Button size="sm" onClick={save} loading={saving.isPending} disabled={!isNew && !isChanged}>
             {isNew ? 'Create server' : 'Save'}
           </Button>
         </Group>
       </Group>
     </Box>
+  );
+}
+
+/** The stored secrets that may not go to the hosts on screen, and where each is set again. */
+function SecretsToSet({ isChanged }: { isChanged: boolean }) {
+  const slug = textOf(useValue(['slug']));
+  const moved = useEdited(({ warnings }) =>
+    warnings.flatMap(({ path, message }) => {
+      const name = movedSecretIn(message);
+      return name === undefined ? [] : [{ path, message, name }];
+    }),
+  );
+  if (moved.length === 0) return null;
+  return (
+    <Alert
+      color="yellow"
+      icon={<IconAlertTriangle size={18} />}
+      title={isChanged ? 'These secrets do not go to the new host' : 'Calls to another host are refused'}
+      role="alert"
+      mb="sm"
+    >
+      <List size="sm" spacing={4} listStyleType="none">
+        {moved.map(({ path, message, name }) => (
+          <List.Item key={name}>
+            {sentence(message)}{' '}
+            {path !== 'tools' ? (
+              <Anchor component="button" type="button" size="sm" underline="always" onClick={() => goToField(path)}>
+                Type it here
+              </Anchor>
+            ) : isChanged ? (
+              <Text component="span" size="sm" fw={600}>
+                Save first, then set it under Secrets.
+              </Text>
+            ) : (
+              <Anchor component={Link} to={`/servers/${slug}/secrets?name=${name}`} size="sm" underline="always">
+                Set {name} again
+              </Anchor>
+            )}
+          </List.Item>
+        ))}
+      </List>
+    </Alert>
   );
 }

@@ -1,4 +1,4 @@
-import type { ReactNode } from 'react';
+import { type ReactNode, useState } from 'react';
 import { useNavigate, useSearchParams } from 'react-router';
 import workedExample from '../../../../examples/projects/server.json';
 import { startAnswerTokens as max_answer_tokens } from '../../../../src/domain/pieces/read-more.ts';
@@ -11,6 +11,7 @@ import { PageHeader } from '../../ui/page-header.tsx';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { type Config, newTool, unchecked } from '../config.ts';
 import { Editor } from '../editor/editor.tsx';
+import { createEditorStore } from '../editor/model/editor-store.ts';
 import { StartChoices } from './start-choices.tsx';
 
 type PageProps = {
@@ -73,11 +74,12 @@ export function NewServerPage() {
 /** The editor of a configuration that is not stored yet. */
 export function NewServer({ initial, startsInJson = false }: { initial: Config; startsInJson?: boolean }) {
   const navigate = useNavigate();
+  const [store] = useState(() => createEditorStore({ initial, isNew: true, startsEmpty: startsInJson }));
   const create = useAction({
     run: (config: Config) => api('createMcpServer', unchecked(config)),
     done: ({ server }) => `Created ${server.name}`,
     refresh: [queryKeys.servers, queryKeys.activity],
     onDone: ({ server }) => navigate(`/servers/${server.slug}/connect`, { state: { isNew: true } }),
   });
-  return <Editor initial={initial} isNew startsInJson={startsInJson} saving={create} />;
+  return <Editor store={store} isNew startsInJson={startsInJson} saving={create} />;
 }

@@ -1,11 +1,10 @@
 import { Stack, TextInput } from '@mantine/core';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useState } from 'react';
 import { useLocation } from 'react-router';
 import type { JsonObject } from '../../answers.ts';
 import { api } from '../../api.ts';
 import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
-import { isSame } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { ViewerNote } from '../../ui/states/viewer-note.tsx';
 import { type Config, unchecked } from '../config.ts';
@@ -36,9 +35,8 @@ export function ConfigurationTab() {
   useEffect(() => {
     if (hash !== '') goToField(decodeURIComponent(hash.slice(1)));
   }, [hash]);
-  const base = useBase(detail);
+  const base = useBase(detail, withBrought(detail.config, brought));
   const [message, setMessage] = useState('');
-  const onScreen = useRef<Config>(undefined);
   const save = useAction({
     run: (config: Config) =>
       api(
@@ -49,41 +47,35 @@ export function ConfigurationTab() {
     done: ({ server }) => `Saved as version ${server.version}`,
     onDone: (_, sent) => {
       setMessage('');
-      return base.saved(() => !isSame(onScreen.current, sent));
+      return base.saved(sent);
     },
     refresh: [queryKeys.servers],
   });
-  const editor = (
-    <Editor
-      key={base.generation}
-      initial={base.config}
-      changed={base.kept ?? withBrought(base.config, brought)}
-      saving={save}
-      onScreen={onScreen}
-      isNew={false}
-      isReadOnly={!canEdit}
-      callbackUrl={detail.callback_url}
-      message={
-        <TextInput
-          size="sm"
-          aria-label="What the change is for"
-          placeholder="What the change is for (optional)"
-          value={message}
-          onChange={(event) => setMessage(event.currentTarget.value)}
-          maxLength={200}
-          w={{ base: '100%', sm: 280 }}
-          autoComplete="off"
-        />
-      }
-      conflict={(mine) => (
-        <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} onSettled={save.reset} />
-      )}
-    />
-  );
   return (
     <Stack gap="sm">
       <ViewerNote>Only editors and owners change a configuration.</ViewerNote>
-      {editor}
+      <Editor
+        store={base.store}
+        saving={save}
+        isNew={false}
+        isReadOnly={!canEdit}
+        callbackUrl={detail.callback_url}
+        message={
+          <TextInput
+            size="sm"
+            aria-label="What the change is for"
+            placeholder="What the change is for (optional)"
+            value={message}
+            onChange={(event) => setMessage(event.currentTarget.value)}
+            maxLength={200}
+            w={{ base: '100%', sm: 280 }}
+            autoComplete="off"
+          />
+        }
+        conflict={(mine) => (
+          <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} onSettled={save.reset} />
+        )}
+      />
     </Stack>
   );
 }

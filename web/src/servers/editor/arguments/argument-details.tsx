@@ -1,24 +1,45 @@
-import { Select, Stack, Textarea, TextInput } from '@mantine/core';
-import { useState } from 'react';
+import { Stack } from '@mantine/core';
 import type { JsonObject } from '../../../answers.ts';
 import { parseJson } from '../../../exact-json.ts';
-import { usePress } from '../../../ui/actions/press.ts';
-import { sentence } from '../../../ui/states/problem-alert.tsx';
-import { TagsInput } from '../../../ui/tags-input.tsx';
-import { visibleJson } from '../../../ui/text/visible.ts';
+import { Folded } from '../../../ui/folded.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
-import { isObject, type PathPart, textOf } from '../../config.ts';
-import { useBlock } from '../model/editor-context.ts';
-import { ArgumentSending } from './argument-sending.tsx';
-import { shownValue, typedValue } from './argument-value.ts';
+import { isObject, listOf, textOf, withValue } from '../../config.ts';
+import { type Declared, declared, Input } from '../fields.tsx';
+import type { Edited } from '../model/editor-context.ts';
+import type { Row } from '../named-rows.tsx';
 
-type Props = {
-  path: readonly PathPart[];
-  name: string;
-  field: JsonObject;
-  isReadOnly: boolean;
-  onChange: (change: JsonObject) => void;
+export type ArgumentRow = Row<JsonObject>;
+
+/** How a keyword is shown in its input, and what is stored of it. */
+type Conversion = { shown: (stored: unknown) => unknown; stored: (input: unknown, type: unknown) => unknown };
+
+const asItIs: Conversion = { shown: (stored) => stored, stored: (input) => input };
+
+/** A value of the type of the argument, as a text. */
+const typed: Conversion = {
+  shown: (stored) => (typeof stored === 'string' || stored === undefined ? stored : JSON.stringify(stored)),
+  stored: (input, type) => {
+    if (type === 'string' || input === undefined) return input;
+    try {
+      return parseJson(textOf(input));
+    } catch {
+      return input;
+    }
+  },
 };
+
+const typedList: Conversion = {
+  shown: (stored) => listOf(stored).map(typed.shown),
+  stored: (input, type) => input && listOf(input).map((one) => typed.stored(one, type)),
+};
+
+/** A constant as it is; the argument that holds the text as `:name`. */
+const constant: Conversion = {
+  shown: (stored) => (isObject(stored) ? `:${textOf(stored.argument)}` : stored),
+  stored: (input) => (/^:/.test(textOf(input)) ? { argument: textOf(input).slice(1) } : input),
+};
+
+const base64: Conversion = { shown: (stored) => stored === 'base64', stored: (isOn) => (isOn ? 'base64' : undefined) };
 
 const locations = [
   { value: 'path', label: 'Path' },
@@ -27,107 +48,94 @@ const locations = [
   { value: 'body', label: 'Body' },
 ];
 
+const styles = [
+  { value: 'repeat', label: 'a=1&a=2' },
+  { value: 'comma', label: 'a=1,2' },
+  { value: 'brackets', label: 'a[]=1, a[b]=1' },
+  { value: 'indices', label: 'a[0]=1, a[b][0]=1' },
+  { value: 'deep', label: 'a[b]=1' },
+  { value: 'pipe', label: 'a=1|2' },
+  { value: 'space', label: 'a=1 2' },
+  { value: 'json', label: 'JSON text' },
+];
+
+type ArgumentField = Declared & { as?: Conversion };
+
+const { text, list, choice, check } = declared;
+const api = 'Where it differs, such as filter[name].';
+const part = 'Of a part of multipart; :name takes it from an argument.';
+
+const general: readonly ArgumentField[] = [
+  { ...text('default', 'Default', 'Sent when the agent leaves it out.'), as: typed },
+  { ...list('enum', 'Allowed values', 'Press Enter after each; none allows all.'), as: typedList },
+  choice('in', 'Goes to', 'Where the location by the method is not right.', locations, {
+    placeholder: 'By the method',
+  }),
+  text('format', 'Format', 'A hint such as date, uuid or email.'),
+  text('pattern', 'Pattern', 'Regular expression; ^ and $ make it the whole text.', { isMono: true }),
+];
+
+const sending: readonly ArgumentField[] = [
+  text('wire_name', 'Name for the API', api, { isMono: true }),
+  choice('style', 'Lists and objects', 'How they are written.', styles, { placeholder: 'As the tool says' }),
+  { ...text('value', 'Constant', 'Sent in every call; agents neither see nor give it.'), as: typed },
+  check('allow_slashes', 'Keeps its slashes in the path'),
+  { ...text('file_name', 'File name', part), as: constant },
+  { ...text('media_type', 'Media type', 'Of a part or of the body, such as image/png.'), as: constant },
+  { ...check('content', 'Is Base64 of a file'), as: base64 },
+];
+
+const own = new Set(['type', 'description', 'optional', ...[...general, ...sending].map(({ at }) => String(at))]);
+
 /** What an argument may be, and how it is sent. */
-export function ArgumentDetails({ path, name, field, isReadOnly, onChange }: Props) {
+export function ArgumentDetails({ row }: { row: ArgumentRow }) {
+  const fields = (some: readonly ArgumentField[]) =>
+    some.map(({ as = asItIs, at, ...what }) => {
+      const name = String(at);
+      const value = as.shown(row.value[name]);
+      const set = (next: unknown) =>
+        row.change(withValue(row.value, [name], as.stored(next, row.value.type)) as JsonObject);
+      return <Input key={name} edited={editedIn(row, value, set)} aria-label={nameIn(row, what.label)} {...what} />;
+    });
   return (
     <Stack gap="xs" mt="sm">
-      <ArgumentGeneral path={path} name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
-      <ArgumentSending name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
+      <TwoColumns>
+        {fields(general)}
+        <Others row={row} />
+      </TwoColumns>
+      <Folded label="How it is sent">
+        <TwoColumns>{fields(sending)}</TwoColumns>
+      </Folded>
     </Stack>
   );
 }
 
-function ArgumentGeneral({ path, name, field, isReadOnly, onChange }: Props) {
-  const options = Array.isArray(field.enum) ? field.enum.map(shownValue) : [];
-  return (
-    <TwoColumns>
-      <TextInput
-        label="Default"
-        description="Sent when the agent leaves it out."
-        value={shownValue(field.default)}
-        onChange={(event) => onChange({ default: typedValue(event.currentTarget.value, field.type) })}
-        readOnly={isReadOnly}
-      />
-      <TagsInput
-        label="Allowed values"
-        description="Press Enter after each; none allows all."
-        value={options}
-        onChange={(list) =>
-          onChange({ enum: list.length > 0 ? list.map((text) => typedValue(text, field.type)) : undefined })
-        }
-        readOnly={isReadOnly}
-      />
-      <Select
-        label="Goes to"
-        description="Where the location by the method is not right."
-        data={locations}
-        placeholder="By the method"
-        clearable
-        value={textOf(field.in) || null}
-        onChange={(location) => onChange({ in: location ?? undefined })}
-        readOnly={isReadOnly}
-      />
-      <TextInput
-        label="Format"
-        description="A hint such as date, uuid or email."
-        value={textOf(field.format)}
-        onChange={({ currentTarget: { value } }) => onChange({ format: value === '' ? undefined : value })}
-        readOnly={isReadOnly}
-      />
-      <TextInput
-        label="Pattern"
-        description="Regular expression; ^ and $ make it the whole text."
-        className="th-mono"
-        value={textOf(field.pattern)}
-        onChange={({ currentTarget: { value } }) => onChange({ pattern: value === '' ? undefined : value })}
-        readOnly={isReadOnly}
-      />
-      <Others path={path} name={name} field={field} isReadOnly={isReadOnly} onChange={onChange} />
-    </TwoColumns>
-  );
-}
-
-const own = new Set([
-  ...['type', 'description', 'optional', 'default', 'enum', 'in', 'format', 'pattern'],
-  ...['wire_name', 'style', 'value', 'allow_slashes', 'content', 'file_name', 'media_type'],
-]);
-
-function objectIn(text: string): JsonObject | undefined {
-  try {
-    const value: unknown = parseJson(text.trim() === '' ? '{}' : text);
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
 /** The keywords without a field of their own, such as minimum or items, as JSON. */
-function Others({ path, name, field, isReadOnly, onChange }: Props) {
-  const others = Object.fromEntries(Object.entries(field).filter(([key]) => !own.has(key)));
-  const { beforeClick } = usePress();
-  const [draft, setDraft] = useState<string>();
-  const [problem, setProblem] = useState<string>();
-  useBlock(path, problem);
-  const change = (text: string) => {
-    setDraft(text);
-    const next = objectIn(text);
-    setProblem(next ? undefined : 'not a JSON object yet, such as {"minimum": 1}');
-    const cleared = Object.fromEntries(Object.keys(others).map((key) => [key, undefined]));
-    if (next) onChange({ ...cleared, ...next });
+function Others({ row }: { row: ArgumentRow }) {
+  const entries = Object.entries(row.value);
+  const others = entries.filter(([name]) => !own.has(name));
+  const set = (next: unknown = {}) => {
+    if (!isObject(next)) throw new Error('it has to be an object');
+    row.change({ ...Object.fromEntries(entries.filter(([name]) => own.has(name))), ...next });
   };
   return (
-    <Textarea
+    <Input
+      kind="json"
+      edited={editedIn(row, others.length > 0 ? Object.fromEntries(others) : undefined, set)}
       label="Other keywords"
-      aria-label={`Other keywords of ${name}`}
-      description='As JSON, for example {"minimum": 1}.'
-      className="th-mono"
-      autosize
+      aria-label={nameIn(row, 'Other keywords')}
+      text='As JSON, for example {"minimum": 1}.'
       minRows={1}
-      value={draft ?? (Object.keys(others).length > 0 ? visibleJson(others) : '')}
-      onChange={(event) => change(event.currentTarget.value)}
-      onBlur={() => beforeClick(() => !problem && setDraft(undefined))}
-      error={problem && sentence(problem)}
-      readOnly={isReadOnly}
     />
   );
+}
+
+/** Several arguments may be open, so screen readers are told which one a field is of. */
+function nameIn({ label }: ArgumentRow, field: string): string {
+  return `${field} (${label})`;
+}
+
+/** A part of an argument. Its problems are shown at the name of the argument. */
+function editedIn({ field, name }: ArgumentRow, value: unknown, set: (next: unknown) => void): Edited {
+  return { ...field, path: `${field.path}.${name}`, id: undefined, errors: [], warnings: [], value, set };
 }

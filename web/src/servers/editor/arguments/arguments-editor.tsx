@@ -1,53 +1,103 @@
+import { ActionIcon, Checkbox, Select, Textarea } from '@mantine/core';
+import { useSet } from '@mantine/hooks';
+import { IconDots } from '@tabler/icons-react';
 import type { JsonObject } from '../../../answers.ts';
-import { isObject, type PathPart } from '../../config.ts';
-import { errorText } from '../field-messages.tsx';
-import { JsonField } from '../json/json-field.tsx';
-import { useBlock, useField } from '../model/editor-context.ts';
-import { useNamedRows } from '../model/use-named-rows.ts';
-import { NamedRows } from '../named-rows.tsx';
-import { ArgumentRow } from './argument-row.tsx';
-
-/** A whole JSON Schema has a `type`; a flat map of arguments only holds objects. */
-function isJsonSchema(schema: unknown): boolean {
-  return isObject(schema) && ['type', '$schema', '$ref'].some((name) => typeof schema[name] === 'string');
-}
+import { isObject, type PathPart, textOf, withValue } from '../../config.ts';
+import { values } from '../../declared.ts';
+import { isJsonSchema } from '../../try/form/arguments.ts';
+import { Field } from '../fields.tsx';
+import { useValue } from '../model/editor-context.ts';
+import { NamedRows, type Row } from '../named-rows.tsx';
+import { ArgumentDetails, type ArgumentRow } from './argument-details.tsx';
 
 /** The arguments that an agent gives: a row each, or as JSON where they are a whole JSON Schema. */
 export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
-  const field = useField(path, true);
-  const isEmpty = ({ description }: JsonObject) => description === undefined;
-  const { rows, nameProblem, firstProblem, add, update, remove } = useNamedRows<JsonObject>(
-    field.value,
-    field.set,
-    isEmpty,
-  );
-  useBlock(path, firstProblem && `the name of an argument ${firstProblem}`);
-  if (isJsonSchema(field.value)) {
-    return <JsonField path={path} label="Arguments" text="A JSON Schema object; edited as JSON." minRows={6} />;
+  const schema = useValue(path);
+  const open = useSet<number>();
+  if (isObject(schema) && isJsonSchema(schema)) {
+    const text = 'A JSON Schema object; edited as JSON.';
+    return <Field kind="json" path={path} label="Arguments" text={text} minRows={6} />;
   }
   return (
-    <NamedRows
+    <NamedRows<unknown>
+      path={path}
       label="Arguments"
       text="A :name in the URL is replaced by the argument of that name; the others go to the query or the body."
-      field={field}
-      rows={rows}
-      addLabel="Add an argument"
-      onAdd={() => add({ type: 'string' })}
+      noun="argument"
+      placeholder="name"
+      empty={{ type: 'string' }}
+      below={(row) => (
+        <>
+          <Description row={asObject(row)} />
+          {open.has(row.index) && <ArgumentDetails row={asObject(row)} />}
+        </>
+      )}
     >
-      {rows.map(({ name, value }, index) => (
-        <ArgumentRow
-          // biome-ignore lint/suspicious/noArrayIndexKey: a row has no identity but its index
-          key={index}
-          index={index}
-          name={name}
-          field={isObject(value) ? value : {}}
-          path={[...path, name]}
-          error={nameProblem(index) ?? errorText(field.errorsOfRow(name))}
-          isReadOnly={field.isReadOnly}
-          onChange={(row) => update(index, row)}
-          onRemove={() => remove(index)}
-        />
-      ))}
+      {(row) => (
+        <>
+          <TypeAndRequired row={asObject(row)} />
+          <ActionIcon
+            variant="subtle"
+            color="gray"
+            size={36}
+            ml="auto"
+            aria-label={`More about ${row.label}`}
+            aria-expanded={open.has(row.index)}
+            onClick={() => (open.has(row.index) ? open.delete(row.index) : open.add(row.index))}
+          >
+            <IconDots size={16} />
+          </ActionIcon>
+        </>
+      )}
     </NamedRows>
+  );
+}
+
+/** A row whose value may be anything while the JSON is written. */
+function asObject(row: Row<unknown>): ArgumentRow {
+  return { ...row, value: isObject(row.value) ? row.value : {} };
+}
+
+function TypeAndRequired({ row: { label, value, change, field } }: { row: ArgumentRow }) {
+  return (
+    <>
+      <Select
+        aria-label={`Type of ${label}`}
+        data={[...(values['tools.*.input_schema.*.type'] ?? [])]}
+        w={112}
+        value={textOf(value.type) || null}
+        onChange={(type) => change({ ...value, type })}
+        allowDeselect={false}
+        readOnly={field.isReadOnly}
+      />
+      <Checkbox
+        label="Required"
+        aria-label={`${label} is required`}
+        mt={9}
+        checked={value.optional !== true}
+        onChange={(event) =>
+          change(withValue(value, ['optional'], event.currentTarget.checked ? undefined : true) as JsonObject)
+        }
+        disabled={field.isReadOnly}
+      />
+    </>
+  );
+}
+
+function Description({ row: { label, value, change, field } }: { row: ArgumentRow }) {
+  return (
+    <Textarea
+      aria-label={`Description of ${label}`}
+      placeholder="What it means, for the model"
+      mt={6}
+      autosize
+      minRows={1}
+      maxRows={5}
+      value={textOf(value.description)}
+      onChange={(event) =>
+        change(withValue(value, ['description'], event.currentTarget.value || undefined) as JsonObject)
+      }
+      readOnly={field.isReadOnly}
+    />
   );
 }

@@ -1,52 +1,31 @@
-import { createContext, useContext, useEffect, useSyncExternalStore } from 'react';
+import { createContext, useContext, useEffect, useRef, useState, useSyncExternalStore } from 'react';
 import type { FieldProblem } from '../../../answers.ts';
 import { usePress } from '../../../ui/actions/press.ts';
-import { type Config, type PathPart, pathText, sameJson, valueAt } from '../../config.ts';
+import { type PathPart, pathText, sameJson, valueAt } from '../../config.ts';
 import type { EditorState, EditorStore } from './editor-store.ts';
 
 /** What stays the same while somebody types. */
-export type EditorModel = {
-  store: EditorStore;
-  /** What is stored, or what a new server begins with. */
-  initial: Config;
-  isNew: boolean;
-  isReadOnly: boolean;
-  callbackUrl: string | undefined;
-};
+type Model = { store: EditorStore; isNew: boolean; isReadOnly: boolean; callbackUrl: string | undefined };
 
-/** What is known about the configuration on screen. It changes with an answer of the service, not with a letter. */
-export type EditorFindings = {
-  problems: readonly FieldProblem[];
-  warnings: readonly FieldProblem[];
-  /** From now on the problems at this path are shown. */
-  touch: (path: string) => void;
-  isShown: (path: string) => boolean;
-  /** Reports that a field holds a value that cannot be stored, such as unfinished JSON; undefined when it can again. */
-  block: (path: string, message: string | undefined) => void;
-};
+const Context = createContext<Model | undefined>(undefined);
 
-const Model = createContext<EditorModel | undefined>(undefined);
-const Findings = createContext<EditorFindings | undefined>(undefined);
-
-export const EditorProvider = Model.Provider;
-export const FindingsProvider = Findings.Provider;
+export const EditorProvider = Context.Provider;
 
 export function useEditor() {
-  const model = useContext(Model);
+  const model = useContext(Context);
   if (!model) throw new Error('there is no editor around this field');
   return { ...model, set: model.store.set };
 }
 
-export function useFindings(): EditorFindings {
-  const findings = useContext(Findings);
-  if (!findings) throw new Error('there is no editor around this field');
-  return findings;
-}
-
-/** A part of what is edited. The component renders again only when this part is another one. */
+/** A part of what is edited. The component renders again only when this part says something else. */
 export function useEdited<Part>(part: (state: EditorState) => Part): Part {
   const { store } = useEditor();
-  return useSyncExternalStore(store.subscribe, () => part(store.now()));
+  const last = useRef<Part>(undefined);
+  return useSyncExternalStore(store.subscribe, () => {
+    const next = part(store.now());
+    if (last.current === undefined || !sameJson(last.current, next)) last.current = next;
+    return last.current as Part;
+  });
 }
 
 export function useValue(path: readonly PathPart[]): unknown {
@@ -55,8 +34,7 @@ export function useValue(path: readonly PathPart[]): unknown {
 
 /** Whether there are changes that are not stored yet. */
 export function useIsChanged(): boolean {
-  const { initial } = useEditor();
-  return useEdited(({ config, draftProblem }) => draftProblem !== undefined || !sameJson(config, initial));
+  return useEdited(({ config, initial, draftProblem }) => draftProblem !== undefined || !sameJson(config, initial));
 }
 
 /** The id of a field, by which the list of problems leads to it. */
@@ -64,55 +42,66 @@ export function fieldId(path: string): string {
   return `field-${path}`;
 }
 
-function isAt(problem: FieldProblem, path: string, isDeep: boolean): boolean {
-  return (
-    problem.path === path || (isDeep && /^[.[]/.test(problem.path.slice(path.length)) && problem.path.startsWith(path))
-  );
-}
-
-/** The value at a path of the configuration, with its problems and warnings. */
-export function useField(path: readonly PathPart[], isDeep = false) {
-  const { set, isReadOnly } = useEditor();
-  const messages = useMessages(path, isDeep);
-  return { ...messages, value: useValue(path), set: (value: unknown) => set(path, value), isReadOnly };
+/** The messages at a path, or also below it, with the inner path where they are about a part of the field. */
+export function messagesAt(list: readonly FieldProblem[], at: string, isDeep: boolean): string[] {
+  return list.flatMap(({ path, message }) => {
+    if (path === at) return [message];
+    if (!isDeep || !path.startsWith(at) || !/^[.[]/.test(path.slice(at.length))) return [];
+    return [`“${path.slice(at.length).replace(/^\./, '')}”: ${message}`];
+  });
 }
 
 /** The problems and warnings at a path of the configuration. */
 export function useMessages(path: readonly PathPart[], isDeep = false) {
-  const { problems, warnings, touch, isShown } = useFindings();
+  const at = pathText(path);
+  return useEdited(({ problems, warnings, isRevealed, touched }) => ({
+    errors: isRevealed || touched.has(at) ? messagesAt(problems, at, isDeep) : [],
+    warnings: messagesAt(warnings, at, isDeep),
+  }));
+}
+
+/** What an input edits: a value, and what is known of it. */
+export type Edited = {
+  path: string;
+  id: string | undefined;
+  value: unknown;
+  set: (value: unknown) => void;
+  touch: () => void;
+  errors: readonly string[];
+  warnings: readonly string[];
+  isReadOnly: boolean;
+};
+
+/** The value at a path of the configuration, with its problems and warnings. */
+export function useField(path: readonly PathPart[], isDeep = false): Edited {
+  const { store, isReadOnly } = useEditor();
   const { beforeClick } = usePress();
-  const text = pathText(path);
-  const messagesAt = (at: string, list: readonly FieldProblem[]) =>
-    list.filter((problem) => isAt(problem, at, isDeep)).map((problem) => messageIn(problem, at));
-  const messages = (list: readonly FieldProblem[]) => messagesAt(text, list);
-  const rowOf = (name: string) => `${text}.${name}`;
+  const at = pathText(path);
   return {
-    id: fieldId(text),
-    touch: () => beforeClick(() => touch(text)),
-    errors: isShown(text) ? messages(problems) : [],
-    warnings: messages(warnings),
-    /** Problems of one of the named rows of this field. */
-    errorsOfRow: (name: string) => (isShown(text) && name !== '' ? messagesAt(rowOf(name), problems) : []),
-    /** Problems of the field that belong to none of these rows. */
-    errorsBeside: (names: readonly string[]) =>
-      isShown(text)
-        ? messages(problems.filter((problem) => !names.some((name) => name !== '' && isAt(problem, rowOf(name), true))))
-        : [],
+    ...useMessages(path, isDeep),
+    path: at,
+    id: fieldId(at),
+    value: useValue(path),
+    set: (value) => store.set(path, value),
+    touch: () => beforeClick(() => store.touch(at)),
+    isReadOnly,
   };
 }
 
-/** The message of a problem at a field; with the inner path, where it is about a part of the field. */
-function messageIn({ path, message }: FieldProblem, fieldPath: string): string {
-  return path === fieldPath ? message : `“${path.slice(fieldPath.length).replace(/^\./, '')}”: ${message}`;
+/** What a field holds that the configuration does not, until the edit begins again. */
+export function useDraft<Draft>() {
+  const restarts = useEdited((state) => state.restarts);
+  const [kept, keep] = useState<{ draft: Draft | undefined; of: number }>();
+  const setDraft = (draft: Draft | undefined) => keep({ draft, of: restarts });
+  return [kept?.of === restarts ? kept.draft : undefined, setDraft] as const;
 }
 
-/** Keeps the configuration from being stored for as long as there is a message. */
-export function useBlock(path: readonly PathPart[], message: string | undefined): void {
-  const { block } = useFindings();
-  const text = pathText(path);
+/** Keeps the configuration from being stored while a field holds something that it cannot hold. */
+export function useBlock(path: string, message: string | undefined): void {
+  const { store } = useEditor();
   useEffect(() => {
     if (message === undefined) return;
-    block(text, message);
-    return () => block(text, undefined);
-  }, [block, text, message]);
+    store.block(path, message);
+    return () => store.block(path, undefined);
+  }, [store, path, message]);
 }

@@ -3,59 +3,36 @@ import { useState } from 'react';
 import type { ServerDetail } from '../../../answers.ts';
 import { api } from '../../../api.ts';
 import { queryKeys } from '../../../query-keys.ts';
+import { isSame } from '../../../ui/actions/refusal.ts';
 import { type Config, isObject } from '../../config.ts';
+import { createEditorStore } from './editor-store.ts';
 
-/** The stored version that an edit began from. It changes only when the editor asks for it. */
-export type Base = {
-  config: Config;
-  version: number;
-  /** Grows when the editor has to start again. */
-  generation: number;
-  /** The edit that continues on another base. */
-  kept: Config | undefined;
-  /** Continues from the stored configuration; when it was edited meanwhile, only the version changes. */
-  saved: (hasGoneOn: () => boolean) => Promise<void>;
-  /** Starts from the newest version; `mine` continues as an edit of it. */
-  rebase: (mine?: Config) => Promise<void>;
-};
+/** The edit of a stored server, and the version that it began from, which changes only when the editor asks for it. */
+export type Base = ReturnType<typeof useBase>;
 
-export function useBase(detail: ServerDetail): Base {
+export function useBase({ server, config: stored }: ServerDetail, changed: Config | undefined) {
   const client = useQueryClient();
-  const { slug } = detail.server;
-  const [base, setBase] = useState(() => ({
-    config: detail.config as Config,
-    version: detail.server.version,
-    generation: 0,
-    kept: undefined as Config | undefined,
-  }));
-  const newest = () =>
-    client.fetchQuery({
-      queryKey: queryKeys.server(slug),
-      queryFn: () => api('getMcpServer', { slug }),
-      staleTime: 0,
-    });
-  const rebase = async (mine?: Config) => {
-    const { config, server } = await newest();
-    setBase(({ generation, config: before }) => ({
-      config: config as Config,
-      version: server.version,
-      generation: generation + 1,
-      kept: mine && (merge(before, mine, config) as Config),
-    }));
+  const { slug } = server;
+  const [store] = useState(() => createEditorStore({ initial: stored, changed }));
+  const [version, setVersion] = useState(server.version);
+  const newest = async () => {
+    const queryFn = () => api('getMcpServer', { slug });
+    const detail = await client.fetchQuery({ queryKey: queryKeys.server(slug), queryFn, staleTime: 0 });
+    setVersion(detail.server.version);
+    return detail.config as Config;
   };
-  const saved = async (hasGoneOn: () => boolean) => {
-    const { config, server } = await newest();
-    setBase(({ generation, kept }) => ({
-      config: config as Config,
-      version: server.version,
-      ...(hasGoneOn() ? { generation, kept } : { generation: generation + 1, kept: undefined }),
-    }));
+  return {
+    store,
+    version,
+    /** Goes on from what was stored. */
+    saved: async (sent: Config) => store.saved(sent, await newest()),
+    /** Starts from the newest version; `mine` continues as an edit of it. */
+    rebase: async (mine?: Config) => {
+      const { initial } = store.now();
+      const theirs = await newest();
+      store.restart(mine ? (merge(initial, mine, theirs) as Config) : theirs, theirs);
+    },
   };
-  return { ...base, rebase, saved };
-}
-
-function isSame(a: unknown, b: unknown): boolean {
-  return JSON.stringify(a) === JSON.stringify(b);
 }
 
 /**

@@ -3,7 +3,7 @@ import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
 import { type Config, isObject, namedCredentials, textOf } from '../../config.ts';
 import { useEditor, useValue } from '../model/editor-context.ts';
-import { CredentialList, isStoredCredential } from './credential-list.tsx';
+import { CredentialList, isStoredCredential, withoutCredential } from './authentication-fields.tsx';
 import { OAuthFields } from './oauth-fields.tsx';
 
 type Kind = 'none' | 'stored' | 'forwarded' | 'login';
@@ -22,7 +22,7 @@ const kinds: { value: Kind; label: string; text: string }[] = [
   {
     value: 'forwarded',
     label: "The caller's own token",
-    text: 'Callers send their own token of the API, and it is passed on.',
+    text: 'Callers send their own token of the API; it is passed on.',
   },
   { value: 'login', label: 'A login (OAuth)', text: 'People log in at the provider when their agent connects.' },
 ];
@@ -46,10 +46,9 @@ export function AccessSection() {
     const emptyLogin = { authorization_url: '', token_url: '', client_id: '', scopes: [] };
     set(['oauth'], next === 'login' ? emptyLogin : undefined);
     if (next === 'none') set(['authentication'], undefined);
-    else if (next === 'stored') {
-      const isKept = isStoredCredential(before) && kind !== 'login';
-      set(['authentication'], isKept ? before : { ...before, token: textOf(before.token) || '{{SERVICE_KEY}}' });
-    } else if (kind !== 'login' || next !== 'login') set(['authentication'], withoutCredential(before));
+    else if (next !== 'stored') set(['authentication'], withoutCredential(before));
+    else if (!isStoredCredential(before) || kind === 'login')
+      set(['authentication'], { ...before, token: textOf(before.token) || '{{SERVICE_KEY}}' });
   };
   return (
     <Section title="Access" text="The credential that the API gets. It also decides who may call the server.">
@@ -85,13 +84,4 @@ export function AccessSection() {
       </Stack>
     </Section>
   );
-}
-
-const sent = new Set<unknown>(['Bearer', 'ApiKey', 'Basic', 'QueryParam', 'Cookie']);
-
-/** How a token is sent, without the token; Bearer where the type has a credential of its own. */
-function withoutCredential(one: JsonObject): JsonObject {
-  if (!sent.has(one.type)) return { type: 'Bearer' };
-  const { token: _token, user: _user, password: _password, ...rest } = one;
-  return rest;
 }

@@ -1,124 +1,172 @@
+import { ActionIcon, Box, Button, Group, Stack, Text } from '@mantine/core';
+import { IconPlus, IconX } from '@tabler/icons-react';
 import type { JsonObject } from '../../../answers.ts';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
-import { isObject, type PathPart, textOf, valueAt } from '../../config.ts';
-import { ChoiceField, TextField } from '../config-fields.tsx';
-import { type DeclaredField, DeclaredFields } from '../declared-fields.tsx';
-import { useEditor, useValue } from '../model/editor-context.ts';
+import { isObject, type PathPart, textOf } from '../../config.ts';
+import { type Declared, declared, Fields, Input } from '../fields.tsx';
+import { useEditor, useField, useValue } from '../model/editor-context.ts';
 
-const sentTypes = [
-  { value: 'Bearer', label: 'Bearer – Authorization: Bearer TOKEN' },
-  { value: 'ApiKey', label: 'API key – the token as it is, in a header' },
-  { value: 'Basic', label: 'Basic – Authorization: Basic TOKEN' },
-  { value: 'QueryParam', label: 'Query parameter' },
-  { value: 'Cookie', label: 'Cookie' },
-];
+const mostCredentials = 4;
+const secretText = '{{NAME}} of a secret. Its value is set under Secrets once the server exists.';
+const required = { isRequired: true, isMono: true };
+const { text, list, choice, json } = declared;
 
-const storedTypes = [
-  ...sentTypes,
-  { value: 'ClientCredentials', label: 'Client credentials – a token from a token endpoint' },
-  { value: 'AwsSigV4', label: 'AWS signature (Version 4)' },
-];
-
-const clientAuthentications = [
+const header = text('header', 'Header', '', { placeholder: 'Authorization', isMono: true });
+const queryKey = text('query_key', 'Query parameter', '', { placeholder: 'api_key', isMono: true });
+const cookie = text('cookie', 'Name of the cookie', '', { placeholder: 'session', ...required });
+const clientAuth = [
   { value: 'basic', label: 'with HTTP Basic' },
   { value: 'body', label: 'in the body' },
 ];
+const client = [
+  text('token_url', 'Token endpoint', '', required),
+  text('client_id', 'Id of the client', '', required),
+  text('client_secret', 'Secret of the client', secretText, required),
+  choice('client_auth', 'The client authenticates', '', clientAuth, { placeholder: 'with HTTP Basic' }),
+  list('scopes', 'Scopes of the token', 'Press Enter after each.'),
+  text('audience', 'Audience', '', { isMono: true }),
+  text('resource', 'Resource', '', { isMono: true }),
+  json('extra_params', 'Extra parameters', 'Added to the token request.'),
+];
+const signature = [
+  text('region', 'Region', '', { placeholder: 'eu-central-1', ...required }),
+  text('service', 'Service', '', { placeholder: 'execute-api', ...required }),
+  text('access_key_id', 'Access key id', '', required),
+  text('secret_access_key', 'Secret access key', secretText, required),
+  text('session_token', 'Session token', 'Only for temporary keys.', { isMono: true }),
+];
+const newClient = { token_url: '', client_id: '', client_secret: '{{CLIENT_SECRET}}' };
+const newKeys = { access_key_id: '{{AWS_ACCESS_KEY_ID}}', secret_access_key: '{{AWS_SECRET_ACCESS_KEY}}' };
+const newSignature = { region: '', service: '', ...newKeys };
 
-const secretText = '{{NAME}} of a secret. Its value is set under Secrets once the server exists.';
+type Kind = {
+  value: string;
+  label: string;
+  /** The field of where it stands in a request. */
+  location?: Declared;
+  /** The fields of one that is not just a token. */
+  own?: readonly Declared[];
+  /** What a new one begins with. */
+  begin?: JsonObject;
+};
 
-const clientFields: readonly DeclaredField[] = [
-  { kind: 'text', at: 'token_url', label: 'Token endpoint', isRequired: true, isMono: true },
-  { kind: 'text', at: 'client_id', label: 'Id of the client', isRequired: true, isMono: true },
+/** The ways in which a credential reaches the API. */
+const kinds: readonly Kind[] = [
+  { value: 'Bearer', label: 'Bearer – Authorization: Bearer TOKEN', location: header },
+  { value: 'ApiKey', label: 'API key – the token as it is, in a header', location: header },
+  { value: 'Basic', label: 'Basic – Authorization: Basic TOKEN', location: header },
+  { value: 'QueryParam', label: 'Query parameter', location: queryKey },
+  { value: 'Cookie', label: 'Cookie', location: cookie, begin: { cookie: '' } },
   {
-    kind: 'text',
-    at: 'client_secret',
-    label: 'Secret of the client',
-    isRequired: true,
-    isMono: true,
-    text: secretText,
+    ...{ value: 'ClientCredentials', label: 'Client credentials – a token from a token endpoint' },
+    ...{ location: header, own: client, begin: newClient },
   },
-  {
-    kind: 'choice',
-    at: 'client_auth',
-    label: 'The client authenticates',
-    choices: clientAuthentications,
-    placeholder: 'with HTTP Basic',
-  },
-  { kind: 'list', at: 'scopes', label: 'Scopes of the token', text: 'Press Enter after each.' },
-  { kind: 'text', at: 'audience', label: 'Audience', isMono: true },
-  { kind: 'text', at: 'resource', label: 'Resource', isMono: true },
-  { kind: 'json', at: 'extra_params', label: 'Extra parameters', text: 'Added to the token request.' },
+  { value: 'AwsSigV4', label: 'AWS signature (Version 4)', own: signature, begin: newSignature },
 ];
 
-const signatureFields: readonly DeclaredField[] = [
-  { kind: 'text', at: 'region', label: 'Region', placeholder: 'eu-central-1', isRequired: true, isMono: true },
-  { kind: 'text', at: 'service', label: 'Service', placeholder: 'execute-api', isRequired: true, isMono: true },
-  { kind: 'text', at: 'access_key_id', label: 'Access key id', isRequired: true, isMono: true },
-  {
-    kind: 'text',
-    at: 'secret_access_key',
-    label: 'Secret access key',
-    isRequired: true,
-    isMono: true,
-    text: secretText,
-  },
-  { kind: 'text', at: 'session_token', label: 'Session token', isMono: true, text: 'Only for temporary keys.' },
-];
+const ownOf = (type: unknown) => kinds.find(({ value }) => value === type)?.own;
+
+/** Whether a credential is stored; otherwise it is the token of the caller or of a login. */
+export function isStoredCredential(one: unknown): boolean {
+  if (!isObject(one)) return false;
+  return ownOf(one.type) !== undefined || ['token', 'user', 'password'].some((name) => one[name] !== undefined);
+}
+
+/** How a token is sent, without the token; Bearer where the type has a credential of its own. */
+export function withoutCredential(one: JsonObject): JsonObject {
+  if (ownOf(one.type) || one.type === undefined) return { type: 'Bearer' };
+  const { token: _token, user: _user, password: _password, ...rest } = one;
+  return rest;
+}
+
+/** The credentials at `at` that the API gets: one, or several in locations of their own. */
+export function CredentialList({ at, isStored }: { at: readonly PathPart[]; isStored: boolean }) {
+  const { set, isReadOnly } = useEditor();
+  const authentication = useValue(at);
+  const isList = Array.isArray(authentication);
+  const all: unknown[] = isList ? authentication : [authentication];
+  const second = { type: 'ApiKey', header: 'X-Second-Key', token: '{{SECOND_KEY}}' };
+  return (
+    <Stack gap="md">
+      {all.map((one, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: a credential has no identity but its index
+        <Box key={index}>
+          {all.length > 1 && (
+            <Group justify="space-between" mb={4}>
+              <Text size="sm" fw={600}>
+                Credential {index + 1}
+              </Text>
+              {!isReadOnly && (
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  aria-label={`Remove credential ${index + 1}`}
+                  onClick={() => set(at, all.toSpliced(index, 1))}
+                >
+                  <IconX size={16} />
+                </ActionIcon>
+              )}
+            </Group>
+          )}
+          <CredentialFields path={isList ? [...at, index] : at} isStored={isStored || isStoredCredential(one)} />
+        </Box>
+      ))}
+      {!isReadOnly && authentication !== undefined && all.length < mostCredentials && (
+        <Group>
+          <Button
+            variant="subtle"
+            size="compact-sm"
+            leftSection={<IconPlus size={14} />}
+            onClick={() => set(at, [...all, second])}
+          >
+            Another credential
+          </Button>
+        </Group>
+      )}
+    </Stack>
+  );
+}
 
 /** The settings by which one credential reaches the API. */
-export function AuthenticationFields({ path, isStored }: { path: readonly PathPart[]; isStored: boolean }) {
+function CredentialFields({ path, isStored }: { path: readonly PathPart[]; isStored: boolean }) {
   const { set } = useEditor();
-  const one = useValue(path);
-  const at = (field: string) => [...path, field];
-  const has = (field: string) => valueAt(one, [field]) !== undefined;
-  const type = valueAt(one, ['type']);
-  const isPair = has('user') || has('password');
+  const type = useField([...path, 'type']);
+  const value = useValue(path);
+  const one = isObject(value) ? value : {};
+  const choices = kinds.filter(({ own }) => isStored || !own);
+  const kind = kinds.find((each) => each.value === one.type) ?? kinds[0];
+  const pick = (next: unknown) =>
+    set(path, ofKind(kinds.find((each) => each.value === next) ?? kinds[0], one, isStored));
   return (
     <TwoColumns from="sm">
-      <ChoiceField
-        path={at('type')}
-        label="The token is sent as"
-        choices={isStored ? storedTypes : sentTypes}
-        isRequired
-        onPick={(next) => set(path, ofType(next, one, isStored))}
+      <Input kind="choice" edited={{ ...type, set: pick }} label="The token is sent as" choices={choices} isRequired />
+      <Fields
+        path={path}
+        of={[...(kind?.location ? [kind.location] : []), ...(isStored ? secretsOf(kind, one) : [])]}
       />
-      <Location type={type} at={at} />
-      {isStored && type === 'ClientCredentials' && <DeclaredFields path={path} fields={clientFields} />}
-      {isStored && type === 'AwsSigV4' && <DeclaredFields path={path} fields={signatureFields} />}
-      {isStored && type === 'Basic' && (isPair || !textOf(valueAt(one, ['token']))) && (
-        <>
-          <TextField path={at('user')} label="User" isRequired={isPair} isMono />
-          <TextField path={at('password')} label="Password" isRequired={isPair} isMono text={secretText} />
-        </>
-      )}
-      {isStored && type !== 'ClientCredentials' && type !== 'AwsSigV4' && !isPair && (
-        <TextField path={at('token')} label="Credential" isRequired={type !== 'Basic'} isMono text={secretText} />
-      )}
     </TwoColumns>
   );
 }
 
-/** A credential of another type: with the fields that both types have, and those that the new one needs. */
-function ofType(type: string | undefined, before: unknown, isStored: boolean): JsonObject {
-  const { header, token } = isObject(before) ? before : {};
-  if (type === 'ClientCredentials') return { type, token_url: '', client_id: '', client_secret: '{{CLIENT_SECRET}}' };
-  if (type === 'AwsSigV4') {
-    const keys = { access_key_id: '{{AWS_ACCESS_KEY_ID}}', secret_access_key: '{{AWS_SECRET_ACCESS_KEY}}' };
-    return { type, region: '', service: '', ...keys };
-  }
-  return {
-    type,
-    ...(type === 'Cookie' && { cookie: '' }),
-    ...(header !== undefined && type !== 'QueryParam' && type !== 'Cookie' && { header }),
-    ...(isStored && { token: textOf(token) || '{{SERVICE_KEY}}' }),
-  };
+/** The fields of what is stored. Basic takes a token, or a user and a password. */
+function secretsOf(kind: Kind | undefined, { token, user, password }: JsonObject): readonly Declared[] {
+  if (kind?.own) return kind.own;
+  const isBasic = kind?.value === 'Basic';
+  const isPair = user !== undefined || password !== undefined;
+  const isRequired = { isRequired: isPair, isMono: true };
+  const pair = [text('user', 'User', '', isRequired), text('password', 'Password', secretText, isRequired)];
+  const single = [text('token', 'Credential', secretText, { isRequired: !isBasic, isMono: true })];
+  return [...(isBasic && (isPair || !textOf(token)) ? pair : []), ...(isPair ? [] : single)];
 }
 
-function Location({ type, at }: { type: unknown; at: (field: string) => PathPart[] }) {
-  if (type === 'AwsSigV4') return null;
-  if (type === 'Cookie')
-    return <TextField path={at('cookie')} label="Name of the cookie" placeholder="session" isRequired isMono />;
-  if (type === 'QueryParam')
-    return <TextField path={at('query_key')} label="Query parameter" placeholder="api_key" isMono />;
-  return <TextField path={at('header')} label="Header" placeholder="Authorization" isMono />;
+/** A credential of another kind: with the fields that both have, and those that the new one needs. */
+function ofKind(kind: Kind | undefined, before: JsonObject, isStored: boolean): JsonObject {
+  const type = kind?.value;
+  if (kind?.own) return { type, ...kind.begin };
+  return {
+    type,
+    ...kind?.begin,
+    ...(before.header !== undefined && kind?.location === header && { header: before.header }),
+    ...(isStored && { token: textOf(before.token) || '{{SERVICE_KEY}}' }),
+  };
 }

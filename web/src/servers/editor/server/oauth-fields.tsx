@@ -8,9 +8,8 @@ import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { slugFrom, textOf } from '../../config.ts';
 import { mask } from '../../declared.ts';
 import { LoginCheck } from '../../login-check/login-check.tsx';
-import { ChoiceField, ListField, SwitchField, TextField } from '../config-fields.tsx';
 import { errorText } from '../field-messages.tsx';
-import { JsonField } from '../json/json-field.tsx';
+import { declared, Fields } from '../fields.tsx';
 import { useEditor, useField, useIsChanged, useValue } from '../model/editor-context.ts';
 
 const clientAuths = [
@@ -24,82 +23,53 @@ const modes = [
   { value: 'passthrough', label: "The provider's own token" },
 ];
 
+const required = { isRequired: true, isMono: true };
+const { text, list, choice, json, check } = declared;
+
+const provider = [
+  text('authorization_url', 'Authorization URL', '', required),
+  text('token_url', 'Token URL', '', required),
+  text('client_id', 'Client id', '', required),
+];
+const scopes = list('scopes', 'Scopes', 'Press Enter after each.');
+const added = 'Added to the authorization URL, for example {"access_type": "offline"}.';
+const holds = 'Where the answer of the token URL holds the token, if not at its top, for example authed_user.';
+const more = [
+  choice('client_auth', 'Client id and secret are sent', '', clientAuths, { placeholder: 'In the form' }),
+  choice('token_mode', 'Agents hold', '', modes, { placeholder: 'A token of Toolhost' }),
+  json('extra_params', 'Extra parameters', added),
+  json('token_params', 'Extra fields for the token URL', 'Added to the form that goes to the token URL.'),
+  text('token_path', 'Path of the token', holds, { isMono: true }),
+  check('pkce', 'Use PKCE towards the provider', 'Leave it on unless the provider cannot handle it.', true),
+];
+
 /** The provider at which people log in, and the callback to register there. */
 export function OAuthFields() {
-  return (
-    <Stack gap="sm">
-      <CallbackHint />
-      <TwoColumns from="sm">
-        <TextField path={['oauth', 'authorization_url']} label="Authorization URL" isRequired isMono />
-        <TextField path={['oauth', 'token_url']} label="Token URL" isRequired isMono />
-        <TextField path={['oauth', 'client_id']} label="Client id" isRequired isMono />
-        <ClientSecret />
-      </TwoColumns>
-      <ListField path={['oauth', 'scopes']} label="Scopes" text="Press Enter after each." />
-      <Folded label="More about the login">
-        <ChoiceField
-          path={['oauth', 'client_auth']}
-          label="Client id and secret are sent"
-          choices={clientAuths}
-          placeholder="In the form"
-        />
-        <ChoiceField
-          path={['oauth', 'token_mode']}
-          label="Agents hold"
-          choices={modes}
-          placeholder="A token of Toolhost"
-        />
-        <JsonField
-          path={['oauth', 'extra_params']}
-          label="Extra parameters"
-          text='Added to the authorization URL, for example {"access_type": "offline"}.'
-        />
-        <JsonField
-          path={['oauth', 'token_params']}
-          label="Extra fields for the token URL"
-          text="Added to the form that goes to the token URL."
-        />
-        <TextField
-          path={['oauth', 'token_path']}
-          label="Path of the token"
-          text="Where the answer of the token URL holds the token, if not at its top, for example authed_user."
-          isMono
-        />
-        <SwitchField
-          path={['oauth', 'pkce']}
-          label="Use PKCE towards the provider"
-          text="Leave it on unless the provider cannot handle it."
-          fallback={true}
-        />
-      </Folded>
-      <StoredLogin />
-    </Stack>
-  );
-}
-
-/** A button to try the login, once there is one. */
-function StoredLogin() {
-  const { isNew } = useEditor();
-  const isChanged = useIsChanged();
-  const { base_url } = useSession();
-  const slug = textOf(useValue(['slug']));
-  if (isNew) return null;
-  return <LoginCheck slug={slug} url={`${base_url}/mcp/${slug}`} isUnsaved={isChanged} />;
-}
-
-function CallbackHint() {
   const { callbackUrl, isNew } = useEditor();
   const { base_url } = useSession();
+  const isChanged = useIsChanged();
+  const slug = textOf(useValue(['slug']));
   const name = textOf(useValue(['name']));
-  const slug = textOf(useValue(['slug'])) || slugFrom(name) || 'SLUG';
+  const callback = callbackUrl ?? `${base_url}/mcp/${slug || slugFrom(name) || 'SLUG'}/callback`;
   return (
-    <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
-      <Text size="sm" mb="xs">
-        Exactly in this form; a provider compares it letter by letter.
-        {isNew && ' The login can be tried once the server is stored.'}
-      </Text>
-      <CodeBlock code={callbackUrl ?? `${base_url}/mcp/${slug}/callback`} label="callback URL" />
-    </Alert>
+    <Stack gap="sm">
+      <Alert color="accent" icon={<IconInfoCircle size={18} />} title="Register this callback URL with the provider">
+        <Text size="sm" mb="xs">
+          Exactly in this form; a provider compares it letter by letter.
+          {isNew && ' The login can be tried once the server is stored.'}
+        </Text>
+        <CodeBlock code={callback} label="callback URL" />
+      </Alert>
+      <TwoColumns from="sm">
+        <Fields path={['oauth']} of={provider} />
+        <ClientSecret />
+      </TwoColumns>
+      <Fields path={['oauth']} of={[scopes]} />
+      <Folded label="More about the login">
+        <Fields path={['oauth']} of={more} />
+      </Folded>
+      {!isNew && <LoginCheck slug={slug} url={`${base_url}/mcp/${slug}`} isUnsaved={isChanged} />}
+    </Stack>
   );
 }
 
@@ -108,7 +78,7 @@ function ClientSecret() {
   const isKept = field.value === mask;
   return (
     <SecretInput
-      id={field.id}
+      {...(field.id !== undefined && { id: field.id })}
       label="Client secret"
       withAsterisk
       description={isKept ? 'Stored. Type a new one to replace it.' : 'Stored sealed and never shown again.'}

@@ -12,10 +12,10 @@ type Props = {
   count: number;
   /** Gets the place for the bar with Save. */
   bar: Ref<HTMLDivElement>;
-  onMove: (from: number, to: number) => void;
-  onDuplicate: (index: number) => void;
-  onRemove: (index: number) => void;
-  onClose: () => void;
+  move: (from: number, to: number) => void;
+  duplicate: (index: number) => void;
+  remove: (index: number) => void;
+  close: () => void;
 };
 
 /** The name of a tool as it is shown. */
@@ -24,7 +24,7 @@ export function shownName(name: unknown, index: number): string {
 }
 
 /** The tool that is edited: of a stored server beside the page, of a new one on it. */
-export function OpenTool({ index, count, bar, onClose, ...changes }: Props) {
+export function OpenTool({ index, count, bar, close, ...changes }: Props) {
   const { isNew } = useEditor();
   const isOpen = index !== undefined && index < count;
   if (isNew) {
@@ -41,7 +41,7 @@ export function OpenTool({ index, count, bar, onClose, ...changes }: Props) {
     );
   }
   return (
-    <Drawer.Root opened={isOpen} onClose={onClose} position="right" size={780} transitionProps={{ duration: 0 }}>
+    <Drawer.Root opened={isOpen} onClose={close} position="right" size={780} transitionProps={{ duration: 0 }}>
       <Drawer.Overlay />
       <Drawer.Content className="th-tool-drawer">
         {isOpen && (
@@ -84,22 +84,22 @@ function Heading({ index }: { index: number }) {
   );
 }
 
-type ChangesProps = Omit<Props, 'index' | 'bar' | 'onClose'> & { index: number };
+type ChangesProps = Omit<Props, 'index' | 'bar' | 'close'> & { index: number };
 
-function Changes({ index, count, onMove, onDuplicate, onRemove }: ChangesProps) {
+function Changes({ index, count, move, duplicate, remove }: ChangesProps) {
   const { isReadOnly } = useEditor();
   const name = shownName(useValue(['tools', index, 'name']), index);
   if (isReadOnly) return null;
   const changes = [
-    { label: `Move ${name} up`, Icon: IconArrowUp, run: () => onMove(index, index - 1), isOff: index === 0 },
+    { label: `Move ${name} up`, Icon: IconArrowUp, run: () => move(index, index - 1), isOff: index === 0 },
     {
       label: `Move ${name} down`,
       Icon: IconArrowDown,
-      run: () => onMove(index, index + 1),
+      run: () => move(index, index + 1),
       isOff: index === count - 1,
     },
-    { label: `Duplicate ${name}`, Icon: IconCopyPlus, run: () => onDuplicate(index), isOff: false },
-    { label: `Delete ${name}`, Icon: IconTrash, run: () => onRemove(index), isOff: false },
+    { label: `Duplicate ${name}`, Icon: IconCopyPlus, run: () => duplicate(index), isOff: false },
+    { label: `Delete ${name}`, Icon: IconTrash, run: () => remove(index), isOff: false },
   ];
   return (
     <Group gap={0} wrap="nowrap" className="th-tool-changes">

@@ -6,27 +6,21 @@ import { visible } from '../../../ui/text/visible.ts';
 import { isObject, listOf, textOf, toolsOf, valueAt, viewsOf, withValue } from '../../config.ts';
 import { useEditor } from '../model/editor-context.ts';
 
-type Props = { indexes: ReadonlySet<number>; onChanged: () => void; onLeave: () => void };
+type Props = { indexes: ReadonlySet<number>; onLeave: () => void };
 
 /** What can be done with the tools that are selected. Nothing is stored before Save. */
-export function SelectedTools({ indexes, onChanged, onLeave }: Props) {
+export function SelectedTools({ indexes, onLeave }: Props) {
   const { store } = useEditor();
   const { config } = store.now();
   const tools = toolsOf(config);
-  const tags = tools.flatMap((tool) => listOf(tool.tags).map(textOf));
-  const change = (next: (tool: JsonObject) => unknown) => {
-    store.set(
-      ['tools'],
-      toolsOf(store.now().config).map((tool, index) => (indexes.has(index) ? next(tool) : tool)),
-    );
-    onChanged();
+  const each = (name: string, next: (tool: JsonObject) => unknown) => {
+    const changed = (tool: JsonObject) => withValue(tool, [name], next(tool));
+    const all = toolsOf(store.now().config).map((tool, index) => (indexes.has(index) ? changed(tool) : tool));
+    store.set(['tools'], all);
   };
-  const enable = (isOn: boolean) => change((tool) => withValue(tool, ['disabled'], isOn ? undefined : true));
   const remove = () => {
-    store.set(
-      ['tools'],
-      tools.filter((_, index) => !indexes.has(index)),
-    );
+    const kept = tools.filter((_, index) => !indexes.has(index));
+    store.set(['tools'], kept);
     onLeave();
   };
   const addToView = (view: string) => {
@@ -41,13 +35,13 @@ export function SelectedTools({ indexes, onChanged, onLeave }: Props) {
       <Text size="sm" fw={600} mr={4} role="status">
         {indexes.size} selected
       </Text>
-      <Action onClick={() => enable(true)}>Enable</Action>
-      <Action onClick={() => enable(false)}>Disable</Action>
+      <Action onClick={() => each('disabled', () => undefined)}>Enable</Action>
+      <Action onClick={() => each('disabled', () => true)}>Disable</Action>
       <Ask
         label="Tag"
-        known={tags}
+        known={tools.flatMap((tool) => listOf(tool.tags).map(textOf))}
         placeholder="Tag, such as billing"
-        onAnswer={(tag) => change((tool) => withValue(tool, ['tags'], [...new Set([...listOf(tool.tags), tag])]))}
+        onAnswer={(tag) => each('tags', (tool) => [...new Set([...listOf(tool.tags), tag])])}
       />
       <Ask
         label="Add to a view"

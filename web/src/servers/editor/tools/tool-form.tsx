@@ -4,146 +4,97 @@ import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { namedCredentials } from '../../config.ts';
 import { bounds, values } from '../../declared.ts';
 import { ArgumentsEditor } from '../arguments/arguments-editor.tsx';
-import { ChoiceField, LongTextField, TextField } from '../config-fields.tsx';
-import { type DeclaredField, DeclaredFields } from '../declared-fields.tsx';
+import { declared, Field, Fields } from '../fields.tsx';
 import { useValue } from '../model/editor-context.ts';
-import { HeadersEditor } from '../server/headers-editor.tsx';
+import { HeadersEditor } from '../named-rows.tsx';
 
-const methods = [...(values['tools.*.method'] ?? [])];
+const { text, long, number, list, choice, check, json } = declared;
+const methods = (values['tools.*.method'] ?? []).map((value) => ({ value, label: value }));
 const digits = new Intl.NumberFormat('en');
-const eachByEnter = 'Press Enter after each';
+const usually = (value: number) => ({ placeholder: digits.format(value) });
+const required = { isRequired: true, isMono: true };
+const byEnter = { placeholder: 'Press Enter after each' };
 const arrayFormats = [
   { value: 'repeat', label: 'a=1&a=2' },
   { value: 'comma', label: 'a=1,2' },
   { value: 'brackets', label: 'a[]=1&a[]=2' },
 ];
 const redirects = [{ value: 'follow', label: 'Are followed, up to 3' }];
+const yesOrNo = [
+  { value: true, label: 'Yes' },
+  { value: false, label: 'No' },
+];
 
-const answerFields: readonly DeclaredField[] = [
-  {
-    kind: 'text',
-    at: 'response_transform',
-    label: 'Part of the answer',
-    text: 'Dot path, for example data.results; . is everything.',
+const texts = [
+  text('name', 'Tool name', '', { placeholder: 'list_projects', ...required }),
+  long('description', 'Tool description', 'What it does and when to use it, for the model.', { isRequired: true }),
+];
+const method = choice('method', 'Method', '', methods, { isRequired: true });
+const url = text('url', 'URL', '', { placeholder: 'https://api.example.com/tasks/:id', ...required });
+
+const answers = [
+  text('response_transform', 'Part of the answer', 'Dot path, such as data.results.', {
     placeholder: '.',
     isMono: true,
-  },
-  {
-    kind: 'list',
-    at: 'response_fields',
-    label: 'Fields to keep',
-    text: 'Of the object or of each item; saves tokens.',
-    placeholder: eachByEnter,
-  },
+  }),
+  list('response_fields', 'Fields to keep', 'Of the object or of each item; saves tokens.', byEnter),
 ];
 
-const advancedFields: readonly DeclaredField[] = [
-  { kind: 'text', at: 'title', label: 'Title', text: 'Name shown to people.' },
-  {
-    kind: 'number',
-    at: 'timeout_ms',
-    label: 'Timeout in ms',
-    text: `Up to ${digits.format(bounds.timeoutMs.most)}.`,
-    placeholder: digits.format(bounds.timeoutMs.usual),
-  },
-  {
-    kind: 'text',
-    at: 'body',
-    label: 'Body',
-    text: 'json, form, multipart, or the one argument that is the body.',
-    placeholder: 'json',
-    isMono: true,
-  },
-  {
-    kind: 'choice',
-    at: 'array_format',
-    label: 'Arrays in a query',
-    text: 'How lists are written.',
-    choices: arrayFormats,
-    placeholder: 'a=1&a=2',
-  },
-  {
-    kind: 'number',
-    at: 'response_limit_bytes',
-    label: 'Largest answer in bytes',
-    placeholder: digits.format(bounds.answerBytes.usual),
-  },
-  {
-    kind: 'number',
-    at: 'max_answer_tokens',
-    label: 'Most tokens of an answer',
-    text: 'Agents read the rest with read_more.',
-    placeholder: 'That of the server',
-  },
-  {
-    kind: 'list',
-    at: 'response_headers',
-    label: 'Headers of the answer',
-    text: 'Those that the agent gets, such as Link or ETag.',
-    placeholder: eachByEnter,
-  },
-  {
-    kind: 'choice',
-    at: 'redirects',
-    label: 'Redirects',
-    text: 'For downloads by GET; credentials stay with the API.',
-    choices: redirects,
-    placeholder: 'Are errors that name the target',
-  },
-  { kind: 'list', at: 'tags', label: 'Tags', text: 'Groups by which agents search.', placeholder: eachByEnter },
-  {
-    kind: 'switch',
-    at: 'pinned',
-    label: 'Pinned',
-    text: 'Listed although agents search for the others.',
-    fallback: false,
-  },
+const bodies = 'json, form, multipart, or the one argument that is the body.';
+const answerLimit = { placeholder: 'That of the server' };
+const noRedirects = { placeholder: 'Are errors that name the target' };
+const hint = (at: string, label: string) =>
+  choice(['annotations', at], label, '', yesOrNo, { placeholder: 'Derived from the method' });
+
+const advanced = [
+  text('title', 'Title', 'Name shown to people.'),
+  number(
+    'timeout_ms',
+    'Timeout in ms',
+    `Up to ${digits.format(bounds.timeoutMs.most)}.`,
+    usually(bounds.timeoutMs.usual),
+  ),
+  text('body', 'Body', bodies, { placeholder: 'json', isMono: true }),
+  choice('array_format', 'Arrays in a query', 'How lists are written.', arrayFormats, { placeholder: 'a=1&a=2' }),
+  number('response_limit_bytes', 'Largest answer in bytes', '', usually(bounds.answerBytes.usual)),
+  number('max_answer_tokens', 'Most tokens of an answer', 'Agents read the rest with read_more.', answerLimit),
+  list('response_headers', 'Headers of the answer', 'Those that the agent gets, such as Link or ETag.', byEnter),
+  choice('redirects', 'Redirects', 'For downloads by GET; credentials stay with the API.', redirects, noRedirects),
+  list('tags', 'Tags', 'Groups by which agents search.', byEnter),
+  check('pinned', 'Pinned', 'Listed although agents search for the others.'),
+  hint('readOnlyHint', 'Only reads'),
+  hint('destructiveHint', 'May destroy'),
+  hint('idempotentHint', 'Safe to repeat'),
+  hint('openWorldHint', 'Reaches the open world'),
 ];
 
-const hintFields: readonly DeclaredField[] = [
-  { kind: 'hint', at: ['annotations', 'readOnlyHint'], label: 'Only reads' },
-  { kind: 'hint', at: ['annotations', 'destructiveHint'], label: 'May destroy' },
-  { kind: 'hint', at: ['annotations', 'idempotentHint'], label: 'Safe to repeat' },
-  { kind: 'hint', at: ['annotations', 'openWorldHint'], label: 'Reaches the open world' },
-];
-
-const jsonFields: readonly DeclaredField[] = [
-  {
-    kind: 'json',
-    at: 'body_template',
-    label: 'Template of the body',
-    text: 'JSON body in which ":name" is the value of an argument.',
-  },
-  { kind: 'json', at: 'output_schema', label: 'Output schema', text: 'JSON Schema of the structured answer.' },
+const schemas = [
+  json('body_template', 'Template of the body', 'JSON body in which ":name" is the value of an argument.'),
+  json('output_schema', 'Output schema', 'JSON Schema of the structured answer.'),
 ];
 
 /** The tool and the one request that it becomes. */
 export function ToolForm({ index }: { index: number }) {
   const path = ['tools', index];
-  const credentials = namedCredentials({ credentials: useValue(['credentials']) });
-  const at = (field: string) => [...path, field];
+  const names = namedCredentials({ credentials: useValue(['credentials']) });
+  const credentials = names.map((value) => ({ value, label: value }));
   return (
     <Stack gap="md">
-      <TextField path={at('name')} label="Tool name" isRequired isMono placeholder="list_projects" />
-      <LongTextField
-        path={at('description')}
-        label="Tool description"
-        isRequired
-        text="What it does and when to use it, in natural language, for the model."
-      />
+      <Fields path={path} of={texts} />
       <Grid gap="sm">
         <Grid.Col span={{ base: 12, xs: 3 }}>
-          <ChoiceField path={at('method')} label="Method" choices={methods} isRequired />
+          <Fields path={path} of={[method]} />
         </Grid.Col>
         <Grid.Col span={{ base: 12, xs: 9 }}>
-          <TextField path={at('url')} label="URL" isRequired isMono placeholder="https://api.example.com/tasks/:id" />
+          <Fields path={path} of={[url]} />
         </Grid.Col>
       </Grid>
-      <ArgumentsEditor path={at('input_schema')} />
-      <HeadersEditor path={at('headers')} />
+      <ArgumentsEditor path={[...path, 'input_schema']} />
+      <HeadersEditor path={[...path, 'headers']} />
       {credentials.length > 0 && (
-        <ChoiceField
-          path={at('credential')}
+        <Field
+          kind="choice"
+          path={[...path, 'credential']}
           label="Credential"
           text="What the request carries."
           choices={[...credentials, { value: 'none', label: 'No credential' }]}
@@ -151,16 +102,13 @@ export function ToolForm({ index }: { index: number }) {
         />
       )}
       <TwoColumns>
-        <DeclaredFields path={path} fields={answerFields} />
+        <Fields path={path} of={answers} />
       </TwoColumns>
       <Folded label="Advanced">
         <TwoColumns>
-          <DeclaredFields path={path} fields={advancedFields} />
+          <Fields path={path} of={advanced} />
         </TwoColumns>
-        <TwoColumns>
-          <DeclaredFields path={path} fields={hintFields} />
-        </TwoColumns>
-        <DeclaredFields path={path} fields={jsonFields} />
+        <Fields path={path} of={schemas} />
       </Folded>
     </Stack>
   );

@@ -1,43 +1,37 @@
 import { Badge, Checkbox, Group, Switch, Text, UnstyledButton } from '@mantine/core';
 import { IconAlertTriangle, IconGripVertical } from '@tabler/icons-react';
 import { type DragEvent, useState } from 'react';
-import type { ToolFigures } from '../../../answers.ts';
+import type { FieldProblem, ToolFigures } from '../../../answers.ts';
 import { visible } from '../../../ui/text/visible.ts';
 import { isDisabled, isObject, listOf, textOf } from '../../config.ts';
-import { fieldId, useEditor, useValue } from '../model/editor-context.ts';
+import { fieldId, useEdited, useEditor, useValue } from '../model/editor-context.ts';
+import { goToField } from '../model/go-to-field.ts';
 import { shownName } from './open-tool.tsx';
-import type { FiguresByTool } from './use-figures.ts';
-
-/** How many problems and warnings a tool has. */
-export type Found = { problems: number; warnings: number };
 
 type Props = {
   index: number;
   /** Its place among the tools that are shown. */
   row: number;
   isOpen: boolean;
-  found: Found | undefined;
-  figures: FiguresByTool;
+  /** Those of the tool as it is stored, by its name. */
+  figures: ReadonlyMap<string, ToolFigures>;
   isSelected: boolean;
   onSelect: (isSelected: boolean) => void;
-  onOpen: () => void;
   /** Undefined where the rows are in another order than the tools. */
   onDrag: (() => void) | undefined;
   onDrop: () => void;
 };
 
 /** A tool in the table. Its name opens it. */
-export function ToolRow(props: Props) {
-  const { index, row, isOpen, found, figures, isSelected, onSelect, onOpen, onDrag, onDrop } = props;
-  const { initial, set, isReadOnly } = useEditor();
+export function ToolRow({ index, row, isOpen, figures, isSelected, onSelect, onDrag, onDrop }: Props) {
+  const { set, isReadOnly } = useEditor();
   const value = useValue(['tools', index]);
   const tool = isObject(value) ? value : {};
+  const isStored = useEdited(({ initial }) => listOf(initial.tools).includes(value));
   const [isOver, setOver] = useState(false);
   const name = shownName(tool.name, index);
   const isOn = !isDisabled(tool);
-  const known = figures.get(textOf(tool.name));
-  // The tokens are those of the tool as it is stored.
-  const isStored = listOf(initial.tools).includes(value);
+  const { tokens, calls, errors = 0 } = figures.get(textOf(tool.name)) ?? {};
   const allow = (event: DragEvent, over: boolean) => {
     event.preventDefault();
     setOver(over);
@@ -73,7 +67,12 @@ export function ToolRow(props: Props) {
               <IconGripVertical size={15} />
             </span>
           )}
-          <UnstyledButton onClick={onOpen} aria-haspopup="dialog" className="th-tool-name th-mono" title={name}>
+          <UnstyledButton
+            onClick={() => goToField(`tools[${index}]`)}
+            aria-haspopup="dialog"
+            className="th-tool-name th-mono"
+            title={name}
+          >
             {name}
           </UnstyledButton>
           {!isOn && (
@@ -91,9 +90,13 @@ export function ToolRow(props: Props) {
           {textOf(tool.method) || '–'}
         </Badge>
       </td>
-      <FigureCells figures={known} hasTokens={isStored} />
+      <td data-figure="tokens">{isStored && tokens?.toLocaleString('en')}</td>
+      <td data-figure="calls">{calls?.toLocaleString('en')}</td>
+      <td data-figure="errors" data-bad={errors > 0 || undefined}>
+        {calls !== undefined && errors.toLocaleString('en')}
+      </td>
       <td>
-        <Mark found={found} />
+        <Mark path={`tools[${index}]`} />
       </td>
       <td>
         <Switch
@@ -101,25 +104,12 @@ export function ToolRow(props: Props) {
           aria-label={`Agents get ${name}`}
           title={isOn ? 'Agents get this tool' : 'Kept here, hidden from agents'}
           checked={isOn}
-          onChange={({ currentTarget: { checked } }) => set(['tools', index, 'disabled'], checked ? undefined : true)}
+          onChange={() => set(['tools', index, 'disabled'], isOn ? true : undefined)}
           disabled={isReadOnly}
           size="sm"
         />
       </td>
     </tr>
-  );
-}
-
-function FigureCells({ figures, hasTokens }: { figures: ToolFigures | undefined; hasTokens: boolean }) {
-  const { tokens, calls, errors } = figures ?? {};
-  return (
-    <>
-      <td data-figure="tokens">{hasTokens && tokens?.toLocaleString('en')}</td>
-      <td data-figure="calls">{calls?.toLocaleString('en')}</td>
-      <td data-figure="errors" data-bad={(errors ?? 0) > 0 || undefined}>
-        {errors?.toLocaleString('en')}
-      </td>
-    </>
   );
 }
 
@@ -129,8 +119,13 @@ function methodColor(method: string): string {
   return method === '' ? 'gray' : 'green';
 }
 
-function Mark({ found }: { found: Found | undefined }) {
-  const { problems, warnings } = found ?? { problems: 0, warnings: 0 };
+/** How many problems or warnings a tool has. */
+function Mark({ path }: { path: string }) {
+  const isIn = (one: FieldProblem) => one.path.startsWith(path);
+  const [problems, warnings] = useEdited((state) => [
+    state.isRevealed || state.touched.has(path) ? state.problems.filter(isIn).length : 0,
+    state.warnings.filter(isIn).length,
+  ]) as [number, number];
   if (problems + warnings === 0) return null;
   const summary = problems > 0 ? `${problems} to solve` : `${warnings} to look at`;
   return (

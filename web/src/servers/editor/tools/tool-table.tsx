@@ -1,20 +1,29 @@
 import { Checkbox, Group, Text, TextInput, UnstyledButton, VisuallyHidden } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import type { FieldProblem } from '../../../answers.ts';
+import type { ToolFigures } from '../../../answers.ts';
+import { api } from '../../../api.ts';
+import { queryKeys } from '../../../query-keys.ts';
 import { listOf, textOf, toolsOf } from '../../config.ts';
-import { useEdited, useEditor, useFindings } from '../model/editor-context.ts';
-import { goToField } from '../model/go-to-field.ts';
+import { useEdited, useEditor } from '../model/editor-context.ts';
 import { SelectedTools } from './selected-tools.tsx';
-import { type Found, ToolRow } from './tool-row.tsx';
-import { type FiguresByTool, useFigures } from './use-figures.ts';
+import { ToolRow } from './tool-row.tsx';
 
 /** Height of a row in px, the same for all of them. */
 const rowHeight = 46;
 /** Tools from which on the table has a filter. */
 const manyTools = 9;
+
+type Figure = 'tokens' | 'calls' | 'errors';
+
+const figureHeads: readonly { by: Figure; label: string; about: string }[] = [
+  { by: 'tokens', label: 'Tokens', about: 'About how many tokens its definition takes in a conversation' },
+  { by: 'calls', label: 'Calls', about: 'Calls of the last 24 hours' },
+  { by: 'errors', label: 'Failed', about: 'Failed calls of the last 24 hours' },
+];
 
 type Props = { count: number; open: number | undefined; onMove: (from: number, to: number) => void };
 
@@ -25,11 +34,10 @@ export function ToolTable({ count, open, onMove }: Props) {
   const [sort, setSort] = useState<Figure>();
   const figures = useFigures();
   const indexes = useShown(filter, sort, figures);
-  const selection = useSelection();
+  const [selected, select] = useSelection();
   const shown = indexes?.length ?? count;
   const scroll = useRef<HTMLDivElement>(null);
   const dragged = useRef<number>(undefined);
-  const found = useFoundByTool();
   const rows = useVirtualizer({
     count: shown,
     getScrollElement: () => scroll.current,
@@ -44,49 +52,43 @@ export function ToolTable({ count, open, onMove }: Props) {
     if (place >= 0) rows.scrollToIndex(place);
   }, [rows, place]);
   const visibleRows = rows.getVirtualItems();
-  const before = visibleRows[0]?.start ?? 0;
-  const after = rows.getTotalSize() - (visibleRows.at(-1)?.end ?? 0);
-  const all = indexes ?? Array.from({ length: count }, (_, index) => index);
+  const toggle = (index: number, isOn: boolean) =>
+    select([...selected].filter((one) => one !== index).concat(isOn ? index : []));
   return (
     <div>
       {count >= manyTools && <Filter filter={filter} shown={shown} count={count} onChange={setFilter} />}
-      {selection.indexes.size > 0 && (
-        <SelectedTools indexes={selection.indexes} onChanged={selection.keep} onLeave={() => selection.select([])} />
-      )}
+      {selected.size > 0 && <SelectedTools indexes={selected} onLeave={() => select([])} />}
       <div ref={scroll} className="th-card th-tools">
         <table aria-label="Tools" aria-rowcount={shown + 1} data-selects={!isReadOnly || undefined}>
-          <Head all={all} selection={selection} sort={sort} onSort={setSort} />
+          <Head
+            all={indexes ?? Array.from({ length: count }, (_, index) => index)}
+            selected={selected}
+            onSelect={select}
+            sort={sort}
+            onSort={setSort}
+          />
           <tbody>
-            <Space height={before} />
+            <Space height={visibleRows[0]?.start ?? 0} />
             {visibleRows.map(({ index: row }) => {
               const index = indexes?.[row] ?? row;
+              const drag = () => {
+                dragged.current = index;
+              };
               return (
                 <ToolRow
                   key={index}
                   index={index}
                   row={row}
                   isOpen={index === open}
-                  found={found.get(index)}
                   figures={figures}
-                  isSelected={selection.indexes.has(index)}
-                  onSelect={(isSelected) =>
-                    selection.select(
-                      [...selection.indexes].filter((one) => one !== index).concat(isSelected ? index : []),
-                    )
-                  }
-                  onOpen={() => goToField(`tools[${index}]`)}
-                  onDrag={
-                    sort === undefined
-                      ? () => {
-                          dragged.current = index;
-                        }
-                      : undefined
-                  }
+                  isSelected={selected.has(index)}
+                  onSelect={(isOn) => toggle(index, isOn)}
+                  onDrag={sort === undefined ? drag : undefined}
                   onDrop={() => dragged.current !== undefined && onMove(dragged.current, index)}
                 />
               );
             })}
-            <Space height={after} />
+            <Space height={rows.getTotalSize() - (visibleRows.at(-1)?.end ?? 0)} />
           </tbody>
         </table>
       </div>
@@ -94,43 +96,38 @@ export function ToolTable({ count, open, onMove }: Props) {
   );
 }
 
-type Figure = 'tokens' | 'calls' | 'errors';
-
-const figureHeads: readonly { by: Figure; label: string; about: string }[] = [
-  { by: 'tokens', label: 'Tokens', about: 'About how many tokens its definition takes in a conversation' },
-  { by: 'calls', label: 'Calls', about: 'Calls of the last 24 hours' },
-  { by: 'errors', label: 'Failed', about: 'Failed calls of the last 24 hours' },
-];
+/** Stands for the rows that are not visible. Its cell spans no columns, because one of them may be hidden. */
+function Space({ height }: { height: number }) {
+  if (height <= 0) return null;
+  return (
+    <tr aria-hidden style={{ height }}>
+      <td />
+    </tr>
+  );
+}
 
 const nobody: ReadonlySet<number> = new Set();
 
-/** The indexes of the tools that are selected, as long as no other change of the list moves them. */
+/** The indexes of the tools that are selected, as long as no change of the list moves them. */
 function useSelection() {
-  const { store } = useEditor();
   const listed = useEdited((state) => state.listed);
-  const [selected, setSelected] = useState({ listed, indexes: nobody });
-  const keep = (indexes: ReadonlySet<number>) => setSelected({ listed: store.now().listed, indexes });
-  const indexes = selected.listed === listed ? selected.indexes : nobody;
-  return {
-    indexes,
-    select: (next: readonly number[]) => keep(new Set(next)),
-    /** After a change of the list that has left every tool in its place. */
-    keep: () => keep(indexes),
-  };
+  const [selection, setSelection] = useState({ listed, indexes: nobody });
+  const select = (next: readonly number[]) => setSelection({ listed, indexes: new Set(next) });
+  return [selection.listed === listed ? selection.indexes : nobody, select] as const;
 }
 
 type HeadProps = {
   /** The tools that are shown. */
   all: readonly number[];
-  selection: ReturnType<typeof useSelection>;
+  selected: ReadonlySet<number>;
+  onSelect: (indexes: readonly number[]) => void;
   sort: Figure | undefined;
   onSort: (sort: Figure | undefined) => void;
 };
 
-function Head({ all, selection, sort, onSort }: HeadProps) {
+function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
   const { isReadOnly } = useEditor();
-  const { indexes, select } = selection;
-  const isAll = all.length > 0 && all.every((index) => indexes.has(index));
+  const isAll = all.length > 0 && all.every((index) => selected.has(index));
   return (
     <thead>
       <tr aria-rowindex={1}>
@@ -140,8 +137,8 @@ function Head({ all, selection, sort, onSort }: HeadProps) {
               size="xs"
               aria-label="Select all tools that are shown"
               checked={isAll}
-              indeterminate={!isAll && indexes.size > 0}
-              onChange={() => select(isAll ? [] : all)}
+              indeterminate={!isAll && selected.size > 0}
+              onChange={() => onSelect(isAll ? [] : all)}
             />
           </th>
         )}
@@ -167,16 +164,6 @@ function Head({ all, selection, sort, onSort }: HeadProps) {
         </th>
       </tr>
     </thead>
-  );
-}
-
-/** Stands for the rows that are not visible. Its cell spans no columns, because one of them may be hidden. */
-function Space({ height }: { height: number }) {
-  if (height <= 0) return null;
-  return (
-    <tr aria-hidden style={{ height }}>
-      <td />
-    </tr>
   );
 }
 
@@ -206,11 +193,30 @@ function Filter({ filter, shown, count, onChange }: FilterProps) {
   );
 }
 
+type Figures = ReadonlyMap<string, ToolFigures>;
+
+const none: Figures = new Map();
+const byName = ({ tools }: { tools: readonly ToolFigures[] }): Figures => new Map(tools.map((one) => [one.tool, one]));
+
+/** What is known of the stored tools: their tokens, and their calls of the last 24 hours. */
+function useFigures(): Figures {
+  const { isNew } = useEditor();
+  const slug = useEdited(({ initial }) => textOf(initial.slug));
+  const { data = none } = useQuery({
+    queryKey: [...queryKeys.server(slug), 'figures'],
+    queryFn: ({ signal }) => api('getToolActivity', { slug }, { signal }),
+    select: byName,
+    enabled: !isNew,
+    refetchInterval: 30_000,
+  });
+  return data;
+}
+
 /**
  * The indexes of the tools in which every word stands, those with most of a figure first; undefined for all of them in
  * their order. A tool stays visible while it is edited, so they are found again only when what is asked or the list changes.
  */
-function useShown(filter: string, sort: Figure | undefined, figures: FiguresByTool): number[] | undefined {
+function useShown(filter: string, sort: Figure | undefined, figures: Figures): number[] | undefined {
   const { store } = useEditor();
   const listed = useEdited((state) => state.listed);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `listed` says when the tools are to be read again
@@ -226,22 +232,4 @@ function useShown(filter: string, sort: Figure | undefined, figures: FiguresByTo
     const figureOf = (index: number) => figures.get(textOf(tools[index]?.name))?.[sort] ?? -1;
     return matching.sort((a, b) => figureOf(b) - figureOf(a) || a - b);
   }, [filter, sort, figures, listed, store]);
-}
-
-/** What was found in each tool that has something, by its index. */
-function useFoundByTool(): ReadonlyMap<number, Found> {
-  const { problems, warnings, isShown } = useFindings();
-  return useMemo(() => {
-    const found = new Map<number, Found>();
-    const count = (kind: keyof Found, { path }: FieldProblem) => {
-      const tool = /^tools\[(\d+)\]/.exec(path);
-      if (!tool || (kind === 'problems' && !isShown(tool[0]))) return;
-      const index = Number(tool[1]);
-      const before = found.get(index) ?? { problems: 0, warnings: 0 };
-      found.set(index, { ...before, [kind]: before[kind] + 1 });
-    };
-    for (const problem of problems) count('problems', problem);
-    for (const warning of warnings) count('warnings', warning);
-    return found;
-  }, [problems, warnings, isShown]);
 }

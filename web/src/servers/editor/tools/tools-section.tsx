@@ -1,15 +1,15 @@
 import { Button, Stack, Text } from '@mantine/core';
 import { useWindowEvent } from '@mantine/hooks';
 import { IconPlus } from '@tabler/icons-react';
-import { type ReactNode, type Ref, useEffect, useRef, useState } from 'react';
+import { type Ref, useEffect, useEffectEvent, useRef, useState } from 'react';
 import { useLocation, useNavigate, useSearchParams } from 'react-router';
 import type { JsonObject } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { listOf, newTool, textOf, toolsOf, valueAt } from '../../config.ts';
-import { ChoiceField, NumberField } from '../config-fields.tsx';
 import { Errors, Warnings } from '../field-messages.tsx';
-import { useEdited, useEditor, useMessages } from '../model/editor-context.ts';
+import { declared, Fields } from '../fields.tsx';
+import { fieldId, useEdited, useEditor, useMessages } from '../model/editor-context.ts';
 import { goToField } from '../model/go-to-field.ts';
 import { OpenTool } from './open-tool.tsx';
 import { ToolTable } from './tool-table.tsx';
@@ -19,10 +19,17 @@ const modes = [
   { value: 'search', label: 'By search: they find, read and call tools, and see those that are pinned' },
 ];
 
+const searches = 'A search costs a conversation some hundred tokens, however many tools there are.';
+const cuts = 'A longer answer is cut between items or lines, and agents read the rest with read_more.';
+const ofAll = [
+  declared.choice('tool_mode', 'How agents get the tools', searches, modes, { placeholder: 'All of them in a list' }),
+  declared.number('max_answer_tokens', 'Most tokens of an answer', cuts, { placeholder: 'No limit' }),
+];
+
 /** The tools in the order in which agents see them, and the one that is open. */
 export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
   const { isReadOnly } = useEditor();
-  const { count, open, close, move, add, duplicate, remove } = useToolList();
+  const { count, open, add, ...changes } = useToolList();
   return (
     <Section
       title="Tools"
@@ -35,52 +42,32 @@ export function ToolsSection({ bar }: { bar: Ref<HTMLDivElement> }) {
         )
       }
     >
-      <ToolsFields>
+      <Stack gap="xs" id={fieldId('tools')} tabIndex={-1}>
         {count === 0 ? (
           <Text size="sm" c="dimmed">
             No tools yet.
           </Text>
         ) : (
-          <ToolTable count={count} open={open} onMove={move} />
+          <ToolTable count={count} open={open} onMove={changes.move} />
         )}
-        <OpenTool
-          index={open}
-          count={count}
-          bar={bar}
-          onMove={move}
-          onDuplicate={duplicate}
-          onRemove={remove}
-          onClose={close}
-        />
-      </ToolsFields>
+        <OpenTool index={open} count={count} bar={bar} {...changes} />
+        <TwoColumns>
+          <Fields path={[]} of={ofAll} />
+        </TwoColumns>
+        <Messages />
+      </Stack>
     </Section>
   );
 }
 
-/** The settings of all tools, and what is wrong with the list. */
-function ToolsFields({ children }: { children: ReactNode }) {
-  const { id, errors, warnings } = useMessages(['tools']);
+/** What is wrong with the list. It may be another sentence after each letter, so nothing else is drawn again for it. */
+function Messages() {
+  const { errors, warnings } = useMessages(['tools']);
   return (
-    <Stack gap="xs" id={id} tabIndex={-1}>
-      {children}
-      <TwoColumns>
-        <ChoiceField
-          path={['tool_mode']}
-          label="How agents get the tools"
-          text="A search costs a conversation some hundred tokens, however many tools there are."
-          choices={modes}
-          placeholder="All of them in a list"
-        />
-        <NumberField
-          path={['max_answer_tokens']}
-          label="Most tokens of an answer"
-          text="A longer answer is cut between items or lines, and agents read the rest with read_more."
-          placeholder="No limit"
-        />
-      </TwoColumns>
+    <>
       <Errors list={errors} />
       <Warnings list={warnings} />
-    </Stack>
+    </>
   );
 }
 
@@ -105,32 +92,31 @@ function useOpenTool() {
     // A tool that is open and has this name stays, although another one may have it too.
     if (named === null || open === undefined || nameAt(open) !== named) show(indexOf(named));
   }
-  const isLeft = useRef(false);
-  useEffect(() => {
-    isLeft.current = open === undefined;
-  }, [open]);
+  // Whether the address of the open tool is an entry of its own, above that of the list.
+  const isAbove = useRef((state as { isAbove?: boolean } | null)?.isAbove === true);
   const setOpen = (index: number) => {
     show(index);
     const name = nameAt(index);
     if (isNew || name === named) return;
+    const replace = open !== undefined || named !== null;
+    isAbove.current ||= !replace;
     const address = `${pathname}?${new URLSearchParams({ tool: name })}`;
-    const isReplaced = named !== null;
-    const next = isReplaced ? state : { isOpened: true };
-    void navigate(address, { replace: isReplaced, state: next, preventScrollReset: true });
+    void navigate(address, { replace, state: { isAbove: isAbove.current }, preventScrollReset: true });
   };
   const close = () => {
-    isLeft.current = true;
     show(undefined);
-    if ((state as { isOpened?: true } | null)?.isOpened) void navigate(-1);
+    if (isAbove.current) void navigate(-1);
     else if (named !== null) void navigate(pathname, { replace: true, preventScrollReset: true });
+    isAbove.current = false;
   };
   useWindowEvent('toolhost:open-tool', ({ detail }) => setOpen(detail));
-  // A renamed tool has its new name in the address before Save is pressed, which draws the editor anew. A field also loses
-  // the focus when its tool is closed.
-  useWindowEvent('focusout', () => {
-    const isStill = !isLeft.current && new URLSearchParams(window.location.search).has('tool');
-    if (isStill && named !== null && open !== undefined) setOpen(open);
+  // A tool that was renamed has its new name in the address once it is stored.
+  const stored = useEdited(({ initial }) => initial);
+  const rename = useEffectEvent(() => {
+    if (named !== null && open !== undefined) setOpen(open);
   });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `stored` says when
+  useEffect(() => rename(), [stored]);
   return { open, show, close };
 }
 

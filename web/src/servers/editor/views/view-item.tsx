@@ -16,28 +16,22 @@ import { Link } from 'react-router';
 import type { JsonObject } from '../../../answers.ts';
 import { CopyButton } from '../../../ui/actions/copy-button.tsx';
 import { visible } from '../../../ui/text/visible.ts';
-import { isObject, listOf, textOf, toolsOf, valueAt, viewsOf } from '../../config.ts';
+import { isObject, listOf, type PathPart, textOf, toolsOf, valueAt, viewsOf } from '../../config.ts';
 import { useShownServer } from '../../server-page.tsx';
-import { ChoiceField, LongTextField, SwitchField, TextField } from '../config-fields.tsx';
 import { Errors, errorText, Warnings } from '../field-messages.tsx';
-import { JsonField } from '../json/json-field.tsx';
-import { useEdited, useEditor, useField } from '../model/editor-context.ts';
+import { declared, Fields } from '../fields.tsx';
+import { fieldId, useEdited, useEditor, useField, useMessages, useValue } from '../model/editor-context.ts';
 
 type Props = { name: string; isOpen: boolean; onToggle: () => void; onRemove: () => void };
-
-const modes = [
-  { value: 'list', label: 'All of them in a list' },
-  { value: 'search', label: 'By search' },
-];
 
 /** A view in the list: its head, and its form when it is open. */
 export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
   const { isReadOnly } = useEditor();
-  const { id, errors } = useField(['views', name]);
-  const title = textOf(useField(['views', name, 'title']).value);
+  const { errors } = useMessages(['views', name]);
+  const title = textOf(useValue(['views', name, 'title']));
   return (
     <Box className="th-card th-tool" data-open={isOpen || undefined}>
-      <Group gap={4} wrap="nowrap" px="xs" py={6} id={id} tabIndex={-1}>
+      <Group gap={4} wrap="nowrap" px="xs" py={6} id={fieldId(`views.${name}`)} tabIndex={-1}>
         <UnstyledButton onClick={onToggle} aria-expanded={isOpen} flex={1} miw={0} p={4}>
           <Group gap="xs" wrap="nowrap">
             {isOpen ? <IconChevronDown size={16} /> : <IconChevronRight size={16} />}
@@ -62,11 +56,9 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
           </Tooltip>
         )}
       </Group>
-      {errors.length > 0 && (
-        <Box px="md" pb="xs">
-          <Errors list={errors} />
-        </Box>
-      )}
+      <Box px="md" pb={errors.length > 0 ? 'xs' : 0}>
+        <Errors list={errors} />
+      </Box>
       <Collapse expanded={isOpen} keepMounted={false}>
         <Box p="md" pt={4}>
           <ViewForm name={name} />
@@ -76,93 +68,69 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
   );
 }
 
+const modes = [
+  { value: 'list', label: 'All of them in a list' },
+  { value: 'search', label: 'By search' },
+];
+
+const { text, long, check, choice, json } = declared;
+const texts = [
+  text('title', 'Title', 'Instead of the name of the server.'),
+  long('description', 'What agents read first', 'Instead of the description of the server.'),
+];
+const allThatRead = 'With neither tools nor tags, every tool that reads is in the view.';
+const settings = [
+  check('read_only', 'Only tools that read', allThatRead),
+  choice('tool_mode', 'How its agents get the tools', '', modes, { placeholder: 'All of them in a list' }),
+];
+const fixed = 'An object such as {"account": "acme"}: sent in every call, not shown to agents and not taken from them.';
+
 function ViewForm({ name }: { name: string }) {
   const path = ['views', name];
   const { isNew } = useEditor();
   return (
     <Stack gap="sm">
       {!isNew && <ViewAddress name={name} />}
-      <TextField path={[...path, 'title']} label="Title" text="Instead of the name of the server." />
-      <LongTextField
-        path={[...path, 'description']}
-        label="What agents read first"
-        text="Instead of the description of the server."
-      />
-      <ViewTools name={name} />
-      <ViewTags name={name} />
-      <SwitchField
-        path={[...path, 'read_only']}
-        label="Only tools that read"
-        text="With neither tools nor tags, every tool that reads is in the view."
-        fallback={false}
-      />
-      <ChoiceField
-        path={[...path, 'tool_mode']}
-        label="How its agents get the tools"
-        choices={modes}
-        placeholder="All of them in a list"
-      />
+      <Fields path={path} of={texts} />
+      <ViewTools path={path} />
+      <ViewTags path={path} />
+      <Fields path={path} of={settings} />
     </Stack>
   );
 }
 
-/** The tools as they were when the list of them last changed, or this part of the page. */
-function useTools(): JsonObject[] {
-  const { store } = useEditor();
-  useEdited(({ listed }) => listed);
-  return toolsOf(store.now().config);
-}
-
-/** Each text once, as it is shown. */
-function optionsOf(texts: readonly string[]) {
-  return [...new Set(texts)].filter((text) => text !== '').map((value) => ({ value, label: visible(value) }));
-}
-
 /** The name in an entry of `tools`, which is a name or an object. */
 function nameIn(entry: unknown): string {
-  return isObject(entry) ? textOf(entry.name) : textOf(entry);
+  return textOf(isObject(entry) ? entry.name : entry);
 }
 
-function ViewTools({ name }: { name: string }) {
-  const { store, set, isReadOnly } = useEditor();
-  const path = ['views', name, 'tools'];
-  const field = useField(path, true);
-  const entries = Array.isArray(field.value) ? (field.value as unknown[]) : [];
+function ViewTools({ path }: { path: readonly PathPart[] }) {
+  const { store, isReadOnly } = useEditor();
+  const at = [...path, 'tools'];
+  const entries = listOf(useValue(at));
   const names = entries.map(nameIn);
-  const known = useTools().map((tool) => textOf(tool.name));
-  const choose = (chosen: string[]) => {
+  const choose = (chosen: readonly string[]) => {
     const next = chosen.map((one) => entries[names.indexOf(one)] ?? one);
-    const hasOther = valueAt(store.now().config, ['views', name, 'tags']) !== undefined;
-    field.set(next.length > 0 || !hasOther ? next : undefined);
+    const hasTags = valueAt(store.now().config, [...path, 'tags']) !== undefined;
+    store.set(at, next.length > 0 || !hasTags ? next : undefined);
   };
-  const change = (index: number) => set([...path, index], { name: names[index] });
   return (
     <>
-      <div>
-        <MultiSelect
-          id={field.id}
-          label="Tools"
-          description="In this order. Type to search."
-          data={optionsOf([...known, ...names])}
-          value={names}
-          onChange={choose}
-          onBlur={field.touch}
-          searchable
-          limit={100}
-          clearable
-          readOnly={isReadOnly}
-          error={errorText(field.errors)}
-          className="th-mono"
-        />
-        <Warnings list={field.warnings} />
-      </div>
+      <Several
+        at={at}
+        label="Tools"
+        text="In this order. Type to search."
+        of={(tool) => [tool.name]}
+        names={names}
+        choose={choose}
+      />
       {entries.map((entry, index) =>
         isObject(entry) ? (
-          <ChangedTool key={nameIn(entry)} at={[...path, index]} tool={nameIn(entry)} />
+          <ChangedTool key={nameIn(entry)} at={[...at, index]} tool={visible(nameIn(entry))} />
         ) : (
           !isReadOnly && (
             <Group key={nameIn(entry)}>
-              <Button variant="subtle" size="compact-sm" onClick={() => change(index)}>
+              <Button variant="subtle" size="compact-sm" onClick={() => store.set([...at, index], { name: entry })}>
                 Other texts or fixed arguments for {visible(nameIn(entry))}
               </Button>
             </Group>
@@ -173,48 +141,78 @@ function ViewTools({ name }: { name: string }) {
   );
 }
 
-/** What differs in the view of one of its tools. */
-function ChangedTool({ at, tool }: { at: readonly (string | number)[]; tool: string }) {
-  const shown = visible(tool);
+function ViewTags({ path }: { path: readonly PathPart[] }) {
+  const { set } = useEditor();
+  const at = [...path, 'tags'];
+  const names = listOf(useValue(at)).map(textOf);
+  const choose = (chosen: readonly string[]) => set(at, chosen.length > 0 ? chosen : undefined);
   return (
-    <Box component="fieldset" className="th-card" p="sm" m={0}>
-      <Text component="legend" size="sm" fw={600} className="th-mono" px={4}>
-        {shown}
-      </Text>
-      <Stack gap="sm">
-        <TextField path={[...at, 'title']} label={`Title of ${shown}`} />
-        <LongTextField path={[...at, 'description']} label={`Description of ${shown}`} />
-        <JsonField
-          path={[...at, 'arguments']}
-          label={`Fixed arguments of ${shown}`}
-          text={
-            'An object such as {"account": "acme"}: sent in every call, not shown to agents and not taken from them.'
-          }
-          minRows={2}
-        />
-      </Stack>
-    </Box>
+    <Several
+      at={at}
+      label="Tags"
+      text="Every tool with one of them is in the view too."
+      of={(tool) => listOf(tool.tags)}
+      names={names}
+      choose={choose}
+    />
   );
 }
 
-function ViewTags({ name }: { name: string }) {
-  const { isReadOnly } = useEditor();
-  const field = useField(['views', name, 'tags'], true);
-  const tags = Array.isArray(field.value) ? field.value.map(textOf) : [];
-  const known = useTools().flatMap((tool) => listOf(tool.tags).map(textOf));
+type SeveralProps = {
+  at: readonly PathPart[];
+  label: string;
+  text: string;
+  /** What may be chosen of a tool. */
+  of: (tool: JsonObject) => readonly unknown[];
+  names: readonly string[];
+  choose: (names: readonly string[]) => void;
+};
+
+/** Chooses names that tools have. They are read again when the list of tools changes, or this part of the page. */
+function Several({ at, label, text, of, names, choose }: SeveralProps) {
+  const { store } = useEditor();
+  const field = useField(at, true);
+  useEdited(({ listed }) => listed);
+  const known = toolsOf(store.now().config).flatMap(of).map(textOf);
+  const options = [...new Set([...known, ...names])].filter((name) => name !== '');
   return (
-    <MultiSelect
-      id={field.id}
-      label="Tags"
-      description="Every tool with one of them is in the view too."
-      data={optionsOf([...known, ...tags])}
-      value={tags}
-      onChange={(value) => field.set(value.length > 0 ? value : undefined)}
-      onBlur={field.touch}
-      searchable
-      readOnly={isReadOnly}
-      error={errorText(field.errors)}
-    />
+    <div>
+      <MultiSelect
+        id={fieldId(field.path)}
+        label={label}
+        description={text}
+        data={options.map((value) => ({ value, label: visible(value) }))}
+        value={[...names]}
+        onChange={choose}
+        onBlur={field.touch}
+        searchable
+        limit={100}
+        clearable
+        readOnly={field.isReadOnly}
+        error={errorText(field.errors)}
+        className="th-mono"
+      />
+      <Warnings list={field.warnings} />
+    </div>
+  );
+}
+
+/** What differs in the view of one of its tools. */
+function ChangedTool({ at, tool }: { at: readonly PathPart[]; tool: string }) {
+  const fields = [
+    text('title', `Title of ${tool}`),
+    long('description', `Description of ${tool}`),
+    json('arguments', `Fixed arguments of ${tool}`, fixed, { minRows: 2 }),
+  ];
+  return (
+    <Box component="fieldset" className="th-card" p="sm" m={0}>
+      <Text component="legend" size="sm" fw={600} className="th-mono" px={4}>
+        {tool}
+      </Text>
+      <Stack gap="sm">
+        <Fields path={at} of={fields} />
+      </Stack>
+    </Box>
   );
 }
 

@@ -16,6 +16,7 @@ export type Argument = {
 /** The typed texts, by argument; an argument without an entry is left out of the call. */
 export type Typed = { [name: string]: string | string[] | undefined };
 
+/** A whole JSON Schema has a `type`; a flat map of arguments only holds objects. */
 export function isJsonSchema(schema: JsonObject): boolean {
   return ['type', '$schema', '$ref'].some((name) => typeof schema[name] === 'string');
 }
