@@ -1,62 +1,37 @@
 import { Alert, Stack, Text } from '@mantine/core';
 import { IconTool } from '@tabler/icons-react';
 import { useSearchParams } from 'react-router';
-import type { JsonObject } from '../../answers.ts';
 import { Empty } from '../../ui/states/empty.tsx';
 import { Loading } from '../../ui/states/loading.tsx';
 import { visible } from '../../ui/text/visible.ts';
 import { isDisabled, textOf, toolsOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
+import { useReplay } from './replay.tsx';
 import { TryTool } from './try-tool.tsx';
-import { useReplay } from './use-replay.ts';
 
-/** Calls a tool for real and shows everything about it. */
+/** Calls a tool for real and shows everything about it: the tool that the address names, as it was called where a call is named. */
 export function TryTab() {
-  const detail = useShownServer();
-  const all = toolsOf(detail.config);
+  const { server, config } = useShownServer();
+  const all = toolsOf(config);
   const tools = all.filter((tool) => !isDisabled(tool));
   const [search, setSearch] = useSearchParams();
-  if (tools.length === 0) {
+  const replay = useReplay(server.slug, search.get('replay'));
+  const [first] = tools;
+  if (!first) {
+    const text = all.length === 0 ? 'Add a tool' : 'Every tool is disabled. Enable one';
     return (
       <div className="th-card">
-        <Empty
-          icon={<IconTool size={24} />}
-          title="Nothing to try yet"
-          text={
-            all.length === 0 ? 'Add a tool under Tools first.' : 'Every tool is disabled. Enable one under Tools first.'
-          }
-        />
+        <Empty icon={<IconTool size={24} />} title="Nothing to try yet" text={`${text} under Tools first.`} />
       </div>
     );
   }
-  return (
-    <Chosen
-      tools={tools}
-      wanted={search.get('tool')}
-      replayId={search.get('replay')}
-      onChoose={(name) => setSearch({ tool: name }, { replace: true })}
-    />
-  );
-}
-
-type ChosenProps = {
-  tools: readonly JsonObject[];
-  wanted: string | null;
-  replayId: string | null;
-  onChoose: (name: string) => void;
-};
-
-/** The tool that the address names, with the arguments of a recorded call where it names one. */
-function Chosen({ tools, wanted, replayId, onChoose }: ChosenProps) {
-  const { server } = useShownServer();
-  const replay = useReplay(server.slug, replayId);
   if (replay.isLoading) return <Loading />;
   const { replayed } = replay;
-  const tool = tools.find(({ name }) => name === (replayed?.tool ?? wanted));
+  const wanted = replayed?.tool ?? search.get('tool');
+  const tool = tools.find(({ name }) => name === wanted);
   const isGone = replayed !== undefined && tool === undefined;
   const refusal = isGone ? `Its tool ${visible(replayed.tool)} is disabled or gone.` : replay.refusal;
-  const chosen = tool ?? (tools[0] as JsonObject);
-  const name = textOf(chosen.name);
+  const chosen = tool ?? first;
   return (
     <Stack gap="md">
       {refusal !== undefined && (
@@ -65,11 +40,11 @@ function Chosen({ tools, wanted, replayId, onChoose }: ChosenProps) {
         </Alert>
       )}
       <TryTool
-        key={`${name} ${replayed?.id}`}
+        key={`${textOf(chosen.name)} ${replayed?.id}`}
         tool={chosen}
         names={tools.map((one) => textOf(one.name))}
         replayed={isGone ? undefined : replayed}
-        onChoose={onChoose}
+        onChoose={(name) => setSearch({ tool: name }, { replace: true })}
       />
     </Stack>
   );

@@ -8,17 +8,14 @@ import { isSame, refusalOf } from '../../ui/actions/refusal.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { CodeBlock } from '../../ui/text/code-block.tsx';
 import { visible } from '../../ui/text/visible.ts';
-import { isReadOnly, textOf } from '../config.ts';
+import { type Config, isObject, isReadOnly, listOf, textOf, viewsOf } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
-import { argumentsOf } from './form/arguments.ts';
+import { argumentsOf, useArguments } from './form/arguments.ts';
 import { TryForm } from './form/try-form.tsx';
-import { useArguments } from './form/use-arguments.ts';
 import { Outgoing, usePreview } from './outgoing.tsx';
-import { ReplayNote } from './replay-note.tsx';
+import { type Replayed, ReplayNote } from './replay.tsx';
 import { TriedResult } from './result/tried-result.tsx';
 import { SaveTokens } from './save-tokens/save-tokens.tsx';
-import type { Replayed } from './use-replay.ts';
-import { viewsOfTool } from './views-of-tool.ts';
 
 /** A tool as it was when it was tried, and the arguments that were sent. */
 type Asked = { tool: JsonObject; body: JsonObject };
@@ -71,8 +68,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
       {replayed && <ReplayNote replayed={replayed} hidden={hidden} onLeaveOut={leaveOutHidden} />}
       <SimpleGrid cols={{ base: 1, md: 2 }} spacing="md">
         <Stack gap="md" miw={0}>
-          <ChooseTool names={names} name={name} onChoose={onChoose} />
-          <ChooseView views={views} chosen={view} onChoose={setView} />
+          <Choices names={names} name={name} onChoose={onChoose} views={views} view={view} onView={setView} />
           <TryForm
             description={textOf(tool.description)}
             args={args}
@@ -112,44 +108,53 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   );
 }
 
-type ChooseToolProps = { names: readonly string[]; name: string; onChoose: (name: string) => void };
+/** A view that has a tool, and the names of the arguments that it fixes. */
+type ViewOfTool = { name: string; fixed: string[] };
 
-/** Stands outside of the form, so that Enter in its search chooses and never calls. */
-function ChooseTool({ names, name, onChoose }: ChooseToolProps) {
-  return (
-    <Select
-      label="Tool"
-      data={names.map((value) => ({ value, label: visible(value) }))}
-      value={name}
-      onChange={(next) => next && onChoose(next)}
-      allowDeselect={false}
-      searchable={names.length > 8}
-      selectFirstOptionOnChange
-      className="th-mono"
-    />
-  );
+/** The views of a stored configuration that have this tool, as the service decides it. */
+function viewsOfTool(config: Config, tool: JsonObject): ViewOfTool[] {
+  return Object.entries(viewsOf(config)).flatMap(([name, view]) => {
+    if (!isObject(view) || (view.read_only === true && !isReadOnly(tool))) return [];
+    const entry = listOf(view.tools).find((one) => (isObject(one) ? one.name : one) === textOf(tool.name));
+    const hasEvery = view.tools === undefined && view.tags === undefined;
+    const hasTag = listOf(view.tags).some((tag) => listOf(tool.tags).includes(tag));
+    if (entry === undefined && !hasEvery && !hasTag) return [];
+    return [{ name, fixed: isObject(entry) && isObject(entry.arguments) ? Object.keys(entry.arguments) : [] }];
+  });
 }
 
-type ChooseViewProps = {
-  views: readonly { name: string }[];
-  chosen: string | undefined;
-  onChoose: (view: string | undefined) => void;
+type ChoicesProps = Pick<Props, 'names' | 'onChoose'> & {
+  name: string;
+  views: readonly ViewOfTool[];
+  view: string | undefined;
+  onView: (view: string | undefined) => void;
 };
 
-/** The server itself, or one of the views that have the tool. */
-function ChooseView({ views, chosen, onChoose }: ChooseViewProps) {
-  if (views.length === 0) return null;
+/** The tool, and where agents get it. Outside of the form, so that Enter in the search chooses and never calls. */
+function Choices({ names, name, onChoose, views, view, onView }: ChoicesProps) {
+  const places = views.map((one) => ({ value: one.name, label: `The view ${visible(one.name)}` }));
   return (
-    <Select
-      label="As agents get it at"
-      data={[
-        { value: '', label: 'The server' },
-        ...views.map(({ name }) => ({ value: name, label: `The view ${visible(name)}` })),
-      ]}
-      value={chosen ?? ''}
-      onChange={(next) => onChoose(next === null || next === '' ? undefined : next)}
-      allowDeselect={false}
-    />
+    <>
+      <Select
+        label="Tool"
+        data={names.map((value) => ({ value, label: visible(value) }))}
+        value={name}
+        onChange={(next) => next && onChoose(next)}
+        allowDeselect={false}
+        searchable={names.length > 8}
+        selectFirstOptionOnChange
+        className="th-mono"
+      />
+      {views.length > 0 && (
+        <Select
+          label="As agents get it at"
+          data={[{ value: '', label: 'The server' }, ...places]}
+          value={view ?? ''}
+          onChange={(next) => onView(next || undefined)}
+          allowDeselect={false}
+        />
+      )}
+    </>
   );
 }
 

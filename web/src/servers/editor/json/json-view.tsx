@@ -20,8 +20,7 @@ import { useEffect, useEffectEvent, useId, useLayoutEffect, useRef } from 'react
 import type { FieldProblem } from '../../../answers.ts';
 import { Section } from '../../../ui/section.tsx';
 import { visible } from '../../../ui/text/visible.ts';
-import { completionsAt } from './json-completion.ts';
-import { locationInJson } from './json-location.ts';
+import { completionsAt, locationInJson } from './json-places.ts';
 
 type Props = {
   text: string;

@@ -1,6 +1,7 @@
+import { useState } from 'react';
 import type { JsonObject } from '../../../answers.ts';
 import { parseJson } from '../../../exact-json.ts';
-import { isObject } from '../../config.ts';
+import { isObject, listOf, textOf } from '../../config.ts';
 
 /** One argument of a tool, as the form needs it. */
 export type Argument = {
@@ -13,8 +14,8 @@ export type Argument = {
   isTextList: boolean;
 };
 
-/** The typed texts, by argument; an argument without an entry is left out of the call. */
-export type Typed = { [name: string]: string | string[] | undefined };
+/** The typed texts, by argument; an argument without one is left out of the call. */
+export type Typed = ReadonlyMap<string, string | string[] | undefined>;
 
 /** A whole JSON Schema has a `type`; a flat map of arguments only holds objects. */
 export function isJsonSchema(schema: JsonObject): boolean {
@@ -25,27 +26,27 @@ export function isJsonSchema(schema: JsonObject): boolean {
 export function argumentsOf(schema: unknown): Argument[] {
   if (!isObject(schema)) return [];
   const isWhole = isJsonSchema(schema);
-  const properties = isWhole ? (isObject(schema.properties) ? schema.properties : {}) : schema;
-  const required = isWhole && Array.isArray(schema.required) ? schema.required : [];
-  const isGiven = ([, field]: [string, unknown]) => !isObject(field) || field.value === undefined;
-  return Object.entries(properties)
-    .filter(isGiven)
-    .map(([name, given]) => {
-      const field = isObject(given) ? given : {};
-      return {
-        name,
-        type: typeof field.type === 'string' ? field.type : 'object',
-        text: typeof field.description === 'string' ? field.description : '',
-        isRequired: (isWhole ? required.includes(name) : field.optional !== true) && field.default === undefined,
-        options: Array.isArray(field.enum) ? field.enum : field.type === 'boolean' ? [true, false] : undefined,
-        fallback: field.default,
-        isTextList: field.type === 'array' && isObject(field.items) && field.items.type === 'string',
-      };
-    });
+  const properties = isWhole ? schema.properties : schema;
+  return Object.entries(isObject(properties) ? properties : {})
+    .map(([name, given]) => ({ name, field: isObject(given) ? given : {} }))
+    .filter(({ field }) => field.value === undefined)
+    .map(({ name, field }) => ({
+      name,
+      type: typeof field.type === 'string' ? field.type : 'object',
+      text: textOf(field.description),
+      isRequired:
+        (isWhole ? listOf(schema.required).includes(name) : field.optional !== true) && field.default === undefined,
+      options: Array.isArray(field.enum) ? field.enum : field.type === 'boolean' ? [true, false] : undefined,
+      fallback: field.default,
+      isTextList: field.type === 'array' && isObject(field.items) && field.items.type === 'string',
+    }));
 }
 
-function typedValue(argument: Argument, typed: string): unknown {
-  if (argument.type === 'string' && !argument.options?.some((option) => typeof option !== 'string')) return typed;
+/** The value of an input; undefined leaves the argument out. Text that cannot be read stays text, and the service says why. */
+function typedValue({ type, options }: Argument, typed: string | string[] | undefined): unknown {
+  if (typed === undefined || typed.length === 0) return undefined;
+  if (Array.isArray(typed)) return typed;
+  if (type === 'string' && !options?.some((option) => typeof option !== 'string')) return typed;
   try {
     return parseJson(typed);
   } catch {
@@ -53,24 +54,36 @@ function typedValue(argument: Argument, typed: string): unknown {
   }
 }
 
-/** Recorded arguments as texts of the form; those that the form does not have are left out. */
-export function typedOf(args: readonly Argument[], recorded: JsonObject): Typed {
-  const entries = args.flatMap(({ name, isTextList }) => {
-    const value = Object.hasOwn(recorded, name) ? recorded[name] : undefined;
-    if (value === undefined) return [];
-    const isList = isTextList && Array.isArray(value) && value.every((item) => typeof item === 'string');
-    return [[name, isList ? (value as string[]) : typeof value === 'string' ? value : JSON.stringify(value)] as const];
-  });
-  return Object.fromEntries(entries);
+/** A recorded value in its input. */
+function typedOf({ isTextList }: Argument, value: unknown): string | string[] | undefined {
+  const isList = isTextList && Array.isArray(value) && value.every((item) => typeof item === 'string');
+  return isList ? value : typeof value === 'string' || value === undefined ? value : JSON.stringify(value);
 }
 
-/** The typed arguments as values. Text that cannot be read stays text, and the service reports what is allowed. */
-export function valuesOf(args: readonly Argument[], typed: Typed): JsonObject {
-  const values: JsonObject = {};
-  for (const argument of args) {
-    const entry = Object.hasOwn(typed, argument.name) ? typed[argument.name] : undefined;
-    if (entry === undefined || entry === '' || (Array.isArray(entry) && entry.length === 0)) continue;
-    values[argument.name] = Array.isArray(entry) ? entry : typedValue(argument, entry);
-  }
-  return values;
+const without = (names: readonly string[]) => (all: JsonObject) =>
+  Object.fromEntries(Object.entries(all).filter(([name]) => !names.includes(name)));
+
+/**
+ * The arguments of the form. Those of a recorded call stay exactly as they were, also where a text could not say it (an
+ * empty text, an empty list), until the person types something else.
+ */
+export function useArguments(args: readonly Argument[], recorded: JsonObject = {}) {
+  const own = new Map(Object.entries(recorded));
+  const [typed, setTyped] = useState<Typed>(
+    () => new Map(args.map((one) => [one.name, typedOf(one, own.get(one.name))])),
+  );
+  const [kept, setKept] = useState(recorded);
+  const values = args.map((one) => [one.name, typedValue(one, typed.get(one.name))] as const);
+  const hidden = Object.keys(kept).filter((name) => !args.some((one) => one.name === name));
+  return {
+    typed,
+    values: { ...Object.fromEntries(values.filter(([, value]) => value !== undefined)), ...kept } as JsonObject,
+    /** Arguments of the recorded call that have no field. */
+    hidden,
+    leaveOutHidden: () => setKept(without(hidden)),
+    type(argument: string, value: string | string[] | undefined) {
+      setTyped((before) => new Map(before).set(argument, value));
+      setKept(without([argument]));
+    },
+  };
 }

@@ -62,7 +62,7 @@ export function TryForm(props: Props) {
             <ArgumentInput
               key={argument.name}
               argument={argument}
-              value={typed[argument.name]}
+              value={typed.get(argument.name)}
               onChange={(value) => onType(argument.name, value)}
               error={errorOf(`arguments.${argument.name}`)}
             />
