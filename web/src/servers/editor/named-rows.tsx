@@ -1,9 +1,9 @@
-import { ActionIcon, Box, Button, Group, Input, Stack, TextInput } from '@mantine/core';
-import { IconPlus, IconX } from '@tabler/icons-react';
+import { Box, Group, Input, Stack, TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { FieldProblem } from '../../answers.ts';
 import { parseJson } from '../../exact-json.ts';
 import { isObject, type PathPart, textOf } from '../config.ts';
+import { AddButton, IconButton } from './edit-buttons.tsx';
 import { Errors, errorText, Warnings } from './field-messages.tsx';
 import { type Edited, messagesAt, useBlock, useDraft, useEdited, useField } from './model/editor-context.ts';
 
@@ -71,34 +71,17 @@ export function NamedRows<Value>(props: Props<Value>) {
                   readOnly={field.isReadOnly}
                 />
                 {children(row)}
-                {!field.isReadOnly && (
-                  <ActionIcon
-                    variant="subtle"
-                    color="gray"
-                    size={36}
-                    aria-label={`Remove ${noun} ${name || index + 1}`}
-                    onClick={() => store(rows.toSpliced(index, 1))}
-                  >
-                    <IconX size={16} />
-                  </ActionIcon>
-                )}
+                <IconButton
+                  label={`Remove ${noun} ${name || index + 1}`}
+                  size={36}
+                  onClick={() => store(rows.toSpliced(index, 1))}
+                />
               </Group>
               {below?.(row)}
             </Box>
           );
         })}
-        {!field.isReadOnly && (
-          <Group>
-            <Button
-              variant="subtle"
-              size="compact-sm"
-              leftSection={<IconPlus size={14} />}
-              onClick={() => store([...rows, ['', empty]])}
-            >
-              Add {withArticle(noun)}
-            </Button>
-          </Group>
-        )}
+        <AddButton onClick={() => store([...rows, ['', empty]])}>{`Add ${withArticle(noun)}`}</AddButton>
         <Errors list={errorsBeside} />
         <Warnings list={field.warnings} />
       </Stack>

@@ -1,10 +1,11 @@
-import { ActionIcon, Checkbox, Select, Textarea } from '@mantine/core';
+import { Checkbox, Select, Textarea } from '@mantine/core';
 import { useSet } from '@mantine/hooks';
 import { IconDots } from '@tabler/icons-react';
 import type { JsonObject } from '../../../answers.ts';
 import { isObject, type PathPart, textOf, withValue } from '../../config.ts';
 import { values } from '../../declared.ts';
 import { isJsonSchema } from '../../try/form/arguments.ts';
+import { IconButton } from '../edit-buttons.tsx';
 import { Field } from '../fields.tsx';
 import { useValue } from '../model/editor-context.ts';
 import { NamedRows, type Row } from '../named-rows.tsx';
@@ -36,17 +37,14 @@ export function ArgumentsEditor({ path }: { path: readonly PathPart[] }) {
       {(row) => (
         <>
           <TypeAndRequired row={asObject(row)} />
-          <ActionIcon
-            variant="subtle"
-            color="gray"
+          <IconButton
+            label={`More about ${row.label}`}
+            icon={IconDots}
             size={36}
             ml="auto"
-            aria-label={`More about ${row.label}`}
             aria-expanded={open.has(row.index)}
             onClick={() => (open.has(row.index) ? open.delete(row.index) : open.add(row.index))}
-          >
-            <IconDots size={16} />
-          </ActionIcon>
+          />
         </>
       )}
     </NamedRows>

@@ -1,8 +1,8 @@
-import { ActionIcon, Box, Button, Group, Stack, Text } from '@mantine/core';
-import { IconPlus, IconX } from '@tabler/icons-react';
+import { Box, Group, Stack, Text } from '@mantine/core';
 import type { JsonObject } from '../../../answers.ts';
 import { TwoColumns } from '../../../ui/two-columns.tsx';
 import { isObject, type PathPart, textOf } from '../../config.ts';
+import { AddButton, IconButton } from '../edit-buttons.tsx';
 import { type Declared, declared, Fields, Input } from '../fields.tsx';
 import { useEditor, useField, useValue } from '../model/editor-context.ts';
 
@@ -81,7 +81,7 @@ export function withoutCredential(one: JsonObject): JsonObject {
 
 /** The credentials at `at` that the API gets: one, or several in locations of their own. */
 export function CredentialList({ at, isStored }: { at: readonly PathPart[]; isStored: boolean }) {
-  const { set, isReadOnly } = useEditor();
+  const { set } = useEditor();
   const authentication = useValue(at);
   const isList = Array.isArray(authentication);
   const all: unknown[] = isList ? authentication : [authentication];
@@ -96,32 +96,14 @@ export function CredentialList({ at, isStored }: { at: readonly PathPart[]; isSt
               <Text size="sm" fw={600}>
                 Credential {index + 1}
               </Text>
-              {!isReadOnly && (
-                <ActionIcon
-                  variant="subtle"
-                  color="gray"
-                  aria-label={`Remove credential ${index + 1}`}
-                  onClick={() => set(at, all.toSpliced(index, 1))}
-                >
-                  <IconX size={16} />
-                </ActionIcon>
-              )}
+              <IconButton label={`Remove credential ${index + 1}`} onClick={() => set(at, all.toSpliced(index, 1))} />
             </Group>
           )}
           <CredentialFields path={isList ? [...at, index] : at} isStored={isStored || isStoredCredential(one)} />
         </Box>
       ))}
-      {!isReadOnly && authentication !== undefined && all.length < mostCredentials && (
-        <Group>
-          <Button
-            variant="subtle"
-            size="compact-sm"
-            leftSection={<IconPlus size={14} />}
-            onClick={() => set(at, [...all, second])}
-          >
-            Another credential
-          </Button>
-        </Group>
+      {authentication !== undefined && all.length < mostCredentials && (
+        <AddButton onClick={() => set(at, [...all, second])}>Another credential</AddButton>
       )}
     </Stack>
   );

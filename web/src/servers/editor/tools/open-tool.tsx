@@ -1,8 +1,9 @@
-import { ActionIcon, Box, Drawer, Group, Title, Tooltip } from '@mantine/core';
+import { Box, Drawer, Group, Title } from '@mantine/core';
 import { IconArrowDown, IconArrowUp, IconCopyPlus, IconTrash } from '@tabler/icons-react';
 import type { Ref } from 'react';
 import { visible } from '../../../ui/text/visible.ts';
 import { textOf } from '../../config.ts';
+import { IconButton } from '../edit-buttons.tsx';
 import { fieldId, useEditor, useValue } from '../model/editor-context.ts';
 import { ToolForm } from './tool-form.tsx';
 
@@ -87,29 +88,24 @@ function Heading({ index }: { index: number }) {
 type ChangesProps = Omit<Props, 'index' | 'bar' | 'close'> & { index: number };
 
 function Changes({ index, count, move, duplicate, remove }: ChangesProps) {
-  const { isReadOnly } = useEditor();
   const name = shownName(useValue(['tools', index, 'name']), index);
-  if (isReadOnly) return null;
-  const changes = [
-    { label: `Move ${name} up`, Icon: IconArrowUp, run: () => move(index, index - 1), isOff: index === 0 },
-    {
-      label: `Move ${name} down`,
-      Icon: IconArrowDown,
-      run: () => move(index, index + 1),
-      isOff: index === count - 1,
-    },
-    { label: `Duplicate ${name}`, Icon: IconCopyPlus, run: () => duplicate(index), isOff: false },
-    { label: `Delete ${name}`, Icon: IconTrash, run: () => remove(index), isOff: false },
-  ];
+  const [isFirst, isLast] = [index === 0, index === count - 1];
   return (
     <Group gap={0} wrap="nowrap" className="th-tool-changes">
-      {changes.map(({ label, Icon, run, isOff }) => (
-        <Tooltip key={label} label={label}>
-          <ActionIcon variant="subtle" color="gray" size="md" aria-label={label} onClick={run} disabled={isOff}>
-            <Icon size={16} />
-          </ActionIcon>
-        </Tooltip>
-      ))}
+      <IconButton
+        label={`Move ${name} up`}
+        icon={IconArrowUp}
+        onClick={() => move(index, index - 1)}
+        disabled={isFirst}
+      />
+      <IconButton
+        label={`Move ${name} down`}
+        icon={IconArrowDown}
+        onClick={() => move(index, index + 1)}
+        disabled={isLast}
+      />
+      <IconButton label={`Duplicate ${name}`} icon={IconCopyPlus} onClick={() => duplicate(index)} />
+      <IconButton label={`Delete ${name}`} icon={IconTrash} onClick={() => remove(index)} />
     </Group>
   );
 }

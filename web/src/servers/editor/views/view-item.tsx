@@ -1,16 +1,4 @@
-import {
-  ActionIcon,
-  Anchor,
-  Box,
-  Button,
-  Collapse,
-  Group,
-  MultiSelect,
-  Stack,
-  Text,
-  Tooltip,
-  UnstyledButton,
-} from '@mantine/core';
+import { Anchor, Box, Collapse, Group, MultiSelect, Stack, Text, UnstyledButton } from '@mantine/core';
 import { IconChevronDown, IconChevronRight, IconTrash } from '@tabler/icons-react';
 import { Link } from 'react-router';
 import type { JsonObject } from '../../../answers.ts';
@@ -18,6 +6,7 @@ import { CopyButton } from '../../../ui/actions/copy-button.tsx';
 import { visible } from '../../../ui/text/visible.ts';
 import { isObject, listOf, type PathPart, textOf, toolsOf, valueAt, viewsOf } from '../../config.ts';
 import { useShownServer } from '../../server-page.tsx';
+import { AddButton, IconButton } from '../edit-buttons.tsx';
 import { Errors, errorText, Warnings } from '../field-messages.tsx';
 import { declared, Fields } from '../fields.tsx';
 import { fieldId, useEdited, useEditor, useField, useMessages, useValue } from '../model/editor-context.ts';
@@ -26,7 +15,6 @@ type Props = { name: string; isOpen: boolean; onToggle: () => void; onRemove: ()
 
 /** A view in the list: its head, and its form when it is open. */
 export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
-  const { isReadOnly } = useEditor();
   const { errors } = useMessages(['views', name]);
   const title = textOf(useValue(['views', name, 'title']));
   return (
@@ -43,18 +31,7 @@ export function ViewItem({ name, isOpen, onToggle, onRemove }: Props) {
             </Text>
           </Group>
         </UnstyledButton>
-        {!isReadOnly && (
-          <Tooltip label="Remove this view">
-            <ActionIcon
-              variant="subtle"
-              color="gray"
-              onClick={onRemove}
-              aria-label={`Remove the view ${visible(name)}`}
-            >
-              <IconTrash size={16} />
-            </ActionIcon>
-          </Tooltip>
-        )}
+        <IconButton label={`Remove the view ${visible(name)}`} icon={IconTrash} onClick={onRemove} />
       </Group>
       <Box px="md" pb={errors.length > 0 ? 'xs' : 0}>
         <Errors list={errors} />
@@ -105,7 +82,7 @@ function nameIn(entry: unknown): string {
 }
 
 function ViewTools({ path }: { path: readonly PathPart[] }) {
-  const { store, isReadOnly } = useEditor();
+  const { store } = useEditor();
   const at = [...path, 'tools'];
   const entries = listOf(useValue(at));
   const names = entries.map(nameIn);
@@ -128,13 +105,9 @@ function ViewTools({ path }: { path: readonly PathPart[] }) {
         isObject(entry) ? (
           <ChangedTool key={nameIn(entry)} at={[...at, index]} tool={visible(nameIn(entry))} />
         ) : (
-          !isReadOnly && (
-            <Group key={nameIn(entry)}>
-              <Button variant="subtle" size="compact-sm" onClick={() => store.set([...at, index], { name: entry })}>
-                Other texts or fixed arguments for {visible(nameIn(entry))}
-              </Button>
-            </Group>
-          )
+          <AddButton key={nameIn(entry)} onClick={() => store.set([...at, index], { name: entry })}>
+            {`Other texts or fixed arguments for ${visible(nameIn(entry))}`}
+          </AddButton>
         ),
       )}
     </>

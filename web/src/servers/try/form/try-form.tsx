@@ -5,10 +5,12 @@ import type { FieldProblem } from '../../../answers.ts';
 import { useCanEdit } from '../../../frame/session.ts';
 import { SecretInput } from '../../../ui/secret-input.tsx';
 import { Section } from '../../../ui/section.tsx';
-import { ProblemAlert, sentence } from '../../../ui/states/problem-alert.tsx';
+import { ProblemAlert } from '../../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../../ui/states/viewer-note.tsx';
 import { visible } from '../../../ui/text/visible.ts';
-import { ArgumentInput } from './argument-input.tsx';
+import { errorText } from '../../editor/field-messages.tsx';
+import { Input } from '../../editor/fields.tsx';
+import { messagesAt } from '../../editor/model/editor-context.ts';
 import type { Argument, Typed } from './arguments.ts';
 
 type Props = {
@@ -27,14 +29,6 @@ type Props = {
   onCall: () => void;
 };
 
-function messageOf(problem: FieldProblem | undefined): string | undefined {
-  return problem && sentence(problem.message);
-}
-
-function isAt(path: string, field: string): boolean {
-  return path === field || (path.startsWith(field) && /^[.[]/.test(path.slice(field.length)));
-}
-
 export function TryForm(props: Props) {
   const { description, args, typed, problems, failure, isCalling, isSentByEnter, token, onToken, onType, onCall } =
     props;
@@ -44,7 +38,6 @@ export function TryForm(props: Props) {
     onCall();
     requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus());
   };
-  const errorOf = (field: string) => messageOf(problems.find(({ path }) => isAt(path, field)));
   return (
     <Section title="Call" text="Sends the real request, as an agent's call would.">
       <form
@@ -64,7 +57,7 @@ export function TryForm(props: Props) {
               argument={argument}
               value={typed.get(argument.name)}
               onChange={(value) => onType(argument.name, value)}
-              error={errorOf(`arguments.${argument.name}`)}
+              errors={messagesAt(problems, `arguments.${argument.name}`, true)}
             />
           ))}
           {token !== undefined && (
@@ -73,7 +66,7 @@ export function TryForm(props: Props) {
               description="This server sends its caller's token on. It is used for this call and not stored."
               value={token}
               onChange={(event) => onToken(event.currentTarget.value)}
-              error={errorOf('token')}
+              error={errorText(messagesAt(problems, 'token', false))}
               autoComplete="off"
             />
           )}
@@ -94,4 +87,35 @@ export function TryForm(props: Props) {
       </form>
     </Section>
   );
+}
+
+type InputProps = {
+  argument: Argument;
+  value: string | string[] | undefined;
+  onChange: (value: string | string[] | undefined) => void;
+  errors: readonly string[];
+};
+
+const optionText = (option: unknown) => (typeof option === 'string' ? option : JSON.stringify(option));
+
+/** The input that fits the type of an argument. */
+function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
+  const { name, type, text, isRequired, options, fallback, isTextList } = argument;
+  const isJson = type === 'object' || type === 'array';
+  const texts = {
+    label: visible(name),
+    text: visible(text),
+    isRequired,
+    isMono: isJson,
+    placeholder: fallback !== undefined ? optionText(fallback) : isJson ? (type === 'array' ? '[ … ]' : '{ … }') : '',
+  };
+  const edited = {
+    ...{ path: name, id: undefined, value, errors, warnings: [], isReadOnly: false, touch: () => {} },
+    set: (next: unknown) => onChange(next as string | string[] | undefined),
+  };
+  if (options) {
+    const choices = [...new Set(options.map(optionText))].map((option) => ({ value: option, label: visible(option) }));
+    return <Input edited={edited} kind="choice" choices={choices} {...texts} />;
+  }
+  return <Input edited={edited} kind={isTextList ? 'list' : isJson ? 'long' : 'text'} {...texts} />;
 }

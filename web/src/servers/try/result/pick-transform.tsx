@@ -1,4 +1,4 @@
-import { Button, Code, Group, Stack, Text } from '@mantine/core';
+import { Button, Code, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import { useNavigate } from 'react-router';
 import { nameText } from '../../../../../src/domain/json/dot-path.ts';
@@ -32,11 +32,9 @@ export function PickTransform({ answer, tool, slug }: Props) {
       </div>
       {transform !== undefined && (
         <Group gap="sm">
-          <Stack gap={0}>
-            <Text size="sm">
-              response_transform: <Code>{visible(transform)}</Code>
-            </Text>
-          </Stack>
+          <Text size="sm">
+            response_transform: <Code>{visible(transform)}</Code>
+          </Text>
           <Button size="xs" onClick={use}>
             Use it in the configuration
           </Button>
@@ -52,23 +50,17 @@ const mostShown = 50;
 
 /** JSON whose every value can be clicked, up to as many entries as a person would look at. */
 function JsonTree({ value, path, onPick }: JsonTreeProps) {
-  if (typeof value !== 'object' || value === null) {
-    return (
-      <button type="button" className="th-pick" onClick={() => onPick(path)} aria-label={`Pick ${visible(path)}`}>
-        {visible(JSON.stringify(value) ?? '')}
-      </button>
-    );
-  }
-  const entries = Object.entries(value);
-  const isArray = Array.isArray(value);
+  const isLeaf = typeof value !== 'object' || value === null;
+  const entries = isLeaf ? [] : Object.entries(value);
+  const text = isLeaf ? visible(JSON.stringify(value) ?? '') : Array.isArray(value) ? `[ ${entries.length} ]` : '{ }';
   return (
     <>
-      {path ? (
-        <button type="button" className="th-pick" onClick={() => onPick(path)} aria-label={`Pick ${visible(path)}`}>
-          {isArray ? `[ ${entries.length} ]` : '{ }'}
-        </button>
+      {path === '' ? (
+        text
       ) : (
-        <span>{isArray ? `[ ${entries.length} ]` : '{ }'}</span>
+        <button type="button" className="th-pick" onClick={() => onPick(path)} aria-label={`Pick ${visible(path)}`}>
+          {text}
+        </button>
       )}
       {entries.slice(0, mostShown).map(([name, inner]) => (
         <div key={name} style={{ paddingLeft: '1.25rem' }}>

@@ -1,4 +1,4 @@
-import { Anchor, Badge, Box, Group, Image, Stack, Text } from '@mantine/core';
+import { Anchor, Badge, Group, Image, Progress, Stack, Text } from '@mantine/core';
 import { tokensOfLength } from '../../../../../src/domain/pieces/tokens.ts';
 import type { ContentBlock, JsonObject, Tried } from '../../../answers.ts';
 import { Sides } from '../../../explore/sides.tsx';
@@ -32,9 +32,7 @@ export function TriedResult({ tried, tool, slug, isOfOthers }: Props) {
       actions={<Badge color={tried.is_error ? 'red' : 'green'}>{tried.is_error ? 'Error' : 'OK'}</Badge>}
     >
       <Stack gap="md">
-        <Group gap="lg">
-          {tried.timing && <TimingBar total={tried.timing.total_ms} upstream={tried.timing.upstream_ms} />}
-        </Group>
+        {tried.timing && <Timing {...tried.timing} />}
         <TriedSides tried={tried} />
         {answer !== undefined && typeof answer === 'object' && answer !== null && (
           <PickTransform answer={answer} tool={tool} slug={slug} />
@@ -105,14 +103,11 @@ function jsonOf({ content }: Tried): unknown {
 }
 
 /** The duration of a call, divided into the API's time and ours. */
-function TimingBar({ total, upstream }: { total: number; upstream: number | undefined }) {
+function Timing({ total_ms: total, upstream_ms: upstream }: NonNullable<Tried['timing']>) {
   const own = Math.max(0, total - (upstream ?? 0));
-  const share = total > 0 ? ((upstream ?? 0) / total) * 100 : 0;
   return (
     <Group gap="sm" wrap="nowrap">
-      <Box w={90} h={8} bg="var(--th-line)" style={{ borderRadius: 4, overflow: 'hidden' }} aria-hidden>
-        <Box h="100%" w={`${share}%`} bg="var(--th-accent)" />
-      </Box>
+      <Progress w={90} value={total > 0 ? ((upstream ?? 0) / total) * 100 : 0} aria-hidden />
       <Text size="sm">
         {total} ms
         <Text span size="sm" c="dimmed">
