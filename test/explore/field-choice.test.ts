@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { leftOutBy, pathsOf, stateOf, toggled } from '../../web/src/servers/try/save-tokens/field-choice.ts';
+import { choiceBy, pathsOf, stateOf, toggled } from '../../web/src/servers/try/save-tokens/field-choice.ts';
 import { tries } from '../sets.ts';
 
 const paths = ['a', 'b', 'b.c', 'b.d', 'b.d.e', 'b.d.f', 'bc', 'bc.d'];
@@ -11,15 +11,15 @@ describe('the choice of fields in the dashboard', () => {
   it('[agent 3] is said exactly by the paths that are saved, however it came about', () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...paths), { maxLength: 12 }), (clicks) => {
-        let out: ReadonlySet<string> = new Set();
+        let choice = choiceBy(fields, undefined);
         for (const path of clicks) {
-          const before = stateOf(path, out);
-          out = toggled(fields, out, path);
-          assert.equal(stateOf(path, out), before === 'out' ? 'kept' : 'out', path);
-          const saved = pathsOf(fields, out);
+          const before = stateOf(choice, path);
+          choice = toggled(choice, path);
+          assert.equal(stateOf(choice, path), before === 'out' ? 'kept' : 'out', path);
+          const saved = pathsOf(choice);
           if (saved?.length === 0) continue;
-          const again = leftOutBy(fields, saved);
-          for (const { path: each } of fields) assert.equal(stateOf(each, again), stateOf(each, out), each);
+          const again = choiceBy(fields, saved);
+          for (const { path: each } of fields) assert.equal(stateOf(again, each), stateOf(choice, each), each);
         }
       }),
       { numRuns: tries(1000) },

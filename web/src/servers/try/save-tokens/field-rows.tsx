@@ -3,9 +3,9 @@ import { useState } from 'react';
 import { tokensOfLength } from '../../../../../src/domain/pieces/tokens.ts';
 import type { Proposal } from '../../../answers.ts';
 import { visible } from '../../../ui/text/visible.ts';
-import { type LeftOut, largestFirst, stateOf } from './field-choice.ts';
+import { type FieldChoice, largestFirst, stateOf } from './field-choice.ts';
 
-type Props = { proposal: Proposal; out: LeftOut; onToggle: (path: string) => void };
+type Props = { choice: FieldChoice; whole: number; onToggle: (path: string) => void };
 type Field = Proposal['fields'][number];
 
 const shownAtFirst = 30;
@@ -19,16 +19,15 @@ const reasons: { [reason in NonNullable<Field['useless']>]: string } = {
 };
 
 /** The fields of the answers, each below the one that it is in, with its share of the tokens. */
-export function FieldRows({ proposal, out, onToggle }: Props) {
-  const { tokens } = proposal;
-  const fields = largestFirst(proposal.fields);
+export function FieldRows({ choice, whole, onToggle }: Props) {
+  const fields = largestFirst(choice.fields);
   const [isAll, setAll] = useState(fields.length <= shownAtFirst + 5);
   const shown = isAll ? fields : fields.slice(0, shownAtFirst);
   return (
     <Stack gap={4} component="ul" p={0} m={0} aria-label="Fields of the answers" style={{ listStyle: 'none' }}>
       {shown.map((field) => (
         <li key={field.path}>
-          <FieldRow field={field} whole={tokens.whole} out={out} onToggle={onToggle} />
+          <FieldRow field={field} choice={choice} whole={whole} onToggle={onToggle} />
         </li>
       ))}
       {!isAll && (
@@ -42,12 +41,10 @@ export function FieldRows({ proposal, out, onToggle }: Props) {
   );
 }
 
-type RowProps = { field: Field; whole: number; out: LeftOut; onToggle: (path: string) => void };
-
-function FieldRow({ field, whole, out, onToggle }: RowProps) {
+function FieldRow({ field, choice, whole, onToggle }: Props & { field: Field }) {
   const { path, bytes, useless, always } = field;
   const names = path.split('.');
-  const state = stateOf(path, out);
+  const state = stateOf(choice, path);
   const tokens = tokensOfLength(bytes);
   return (
     <Group gap="sm" wrap="wrap" pl={`${Math.min(names.length - 1, 6) * 1.25}rem`}>

@@ -13,7 +13,7 @@ import { Loaded } from '../../../ui/states/loaded.tsx';
 import { ProblemAlert } from '../../../ui/states/problem-alert.tsx';
 import { ViewerNote } from '../../../ui/states/viewer-note.tsx';
 import { useShownServer } from '../../server-page.tsx';
-import { type LeftOut, leftOutBy, pathsOf, toggled, tokensLeft } from './field-choice.ts';
+import { choiceBy, pathsOf, toggled, tokensLeft } from './field-choice.ts';
 import { FieldRows } from './field-rows.tsx';
 
 /** Most paths that `response_fields` takes. */
@@ -76,9 +76,9 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
   const { server } = useShownServer();
   const canEdit = useCanEdit();
   const { fields, tokens, current, proposed } = proposal;
-  const [out, setOut] = useState<LeftOut>(() => leftOutBy(fields, current ?? proposed));
-  const paths = pathsOf(fields, out);
-  const left = tokensLeft(proposal, out);
+  const [choice, choose] = useState(() => choiceBy(fields, current ?? proposed));
+  const paths = pathsOf(choice);
+  const left = tokensLeft(choice, tokens.whole);
   const save = useAction({
     run: (changed: { response_fields: string[] | null }) =>
       api('updateTool', { slug: server.slug, tool, expected_version: server.version, ...(changed as object) }),
@@ -94,16 +94,16 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
         {current && ` With the fields of now they are ${tokenText(tokens.now)}.`}
       </Text>
       <Group gap="xs">
-        <Button size="compact-sm" variant="default" onClick={() => setOut(new Set())}>
+        <Button size="compact-sm" variant="default" onClick={() => choose(choiceBy(fields, undefined))}>
           Keep all
         </Button>
         {proposed && (
-          <Button size="compact-sm" variant="default" onClick={() => setOut(leftOutBy(fields, proposed))}>
+          <Button size="compact-sm" variant="default" onClick={() => choose(choiceBy(fields, proposed))}>
             Leave out what is probably useless
           </Button>
         )}
       </Group>
-      <FieldRows proposal={proposal} out={out} onToggle={(path) => setOut((before) => toggled(fields, before, path))} />
+      <FieldRows choice={choice} whole={tokens.whole} onToggle={(path) => choose((before) => toggled(before, path))} />
       {save.error && <ProblemAlert error={save.error} title="Not saved" />}
       {isTooMany && (
         <Text size="sm" c="error">
