@@ -5,20 +5,19 @@ import { api } from '../../api.ts';
 import { useAction } from '../../ui/actions/use-action.ts';
 import { messageOf } from '../../ui/states/problem-alert.tsx';
 import { VersionChanges } from '../change-list.tsx';
-import type { Config } from '../config.ts';
 import type { Base } from './model/use-base.ts';
 
-type Props = { mine: Config; base: Base; slug: string; error: Error | null; onSettled: () => void };
+type Props = { base: Base; slug: string; error: Error | null; onSettled: () => void };
 
 /** Shows a newer version that another person has stored, beside the edit, which stays. */
-export function ConflictNotice({ mine, base, slug, error, onSettled }: Props) {
+export function ConflictNotice({ base, slug, error, onSettled }: Props) {
   const theirs = useQuery({
     queryKey: ['newest', slug, error],
     queryFn: () => api('getMcpServer', { slug }),
     staleTime: 0,
   });
   const settle = useAction({
-    run: (kept: Config | undefined) => base.rebase(kept),
+    run: (isMineKept: boolean) => base.rebase(isMineKept),
     onDone: onSettled,
     toastFailure: true,
   });
@@ -35,10 +34,10 @@ export function ConflictNotice({ mine, base, slug, error, onSettled }: Props) {
           </>
         )}
         <Group gap="sm">
-          <Button size="xs" onClick={() => settle.mutate(mine)} loading={settle.isPending}>
+          <Button size="xs" onClick={() => settle.mutate(true)} loading={settle.isPending}>
             Keep mine on top of the newest
           </Button>
-          <Button size="xs" variant="default" onClick={() => settle.mutate(undefined)} disabled={settle.isPending}>
+          <Button size="xs" variant="default" onClick={() => settle.mutate(false)} disabled={settle.isPending}>
             Take theirs and drop mine
           </Button>
         </Group>

@@ -7,7 +7,6 @@ import { usePress } from '../../ui/actions/press.ts';
 import { Loading } from '../../ui/states/loading.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
 import { visibleJson } from '../../ui/text/visible.ts';
-import type { Config } from '../config.ts';
 import { ConfigForm } from './config-form.tsx';
 import { EditorProvider, useEdited, useEditor, useIsChanged } from './model/editor-context.ts';
 import type { EditorStore } from './model/editor-store.ts';
@@ -21,7 +20,7 @@ const JsonView = lazy(async () => ({ default: (await import('./json/json-view.ts
 type Inner = {
   saving: Saving;
   /** Shown when another person has changed the server meanwhile. */
-  conflict?: ((mine: Config) => ReactNode) | undefined;
+  conflict?: ReactNode;
   /** Beside Save while there is something to store. */
   message?: ReactNode;
   startsInJson?: boolean;
@@ -47,7 +46,7 @@ function Verdict({ saving }: { saving: Saving }) {
 }
 
 function Page({ saving, conflict, message, startsInJson = false }: Inner) {
-  const { store, isNew, isReadOnly } = useEditor();
+  const { isNew, isReadOnly } = useEditor();
   const [view, viewSwitch] = useView(startsInJson);
   const isChanged = useIsChanged();
   // The place in the drawer of a tool, while one is open.
@@ -55,9 +54,7 @@ function Page({ saving, conflict, message, startsInJson = false }: Inner) {
   const { error } = saving;
   const isListed = error instanceof ApiProblem && error.problems.length > 0;
   const isOverNewer = error instanceof ApiProblem && error.status === 409 && !isListed;
-  const notice = isOverNewer
-    ? conflict?.(store.now().config)
-    : error && !isListed && <ProblemAlert error={error} title="Not saved" />;
+  const notice = isOverNewer ? conflict : error && !isListed && <ProblemAlert error={error} title="Not saved" />;
   const bar = (
     <>
       {beside && notice}

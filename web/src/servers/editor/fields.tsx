@@ -119,6 +119,7 @@ function OtherInput({ edited, what }: { edited: Edited; what: Texts & Kind }) {
     return (
       <TagsInput
         {...shared}
+        className="th-mono"
         onLeave={onBlur}
         value={listOf(value).map(textOf)}
         onChange={(next) => set(next.length > 0 ? next : undefined)}

@@ -72,9 +72,7 @@ export function ConfigurationTab() {
             autoComplete="off"
           />
         }
-        conflict={(mine) => (
-          <ConflictNotice mine={mine} base={base} slug={slug} error={save.error} onSettled={save.reset} />
-        )}
+        conflict={<ConflictNotice base={base} slug={slug} error={save.error} onSettled={save.reset} />}
       />
     </Stack>
   );

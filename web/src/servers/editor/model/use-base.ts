@@ -26,11 +26,11 @@ export function useBase({ server, config: stored }: ServerDetail, changed: Confi
     version,
     /** Goes on from what was stored. */
     saved: async (sent: Config) => store.saved(sent, await newest()),
-    /** Starts from the newest version; `mine` continues as an edit of it. */
-    rebase: async (mine?: Config) => {
-      const { initial } = store.now();
+    /** Starts from the newest version; what is on screen continues as an edit of it, or is given up. */
+    rebase: async (isMineKept: boolean) => {
       const theirs = await newest();
-      store.restart(mine ? (merge(initial, mine, theirs) as Config) : theirs, theirs);
+      const { initial, config } = store.now();
+      store.restart(isMineKept ? (merge(initial, config, theirs) as Config) : theirs, theirs);
     },
   };
 }

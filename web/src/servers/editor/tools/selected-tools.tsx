@@ -11,15 +11,14 @@ type Props = { indexes: ReadonlySet<number>; onLeave: () => void };
 /** What can be done with the tools that are selected. Nothing is stored before Save. */
 export function SelectedTools({ indexes, onLeave }: Props) {
   const { store } = useEditor();
-  const { config } = store.now();
-  const tools = toolsOf(config);
+  const now = () => toolsOf(store.now().config);
   const each = (name: string, next: (tool: JsonObject) => unknown) => {
     const changed = (tool: JsonObject) => withValue(tool, [name], next(tool));
-    const all = toolsOf(store.now().config).map((tool, index) => (indexes.has(index) ? changed(tool) : tool));
+    const all = now().map((tool, index) => (indexes.has(index) ? changed(tool) : tool));
     store.set(['tools'], all);
   };
   const remove = () => {
-    const kept = tools.filter((_, index) => !indexes.has(index));
+    const kept = now().filter((_, index) => !indexes.has(index));
     store.set(['tools'], kept);
     onLeave();
   };
@@ -27,7 +26,7 @@ export function SelectedTools({ indexes, onLeave }: Props) {
     const path = ['views', view, 'tools'];
     const before = listOf(valueAt(store.now().config, path));
     const has = new Set(before.map((entry) => (isObject(entry) ? entry.name : entry)));
-    const names = tools.flatMap(({ name }, index) => (indexes.has(index) && !has.has(name) ? [name] : []));
+    const names = now().flatMap(({ name }, index) => (indexes.has(index) && !has.has(name) ? [name] : []));
     store.set(path, [...before, ...names]);
   };
   return (
@@ -39,13 +38,13 @@ export function SelectedTools({ indexes, onLeave }: Props) {
       <Action onClick={() => each('disabled', () => true)}>Disable</Action>
       <Ask
         label="Tag"
-        known={tools.flatMap((tool) => listOf(tool.tags).map(textOf))}
+        known={now().flatMap((tool) => listOf(tool.tags).map(textOf))}
         placeholder="Tag, such as billing"
         onAnswer={(tag) => each('tags', (tool) => [...new Set([...listOf(tool.tags), tag])])}
       />
       <Ask
         label="Add to a view"
-        known={Object.keys(viewsOf(config))}
+        known={Object.keys(viewsOf(store.now().config))}
         placeholder="View, such as finance"
         onAnswer={addToView}
       />
