@@ -64,7 +64,7 @@ export function NamedRows<Value>(props: Props<Value>) {
                   aria-label={`Name of ${noun} ${index + 1}`}
                   placeholder={placeholder}
                   value={name}
-                  flex="1 1 8rem"
+                  flex="1 1 6rem"
                   className="th-mono"
                   error={nameProblem ?? (below && errorText(row.errors))}
                   onChange={({ currentTarget }) => store(rows.with(index, [currentTarget.value, value]))}
@@ -145,7 +145,7 @@ export function Cell({ row: { field, errors }, label, placeholder, value, isMono
       aria-label={label}
       placeholder={placeholder}
       value={textOf(value)}
-      flex="2 1 9rem"
+      flex="2 1 7rem"
       className={isMono ? 'th-mono' : ''}
       onChange={(event) => onChange(event.currentTarget.value)}
       onBlur={field.touch}

@@ -22,7 +22,9 @@ const client = [
   text('token_url', 'Token endpoint', '', required),
   text('client_id', 'Id of the client', '', required),
   text('client_secret', 'Secret of the client', secretText, required),
-  choice('client_auth', 'The client authenticates', '', clientAuth, { placeholder: 'with HTTP Basic' }),
+  choice('client_auth', 'The client authenticates', 'As the provider asks for it.', clientAuth, {
+    placeholder: 'with HTTP Basic',
+  }),
   list('scopes', 'Scopes of the token', 'Press Enter after each.'),
   text('audience', 'Audience', '', { isMono: true }),
   text('resource', 'Resource', '', { isMono: true }),
@@ -136,7 +138,10 @@ function secretsOf(kind: Kind | undefined, { token, user, password }: JsonObject
   const isBasic = kind?.value === 'Basic';
   const isPair = user !== undefined || password !== undefined;
   const isRequired = { isRequired: isPair, isMono: true };
-  const pair = [text('user', 'User', '', isRequired), text('password', 'Password', secretText, isRequired)];
+  const pair = [
+    text('user', 'User', 'As it is, or {{NAME}} of a secret.', isRequired),
+    text('password', 'Password', secretText, isRequired),
+  ];
   const single = [text('token', 'Credential', secretText, { isRequired: !isBasic, isMono: true })];
   return [...(isBasic && (isPair || !textOf(token)) ? pair : []), ...(isPair ? [] : single)];
 }

@@ -56,7 +56,12 @@ const advanced = [
   ),
   text('body', 'Body', bodies, { placeholder: 'json', isMono: true }),
   choice('array_format', 'Arrays in a query', 'How lists are written.', arrayFormats, { placeholder: 'a=1&a=2' }),
-  number('response_limit_bytes', 'Largest answer in bytes', '', usually(bounds.answerBytes.usual)),
+  number(
+    'response_limit_bytes',
+    'Largest answer in bytes',
+    'A larger one is an error.',
+    usually(bounds.answerBytes.usual),
+  ),
   number('max_answer_tokens', 'Most tokens of an answer', 'Agents read the rest with read_more.', answerLimit),
   list('response_headers', 'Headers of the answer', 'Those that the agent gets, such as Link or ETag.', byEnter),
   choice('redirects', 'Redirects', 'For downloads by GET; credentials stay with the API.', redirects, noRedirects),

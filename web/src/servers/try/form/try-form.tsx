@@ -101,7 +101,7 @@ const optionText = (option: unknown) => (typeof option === 'string' ? option : J
 /** The input that fits the type of an argument. */
 function ArgumentInput({ argument, value, onChange, errors }: InputProps) {
   const { name, type, text, isRequired, options, fallback, isTextList } = argument;
-  const isJson = type === 'object' || type === 'array';
+  const isJson = type === 'object' || (type === 'array' && !isTextList);
   const texts = {
     label: visible(name),
     text: visible(text),
