@@ -1,4 +1,4 @@
-import { Alert, Anchor, Box, Text } from '@mantine/core';
+import { Alert, Anchor, Box, Stack, Text } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconAlertTriangle } from '@tabler/icons-react';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
@@ -85,35 +85,36 @@ export function Outgoing({ preview, slug, view, tool, args }: Props) {
           Fill in the required arguments to see the request.
         </Text>
       ) : (
-        <Box style={{ visibility: isBehind ? 'hidden' : 'visible' }} aria-busy={isBehind} mih={120}>
-          {failure ? (
-            <Text size="sm" c="error" role="status">
-              {messageOf(failure)}
-            </Text>
-          ) : request ? (
-            <>
-              {request.refused !== undefined && (
-                <Alert color="red" icon={<IconAlertTriangle size={18} />} title="It would not be sent" mb="sm">
-                  <Text size="sm">
-                    {sentence(request.refused)}{' '}
-                    <Anchor component={Link} to={`/servers/${slug}/secrets`} size="sm" underline="always">
-                      Secrets
-                    </Anchor>
-                  </Text>
-                </Alert>
-              )}
-              <RequestView request={request.request} curl={request.curl} />
-            </>
-          ) : (
-            <Loading rows={1} height={120} />
-          )}
-        </Box>
-      )}
-      {!isMissing && (
-        <Box mt="xs">
+        <Stack gap="xs">
+          <Box style={{ visibility: isBehind ? 'hidden' : 'visible' }} aria-busy={isBehind} mih={120}>
+            {failure && (
+              <Text size="sm" c="error" role="status">
+                {messageOf(failure)}
+              </Text>
+            )}
+            {!failure && (request ? <WouldBeSent preview={request} slug={slug} /> : <Loading rows={1} height={120} />)}
+          </Box>
           <CallCode slug={slug} view={view} tool={tool} args={args} />
-        </Box>
+        </Stack>
       )}
     </Section>
+  );
+}
+
+function WouldBeSent({ preview: { refused, request, curl }, slug }: { preview: Preview; slug: string }) {
+  return (
+    <>
+      {refused !== undefined && (
+        <Alert color="red" icon={<IconAlertTriangle size={18} />} title="It would not be sent" mb="sm">
+          <Text size="sm">
+            {sentence(refused)}{' '}
+            <Anchor component={Link} to={`/servers/${slug}/secrets`} size="sm" underline="always">
+              Secrets
+            </Anchor>
+          </Text>
+        </Alert>
+      )}
+      <RequestView request={request} curl={curl} />
+    </>
   );
 }

@@ -1,12 +1,14 @@
 import { Autocomplete, Button, Group, Popover, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import type { JsonObject } from '../../../answers.ts';
 import { visible } from '../../../ui/text/visible.ts';
 import { isObject, listOf, textOf, toolsOf, valueAt, viewsOf, withValue } from '../../config.ts';
 import { useEditor } from '../model/editor-context.ts';
 
 type Props = { indexes: ReadonlySet<number>; onLeave: () => void };
+
+const small = { size: 'compact-sm', variant: 'default' } as const;
 
 /** What can be done with the tools that are selected. Nothing is stored before Save. */
 export function SelectedTools({ indexes, onLeave }: Props) {
@@ -34,8 +36,12 @@ export function SelectedTools({ indexes, onLeave }: Props) {
       <Text size="sm" fw={600} mr={4} role="status">
         {indexes.size} selected
       </Text>
-      <Action onClick={() => each('disabled', () => undefined)}>Enable</Action>
-      <Action onClick={() => each('disabled', () => true)}>Disable</Action>
+      <Button {...small} onClick={() => each('disabled', () => undefined)}>
+        Enable
+      </Button>
+      <Button {...small} onClick={() => each('disabled', () => true)}>
+        Disable
+      </Button>
       <Ask
         label="Tag"
         known={now().flatMap((tool) => listOf(tool.tags).map(textOf))}
@@ -48,23 +54,13 @@ export function SelectedTools({ indexes, onLeave }: Props) {
         placeholder="View, such as finance"
         onAnswer={addToView}
       />
-      <Action onClick={remove} isBad>
+      <Button {...small} onClick={remove} c="var(--th-bad)">
         Delete
-      </Action>
-      <Button size="compact-sm" variant="subtle" color="gray" onClick={onLeave}>
+      </Button>
+      <Button {...small} variant="subtle" color="gray" onClick={onLeave}>
         Clear
       </Button>
     </Group>
-  );
-}
-
-type ActionProps = { onClick: () => void; isBad?: boolean; children: ReactNode };
-
-function Action({ onClick, isBad = false, children }: ActionProps) {
-  return (
-    <Button size="compact-sm" variant="default" onClick={onClick} {...(isBad && { c: 'var(--th-bad)' })}>
-      {children}
-    </Button>
   );
 }
 
@@ -77,7 +73,7 @@ function Ask({ label, known, placeholder, onAnswer }: AskProps) {
   return (
     <Popover opened={isOpen} onChange={close} trapFocus withArrow>
       <Popover.Target>
-        <Button size="compact-sm" variant="default" onClick={toggle} aria-expanded={isOpen}>
+        <Button {...small} onClick={toggle} aria-expanded={isOpen}>
           {label}…
         </Button>
       </Popover.Target>

@@ -70,31 +70,22 @@ export function TriedRequest({ tried: { request, curl } }: { tried: Tried }) {
 }
 
 /** Estimated tokens of the text of the result; undefined when it has only files, whose tokens are not known. */
-function tokensOf(tried: Tried): number | undefined {
-  const tokens = tried.estimated_tokens ?? roughTokens(tried);
-  return tokens === 0 && tried.content.some(fileIn) ? undefined : tokens;
+function tokensOf({ content, estimated_tokens }: Tried): number | undefined {
+  const length = content.reduce((sum, block) => sum + textIn(block).length, 0);
+  const tokens = estimated_tokens ?? tokensOfLength(length);
+  return tokens === 0 && content.some(fileIn) ? undefined : tokens;
 }
 
 function filesText({ content }: Tried): string {
-  return content
-    .flatMap((block) => fileIn(block) ?? [])
-    .map((file) => fileText(file))
-    .join(' and ');
-}
-
-function roughTokens({ content }: Tried): number {
-  return tokensOfLength(content.reduce((sum, block) => sum + textOf(block).length, 0));
-}
-
-function textOf(block: ContentBlock | undefined): string {
-  return block?.type === 'text' ? block.text : '';
+  const files = content.flatMap((block) => fileIn(block) ?? []);
+  return files.map(fileText).join(' and ');
 }
 
 /** The value of the first block that is JSON; the lines of its headers stand before it. */
 function jsonOf({ content }: Tried): unknown {
   for (const block of content) {
     try {
-      return JSON.parse(textOf(block));
+      return JSON.parse(textIn(block));
     } catch {
       // Not this one.
     }
