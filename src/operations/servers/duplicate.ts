@@ -9,7 +9,7 @@ import { invalid, type Problem } from '../../errors.ts';
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { setVersionMessage } from '../../store/servers/server-versions.ts';
 import { findCopies, isSlugTaken, type StoredServer, setCopied } from '../../store/servers/servers.ts';
-import { checkConfig, precheck } from '../check-config.ts';
+import { precheck, reportOn } from '../check-config.ts';
 import { type Context, operation } from '../operation.ts';
 import {
   changesShape,
@@ -175,7 +175,8 @@ const planDuplicate = operation({
     const { original, copy, config } = plan;
     const { masked } = splitSecrets(config);
     const changes = await changesBetween((copy ?? original).config, masked);
-    const checked = await checkConfig(context, config, await checkOf(context, plan, input.secrets));
+    const { stored } = await checkOf(context, plan, input.secrets);
+    const checked = await reportOn(context, config, stored);
     const base = baseOf(config);
     return {
       change: !copy ? ('created' as const) : changes.length > 0 ? ('changed' as const) : ('same' as const),
