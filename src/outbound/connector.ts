@@ -23,8 +23,8 @@ const blocked = () =>
  * answer of a name server has no effect. The peer is checked once more before use.
  * `onBlocked` gets the class of each refused address.
  *
- * With a proxy, only what the operator excepted is connected to from here: a name, an address, or a name that stands for
- * such addresses alone. Another name that is known here must still stand for permitted addresses; one that is not is looked
+ * With a proxy, only what the operator excepted is connected to from here: a name, an address, or a name that stands only
+ * for such addresses. Any other name that is known here must still stand for permitted addresses; an unknown one is looked
  * up by the proxy, which decides where it leads.
  */
 export function guardedConnector(
