@@ -1,10 +1,13 @@
 import { Text, UnstyledButton } from '@mantine/core';
+import { lazy, Suspense } from 'react';
 import type { Call } from '../answers.ts';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Hint } from '../ui/text/hint.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { CallDrawer } from './call-drawer.tsx';
 import type { useCallFilter } from './call-filter.ts';
+
+// What few people open is not part of what a first page loads.
+const CallDrawer = lazy(async () => ({ default: (await import('./call-drawer.tsx')).CallDrawer }));
 
 type Props<Row> = {
   label: string;
@@ -41,11 +44,13 @@ export function CallList<Row extends Call>({ label, rows, columns, isOfServer, a
           onOpen={({ id }) => open(id)}
         />
       )}
-      <CallDrawer
-        id={address.opened}
-        known={rows.find(({ id }) => id === address.opened)}
-        onClose={() => open(undefined)}
-      />
+      <Suspense>
+        <CallDrawer
+          id={address.opened}
+          known={rows.find(({ id }) => id === address.opened)}
+          onClose={() => open(undefined)}
+        />
+      </Suspense>
     </>
   );
 }
