@@ -1,20 +1,19 @@
-import { Alert, Anchor, Box, Button, Group, List, Modal, SegmentedControl, Stack, Text } from '@mantine/core';
+import { Box, SegmentedControl, Stack } from '@mantine/core';
 import { useMediaQuery } from '@mantine/hooks';
-import { IconAlertTriangle } from '@tabler/icons-react';
 import { lazy, type ReactNode, Suspense, useDeferredValue, useMemo, useState } from 'react';
 import { createPortal } from 'react-dom';
-import { useBeforeUnload, useBlocker } from 'react-router';
 import { ApiProblem } from '../../api.ts';
 import { usePress } from '../../ui/actions/press.ts';
 import { Loading } from '../../ui/states/loading.tsx';
 import { ProblemAlert } from '../../ui/states/problem-alert.tsx';
-import { visible, visibleJson } from '../../ui/text/visible.ts';
+import { visibleJson } from '../../ui/text/visible.ts';
 import { ConfigForm } from './config-form.tsx';
 import { EditorProvider, useEdited, useEditor, useIsChanged } from './model/editor-context.ts';
 import type { EditorStore } from './model/editor-store.ts';
-import { goToField } from './model/go-to-field.ts';
 import { type Saving, useVerdict } from './model/use-verdict.ts';
+import { ProblemList } from './problem-list.tsx';
 import { SaveBar } from './save-bar.tsx';
+import { UnsavedGuard } from './unsaved-guard.tsx';
 
 const JsonView = lazy(async () => ({ default: (await import('./json/json-view.tsx')).JsonView }));
 
@@ -133,58 +132,5 @@ function Json() {
       onBlur={() => beforeClick(store.settleText)}
       isReadOnly={isReadOnly}
     />
-  );
-}
-
-/** All problems, each with a link to its field. */
-function ProblemList() {
-  const { isReadOnly } = useEditor();
-  const problems = useEdited((state) => (state.isRevealed ? state.problems : []));
-  const draftProblem = useEdited((state) => (state.isRevealed ? state.draftProblem : undefined));
-  if (isReadOnly || (problems.length === 0 && draftProblem === undefined)) return null;
-  return (
-    <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Before it can be stored">
-      <List size="sm" spacing={2} listStyleType="none">
-        {draftProblem && <List.Item>The JSON cannot be read yet: {draftProblem}</List.Item>}
-        {problems.slice(0, 20).map(({ path, message }) => (
-          <List.Item key={path + message}>
-            {path && (
-              <Anchor component="button" type="button" size="sm" className="th-mono" onClick={() => goToField(path)}>
-                {visible(path)}
-              </Anchor>
-            )}
-            {path && ': '}
-            {visible(message)}
-          </List.Item>
-        ))}
-        {problems.length > 20 && <List.Item>and {problems.length - 20} more</List.Item>}
-      </List>
-    </Alert>
-  );
-}
-
-/** The tabs of the editor are one page. */
-function pageOf({ pathname }: { pathname: string }): string {
-  return pathname.replace(/\/(?:tools|settings)$/, '/*');
-}
-
-/** Asks before unsaved changes are lost. */
-function UnsavedGuard({ isUnsaved }: { isUnsaved: boolean }) {
-  const blocker = useBlocker(
-    ({ currentLocation, nextLocation }) => isUnsaved && pageOf(currentLocation) !== pageOf(nextLocation),
-  );
-  useBeforeUnload((event) => isUnsaved && event.preventDefault());
-  return (
-    <Modal opened={blocker.state === 'blocked'} onClose={() => blocker.reset?.()} title="Leave without saving?">
-      <Text size="sm">Your changes to this configuration are not stored.</Text>
-      <Group justify="flex-end" mt="lg">
-        <Button variant="default" onClick={() => blocker.reset?.()}>
-          Stay here
-        </Button>
-        <Button color="red.8" onClick={() => blocker.proceed?.()}>
-          Leave and lose them
-        </Button>
-      </Group>
-    </Modal>
   );
 }

@@ -16,6 +16,9 @@ import { useShownServer } from '../../server-page.tsx';
 import { choiceBy, pathsOf, toggled, tokensLeft } from './field-choice.ts';
 import { FieldRows } from './field-rows.tsx';
 
+/** Most paths that `response_fields` takes. */
+const mostPaths = 100;
+
 /** Chooses the fields of a tool's answers that agents get, by what captured answers had in them. */
 export function SaveTokens({ tool }: { tool: string }) {
   const { server } = useShownServer();
@@ -82,6 +85,8 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
     done: () => `Saved the fields of ${tool}`,
     refresh: [queryKeys.servers],
   });
+  const isNothing = paths?.length === 0;
+  const isTooMany = (paths?.length ?? 0) > mostPaths;
   return (
     <Stack gap="sm">
       <Text size="sm" role="status">
@@ -100,11 +105,16 @@ function Choice({ proposal, tool }: { proposal: Proposal; tool: string }) {
       </Group>
       <FieldRows choice={choice} whole={tokens.whole} onToggle={(path) => choose((before) => toggled(before, path))} />
       {save.error && <ProblemAlert error={save.error} title="Not saved" />}
+      {isTooMany && (
+        <Text size="sm" c="error">
+          These are {paths?.length} paths; at most {mostPaths} can be saved. Keep some fields whole.
+        </Text>
+      )}
       <Group gap="sm">
         <Button
           onClick={() => save.mutate({ response_fields: paths ?? null })}
           loading={save.isPending}
-          disabled={!canEdit || paths?.length === 0}
+          disabled={!canEdit || isNothing || isTooMany}
         >
           Save these fields
         </Button>

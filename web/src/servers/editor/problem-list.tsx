@@ -1,0 +1,32 @@
+import { Alert, Anchor, List } from '@mantine/core';
+import { IconAlertTriangle } from '@tabler/icons-react';
+import { visible } from '../../ui/text/visible.ts';
+import { useEdited, useEditor } from './model/editor-context.ts';
+import { goToField } from './model/go-to-field.ts';
+
+/** All problems, each with a link to its field. */
+export function ProblemList() {
+  const { isReadOnly } = useEditor();
+  const problems = useEdited((state) => (state.isRevealed ? state.problems : []));
+  const draftProblem = useEdited((state) => (state.isRevealed ? state.draftProblem : undefined));
+  if (isReadOnly || (problems.length === 0 && draftProblem === undefined)) return null;
+  return (
+    <Alert color="red" icon={<IconAlertTriangle size={18} />} title="Before it can be stored">
+      <List size="sm" spacing={2} listStyleType="none">
+        {draftProblem && <List.Item>The JSON cannot be read yet: {draftProblem}</List.Item>}
+        {problems.slice(0, 20).map(({ path, message }) => (
+          <List.Item key={path + message}>
+            {path && (
+              <Anchor component="button" type="button" size="sm" className="th-mono" onClick={() => goToField(path)}>
+                {visible(path)}
+              </Anchor>
+            )}
+            {path && ': '}
+            {visible(message)}
+          </List.Item>
+        ))}
+        {problems.length > 20 && <List.Item>and {problems.length - 20} more</List.Item>}
+      </List>
+    </Alert>
+  );
+}

@@ -1,0 +1,34 @@
+import { Button, Group, Modal, Text } from '@mantine/core';
+import { useEffect } from 'react';
+import { useBlocker } from 'react-router';
+
+/** The tabs of the editor are one page. */
+function pageOf({ pathname }: { pathname: string }): string {
+  return pathname.replace(/\/(?:tools|settings)$/, '/*');
+}
+
+/** Asks before unsaved changes are lost. */
+export function UnsavedGuard({ isUnsaved }: { isUnsaved: boolean }) {
+  const blocker = useBlocker(
+    ({ currentLocation, nextLocation }) => isUnsaved && pageOf(currentLocation) !== pageOf(nextLocation),
+  );
+  useEffect(() => {
+    if (!isUnsaved) return;
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener('beforeunload', ask);
+    return () => removeEventListener('beforeunload', ask);
+  }, [isUnsaved]);
+  return (
+    <Modal opened={blocker.state === 'blocked'} onClose={() => blocker.reset?.()} title="Leave without saving?">
+      <Text size="sm">Your changes to this configuration are not stored.</Text>
+      <Group justify="flex-end" mt="lg">
+        <Button variant="default" onClick={() => blocker.reset?.()}>
+          Stay here
+        </Button>
+        <Button color="red.8" onClick={() => blocker.proceed?.()}>
+          Leave and lose them
+        </Button>
+      </Group>
+    </Modal>
+  );
+}
