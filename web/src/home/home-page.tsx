@@ -23,7 +23,11 @@ export function HomePage() {
   const newest = useAnswer([...queryKeys.servers, 'newest'], 'listMcpServers', { limit: 1 });
   return (
     <>
-      <PageHeader title="Home" guide="docs/tutorial.md" text={`How the servers of ${visible(workspace.name)} do.`}>
+      <PageHeader
+        title="Home"
+        guide="docs/tutorial.md"
+        text={`Calls, failures and changes of ${visible(workspace.name)}.`}
+      >
         {canEdit && newest.data?.servers.length !== 0 && (
           <Button component={Link} to="/servers/new" variant="default">
             New server

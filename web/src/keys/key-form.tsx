@@ -42,8 +42,8 @@ export function wantedOf({ name, scopes: chosen, servers, views, expires }: KeyV
   return {
     name,
     scopes: chosen as KeyScope[],
-    ...(servers.length > 0 && { servers }),
-    ...(views.length > 0 && { views }),
+    servers: servers.length > 0 ? servers : undefined,
+    views: views.length > 0 ? views : undefined,
     ...(expires === asBefore
       ? { expires_at: replaced?.expires_at }
       : expires !== '' && { expires_in: Number(expires) * dayS }),

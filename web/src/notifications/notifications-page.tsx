@@ -26,6 +26,7 @@ export function NotificationsPage() {
     <>
       <PageHeader
         title="Notifications"
+        guide="docs/notifications.md"
         text="Be told when an API fails or something is about to end, by a webhook or by mail."
       />
       <ViewerNote>Only editors and owners make webhooks.</ViewerNote>

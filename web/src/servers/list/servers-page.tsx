@@ -24,7 +24,7 @@ export function ServersPage() {
   const { get, set, clear } = useAddress();
   const query = get('query');
   const sort = sorts.find(({ value }) => value !== '' && value === get('sort'))?.value as Listing['sort'];
-  const listing: Listing = { ...(query && { query }), ...(sort && { sort }) };
+  const listing: Listing = { query, sort };
   const pages = useServerPages(listing);
   const isFirst = query === undefined && pages.data?.pages[0]?.servers.length === 0;
   const canEdit = useCanEdit();

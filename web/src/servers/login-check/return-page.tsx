@@ -79,12 +79,5 @@ export function LoginReturnPage() {
 function answerIn(params: URLSearchParams): LoginMessage | undefined {
   const { state, code, iss: issuer, error, error_description: description } = Object.fromEntries(params);
   if (state === undefined) return undefined;
-  return {
-    kind: 'answer',
-    state,
-    ...(code !== undefined && { code }),
-    ...(issuer !== undefined && { issuer }),
-    ...(error !== undefined && { error }),
-    ...(description !== undefined && { description }),
-  };
+  return { kind: 'answer', state, code, issuer, error, description };
 }

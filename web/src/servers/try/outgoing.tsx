@@ -41,7 +41,7 @@ export function usePreview({ slug, version, view, tool, values, isMissing }: Wan
   const { data, error, isFetching } = useQuery({
     queryKey: ['preview', slug, version, view, tool, settled],
     queryFn: ({ signal }) => {
-      const body = { arguments: parseJson(settled) as JsonObject, ...(view !== undefined && { view }) };
+      const body = { arguments: parseJson(settled) as JsonObject, view };
       return outcomeOf(api('previewToolCall', { slug, tool, ...body }, { signal }));
     },
     // An older outcome only keeps space for the next one.

@@ -40,7 +40,7 @@ export function TryTool({ tool, names, replayed, onChoose }: Props) {
   const { typed, values, hidden, leaveOutHidden, type } = useArguments(args, replayed?.args);
   const asked: Asked = {
     tool,
-    body: { arguments: values, ...(view !== undefined && { view }), ...(token !== '' && { token }) },
+    body: { arguments: values, view, token: token || undefined },
   };
   const call = useAction({
     run: ({ body }: Asked) => api('callTool', { slug: server.slug, tool: name, ...body }),

@@ -36,7 +36,7 @@ export function useQuestion<Subject, Output>({
       title={subject === undefined ? '' : title(subject)}
       action={action}
       isHarmless={isHarmless}
-      {...(word !== undefined && { word })}
+      word={word}
       isPending={doing.isPending}
       error={doing.error}
       onClose={close}

@@ -78,7 +78,7 @@ function ClientSecret() {
   const isKept = field.value === mask;
   return (
     <SecretInput
-      {...(field.id !== undefined && { id: field.id })}
+      id={field.id}
       label="Client secret"
       withAsterisk
       description={isKept ? 'Stored. Type a new one to replace it.' : 'Stored sealed and never shown again.'}
