@@ -20,7 +20,7 @@ export function useAnswer<Name extends OperationName>(
 
 type Listing = 'listMcpServers' | 'listVersions' | 'listCalls' | 'listAuditEvents' | 'listApiKeys' | 'listNotices';
 
-/** The answers of an operation that lists, a page at a time; the first page alone is read again every `firstMs`. */
+/** The answers of an operation that lists, a page at a time; while it is the only one, the first is polled every `firstMs`. */
 export function usePages<Name extends Listing>(
   queryKey: QueryKey,
   name: Name,
