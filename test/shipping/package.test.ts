@@ -114,7 +114,8 @@ describe('the package', () => {
         t.diagnostic(`Node ${version}: ready after ${startMs.toFixed(0)} ms; an empty program ${unit.toFixed(0)} ms`);
         assert.ok(startMs < mostStarts * unit, `${startMs} ms, and an empty program takes ${unit} ms`);
         assert.match(await callExample(serving), /Website relaunch/);
-        const page = await (await fetch(serving.url)).text();
+        const headers = { cookie: 'toolhost-session=somebody' };
+        const page = await (await fetch(serving.url, { headers })).text();
         const script = /src="([^"]+\.js)"/.exec(page)?.[1] ?? assert.fail(page);
         assert.equal((await fetch(new URL(script, serving.url))).status, 200);
         assert.equal(await serving.end(), 0);

@@ -173,10 +173,11 @@ describe('a proxy with the configuration of its page', { timeout: 900_000, concu
     try {
       for (const name of ['nginx', 'caddy']) proxies.push(await startProxy(name, service.ports, '/hub'));
       for (const { name, url } of proxies) {
-        const ask = (path: string, more: FreshRequest = {}) => freshRequest(url + path, { ...more, headers });
+        const ask = (path: string, more: FreshRequest = {}) =>
+          freshRequest(url + path, { ...more, headers: { ...more.headers, ...headers } });
         const called = await freshCall(`${url}/hub`, 'called', { key: service.key, headers });
         assert.deepEqual([called.status, called.text.includes('"isError":true')], [200, false], name);
-        const page = await ask('/hub/');
+        const page = await ask('/hub/', { headers: { cookie: '__Secure-toolhost-session=somebody' } });
         const [, script = ''] = /src="([^"]+)"/.exec(page.text) ?? [];
         assert.match(script, /^\/hub\/assets\//, name);
         assert.equal((await ask(script)).status, 200, name);

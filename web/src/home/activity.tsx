@@ -55,7 +55,7 @@ export function Activity({ server, newest, children }: Props) {
         {(statistics) =>
           statistics?.by_server.length ? (
             <>
-              <Figures counted={statistics} isOfServer={server !== undefined} />
+              <Figures statistics={statistics} isOfServer={server !== undefined} />
               <Failures address={address} isOfServer={server !== undefined} />
               <Section title={title} flush>
                 <CountedRows
@@ -76,21 +76,23 @@ export function Activity({ server, newest, children }: Props) {
 
 /** Calls and failures, and how long calls took where they are of one server. */
 function Figures({
-  counted: { buckets, by_server, by_tool },
+  statistics: { buckets, by_server, by_tool },
   isOfServer,
 }: {
-  counted: Statistics;
+  statistics: Statistics;
   isOfServer: boolean;
 }) {
   const sum = (name: 'calls' | 'errors') => buckets.reduce((all, bucket) => all + bucket[name], 0);
   const [calls, errors] = [sum('calls'), sum('errors')];
   const { p50_ms, p95_ms } = by_server[0] ?? {};
   const percent = `${((errors / calls) * 100).toFixed(errors * 100 < calls ? 1 : 0)} %`;
+  // The service lists the first hundred.
+  const counted = ({ length }: readonly unknown[]) => (length < 100 ? length : '100 or more');
   const figures: [label: string, value: number | string, note?: string][] = [
     ['Calls', calls],
     ['Failed', errors, errors > 0 ? percent : ''],
-    isOfServer ? ['Half took at most', msText(p50_ms), 'p50'] : ['Servers called', by_server.length],
-    isOfServer ? ['95 of 100 took at most', msText(p95_ms), 'p95'] : ['Tools called', by_tool.length],
+    isOfServer ? ['Half took at most', msText(p50_ms), 'p50'] : ['Servers called', counted(by_server)],
+    isOfServer ? ['95 of 100 took at most', msText(p95_ms), 'p95'] : ['Tools called', counted(by_tool)],
   ];
   return (
     <SimpleGrid cols={{ base: 2, sm: 4 }} spacing="md" component="dl" m={0}>
