@@ -24,8 +24,8 @@ import { useAnswer } from '../../use-answer.ts';
 import { isObject } from '../config.ts';
 import { useShownServer } from '../server-page.tsx';
 
-/** A change of a secret also changes what a tool would send. */
-const refresh = [queryKeys.servers, ['preview']];
+/** A change of a secret also changes what a tool would send, and what is said of a configuration. */
+const refresh = [queryKeys.servers, ['preview'], ['verdict']];
 
 const columns: Column<Secret>[] = [
   { label: 'Name', cell: ({ name }) => <Text className="th-mono">{name}</Text> },
