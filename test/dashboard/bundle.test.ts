@@ -93,6 +93,16 @@ describe('what a browser loads', () => {
     atMost(answers, firstPage);
   });
 
+  it('leads to signing in again, and back, where the session of a cookie has ended', async () => {
+    const context = await stillContext(dashboard.browser, dashboard.toolhost);
+    await context.addCookies([{ name: 'toolhost-session', value: 'x'.repeat(43), url: dashboard.toolhost.url }]);
+    const page = await context.newPage();
+    await page.goto('/servers?tag=a');
+    await page.getByText('Your session has ended.').waitFor();
+    const signIn = page.getByRole('link', { name: 'Sign in', exact: true });
+    assert.equal(await signIn.getAttribute('href'), '/login?return_to=%2Fservers%3Ftag%3Da');
+  });
+
   it('is at most 60 KB for somebody who is not, without a script', async () => {
     const context = await stillContext(dashboard.browser, dashboard.toolhost);
     const answers = await loaded(context, '/servers?tag=a%26b');

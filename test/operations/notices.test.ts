@@ -189,12 +189,15 @@ for (const engine of engines) {
       assert.equal(mail.mails.length, 0);
     });
 
-    it('of many unused keys all are told, and logins only of servers that are there', async () => {
+    it('of many unused and expiring keys all are told, and logins only of servers that are there', async () => {
       const { db } = world.toolhost.running.app.runner;
       const workspace_id = 'local';
       const key = { workspace_id, secret_hash: 'none', scopes: '["call"]', created_by: 'usr', created_at: 1 };
       const keys = Array.from({ length: 60 }, (_, n) => ({ ...key, id: `key_many-${n}`, name: `Many ${n}` }));
       await db.insertInto('api_keys').values(keys).execute();
+      const ends = { last_used_at: world.now(), expires_at: world.now() + day };
+      const ending = keys.map((one, n) => ({ ...one, ...ends, id: `key_ends-${n}` }));
+      await db.insertInto('api_keys').values(ending).execute();
       for (const slug of ['left', 'stays']) await world.toolhost.createServer(serverAt(slug, receiver.url));
       const servers = db.selectFrom('servers').select(['id', 'slug']).where('slug', 'in', ['left', 'stays']);
       const login = { workspace_id, client_id: 'c', client_name: 'C', scope: '', agreement: '', sealed_tokens: '' };
@@ -205,10 +208,11 @@ for (const engine of engines) {
           .values({ ...login, ...times, id: `grt_${slug}`, server_id: id, slug })
           .execute();
       await rest('DELETE', '/servers/left');
-      const made = await hook('/many', ['key.unused', 'login.ended']);
+      const made = await hook('/many', ['key.unused', 'key.expiring', 'login.ended']);
       for (const _ of [1, 2]) await look();
       const told = arrived('/many').map(({ body }) => JSON.parse(String(body)).data.subject as string);
-      assert.equal(told.filter((subject) => subject.startsWith('key_many-')).length, 60);
+      for (const kind of ['key_many-', 'key_ends-'])
+        assert.equal(told.filter((subject) => subject.startsWith(kind)).length, 60, kind);
       assert.deepEqual(
         told.filter((subject) => !subject.startsWith('key_')),
         ['stays'],

@@ -60,7 +60,7 @@ function valueText(value: unknown): string | undefined {
 export function Side({ kind, sign, value }: { kind: 'removed' | 'added'; sign: string; value: string | undefined }) {
   return (
     <div className="th-side" data-kind={kind}>
-      <span className="th-side-sign">{sign}</span>
+      <span>{sign}</span>
       <span>{value === undefined ? <em>nothing</em> : visible(value)}</span>
     </div>
   );

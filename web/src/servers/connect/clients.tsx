@@ -38,7 +38,7 @@ export function Clients({ connection }: { connection: ClientConnection }) {
               <Text size="sm">{where}</Text>
               <CodeBlock code={code} label={`snippet for ${name}`} />
               {after && (
-                <Text size="sm" c="dimmed" className="th-after">
+                <Text size="sm" c="dimmed">
                   {after}
                 </Text>
               )}

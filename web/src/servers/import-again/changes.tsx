@@ -158,7 +158,7 @@ export function NewOperations({ plan: { offered, counts }, ...choice }: NewProps
       title={fresh.length > 0 ? 'New operations' : 'Operations without a tool'}
       text="They have no tool, and nothing is added by itself. Choose what agents should have."
       actions={
-        <Badge size="lg" aria-live="polite" className="th-total">
+        <Badge size="lg" aria-live="polite">
           {choice.chosen.size} to add, about {tokensOf(offered, choice.chosen).toLocaleString('en')} tokens
         </Badge>
       }

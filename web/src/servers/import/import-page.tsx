@@ -145,12 +145,7 @@ function OperationPicker({ plan, chosen, onChosen }: PickerProps) {
       title="Operations"
       text={`${title} (${format}) has ${operations} operations. Agents work best with a few dozen tools.`}
       actions={
-        <Badge
-          size="lg"
-          color={chosen.size > manyTools || tokens > manyTokens ? 'yellow' : 'green'}
-          aria-live="polite"
-          className="th-total"
-        >
+        <Badge size="lg" color={chosen.size > manyTools || tokens > manyTokens ? 'yellow' : 'green'} aria-live="polite">
           {chosen.size} {chosen.size === 1 ? 'tool' : 'tools'}, about {tokens.toLocaleString('en')} tokens
         </Badge>
       }

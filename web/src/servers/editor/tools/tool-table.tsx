@@ -142,9 +142,7 @@ function Head({ all, selected, onSelect, sort, onSort }: HeadProps) {
             />
           </th>
         )}
-        <th scope="col" className="th-tools-name">
-          Name
-        </th>
+        <th scope="col">Name</th>
         <th scope="col" className="th-tools-method">
           Method
         </th>
