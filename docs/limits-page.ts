@@ -1,6 +1,5 @@
 import { fetchedBytes, fetchMs } from '../src/app/adapters/fetch-document.ts';
 import { mostImportsAtOnce } from '../src/app/adapters/importing.ts';
-import { modelAnswerBytes, modelMs } from '../src/app/adapters/models.ts';
 import { jobMs, jobQueue, jobWaitMs, mostThreads } from '../src/app/adapters/threads.ts';
 import { leastWork } from '../src/app/process-memory.ts';
 import { loginRequestsPerMinute } from '../src/app/web.ts';
@@ -36,6 +35,9 @@ import { mostOfferedBytes } from '../src/gateway/hosted/served.ts';
 import { circuitOpenMs, circuitWindowMs, leastFailures, mostCircuits } from '../src/gateway/limits/circuits.ts';
 import { queueLength } from '../src/gateway/limits/lanes.ts';
 import { burstMs, shedAboveMs, usualCapacity } from '../src/gateway/limits/limits.ts';
+import { maxEventLength } from '../src/gateway/models/event-stream.ts';
+import { maxCharacters, maxParts } from '../src/gateway/models/model-response.ts';
+import { maxResponseBytes, modelTimeoutMs } from '../src/gateway/models/send-question.ts';
 import { maxBatch, maxBatchLength } from '../src/gateway/protocol/legacy.ts';
 import { mostFileCharacters, mostFiles } from '../src/import/bundle.ts';
 import { documentLimits } from '../src/import/document/parse-document.ts';
@@ -200,7 +202,12 @@ const sections: Record<string, Bound[]> = {
     ['answers of a model to one question', count(mostModelSteps), 'domain/model.ts'],
     ['a list of tools', size(mostOfferedBytes), 'gateway/hosted/served.ts'],
     ['messages of a conversation', count(mostMessages), 'operations/playground/ask-model.ts'],
-    ['an answer of a model', `${size(modelAnswerBytes)}, ${span(modelMs)}`, 'app/adapters/models.ts'],
+    [
+      'a response of a model',
+      `${size(maxResponseBytes)}, ${span(modelTimeoutMs)}, ${maxCharacters} characters in ${maxParts} texts and calls`,
+      'gateway/models/',
+    ],
+    ['an event of such a response', `${maxEventLength} characters`, 'gateway/models/event-stream.ts'],
   ],
   'Sizes of requests': [
     ['a body', body(bodyLimits), 'domain/json/body-limits.ts'],

@@ -276,6 +276,13 @@ const findings = {
   }),
 };
 
+/** The playground: models that people ask, and their hosts. */
+const playground = of('docs/playground.md', {
+  'play 1': "A response of a model's host is read in bounded time and memory, and an error names the limit.",
+  'play 2': 'A key that may only call makes the service connect to nothing that an editor did not configure.',
+  'play 3': 'A question to a model counts against the limits of calls and leaves a record.',
+});
+
 /** What a configuration can say of real APIs, and how it is changed. */
 const configurations = of('docs/configuration.md', {
   'conf 1': 'An argument reaches the upstream under the name and in the form that the API expects.',
@@ -358,6 +365,7 @@ export const requirements: Readonly<Record<string, Requirement>> = {
   ...protocol,
   ...security,
   ...findings,
+  ...playground,
   ...configurations,
   ...imports,
   ...agents,

@@ -47,6 +47,7 @@ const onlyInWhole: readonly string[] = [
   'operations/large-deletions.test.ts',
   'operations/long-inputs.test.ts',
   'operations/report-plans.test.ts',
+  'operations/silent-model.test.ts',
   'outbound/example-upstream.test.ts',
   'outbound/shared-reading.test.ts',
   'price/',

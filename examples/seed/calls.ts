@@ -115,6 +115,7 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
     estimated_tokens: Math.ceil(bytesOut / 8),
     reason: reasonOf(call),
     view: null,
+    model: null,
   };
 }
 

@@ -5,6 +5,7 @@ import { decidedAdmission, type McpEndpoint } from '../domain/mcp.ts';
 import { MemoryBudget, type OnGivenUp } from '../domain/work/memory-budget.ts';
 import { loadedOnce } from '../domain/work/next-turn.ts';
 import { createFront } from '../edge/front.ts';
+import type { CallToolParts } from '../gateway/call/call-tool.ts';
 import { createFileAddresses } from '../gateway/files/attach-files.ts';
 import { createFileListener } from '../gateway/files/file-listener.ts';
 import { createKeptFiles } from '../gateway/files/kept-files.ts';
@@ -92,7 +93,7 @@ export async function createApp(
       ...operationParts(config, keyring, now, { threads, http, clock: surroundings.runningClock }),
       serving: {
         ...createTryOut(caches.servers, { ...callParts, clock: surroundings.clock }),
-        ...clientParts(logins, caches, { endpointOf, http, login: async () => (await web()).login }),
+        ...clientParts(logins, caches, { endpointOf, http, login: async () => (await web()).login, callParts }),
         flushCalls: callLog.flush,
         presentUse: limited.presentUse,
         telling: createTelling(http, secrets, log),
@@ -155,19 +156,21 @@ type Served = {
   endpointOf: (server: HostedServer) => McpEndpoint;
   http: HttpClient;
   login: () => Promise<Web['login']>;
+  callParts: CallToolParts;
 };
 
 /** What acts as a client of a hosted server: connection checks, and models. */
 function clientParts(
   { grants, oauthParts: oauth }: Logins,
   { servers }: Caches,
-  { http, ...served }: Served,
+  { http, callParts, ...served }: Served,
 ): Pick<Serving, 'probeConnection' | 'finishLogin' | 'offeredTools' | 'askModel'> {
   return {
     probeConnection: createConnectionProbe({ servers, oauth, ...served }),
     finishLogin: createLoginCheck({ oauth, grants }),
     offeredTools: (wanted) => offeredTools(servers, wanted),
-    askModel: async (question) => (await import('./adapters/models.ts')).answerOfModel(http, question),
+    askModel: async (asked) =>
+      (await import('../gateway/models/send-question.ts')).sendQuestion(asked, { ...callParts, servers, http }),
   };
 }
 

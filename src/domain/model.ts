@@ -52,15 +52,10 @@ export type ModelQuestion = {
 export type ModelProgress = { text: string } | { thought: string } | { tool: string };
 
 /** Why a model ended its answer. */
-export const modelFinishes = [
-  'stop',
-  'tool-calls',
-  'length',
-  'content-filter',
-  'interrupted',
-  'error',
-  'other',
-] as const;
+export const modelFinishes = ['stop', 'tool-calls', 'length', 'content-filter', 'error', 'other'] as const;
+
+/** The model of a question, as call records store it. */
+export type RecordedModel = { name: string; input_tokens?: number | undefined; output_tokens?: number | undefined };
 
 export type ModelAnswer = {
   parts: ModelPart[];

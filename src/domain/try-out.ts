@@ -1,6 +1,7 @@
 import type { ServerConfig } from './config/server-config.ts';
 import type { ToolMode } from './config/tool.ts';
 import type { KeyLimits } from './limits.ts';
+import type { ModelQuestion } from './model.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { ToolDefinition } from './search/own-tools.ts';
 
@@ -27,6 +28,14 @@ export type TryOutCall = Served & {
    * @throws Unauthenticated, AppError
    */
   checkActor: () => Promise<void>;
+};
+
+/** A question in the playground of a server. */
+export type AskedModel = Pick<TryOutCall, 'actorId' | 'limits' | 'requestId' | 'checkActor'> & {
+  served: Served;
+  question: ModelQuestion;
+  /** Subject of the sentences of errors: the model's host, or its name for actors that may not see its address. */
+  subject: string;
 };
 
 /** The tools of a server as an agent gets them, and what it reads first. */

@@ -5,11 +5,11 @@ import type { Random } from '../domain/ids.ts';
 import type { LongValue } from '../domain/json/long-value.ts';
 import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
-import type { ModelAnswer, ModelProgress, ModelQuestion } from '../domain/model.ts';
+import type { ModelAnswer, ModelProgress } from '../domain/model.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
-import type { OfferedTools, Served, TryOutCall } from '../domain/try-out.ts';
+import type { AskedModel, OfferedTools, Served, TryOutCall } from '../domain/try-out.ts';
 import { AppError } from '../errors.ts';
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../import/again/import-again.ts';
 import type { PlannedImport } from '../import/import-document.ts';
@@ -82,7 +82,8 @@ export type Serving = {
   /** Calls a tool with a real request. */
   callTool: (call: TryOutCall) => Promise<TriedCall>;
   offeredTools: (served: Served) => Promise<OfferedTools>;
-  askModel: (question: ModelQuestion) => Promise<ModelAnswer>;
+  /** Asks a model once, within the limits of calls, and records the question. */
+  askModel: (asked: AskedModel) => Promise<ModelAnswer>;
   /** Builds a call's request with its credentials masked and sends nothing; says why the call would be refused. */
   previewCall: (
     of: { slug: string; view: string | undefined; tool: string },

@@ -172,6 +172,8 @@ export type Tables = {
     reason: string | null;
     estimated_tokens: number | null;
     view: string | null;
+    /** JSON of a `RecordedModel`. */
+    model: string | null;
   };
   call_counts: {
     workspace_id: string;

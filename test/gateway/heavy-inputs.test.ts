@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
 import { toolAt } from '../support/configs.ts';
 import { type PricedToolhost, startPricedToolhost } from '../support/toolhost/priced-toolhost.ts';
 import type { ToolReply } from '../support/toolhost/toolhost.ts';
@@ -37,5 +38,18 @@ describe('inputs as heavy as the limits allow hold no other request', () => {
     priced.upstream.on('GET /long', () => ({ headers: { 'content-type': 'application/json' }, body }));
     const { body: reply } = await priced.costsLittle('fields', () => priced.call('heavy', 'fields', '{}'));
     assert.equal((reply.result as ToolReply).content[0]?.text, body);
+  });
+
+  it("[play 1] a response of 4 MiB of a model's host, in small events and in a content coding", async () => {
+    const event = 'data: {"choices":[{"delta":{"content":"ab"}}]}\n\n';
+    const body = gzipSync(event.repeat(4_000_000 / event.length));
+    priced.upstream.on('*', () => ({
+      headers: { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' },
+      body,
+    }));
+    const model = { kind: 'openai', url: `${priced.upstream.url}/v1`, model: 'stub' };
+    const question = { model, messages: [{ role: 'user', text: 'Hello' }] };
+    const asked = await priced.costsLittle('model', () => priced.rest('POST', '/servers/heavy/playground', question));
+    assert.equal(asked.status, 200, asked.text.slice(0, 300));
   });
 });

@@ -230,8 +230,11 @@ function usesIn(
 export const accessKinds = ['oauth', 'passthrough', 'api_key', 'caller_token'] as const;
 export type Access = (typeof accessKinds)[number];
 
-/** The kind of credential of a call, for its record; `try_out` for a call by the operation that tries a tool out. */
-export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out'] as const;
+/**
+ * Kind of credential of a call, for its record; `try_out` for a call by the operation that tries a tool out, `playground`
+ * for a question to a model.
+ */
+export const callerKinds = ['api_key', 'caller_token', 'oauth', 'try_out', 'playground'] as const;
 export type CallerKind = (typeof callerKinds)[number];
 
 export function accessOf(config: Omit<ServerConfig, 'name' | 'slug'>): Access {

@@ -37,7 +37,8 @@ export function failureOf(
   return plainFailure('internal', `the call failed inside the service; request ${requestId}`);
 }
 
-const outcomeOf: Record<OutboundReason, Outcome> = {
+/** Outcome of a call whose request failed. */
+export const outcomeOf: Record<OutboundReason, Outcome> = {
   blocked: 'blocked',
   dns: 'unreachable',
   unreachable: 'unreachable',

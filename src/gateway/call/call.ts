@@ -90,8 +90,11 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
 }
 
 /** The part of a call that its record is made of. A call that the service answers itself has no upstream. */
-export type RecordedCall = Pick<Call, 'server' | 'caller' | 'asked' | 'startedAt' | 'outcome'> &
-  Partial<Pick<Call, 'host' | 'answer' | 'upstreamMs' | 'reason'>>;
+export type RecordedCall = Pick<Call, 'server' | 'caller' | 'startedAt' | 'outcome'> &
+  Partial<Pick<Call, 'host' | 'upstreamMs' | 'reason'>> & {
+    asked: Pick<ToolCall, 'name' | 'requestId' | 'bytesIn'>;
+    answer?: Pick<Answer, 'status'> | undefined;
+  };
 
 /** The record of a call that has ended after `totalMs`. */
 export function callRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
@@ -115,6 +118,7 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
     reason: call.reason ?? null,
     estimated_tokens: result ? (result.tokens ?? tokensOfResult(result)) : null,
     view: server.view?.name ?? null,
+    model: null,
   };
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type CallerKind, callerKinds } from '../../domain/config/server-wide.ts';
 import { parseJson } from '../../domain/json/json.ts';
+import type { RecordedModel } from '../../domain/model.ts';
 import { AppError, outcomes } from '../../errors.ts';
 import { namesOfActors } from '../../store/audit-events.ts';
 import { type CallRecord, callIdPrefix } from '../../store/calls/call-writer.ts';
@@ -32,7 +33,7 @@ const callRecord = z.object({
   caller_kind: z
     .enum(callerKinds)
     .describe(
-      'How the caller was let in; try_out is a call by callTool, from the dashboard or by an agent that manages.',
+      'How the caller was let in; try_out is a call by callTool, from the dashboard or by an agent that manages, playground a question to a model by askModel.',
     ),
   key_id: z
     .string()
@@ -56,6 +57,9 @@ const callRecord = z.object({
     .optional()
     .describe('Tokens of the text that the agent got, at four characters each; absent where it got none.'),
   view: z.string().optional().describe('The view at whose address it was made; absent for that of the server.'),
+  model: z.string().optional().describe('Model of a question; absent for a call of a tool.'),
+  input_tokens: z.int().optional().describe("Tokens of the question, as the model's host counts them."),
+  output_tokens: z.int().optional().describe('Tokens of its response.'),
 });
 
 function toRecord(row: CallRecord): z.input<typeof callRecord> {
@@ -77,7 +81,13 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
     ...(row.reason !== null && { reason: row.reason }),
     ...(row.estimated_tokens !== null && { estimated_tokens: row.estimated_tokens }),
     ...(row.view !== null && { view: row.view }),
+    ...(row.model !== null && modelIn(row.model)),
   };
+}
+
+function modelIn(json: string) {
+  const { name: model, ...tokens } = JSON.parse(json) as RecordedModel;
+  return { model, ...tokens };
 }
 
 const filters = {

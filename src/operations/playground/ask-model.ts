@@ -1,11 +1,12 @@
 import { z } from 'zod';
 import { toolModes } from '../../domain/config/tool.ts';
-import { parseJson } from '../../domain/json/json.ts';
+import { parseJsonInTurns } from '../../domain/json/json.ts';
 import { type ModelMessage, type ModelPart, modelFinishes, mostModelSteps } from '../../domain/model.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { invalid } from '../../errors.ts';
 import { operation, servingOf } from '../operation.ts';
+import { actorNow } from '../run-operation.ts';
 import { olderVersion } from '../servers/versions.ts';
 import { getServer, slugInput, viewInput } from '../shapes.ts';
 import { modelOf, modelShape } from './models.ts';
@@ -60,7 +61,7 @@ export const askModel = operation({
     version: z.int().min(1).optional().describe('An older version of the server; needs the scope manage:write.'),
     model: z
       .union([modelShape, z.strictObject({ saved: name.describe('Name of a stored model, of listModels.') })])
-      .describe('The model, or the name of a stored one.'),
+      .describe('The name of a stored model, or a model; describing one needs the scope manage:write.'),
     messages: z
       .array(message)
       .min(1)
@@ -80,24 +81,35 @@ export const askModel = operation({
     const server = await getServer(context, slug);
     checkSteps(messages);
     const older = await olderVersion(context, server, version);
-    const known = await modelOf(context, model);
+    const { actor, stream, requestId } = context;
+    const chosen = await modelOf(context, model);
     const serving = servingOf(context);
-    const { instructions, tools, isReading } = await serving.offeredTools({ slug, view, mode, older });
+    const served = { slug, view, mode, older };
+    const { instructions, tools, isReading } = await serving.offeredTools(served);
     const startedAt = performance.now();
     const answer = await serving.askModel({
-      workspaceId: context.actor.workspaceId,
-      model: known,
-      instructions,
-      tools,
-      messages,
-      onProgress: context.stream?.tell ?? (() => undefined),
-      signal: context.stream?.signal,
+      served,
+      question: {
+        workspaceId: actor.workspaceId,
+        model: chosen.model,
+        instructions,
+        tools,
+        messages,
+        onProgress: stream?.tell ?? (() => undefined),
+        signal: stream?.signal,
+      },
+      subject: chosen.subject,
+      actorId: actor.id,
+      limits: actor.callLimits,
+      requestId,
+      checkActor: async () => void (await actorNow(context.db, actor, context.now())),
     });
     const { input, output } = answer.usage;
+    const parts: (ModelPart & { reads?: boolean })[] = [];
+    for (const one of answer.parts)
+      parts.push(one.type === 'call' ? { ...one, reads: isReading(one.tool, await argumentsOf(one)) } : one);
     return {
-      parts: answer.parts.map((one) =>
-        one.type === 'call' ? { ...one, reads: isReading(one.tool, argumentsOf(one)) } : one,
-      ),
+      parts,
       finish: answer.finish,
       ...(input !== undefined && { input_tokens: input }),
       ...(output !== undefined && { output_tokens: output }),
@@ -118,15 +130,19 @@ function checkSteps(messages: readonly ModelMessage[]): void {
 }
 
 /** The arguments of a call; none where the model wrote no object. */
-function argumentsOf(call: Extract<ModelPart, { type: 'call' }>): Arguments {
-  return isObjectText(call.arguments) ? (parseJson(call.arguments) as Arguments) : {};
+async function argumentsOf(call: Extract<ModelPart, { type: 'call' }>): Promise<Arguments> {
+  const value = await parseJsonInTurns(call.arguments).catch(() => undefined);
+  return isObject(value) ? (value as Arguments) : {};
 }
 
 function isObjectText(json: string): boolean {
   try {
-    const value = JSON.parse(json) as unknown;
-    return typeof value === 'object' && value !== null && !Array.isArray(value);
+    return isObject(JSON.parse(json));
   } catch {
     return false;
   }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

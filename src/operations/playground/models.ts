@@ -1,4 +1,6 @@
+import { isIP } from 'node:net';
 import { z } from 'zod';
+import { covers } from '../../domain/credentials/credential.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import { type Model, type ModelKind, modelKinds, modelUrls } from '../../domain/model.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
@@ -39,29 +41,62 @@ function toRecord(stored: StoredModel): z.input<typeof modelRecord> {
   return { ...record, created_by: createdBy, updated_at: isoTime(updatedAt) };
 }
 
-/** The model that a question names or describes. @throws AppError invalid, notFound */
+/** A model to ask, and what errors call it for the actor who asks. */
+type ChosenModel = { model: Model; subject: string };
+
+/**
+ * The model that a question names or describes. To describe one takes the scope that may store it: whoever may only call
+ * tools makes the service connect to what editors configured, and learns no address.
+ * @throws AppError invalid, forbidden, notFound
+ */
 export async function modelOf(
   context: Context,
   given: z.output<typeof modelShape> | { saved: string },
-): Promise<Model> {
+): Promise<ChosenModel> {
   const { db, keyring, actor } = context;
+  const canStore = covers(actor.scopes, 'manage:write');
   if (!('saved' in given)) {
-    return { kind: given.kind, url: checkedUrl(context, given), name: given.model, key: given.key };
+    if (!canStore)
+      throw new AppError(
+        'forbidden',
+        'Describing a model needs the scope manage:write. Choose a stored model: {"saved": "…"}; listModels has the names.',
+      );
+    const url = checkedUrl(context, given);
+    return { model: { kind: given.kind, url, name: given.model, key: given.key }, subject: hostSubject(url) };
   }
   const stored = await findModel(db, keyring, actor.workspaceId, given.saved);
   if (!stored) throw await unknownModel(context, given.saved);
-  return { kind: stored.kind, url: checkedUrl(context, stored), name: stored.model, key: stored.key };
+  const { kind: of, url, model: name, key: secret } = stored;
+  const nameSubject = `The model ${JSON.stringify(stored.name)}`;
+  if (addressProblem(context, url) !== undefined && !canStore)
+    throw new AppError(
+      'invalid',
+      `${nameSubject} has an address that this service may not call. Ask an editor to store it again.`,
+    );
+  checkedUrl(context, stored);
+  return { model: { kind: of, url, name, key: secret }, subject: canStore ? hostSubject(url) : nameSubject };
+}
+
+/** The host by its name; an IP address is not repeated. */
+function hostSubject(url: string): string {
+  const { hostname } = new URL(url);
+  return isIP(hostname.replaceAll(/[[\]]/g, '')) === 0 ? `The model's host ${hostname}` : "The model's host";
 }
 
 /** @throws AppError invalid for an address that this deployment may not call */
-function checkedUrl(
-  { rules }: Context,
-  { kind: of, url: given }: { kind: ModelKind; url?: string | undefined },
-): string {
-  const found = readUrl(given ?? modelUrls[of]);
-  const problem = found ? rules.urlProblem(found) : 'not a URL; allowed: an address such as https://api.example.com/v1';
+function checkedUrl(context: Context, { kind: of, url: given }: { kind: ModelKind; url?: string | undefined }): string {
+  const url = given ?? modelUrls[of];
+  const problem = addressProblem(context, url);
   if (problem !== undefined) throw invalid([{ path: 'url', message: problem }]);
-  return given ?? modelUrls[of];
+  return url;
+}
+
+function addressProblem({ rules }: Context, url: string): string | undefined {
+  const found = readUrl(url);
+  if (!found) return 'not a URL; allowed: an address such as https://api.example.com/v1';
+  if (/[?#]/.test(url))
+    return 'found a query or a fragment; allowed: an address without them, such as https://api.example.com/v1';
+  return rules.urlProblem(found);
 }
 
 async function unknownModel({ db, actor }: Context, name: string): Promise<AppError> {

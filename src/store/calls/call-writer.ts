@@ -28,6 +28,7 @@ export const recordColumns = [
   'reason',
   'estimated_tokens',
   'view',
+  'model',
 ] as const satisfies readonly (keyof CallRecord)[];
 
 export type RecordValue = string | number | null;

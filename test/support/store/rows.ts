@@ -58,6 +58,7 @@ export function aCall(more: Partial<CallRecord> = {}): CallRecord {
     reason: null,
     estimated_tokens: 50,
     view: null,
+    model: null,
     ...more,
   };
 }

@@ -57,6 +57,7 @@ function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
       </TextLink>
     ),
     View: call.view && visible(call.view),
+    Model: call.model && modelText(call),
     Time: exactTime(call.at),
     Took: `${call.duration_ms} ms${waiting === undefined ? '' : `, of it ${waiting} ms at the API`}`,
     API: host ? `${visible(host)}${status ? `, ${status}` : ''}` : 'nothing was sent',
@@ -78,11 +79,17 @@ function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
   );
 }
 
+function modelText({ model = '', input_tokens: input, output_tokens: output }: Call): string {
+  const tokens = input === undefined && output === undefined ? '' : `, ${input ?? '?'} tokens in, ${output ?? '?'} out`;
+  return visible(model) + tokens;
+}
+
 function Caller({ call: { caller_kind, key_id }, name }: { call: Call; name: string | undefined }) {
   return (
     <>
       {callerText(caller_kind)}
-      {caller_kind === 'try_out' && ' by'} {key_id && <PersonName id={key_id} name={name} />}
+      {(caller_kind === 'try_out' || caller_kind === 'playground') && ' by'}{' '}
+      {key_id && <PersonName id={key_id} name={name} />}
     </>
   );
 }

@@ -9,6 +9,7 @@ export const callerKinds: { [kind: string]: string } = {
   oauth: 'Login',
   caller_token: 'Own token',
   try_out: 'Try-out',
+  playground: 'Playground',
 };
 
 /** Who called, in words. */

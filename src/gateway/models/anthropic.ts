@@ -1,0 +1,115 @@
+import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
+import type { JsonObject } from '../protocol/json-rpc.ts';
+import { type ModelApi, toCount, toObject, toText } from './model-api.ts';
+import { readArguments, readMeta } from './model-messages.ts';
+import type { ModelResponse } from './model-response.ts';
+
+/** The Messages API of Anthropic, version 2023-06-01. */
+export const anthropic: ModelApi = { createRequest, createReader };
+
+/** The API asks for a limit. Models before Claude 4 write at most so much. */
+const maxTokens = { usual: 16_000, ofClaude3: 4096 };
+
+function createRequest({ model, instructions, tools, messages }: ModelQuestion) {
+  const body = {
+    model: model.name,
+    max_tokens: /\bclaude-3\b/.test(model.name) ? maxTokens.ofClaude3 : maxTokens.usual,
+    stream: true,
+    ...(instructions !== undefined && { system: instructions }),
+    messages: messages.map(toMessage).filter(({ content }) => content.length > 0),
+    ...(tools.length > 0 && {
+      tools: tools.map(({ name, description, inputSchema }) => ({ name, description, input_schema: inputSchema })),
+    }),
+  };
+  const headers = ['anthropic-version', '2023-06-01', ...(model.key ? ['x-api-key', model.key] : [])];
+  return { path: '/messages', headers, body };
+}
+
+function toMessage(message: ModelMessage): { role: string; content: object[] } {
+  if (message.role === 'user') return { role: 'user', content: [{ type: 'text', text: message.text }] };
+  if (message.role === 'model') return { role: 'assistant', content: message.parts.flatMap(toBlock) };
+  const content = message.results.map(({ id, text, is_error }) => ({
+    type: 'tool_result',
+    tool_use_id: id,
+    content: text,
+    ...(is_error && { is_error }),
+  }));
+  return { role: 'user', content };
+}
+
+function toBlock(part: ModelPart): object[] {
+  if (part.type === 'call') return [{ type: 'tool_use', id: part.id, name: part.tool, input: readArguments(part) }];
+  if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
+  const { signature, data } = readMeta(part);
+  if (data !== undefined) return [{ type: 'redacted_thinking', data }];
+  // A thought without its signature, as other hosts write them, is refused.
+  return signature === undefined ? [] : [{ type: 'thinking', thinking: part.text, signature }];
+}
+
+function createReader(response: ModelResponse): (event: JsonObject) => void {
+  let part: ModelPart | undefined;
+  return (event) => {
+    switch (event.type) {
+      case 'message_start':
+        readUsage(response, toObject(event.message));
+        break;
+      case 'content_block_start':
+        part = startPart(response, toObject(event.content_block));
+        break;
+      case 'content_block_delta':
+        if (part) readDelta(response, part, toObject(event.delta));
+        break;
+      case 'content_block_stop':
+        part = undefined;
+        break;
+      case 'message_delta':
+        readUsage(response, event);
+        response.finish = finishes[toText(toObject(event.delta).stop_reason)] ?? 'other';
+    }
+  };
+}
+
+function startPart(response: ModelResponse, block: JsonObject): ModelPart | undefined {
+  switch (block.type) {
+    case 'tool_use':
+      return response.startCall(toText(block.id), toText(block.name));
+    case 'text':
+    case 'thinking': {
+      const part = response.startText(block.type === 'text' ? 'text' : 'thought');
+      response.appendText(part, toText(block.type === 'text' ? block.text : block.thinking));
+      return part;
+    }
+    case 'redacted_thinking': {
+      const part = response.startText('thought');
+      response.setMeta(part, { data: toText(block.data) });
+      return part;
+    }
+    default:
+      return undefined;
+  }
+}
+
+function readDelta(response: ModelResponse, part: ModelPart, delta: JsonObject): void {
+  if (part.type === 'call') response.appendArguments(part, toText(delta.partial_json));
+  else if (delta.type === 'signature_delta') response.setMeta(part, { signature: toText(delta.signature) });
+  else response.appendText(part, toText(part.type === 'text' ? delta.text : delta.thinking));
+}
+
+/** Tokens in count the cached ones too. The later of two counts of an event holds. */
+function readUsage({ usage }: ModelResponse, event: JsonObject): void {
+  const { input_tokens, cache_creation_input_tokens, cache_read_input_tokens, output_tokens } = toObject(event.usage);
+  const input = toCount(input_tokens);
+  if (input !== undefined)
+    usage.input = input + (toCount(cache_creation_input_tokens) ?? 0) + (toCount(cache_read_input_tokens) ?? 0);
+  usage.output = toCount(output_tokens) ?? usage.output;
+}
+
+const finishes: Readonly<Record<string, ModelAnswer['finish']>> = {
+  end_turn: 'stop',
+  stop_sequence: 'stop',
+  pause_turn: 'stop',
+  tool_use: 'tool-calls',
+  max_tokens: 'length',
+  model_context_window_exceeded: 'length',
+  refusal: 'content-filter',
+};

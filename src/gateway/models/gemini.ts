@@ -1,0 +1,81 @@
+import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
+import type { JsonObject } from '../protocol/json-rpc.ts';
+import { type ModelApi, toCount, toObject, toObjects, toText } from './model-api.ts';
+import { readArguments, readMeta } from './model-messages.ts';
+import type { ModelResponse } from './model-response.ts';
+
+/** `streamGenerateContent` of the Gemini API, v1beta. */
+export const gemini: ModelApi = { createRequest, createReader };
+
+function createRequest({ model, instructions, tools, messages }: ModelQuestion) {
+  const declarations = tools.map(({ name, description, inputSchema }) => ({
+    name,
+    description,
+    parametersJsonSchema: inputSchema,
+  }));
+  const body = {
+    ...(instructions !== undefined && { systemInstruction: { parts: [{ text: instructions }] } }),
+    contents: messages.map(toContent).filter(({ parts }) => parts.length > 0),
+    ...(declarations.length > 0 && { tools: [{ functionDeclarations: declarations }] }),
+  };
+  const name = model.name.includes('/') ? model.name : `models/${model.name}`;
+  const path = `/${name.split('/').map(encodeURIComponent).join('/')}:streamGenerateContent?alt=sse`;
+  return { path, headers: model.key ? ['x-goog-api-key', model.key] : [], body };
+}
+
+function toContent(message: ModelMessage): { role: string; parts: object[] } {
+  if (message.role === 'user') return { role: 'user', parts: [{ text: message.text }] };
+  if (message.role === 'model') return { role: 'model', parts: message.parts.map(toPart) };
+  const parts = message.results.map(({ id, tool, text }) => ({
+    functionResponse: { id, name: tool, response: { name: tool, content: text } },
+  }));
+  return { role: 'user', parts };
+}
+
+function toPart(part: ModelPart): object {
+  if (part.type === 'call')
+    return { functionCall: { id: part.id, name: part.tool, args: readArguments(part) }, ...readMeta(part) };
+  return { text: part.text, ...(part.type === 'thought' && { thought: true }), ...readMeta(part) };
+}
+
+function createReader(response: ModelResponse): (event: JsonObject) => void {
+  return ({ candidates, promptFeedback, usageMetadata }) => {
+    const { promptTokenCount, candidatesTokenCount, thoughtsTokenCount } = toObject(usageMetadata);
+    response.usage.input = toCount(promptTokenCount) ?? response.usage.input;
+    const output = toCount(candidatesTokenCount);
+    if (output !== undefined) response.usage.output = output + (toCount(thoughtsTokenCount) ?? 0);
+    if (toObject(promptFeedback).blockReason !== undefined) response.finish = 'content-filter';
+    const [candidate] = toObjects(candidates);
+    if (!candidate) return;
+    for (const part of toObjects(toObject(candidate.content).parts)) readPart(response, part);
+    if (typeof candidate.finishReason !== 'string') return;
+    response.finish = finishes[candidate.finishReason] ?? 'other';
+    // A model that calls tools stops as one that has said everything.
+    if (response.finish === 'stop' && response.hasCalls) response.finish = 'tool-calls';
+  };
+}
+
+function readPart(response: ModelResponse, { text, thought, functionCall, thoughtSignature }: JsonObject): void {
+  let part: ModelPart | undefined;
+  if (functionCall !== undefined) {
+    const { id, name, args } = toObject(functionCall);
+    part = response.startCall(toText(id), toText(name));
+    response.appendArguments(part, JSON.stringify(toObject(args)));
+  } else if (typeof text === 'string') {
+    part = response.lastText(thought === true ? 'thought' : 'text');
+    response.appendText(part, text);
+  }
+  if (part && typeof thoughtSignature === 'string') response.setMeta(part, { thoughtSignature });
+}
+
+const finishes: Readonly<Record<string, ModelAnswer['finish']>> = {
+  STOP: 'stop',
+  MAX_TOKENS: 'length',
+  SAFETY: 'content-filter',
+  RECITATION: 'content-filter',
+  BLOCKLIST: 'content-filter',
+  PROHIBITED_CONTENT: 'content-filter',
+  SPII: 'content-filter',
+  IMAGE_SAFETY: 'content-filter',
+  MALFORMED_FUNCTION_CALL: 'error',
+};

@@ -1,0 +1,107 @@
+import type { ModelAnswer, ModelPart, ModelProgress } from '../../domain/model.ts';
+import { ModelError } from './model-error.ts';
+
+/** Most parts and characters of one response. A model reads no longer message when the response goes back to it. */
+export const maxParts = 100;
+export const maxCharacters = 500_000;
+const maxNameLength = 200;
+
+type TextPart = Extract<ModelPart, { text: string }>;
+type CallPart = Extract<ModelPart, { type: 'call' }>;
+
+/** The response of a model, built from the events of its host. */
+export class ModelResponse {
+  readonly #parts: ModelPart[] = [];
+  finish: ModelAnswer['finish'] = 'other';
+  readonly usage: ModelAnswer['usage'] = { input: undefined, output: undefined };
+  #characters = 0;
+  /** Progress that was not reported yet. Words that follow each other are one item. */
+  #progress: ModelProgress[] = [];
+
+  get hasCalls(): boolean {
+    return this.#parts.some(({ type }) => type === 'call');
+  }
+
+  /** The last part if it is a text of this type, a new one otherwise. */
+  lastText(type: TextPart['type']): TextPart {
+    const last = this.#parts.at(-1);
+    return last?.type === type ? last : this.startText(type);
+  }
+
+  startText(type: TextPart['type']): TextPart {
+    const part: TextPart = { type, text: '' };
+    this.#add(part);
+    return part;
+  }
+
+  appendText(part: TextPart, text: string): void {
+    if (text === '') return;
+    this.#count(text);
+    part.text += text;
+    const last = this.#progress.at(-1);
+    if (part.type === 'text' && last && 'text' in last) last.text += text;
+    else if (part.type === 'thought' && last && 'thought' in last) last.thought += text;
+    else this.#progress.push(part.type === 'text' ? { text } : { thought: text });
+  }
+
+  /** Adds a call. A host that gives it no id gets one of ours. */
+  startCall(id: string, tool: string): CallPart {
+    const part: CallPart = { type: 'call', id: id || crypto.randomUUID(), tool: '', arguments: '' };
+    this.#add(part);
+    this.#count(part.id);
+    this.nameCall(part, tool);
+    return part;
+  }
+
+  /** Sets the tool of a call whose name comes after its beginning. */
+  nameCall(part: CallPart, tool: string): void {
+    if (part.tool !== '' || tool === '') return;
+    this.#count(tool);
+    part.tool = tool;
+    this.#progress.push({ tool });
+  }
+
+  appendArguments(part: CallPart, json: string): void {
+    this.#count(json);
+    part.arguments += json;
+  }
+
+  /** Stores what goes back to the host with a part. */
+  setMeta(part: ModelPart, meta: object): void {
+    const text = JSON.stringify(meta);
+    this.#count(text);
+    part.meta = text;
+  }
+
+  takeProgress(): ModelProgress[] {
+    return this.#progress.splice(0);
+  }
+
+  /** The finished response. @throws ModelError where it is not one */
+  finished(): ModelAnswer {
+    for (const part of this.#parts) {
+      if (part.type !== 'call') continue;
+      if (part.tool === '') throw new ModelError('malformed', 'sent a tool call without the name of a tool');
+      if (Math.max(part.tool.length, part.id.length) > maxNameLength)
+        throw new ModelError('oversize', `sent a tool call whose name or id has more than ${maxNameLength} characters`);
+      part.arguments ||= '{}';
+    }
+    // An empty text is refused by the host when it comes back.
+    const parts = this.#parts.filter((part) => part.type !== 'text' || part.text !== '');
+    if (parts.length === 0 && this.finish === 'other')
+      throw new ModelError('malformed', 'sent nothing that belongs to its API; check the address of the model');
+    return { parts, finish: this.finish, usage: this.usage };
+  }
+
+  #add(part: ModelPart): void {
+    if (this.#parts.length >= maxParts)
+      throw new ModelError('oversize', `sent more than ${maxParts} texts and tool calls in one response`);
+    this.#parts.push(part);
+  }
+
+  #count(text: string): void {
+    this.#characters += text.length;
+    if (this.#characters > maxCharacters)
+      throw new ModelError('oversize', `sent a response of more than ${maxCharacters} characters`);
+  }
+}

@@ -1,0 +1,98 @@
+import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
+import type { JsonObject } from '../protocol/json-rpc.ts';
+import { type ModelApi, toCount, toObject, toObjects, toText } from './model-api.ts';
+import { readArguments, readMeta } from './model-messages.ts';
+import type { ModelResponse } from './model-response.ts';
+
+/** Chat Completions of OpenAI, and of every host that is compatible with it. */
+export const openai: ModelApi = { createRequest, createReader };
+
+type TextPart = Extract<ModelPart, { text: string }>;
+type CallPart = Extract<ModelPart, { type: 'call' }>;
+
+function createRequest({ model, instructions, tools, messages }: ModelQuestion) {
+  const body = {
+    model: model.name,
+    stream: true,
+    stream_options: { include_usage: true },
+    messages: [
+      ...(instructions === undefined ? [] : [{ role: 'system', content: instructions }]),
+      ...messages.flatMap(toMessages),
+    ],
+    ...(tools.length > 0 && {
+      tools: tools.map(({ name, description, inputSchema }) => ({
+        type: 'function',
+        function: { name, description, parameters: inputSchema },
+      })),
+    }),
+  };
+  return { path: '/chat/completions', headers: model.key ? ['Authorization', `Bearer ${model.key}`] : [], body };
+}
+
+function toMessages(message: ModelMessage): object[] {
+  if (message.role === 'user') return [{ role: 'user', content: message.text }];
+  if (message.role === 'tools')
+    return message.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }));
+  const { parts } = message;
+  const textOf = (type: TextPart['type']) => parts.map((part) => (part.type === type ? part.text : '')).join('');
+  const calls = parts.filter((part) => part.type === 'call').map(toCall);
+  const thought = textOf('thought');
+  const content = textOf('text');
+  const hasNoText = content === '' && calls.length > 0;
+  const optional = {
+    ...(thought !== '' && { reasoning_content: thought }),
+    ...(calls.length > 0 && { tool_calls: calls }),
+  };
+  return [{ role: 'assistant', content: hasNoText ? null : content, ...optional }];
+}
+
+function toCall(part: CallPart): object {
+  const called = { name: part.tool, arguments: JSON.stringify(readArguments(part)) };
+  return { id: part.id, type: 'function', function: called, ...readMeta(part) };
+}
+
+/** A response has one text and one thought, however often the host goes from one to the other. */
+function createReader(response: ModelResponse): (event: JsonObject) => void {
+  const texts: { text?: TextPart; thought?: TextPart } = {};
+  const calls = new Map<unknown, CallPart>();
+  let last: CallPart | undefined;
+  const append = (type: TextPart['type'], text: string) => {
+    if (text === '') return;
+    texts[type] ??= response.startText(type);
+    response.appendText(texts[type], text);
+  };
+  /** Hosts number calls, or repeat their id, or send each call whole. */
+  const callFor = ({ index, id, function: called }: JsonObject): CallPart => {
+    const known = index === undefined ? last : calls.get(index);
+    if (known && (!id || id === known.id)) return known;
+    const call = response.startCall(toText(id), toText(toObject(called).name));
+    if (index !== undefined) calls.set(index, call);
+    return call;
+  };
+  return ({ choices, usage }) => {
+    const { prompt_tokens, completion_tokens } = toObject(usage);
+    response.usage.input = toCount(prompt_tokens) ?? response.usage.input;
+    response.usage.output = toCount(completion_tokens) ?? response.usage.output;
+    const [choice] = toObjects(choices);
+    if (!choice) return;
+    const delta = toObject(choice.delta);
+    append('thought', toText(delta.reasoning_content) || toText(delta.reasoning));
+    append('text', toText(delta.content));
+    for (const one of toObjects(delta.tool_calls)) {
+      last = callFor(one);
+      const called = toObject(one.function);
+      response.nameCall(last, toText(called.name));
+      response.appendArguments(last, toText(called.arguments));
+      if (one.extra_content !== undefined) response.setMeta(last, { extra_content: one.extra_content });
+    }
+    if (typeof choice.finish_reason === 'string') response.finish = finishes[choice.finish_reason] ?? 'other';
+  };
+}
+
+const finishes: Readonly<Record<string, ModelAnswer['finish']>> = {
+  stop: 'stop',
+  length: 'length',
+  content_filter: 'content-filter',
+  tool_calls: 'tool-calls',
+  function_call: 'tool-calls',
+};

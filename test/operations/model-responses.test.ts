@@ -1,0 +1,277 @@
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { toolAt } from '../support/configs.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const key = 'sk-model-0123456789';
+const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`;
+const chunk = (delta: Json, finish_reason: string | null = null) =>
+  event({ choices: [{ index: 0, delta, finish_reason }] });
+const streamed = { 'content-type': 'text/event-stream' };
+type Respond = (response: ServerResponse) => void | Promise<void>;
+
+/** Writes a text without end, until the client has left. */
+async function repeat(response: ServerResponse, text: string): Promise<void> {
+  const left = new AbortController();
+  response.once('close', () => left.abort());
+  while (!left.signal.aborted)
+    if (!response.write(text)) await once(response, 'drain', { signal: left.signal }).catch(() => undefined);
+}
+
+describe("responses of a model's host", () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  const responds = new Map<string, Respond>();
+  const host = createServer((request, response) => {
+    request.resume().on('end', () => void responds.get(request.url?.split('/')[1] ?? '')?.(response));
+  });
+  before(async () => {
+    await once(host.listen(0, '127.0.0.1'), 'listening');
+    upstream = await startRecordingUpstream();
+    toolhost = await startToolhost({ egress: [upstream.port, (host.address() as AddressInfo).port] });
+    await toolhost.createServer({ name: 'Shop', slug: 'shop', tools: [toolAt(`${upstream.url}/x`, { name: 'read' })] });
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close(), host[Symbol.asyncDispose]()]));
+
+  let asked = 0;
+  const modelOf = (respond: Respond, kind: string) => {
+    const path = `case${++asked}`;
+    responds.set(path, respond);
+    return { kind, url: `http://127.0.0.1:${(host.address() as AddressInfo).port}/${path}`, model: 'stub', key };
+  };
+  const ask = (respond: Respond, kind = 'openai', headers: Record<string, string> = {}) =>
+    toolhost.rest('POST', '/servers/shop/playground', {
+      body: { model: modelOf(respond, kind), messages: [{ role: 'user', text: 'Hello' }] },
+      headers,
+    });
+
+  const limits: [what: string, detail: RegExp, respond: Respond][] = [
+    [
+      'words without end',
+      /sent a response of more than 500000 characters/,
+      (r) => repeat(r.writeHead(200, streamed), chunk({ content: 'word '.repeat(200) })),
+    ],
+    [
+      'comments without end',
+      /sent a response of more than 4 MiB/,
+      (r) => repeat(r.writeHead(200, streamed), `: ${'x'.repeat(2000)}\n`),
+    ],
+    [
+      'an event of 4 MiB',
+      /sent an event of more than 524288 characters/,
+      (r) => void r.writeHead(200, streamed).end(chunk({ content: 'x'.repeat(4_000_000) })),
+    ],
+    [
+      '100,000 tool calls',
+      /sent more than 100 texts and tool calls in one response/,
+      (r) =>
+        void r
+          .writeHead(200, streamed)
+          .end(
+            Array.from(
+              { length: 100_000 },
+              (_, index) => `data: {"choices":[{"delta":{"tool_calls":[{"index":${index}}]}}]}\n\n`,
+            ).join(''),
+          ),
+    ],
+    [
+      '100,000 tool calls in one event',
+      /sent more than 100 texts and tool calls in one response/,
+      (r) =>
+        void r
+          .writeHead(200, streamed)
+          .end(chunk({ tool_calls: Array.from({ length: 20_000 }, (_, index) => ({ index })) })),
+    ],
+    [
+      'invalid UTF-8',
+      /sent a response that is not valid UTF-8/,
+      (r) => void r.writeHead(200, streamed).end(Buffer.from([0x64, 0x3a, 0xff, 0xfe, 0x0a, 0x0a])),
+    ],
+    [
+      'a wrong content coding',
+      /gave no response: .*does not decompress/,
+      (r) => void r.writeHead(200, { ...streamed, 'content-encoding': 'gzip' }).end(chunk({ content: 'plain' })),
+    ],
+    [
+      'events that are not JSON',
+      /sent an event that is not JSON/,
+      (r) => void r.writeHead(200, streamed).end('data: {"choices":[\n\n'),
+    ],
+    ['nothing', /sent nothing that belongs to its API/, (r) => void r.writeHead(200, streamed).end()],
+    [
+      'a tool call without a name',
+      /sent a tool call without the name of a tool/,
+      (r) => void r.writeHead(200, streamed).end(chunk({ tool_calls: [{ index: 0, id: 'a' }] }, 'tool_calls')),
+    ],
+    [
+      'a tool call with a long id',
+      /name or id has more than 200 characters/,
+      (r) =>
+        void r
+          .writeHead(200, streamed)
+          .end(chunk({ tool_calls: [{ index: 0, id: 'a'.repeat(201), function: { name: 'read' } }] })),
+    ],
+    [
+      'one-byte pieces without end',
+      /too many pieces of a body|more than 4 MiB/,
+      async (r) => {
+        r.socket?.setNoDelay();
+        await repeat(r.writeHead(200, streamed), '\n');
+      },
+    ],
+  ];
+  for (const [what, detail, respond] of limits) {
+    it(`[play 1] a question to a host that sends ${what} fails with an error that names the limit`, async () => {
+      const { status, body, text } = await ask(respond);
+      assert.equal(status, 503, text);
+      assert.match(String(body.detail), /^The model's host /);
+      assert.match(String(body.detail), detail);
+      assert.doesNotMatch(text, /127\.0\.0\.1|case\d/);
+    });
+  }
+
+  it('[play 1] reads a response in one-byte pieces, in a content coding, or with carriage returns', async () => {
+    const whole = `${chunk({ reasoning_content: 'Thinking é' })}: note\n${chunk({ content: 'Wört' })}${chunk({ content: 'er.' }, 'stop')}`;
+    const bytes = Buffer.from(whole);
+    const ways: Respond[] = [
+      async (r) => {
+        r.writeHead(200, streamed);
+        for (const byte of bytes) if (!r.write(Buffer.of(byte))) await once(r, 'drain');
+        r.end();
+      },
+      (r) => void r.writeHead(200, { ...streamed, 'content-encoding': 'gzip' }).end(gzipSync(bytes)),
+      (r) => void r.writeHead(200, streamed).end(whole.replaceAll('\n', '\r\n')),
+      (r) => void r.writeHead(200, streamed).end(whole.replaceAll('\n', '\r').trimEnd()),
+      (r) => void r.writeHead(200, streamed).end(whole.replaceAll('data: {', 'event: message\ndata:{')),
+    ];
+    for (const way of ways) {
+      const { status, body, text } = await ask(way);
+      assert.equal(status, 200, text);
+      const parts = [
+        { type: 'thought', text: 'Thinking é' },
+        { type: 'text', text: 'Wörter.' },
+      ];
+      assert.deepEqual([body.parts, body.finish], [parts, 'stop']);
+    }
+  });
+
+  it('joins the pieces of tool calls of every API, and keeps the digits of their arguments', async () => {
+    const args = '{"id":9007199254740993}';
+    const openai = [
+      chunk({ tool_calls: [{ index: 0, id: 'a', function: { name: 'read', arguments: args.slice(0, 5) } }] }),
+      chunk({ tool_calls: [{ index: 0, function: { arguments: args.slice(5) } }] }),
+      chunk({ tool_calls: [{ index: 0, id: 'b', function: { name: 'read', arguments: '' } }] }, 'tool_calls'),
+    ];
+    const start = (index: number, content_block: Json) => event({ type: 'content_block_start', index, content_block });
+    const delta = (partial_json: string) =>
+      event({ type: 'content_block_delta', index: 0, delta: { type: 'input_json_delta', partial_json } });
+    const anthropic = [
+      start(0, { type: 'tool_use', id: 'a', name: 'read', input: {} }),
+      delta(args.slice(0, 5)),
+      delta(args.slice(5)),
+      event({ type: 'content_block_stop', index: 0 }),
+      start(1, { type: 'tool_use', id: 'b', name: 'read', input: {} }),
+      event({ type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 3 } }),
+    ];
+    const gemini = [
+      `data: {"candidates":[{"content":{"parts":[{"functionCall":{"id":"a","name":"read","args":${args}}},{"functionCall":{"id":"b","name":"read"}}]},"finishReason":"STOP"}]}\n\n`,
+    ];
+    for (const [kind, events] of Object.entries({ openai, anthropic, gemini })) {
+      const { status, body, text } = await ask((r) => void r.writeHead(200, streamed).end(events.join('')), kind);
+      assert.equal(status, 200, text);
+      const calls = (body.parts as Json[]).map(({ id, tool, arguments: json }) => [id, tool, json]);
+      assert.deepEqual(
+        [calls, body.finish],
+        [
+          [
+            ['a', 'read', args],
+            ['b', 'read', '{}'],
+          ],
+          'tool-calls',
+        ],
+        kind,
+      );
+    }
+  });
+
+  it('[play 2] a key that may only call asks stored models, and learns no address from an error', async () => {
+    const caller = await toolhost.key({ scopes: ['call'] });
+    const model = modelOf(
+      (r) =>
+        void r
+          .writeHead(404, { 'content-type': 'application/json' })
+          .end('{"error":{"code":"model_not_found","message":"secret-of-a-neighbor"}}'),
+      'openai',
+    );
+    const askAs = (of: Json, as?: string) =>
+      toolhost.rest('POST', '/servers/shop/playground', {
+        body: { model: of, messages: [{ role: 'user', text: 'Hello' }] },
+        ...(as !== undefined && { key: as }),
+      });
+    const refused = await askAs(model, caller);
+    assert.deepEqual([refused.status, /needs the scope manage:write/.test(refused.text)], [403, true], refused.text);
+    assert.equal((await askAs({ kind: 'openai', model: 'gpt', key }, caller)).status, 403);
+    const withQuery = await askAs({ ...model, url: `${model.url}?to=elsewhere` });
+    assert.match(withQuery.text, /found a query or a fragment/);
+    assert.equal(
+      (await toolhost.rest('PUT', '/models/mine', { body: { ...model, url: `${model.url}#x` } })).status,
+      400,
+    );
+    assert.equal((await toolhost.rest('PUT', '/models/mine', { body: model })).status, 200);
+    const failed = await askAs({ saved: 'mine' }, caller);
+    assert.equal(failed.body.detail, 'The model "mine" answered with HTTP status 404 (model_not_found).');
+    assert.doesNotMatch(failed.text, /neighbor|127\.0\.0\.1/);
+  });
+
+  it('[sec M8] shows no form of the key that a host repeats as the code of its error', async () => {
+    for (const code of [key, Buffer.from(key).toString('hex').replace(/^/, 'x'), key.toUpperCase()]) {
+      const { text } = await ask((r) => void r.writeHead(401, streamed).end(JSON.stringify({ error: { code } })));
+      assert.equal(text.toLowerCase().includes(code.toLowerCase()), false, text);
+    }
+  });
+
+  it('[play 3] a question counts against the limits of calls and leaves a record with its tokens', async () => {
+    const usage = { prompt_tokens: 12, completion_tokens: 5 };
+    const respond: Respond = (r) =>
+      void r.writeHead(200, streamed).end(chunk({ content: 'Hi.' }, 'stop') + event({ choices: [], usage }));
+    const limited = await toolhost.rest('POST', '/keys', {
+      body: { name: 'few', scopes: ['call', 'manage'], calls_per_day: 2 },
+    });
+    assert.equal(limited.status, 201, limited.text);
+    const model = modelOf(respond, 'openai');
+    const askLimited = () =>
+      toolhost.rest('POST', '/servers/shop/playground', {
+        body: { model, messages: [{ role: 'user', text: 'Hello' }] },
+        key: String(limited.body.key),
+      });
+    const first = await askLimited();
+    assert.equal(first.status, 200, first.text);
+    const id = first.headers.get('x-request-id');
+    const { body } = await toolhost.rest('GET', `/calls/call_${id}`);
+    const call = body.call as Json;
+    assert.deepEqual(
+      [
+        call.caller_kind,
+        call.key_id,
+        call.server,
+        call.tool,
+        call.model,
+        call.input_tokens,
+        call.output_tokens,
+        call.outcome,
+      ],
+      ['playground', limited.body.id, 'shop', 'ask_model', 'stub', 12, 5, 'ok'],
+    );
+    assert.equal(typeof call.duration_ms, 'number');
+    assert.equal((await askLimited()).status, 200);
+    const third = await askLimited();
+    assert.deepEqual([third.status, third.headers.has('retry-after')], [429, true], third.text);
+    const refused = await toolhost.rest('GET', '/calls?caller_kind=playground&outcome=limited');
+    assert.equal((refused.body.calls as Json[]).length, 1, refused.text);
+  });
+});
