@@ -35,7 +35,7 @@ describe('notifications, in the dashboard', () => {
     await database.close();
   };
 
-  it('a webhook is made and tested in four clicks, and a failing API is told and listed', async () => {
+  it('a webhook is created and tested in four clicks, gets a new secret at another host, and reports a failing API', async () => {
     const { toolhost, upstream } = dashboard;
     await dashboard.at('/servers', async (page) => {
       await page.getByRole('link', { name: 'Notifications' }).click();
@@ -68,6 +68,19 @@ describe('notifications, in the dashboard', () => {
       await button(page, `Test ${upstream.url}`).click();
       await toasted(page, `Delivered to ${upstream.url}`);
       assert.equal(upstream.take().at(-1)?.url, '/hook?changed');
+      const elsewhere = 'https://hooks.example.com';
+      await button(page, `Edit ${upstream.url}`).click();
+      await field(page, 'Address').fill(`${elsewhere}/hook`);
+      await button(page, 'Save webhook').click();
+      await page
+        .getByRole('region', { name: 'secret of the webhook' })
+        .getByText(/^whsec_/)
+        .waitFor();
+      await button(page, 'I have copied it').click();
+      await button(page, `Edit ${elsewhere}`).click();
+      await field(page, 'Address').fill(`${upstream.url}/hook`);
+      await button(page, 'Save webhook').click();
+      await button(page, 'I have copied it').click();
       const key = await toolhost.key();
       for (let call = 0; call < 20; call++) await toolhost.callTool('shop', key, 'read', { count: call });
       await toolhost.rest('GET', '/calls');

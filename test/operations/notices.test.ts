@@ -23,12 +23,14 @@ type Notice = { event: string; text: string; page: string; attempts: number; del
 for (const engine of engines) {
   describe(`what is told, on ${engine}`, () => {
     let receiver: RecordingUpstream;
+    let otherReceiver: RecordingUpstream;
     let mail: Awaited<ReturnType<typeof startMailServer>>;
     let world: EngineToolhost;
     before(async () => {
-      [receiver, mail] = [await startRecordingUpstream(), await startMailServer()];
+      [receiver, otherReceiver] = [await startRecordingUpstream(), await startRecordingUpstream()];
+      mail = await startMailServer();
       world = await startOn(engine, {
-        egress: [receiver.port],
+        egress: [receiver.port, otherReceiver.port],
         env: { SMTP_URL: mail.url, MAIL_FROM: 'Toolhost <toolhost@tools.example>', QUOTAS: 'writes=0,secrets=10' },
         // Only the test says when there is a look.
         surroundings: { electedLookMs: day },
@@ -36,7 +38,7 @@ for (const engine of engines) {
     });
     after(async () => {
       await world?.stop();
-      await Promise.all([receiver?.close(), mail?.close()]);
+      await Promise.all([receiver?.close(), otherReceiver?.close(), mail?.close()]);
     });
 
     const rest = (method: string, path: string, body?: Json) => world.toolhost.rest(method, path, body && { body });
@@ -115,7 +117,7 @@ for (const engine of engines) {
       await remove(made);
     });
 
-    it('a webhook keeps its secret when its address and events change, and is told of nothing while it is paused', async () => {
+    it('a webhook keeps its secret when its path and events change, and is told of nothing while it is paused', async () => {
       const made = await hook('/old', ['key.unused']);
       const change = (body: Json) => rest('PATCH', `/webhooks/${made.id}`, body);
       assert.equal((await change({ url: 'https://169.254.169.254/' })).status, 400);
@@ -136,6 +138,21 @@ for (const engine of engines) {
       await look();
       const { data } = JSON.parse(String(arrived('/new').at(-1)?.body));
       assert.equal(data.subject, 'secrets');
+      await remove(made);
+    });
+
+    it('a webhook whose address moves to another origin signs with a new secret, which is shown once [sec A12]', async () => {
+      const made = await hook('/before', ['key.unused']);
+      const change = (body: Json) => rest('PATCH', `/webhooks/${made.id}`, body);
+      const moved = await change({ url: `${otherReceiver.url}/after` });
+      const secret = String(moved.body.secret);
+      assert.match(secret, /^whsec_/);
+      assert.notEqual(secret, made.secret);
+      const shownLater = [await change({ url: `${otherReceiver.url}/later` }), await rest('GET', '/webhooks')];
+      for (const { text } of shownLater) assert.doesNotMatch(text, /whsec_/);
+      await rest('POST', `/webhooks/${made.id}/test`);
+      const [test] = otherReceiver.take();
+      assert.ok(test && isSigned(test, secret));
       await remove(made);
     });
 

@@ -36,6 +36,8 @@ const webhookRecord = z.object({
   paused_at: time.optional().describe('Since when it is told of nothing.'),
 });
 
+const signingSecret = z.string().describe('whsec_…; it cannot be shown again.');
+
 function toRecord({ id, origin, events, createdAt, pausedAt }: Webhook): z.input<typeof webhookRecord> {
   const paused = pausedAt !== undefined && { paused_at: isoTime(pausedAt) };
   return { id, origin, events, created_at: isoTime(createdAt), ...paused };
@@ -64,7 +66,7 @@ const createWebhook = operation({
     url: z.string().min(1).max(2000).describe('Where to send it.'),
     events: eventsInput.min(1),
   }),
-  output: webhookRecord.extend({ secret: z.string().describe('whsec_…; it cannot be shown again.') }),
+  output: webhookRecord.extend({ secret: signingSecret }),
   async run(context, { url, events }) {
     const { db, actor } = context;
     const { workspaceId } = actor;
@@ -75,7 +77,7 @@ const createWebhook = operation({
         `the workspace has ${mostWebhooks} webhooks, which is all that it may have; delete one`,
       );
     const id = newId(context.random, 'whk');
-    const secret = webhookSecretPrefix + Buffer.from(context.random(32)).toString('base64');
+    const secret = newSigningSecret(context);
     const webhook: Webhook = {
       id,
       workspaceId,
@@ -102,6 +104,10 @@ function checkedUrl({ rules }: Context, text: string): URL {
   return url;
 }
 
+function newSigningSecret({ random }: Context): string {
+  return webhookSecretPrefix + Buffer.from(random(32)).toString('base64');
+}
+
 function sealed({ keyring, actor }: Context, id: string, target: WebhookTarget): string {
   return keyring.seal(JSON.stringify(target), contexts.webhook(actor.workspaceId, id));
 }
@@ -123,8 +129,9 @@ const webhookId = z.string().min(1).max(100).describe('Id of the webhook, whk_�
 
 const updateWebhook = operation({
   name: 'updateWebhook',
-  summary: 'Change the address of a webhook, what it is told of, or pause it; its secret stays',
-  description: 'What is not given stays as it is. A webhook that is paused is not told later what happened meanwhile.',
+  summary: 'Change the address of a webhook, what it is told of, or pause it',
+  description:
+    'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. A paused webhook is not told later what happened in the meantime.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
@@ -134,7 +141,7 @@ const updateWebhook = operation({
     events: eventsInput.min(1).optional(),
     paused: z.boolean().optional().describe('Whether it is told of nothing.'),
   }),
-  output: webhookRecord.extend({ unchanged: unchangedShape }),
+  output: webhookRecord.extend({ secret: signingSecret.optional(), unchanged: unchangedShape }),
   async run(context, { id, url, events, paused }) {
     const before = await getWebhook(context, id);
     const target = opened(context, before);
@@ -147,14 +154,16 @@ const updateWebhook = operation({
       wanted.every((name) => before.events.includes(name)) &&
       (paused ?? isPaused) === isPaused;
     if (isSame) return { ...toRecord(before), unchanged: true as const };
+    const newSecret = next && next.origin !== before.origin ? newSigningSecret(context) : undefined;
+    const secret = newSecret ?? target.secret;
     const webhook: Webhook = {
       ...before,
-      ...(next && { origin: next.origin, sealedTarget: sealed(context, id, { ...target, url: next.href }) }),
+      ...(next && { origin: next.origin, sealedTarget: sealed(context, id, { url: next.href, secret }) }),
       events: wanted,
       pausedAt: (paused ?? isPaused) ? (before.pausedAt ?? context.now()) : undefined,
     };
     await saveWebhook(context.db, webhook);
-    return toRecord(webhook);
+    return { ...toRecord(webhook), ...(newSecret !== undefined && { secret: newSecret }) };
   },
   isUnchanged,
   audit: ({ id, url, paused }, { origin, events }) => ({

@@ -15,13 +15,18 @@ import { EventChoice } from './event-choice.tsx';
 type Values = { url: string; events: NoticeEvent[]; isOn: boolean };
 type Props = { edited: Webhook | 'new' | undefined; onClose: () => void };
 
-/** Makes a webhook, whose secret is shown only once, or changes one. */
+/** Creates or changes a webhook. A new secret is shown only once. */
 export function WebhookDialog({ edited, onClose }: Props) {
   const store = useAction({
     run: async ({ url, events, isOn }: Values): Promise<NewWebhook | undefined> => {
       if (edited === undefined || edited === 'new') return api('createWebhook', { url, events });
-      await api('updateWebhook', { id: edited.id, url: url || undefined, events, paused: !isOn });
-      return undefined;
+      const { secret, ...webhook } = await api('updateWebhook', {
+        id: edited.id,
+        url: url || undefined,
+        events,
+        paused: !isOn,
+      });
+      return secret === undefined ? undefined : { ...webhook, secret };
     },
     refresh: [queryKeys.webhooks],
     onDone: (made) => made || onClose(),
@@ -77,7 +82,7 @@ function WebhookForm({ webhook, storing, onClose }: FormProps) {
         label="Address"
         description={
           webhook
-            ? `Empty while it stays at ${visible(webhook.origin)}/…. Its secret stays too.`
+            ? `Leave empty to keep ${visible(webhook.origin)}/…. Another host gets a new secret.`
             : 'Where to POST to. Only its host is shown later.'
         }
         placeholder="https://hooks.example.com/toolhost"
