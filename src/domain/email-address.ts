@@ -8,3 +8,14 @@ export function foldedAddress(address: string): string {
 
 /** Most characters of an address; a longer one is never cut, because it would become the address of somebody else. */
 export const longestAddress = 200;
+
+const addressCharacter = String.raw`[^\p{C}\p{Z}\s,;:<>()[\]{}"\\@]`;
+const oneAddress = new RegExp(`^${addressCharacter}+@${addressCharacter}+$`, 'u');
+
+/**
+ * Is true for exactly one bare address. Mail libraries read commas, semicolons, brackets, quotes, and spaces as lists,
+ * groups, and display names, so such a text could add a recipient. Invitations accept fewer characters.
+ */
+export function isOneAddress(text: string): boolean {
+  return text.length <= longestAddress && oneAddress.test(text);
+}

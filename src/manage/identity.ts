@@ -1,5 +1,5 @@
 import type { Configuration, CustomFetch } from 'openid-client';
-import { longestAddress } from '../domain/email-address.ts';
+import { isOneAddress } from '../domain/email-address.ts';
 import { afterRunning } from '../domain/work/running-time.ts';
 import { AppError, messageOf } from '../errors.ts';
 import { onOneLine } from '../http/page.ts';
@@ -8,7 +8,7 @@ import { onOneLine } from '../http/page.ts';
 export type Identity = {
   issuer: string;
   subject: string;
-  /** The address, only if the provider has verified it: invitations are bound to addresses. */
+  /** One address that the provider has verified: invitations are bound to addresses, and mail goes there. */
   email: string | undefined;
   name: string | undefined;
 };
@@ -75,12 +75,10 @@ export function createIdentityProvider(find: () => Promise<IdentityOptions>, hos
       // A subject that was changed could be that of somebody else.
       if (!claims || claims.sub === '' || claims.sub.length > longestSubject || hasControls(claims.sub))
         throw new AppError('unauthenticated', 'the identity provider did not say who signed in');
-      const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.slice(0, 200) : undefined);
-      const isWhole =
-        typeof claims.email === 'string' && claims.email.length <= longestAddress && !hasControls(claims.email);
-      const email = claims.email_verified === true && isWhole ? text(claims.email) : undefined;
-      const name = typeof claims.name === 'string' ? text(onOneLine(claims.name)) : undefined;
-      return { issuer: claims.iss, subject: claims.sub, email, name };
+      const { iss: issuer, sub: subject, email: address, email_verified: isVerified } = claims;
+      const email = isVerified === true && typeof address === 'string' && isOneAddress(address) ? address : undefined;
+      const name = typeof claims.name === 'string' ? onOneLine(claims.name).slice(0, 200) || undefined : undefined;
+      return { issuer, subject, email, name };
     },
   };
 }

@@ -83,6 +83,30 @@ for (const engine of engines) {
       assert.deepEqual(await invited(), []);
     });
 
+    it('refuses a text that is not exactly one address, also when the identity provider vouches for it [sec E6]', async () => {
+      const [victim, other] = ['lena@example.com', 'mallory@evil.example'];
+      const texts = [`${victim},${other}`, `${victim};${other}`, `Lena <${victim}>`, `"${victim}" ${other}`];
+      const unusual = [
+        ` ${victim}`,
+        `${victim}\u00a0`,
+        `team:${victim};`,
+        `lena@[127.0.0.1]`,
+        `(lena)${victim}`,
+        'lena',
+        '@',
+      ];
+      for (const [index, text] of [...texts, ...unusual].entries()) {
+        assert.equal(await invite(text, 'viewer'), 400, text);
+        const session = await verified(`list-${index}`, text);
+        const { user } = (await as(session, 'GET', '/session')).body as { user: Json };
+        assert.equal(user.email, undefined, text);
+        assert.equal((await as(session, 'GET', '/notifications')).body.email, undefined, text);
+      }
+      const usual = `o'neil+tag_1@sub.example.com`;
+      const { user } = (await as(await verified('usual', usual), 'GET', '/session')).body as { user: Json };
+      assert.equal(user.email, usual);
+    });
+
     it('[sec E6] is not refused because a member has a similar address', async () => {
       await verified('similar', '\u212Aarl@example.com');
       assert.equal(await invite('karl@example.com', 'viewer'), 200);
