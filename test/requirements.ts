@@ -156,6 +156,7 @@ const security = {
   }),
   ...of(cwe(209), { 'sec A11': 'A placeholder without a value never goes out.' }),
   ...of(cwe(522), { 'sec A12': 'Each webhook signing secret is known to one origin only.' }),
+  ...of(cwe(93), { 'sec N1': 'Names are one line of visible text, and nothing but text in every channel.' }),
   ...of(cwe(918), {
     'sec B1': 'Addresses that are not public are refused.',
     'sec B2': 'Other spellings of such addresses are refused.',

@@ -13,7 +13,5 @@ export const unseenCharacters = new RegExp(
   'gu',
 );
 
-/** A pattern of these characters but for joiners that are seen; `characters` is the inside of a class of a pattern. */
-export function unseenAmong(characters: string): RegExp {
-  return new RegExp(`(?!${seenJoiner})[${characters}]`, 'u');
-}
+/** Characters that make a text look like another one, or that end its line. Joiners that are seen are allowed. */
+export const hiddenCharacters = new RegExp(String.raw`(?!${seenJoiner})[\p{C}\p{Zl}\p{Zp}]`, 'u');

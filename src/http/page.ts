@@ -87,10 +87,7 @@ export function visible(text: string): string {
   return text.replaceAll(unseenCharacters, '\ufffd');
 }
 
-/** A name from outside on one line. Control characters become U+FFFD, as pages show them: PostgreSQL stores no NUL. */
+/** A name from outside on one line of visible text. */
 export function onOneLine(name: string): string {
-  return name
-    .replaceAll(/\s+/g, ' ')
-    .trim()
-    .replaceAll(/\p{Cc}/gu, '\ufffd');
+  return visible(name.replaceAll(/\s+/g, ' ').trim());
 }

@@ -6,7 +6,7 @@ import { addedQuery } from '../domain/http/read-url.ts';
 import { formFields, mostHeaderLength } from '../domain/http/values.ts';
 import { parseDotPath, valueAt } from '../domain/json/dot-path.ts';
 import { OAuthError, OutboundError } from '../errors.ts';
-import { onOneLine, visible } from '../http/page.ts';
+import { onOneLine } from '../http/page.ts';
 import type { Answer } from '../outbound/exchange.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import type { Grant } from '../store/logins/grants.ts';
@@ -155,7 +155,7 @@ const longestPerson = 100;
 /** The first name of a person that can be shown and holds none of `secrets`, which a provider could repeat there. */
 export function shownPerson(names: readonly unknown[], secrets: readonly string[]): string | undefined {
   return names
-    .flatMap((name) => (typeof name === 'string' && name.length <= longestPerson ? [visible(onOneLine(name))] : []))
+    .flatMap((name) => (typeof name === 'string' && name.length <= longestPerson ? [onOneLine(name)] : []))
     .find((name) => name !== '' && !name.includes('\ufffd') && !holdsAny(name, secrets));
 }
 

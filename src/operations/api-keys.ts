@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { oneLine } from '../domain/config/tool.ts';
 import { covers, keyScopes } from '../domain/credentials/credential.ts';
 import { formatApiKey, hashOf } from '../domain/ids.ts';
 import type { KeyLimits } from '../domain/limits.ts';
@@ -112,7 +113,7 @@ const createApiKey = operation({
   makesCredential: true,
   isTool: false,
   input: z.strictObject({
-    name: z.string().trim().min(1).max(100).describe('What the key is for.'),
+    name: oneLine(100).describe('What the key is for.'),
     scopes: z
       .array(z.enum(keyScopes))
       .min(1)

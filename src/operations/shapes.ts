@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { changeText } from '../domain/change-text.ts';
 import { accessKinds } from '../domain/config/server-wide.ts';
+import { oneLine } from '../domain/config/tool.ts';
 import { mostViews } from '../domain/config/view.ts';
 import type { FieldChange } from '../domain/config-changes.ts';
 import { type Guesses, listed, mostNamed, nearest, nearestOrAll, newGuesses } from '../domain/problems.ts';
@@ -31,13 +32,7 @@ export const versionInput = z
   .min(1)
   .optional()
   .describe('Version that the change builds on; a newer one is a conflict.');
-export const messageInput = z
-  .string()
-  .min(1)
-  .max(200)
-  .regex(/^[^\p{Cc}]*$/u, 'allowed: one line of text')
-  .optional()
-  .describe('What the change is for; shown with the version.');
+export const messageInput = oneLine(200).optional().describe('What the change is for; shown with the version.');
 export const pageInputs = {
   limit: z.int().min(1).max(200).default(50).describe('Most entries to return.'),
   cursor: z.string().max(500).optional().describe('next_cursor of the page before.'),
@@ -84,12 +79,7 @@ export function shownChanges(changes: readonly FieldChange[]): z.input<typeof ch
 }
 
 const mostServerTags = 10;
-const tagInput = z
-  .string()
-  .trim()
-  .min(1)
-  .max(40)
-  .regex(/^[^\p{C}\p{Zl}\p{Zp}",\\]+$/u, 'has a quotation mark, a comma, a backslash or an invisible character');
+const tagInput = oneLine(40).regex(/^[^",\\]*$/, 'has a quotation mark, a comma, or a backslash');
 export const tagsInput = z.array(tagInput).max(mostServerTags);
 
 const mostQuery = 100;

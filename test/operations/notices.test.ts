@@ -206,6 +206,20 @@ for (const engine of engines) {
       assert.equal(mail.mails.length, 0);
     });
 
+    it('a key name in a webhook for a chat mentions nobody and hides no link [sec N1]', async () => {
+      const name = '<!channel> @everyone [docs](https://evil.example)';
+      const { body: key } = await rest('POST', '/keys', { name, scopes: ['call'] });
+      const made = await hook('/chat', ['key.unused']);
+      await world.wait(91 * day);
+      await look();
+      const bodies = arrived('/chat').map(({ body }) => JSON.parse(String(body)));
+      const { text, data } = bodies.find((one) => one.data.subject === key.id) ?? assert.fail('no notice');
+      const shown =
+        'The API key “‹!channel› @\u200beveryone [docs]\u200b(https://evil.example)” was not used for 90 days.';
+      assert.deepEqual([text, data.text], [`${shown} ${data.link}`, `The API key “${name}” was not used for 90 days.`]);
+      await remove(made);
+    });
+
     it('of many unused and expiring keys all are told, and logins only of servers that are there', async () => {
       const { db } = world.toolhost.running.app.runner;
       const workspace_id = 'local';

@@ -5,7 +5,6 @@ import { isRawNumber, plainNumbers } from '../json/json.ts';
 import { foreignDocument } from '../mistakes.ts';
 import { addIssues, ProblemList } from '../problems.ts';
 import { slugProblem } from '../slug.ts';
-import { unseenAmong } from '../unseen-characters.ts';
 import {
   authenticationSchema,
   authenticationsSchema,
@@ -19,7 +18,7 @@ import { oauthSchema } from './oauth.ts';
 import { authenticationProblems, checkServerWide, namedProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { fillVariables, type ServerWide, serverWideShape, sharedHeaders, variableFields } from './server-wide.ts';
 import { filledCharacters, mostFilledOfField, tooLargeProblem } from './sizes.ts';
-import { maxAnswerTokens, reservedToolNames, type Tool, toolModes, toolSchema } from './tool.ts';
+import { maxAnswerTokens, oneLine, reservedToolNames, type Tool, toolModes, toolSchema } from './tool.ts';
 import { checkTool } from './tool-rules.ts';
 import { mostViews, viewFields, viewSchema, viewToolFields } from './view.ts';
 import { checkViews } from './view-rules.ts';
@@ -27,20 +26,9 @@ import { checkViews } from './view-rules.ts';
 /** Most tools in any configuration. What a workspace may have is its quota `tools`. */
 export const mostTools = 5000;
 
-/** Control, bidirectional and zero-width characters: they make a name look like another one. */
-export const hiddenCharacters = unseenAmong(
-  String.raw`\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff`,
-);
-
 /** The configuration of a hosted server (spec 2.1). These declarations are also the source of the documentation and the published JSON Schema. */
 export const serverConfigSchema = z.strictObject({
-  name: z
-    .string()
-    .trim()
-    .min(1)
-    .max(100)
-    .refine((name) => !hiddenCharacters.test(name), 'has a control or invisible character; allowed: visible text')
-    .describe('Display name of the server.'),
+  name: oneLine(100).describe('Display name of the server.'),
   slug: z.string().describe('URL identifier; the server is served at /mcp/{slug}. Never reusable once deleted.'),
   description: z.string().max(2000).optional().describe('Short description.'),
   authentication: authenticationsSchema

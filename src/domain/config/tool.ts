@@ -7,13 +7,26 @@ import {
   searchToolNames,
   type ToolDefinition,
 } from '../search/own-tools.ts';
-import { unseenAmong } from '../unseen-characters.ts';
+import { hiddenCharacters } from '../unseen-characters.ts';
 import { toJsonSchema } from './input-schema.ts';
 
 const toolNamePattern = /^[A-Za-z0-9_.-]{1,64}$/;
 export const maxTimeoutMs = 20_000;
 export const maxUrlLength = 2048;
 const maxHeaders = 100;
+
+/** One line of visible text. Names and titles also appear in mails, chats, consent pages, and terminals. */
+export function oneLine(maxLength: number) {
+  return z
+    .string()
+    .trim()
+    .min(1)
+    .max(maxLength)
+    .refine(
+      (text) => !hiddenCharacters.test(text),
+      'has a control or invisible character; allowed: visible text on one line',
+    );
+}
 
 /** Static headers by name. */
 export const staticHeaders = z
@@ -25,7 +38,7 @@ export const staticHeaders = z
 
 const annotationsSchema = z
   .strictObject({
-    title: z.string().max(100).optional(),
+    title: oneLine(100).optional(),
     readOnlyHint: z.boolean().optional(),
     destructiveHint: z.boolean().optional(),
     idempotentHint: z.boolean().optional(),
@@ -44,13 +57,6 @@ export type ToolMode = (typeof toolModes)[number];
 export const mostTagText = 60;
 export const mostTags = 20;
 
-const invisible = unseenAmong(String.raw`\p{C}\p{Zl}\p{Zp}`);
-
-/** Whether a text has no control, formatting or private character. */
-export function isVisible(text: string): boolean {
-  return !invisible.test(text);
-}
-
 /** What is stored for fields that a configuration leaves out. */
 export const toolDefaults = { headers: {}, input_schema: {}, response_transform: '.', timeout_ms: 10_000 } as const;
 
@@ -60,7 +66,7 @@ export const toolSchema = z.strictObject({
     .string()
     .regex(toolNamePattern, 'allowed: 1 to 64 letters, digits, _ . -')
     .describe('Tool name shown to the MCP client, unique within the server.'),
-  title: z.string().min(1).max(100).optional().describe('Name shown to people.'),
+  title: oneLine(100).optional().describe('Name shown to people.'),
   description: z.string().trim().min(1).max(4000).describe('What the tool does, in natural language, for the model.'),
   method: z.enum(methods).describe('HTTP method of the upstream request.'),
   url: z
@@ -146,7 +152,7 @@ export const toolSchema = z.strictObject({
       'follow: up to 3 redirects of a GET or HEAD are followed, for downloads; no credential goes to another origin. When absent, a redirect is an error that names its target.',
     ),
   tags: z
-    .array(z.string().trim().min(1).max(mostTagText).refine(isVisible, 'has a control or invisible character'))
+    .array(oneLine(mostTagText))
     .max(mostTags)
     .optional()
     .describe('Groups that the tool belongs to, for searches.'),

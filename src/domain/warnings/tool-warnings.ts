@@ -1,6 +1,6 @@
 import { bodyKindOf, destinationsOf, parseBodyTemplate, readAsConstants, wireNameOf } from '../config/destinations.ts';
 import { type Argument, argumentNames, argumentsOf, toJsonSchema } from '../config/input-schema.ts';
-import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
+import type { ServerConfig } from '../config/server-config.ts';
 import { toolResolver } from '../config/server-wide.ts';
 import { annotationsOf, type Tool } from '../config/tool.ts';
 import { indexTools, viewToolOf } from '../config/view.ts';
@@ -11,6 +11,7 @@ import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-tem
 import { type ForeignPath, foreignPath, parseDotPath } from '../json/dot-path.ts';
 import { didYouMean, type Guesses, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
+import { hiddenCharacters } from '../unseen-characters.ts';
 import type { Warning } from './warnings.ts';
 
 /** Warnings about hints that the request contradicts: clients decide by them what to repeat and what to ask about. */

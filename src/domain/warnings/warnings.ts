@@ -8,7 +8,7 @@ import {
 } from '../config/authentication.ts';
 import { bodyKindOf } from '../config/destinations.ts';
 import { argumentsOf } from '../config/input-schema.ts';
-import { hiddenCharacters, type ServerConfig } from '../config/server-config.ts';
+import type { ServerConfig } from '../config/server-config.ts';
 import { type SecretUse, secretUsesOfServer, secretUsesOfTool, toolResolver } from '../config/server-wide.ts';
 import { enabledTools, limitsAnswers, listedTools, type Tool, toolDefinition, toolList } from '../config/tool.ts';
 import { indexTools, isReadOnly, toolsOfView, type View, viewToolOf } from '../config/view.ts';
@@ -18,6 +18,7 @@ import { readUrl } from '../http/read-url.ts';
 import { tokensOfLength } from '../pieces/tokens.ts';
 import { newGuesses } from '../problems.ts';
 import type { ToolDefinition } from '../search/own-tools.ts';
+import { hiddenCharacters } from '../unseen-characters.ts';
 import { nextTurn } from '../work/next-turn.ts';
 import { clientWarnings } from './client-warnings.ts';
 import {

@@ -1,4 +1,4 @@
-import { hiddenCharacters, serverConfigSchema } from '../../domain/config/server-config.ts';
+import { serverConfigSchema } from '../../domain/config/server-config.ts';
 import { checkServerWide, type UrlRule } from '../../domain/config/server-rules.ts';
 import { sharedHeaders } from '../../domain/config/server-wide.ts';
 import type { ToolSurroundings } from '../../domain/config/tool-rules.ts';
@@ -201,8 +201,7 @@ function configOf(
 }
 
 function nameOf(title: string): string {
-  const visible = plainText(title, 200).replaceAll(new RegExp(hiddenCharacters, 'gu'), '').trim();
-  return shortened(visible, 100) || 'Imported API';
+  return shortened(plainText(title, 200), 100) || 'Imported API';
 }
 
 /** Longest slug. Claude Code shows a tool as `mcp__slug__tool` and takes 64 characters, also of tools not chosen yet. */

@@ -7,14 +7,19 @@ type Place = { workspaceId: string; baseUrl: string };
 const linkOf = ({ event, subject }: Told, { baseUrl }: Place) =>
   baseUrl + (event === 'test' ? '/notifications' : noticePath({ event, subject }));
 
-/** The body of a webhook. Services for chats show the field `text`. */
+/** Breaks mentions, links behind other text, and markup, so that a name in a chat message is only text. */
+function escapeForChat(text: string): string {
+  return text.replaceAll('<', '‹').replaceAll('>', '›').replaceAll('@', '@\u200b').replaceAll('](', ']\u200b(');
+}
+
+/** The body of a webhook. Chat services show the field `text`. */
 export function webhookBody(told: Told, place: Place): string {
   const { event, subject, text, at } = told;
   const link = linkOf(told, place);
   return JSON.stringify({
     type: event,
     timestamp: new Date(at).toISOString(),
-    text: `${text} ${link}`,
+    text: `${escapeForChat(text)} ${link}`,
     data: { workspace_id: place.workspaceId, subject, text, link },
   });
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { hiddenCharacters } from '../../domain/config/server-config.ts';
+import { oneLine } from '../../domain/config/tool.ts';
 import { roles } from '../../domain/credentials/credential.ts';
 import { foldedAddress, longestAddress } from '../../domain/email-address.ts';
 import { AppError } from '../../errors.ts';
@@ -105,12 +105,7 @@ const switchWorkspace = operation({
   isUnchanged,
 });
 
-export const workspaceName = z
-  .string()
-  .trim()
-  .min(1)
-  .max(100)
-  .refine((name) => !hiddenCharacters.test(name), 'has a control or invisible character; allowed: visible text');
+export const workspaceName = oneLine(100);
 
 const renameOwnWorkspace = operation({
   name: 'renameWorkspace',
