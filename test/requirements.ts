@@ -147,7 +147,10 @@ const security = {
     'sec A1': 'An API key of this service never reaches an upstream.',
     'sec A3': 'A server with oauth takes only live tokens that were issued for it.',
   }),
-  ...of(cwe(601), { 'sec A4': 'A redirect of an upstream is never followed.' }),
+  ...of(cwe(601), {
+    'sec A4': 'A redirect of an upstream is never followed.',
+    'sec E8': 'A sign-in returns only to a page of this service.',
+  }),
   ...of(cwe(441), { 'sec A9': 'No header of the caller is forwarded, and exactly one credential is sent.' }),
   ...of(cwe(532), {
     'sec A10': 'No secret is found in logs, answers or the database.',

@@ -54,7 +54,7 @@ export function createDashboard(folder: string, baseUrl: string): Hono<Env> {
       if (readCookie(c.env.incoming.headers, session) !== undefined) return dashboard(c);
       c.header('Content-Security-Policy', `${pagePolicy}; img-src 'self'`);
       const { pathname, search } = new URL(c.req.url);
-      return c.html(landingPage(basePath, pathname + search));
+      return c.html(landingPage(basePath, basePath + pathname + search));
     });
   }
   app.get(routes.loginCheck, dashboard);

@@ -2,6 +2,7 @@ import type { HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { html } from 'hono/html';
 import { basePathOf } from '../domain/http/own-hosts.ts';
+import { readUrl } from '../domain/http/read-url.ts';
 import { hashOf, newSecret, type Random } from '../domain/ids.ts';
 import { AppError, isUnavailable, messageOf } from '../errors.ts';
 import { type HostCookie, hostCookies } from '../http/cookies.ts';
@@ -65,7 +66,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
       state: secret(),
       nonce: secret(),
       verifier: secret(),
-      returnTo: ownPath(c.req.query('return_to')),
+      returnTo: ownPath(c.req.query('return_to'), parts.baseUrl),
       expiresAt: parts.now() + departureMs,
     };
     const sealed = parts.keyring.seal(JSON.stringify(signIn), sealContext);
@@ -88,7 +89,7 @@ export function createSignIn(parts: SignInParts): Hono<Env> {
     const identity = await parts.returns(c.env.incoming, (failed) => identify({ returned, signIn, failed }, parts));
     const person = await parts.welcome(identity);
     await startSession(c, session, person, parts);
-    return c.redirect(basePath + signIn.returnTo);
+    return c.redirect(signIn.returnTo);
   });
 
   app.post(routes.logout, async (c) => {
@@ -124,11 +125,16 @@ async function identify({ returned, signIn, failed }: Return, { identity }: Sign
   }
 }
 
-/** A path below the base URL, or the home page for anything else. */
-function ownPath(path: string | undefined): string {
-  return path !== undefined && path.length <= longestPath && /^\/(?![/\\])[\w\-./?=&%~]*$/.test(path)
-    ? path
-    : routes.home;
+/** Segments that browsers and proxies read alike: none is empty, and nothing is percent-encoded. */
+const plainPath = /^(?:\/[\w\-.~]+)*\/?$/;
+
+/** Path and query of a page below the base URL, normalized as browsers do it; the home page for anything else. */
+function ownPath(path: string | undefined, baseUrl: string): string {
+  const home = basePathOf(baseUrl) + routes.home;
+  const url = path?.startsWith('/') ? readUrl(path, baseUrl) : undefined;
+  if (url?.origin !== new URL(baseUrl).origin || !plainPath.test(url.pathname)) return home;
+  const normalized = url.pathname + url.search;
+  return url.pathname.startsWith(home) && normalized.length <= longestPath ? normalized : home;
 }
 
 /** Undefined for what this service did not seal. */

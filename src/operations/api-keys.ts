@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { oneLine } from '../domain/config/tool.ts';
+import { singleLineText } from '../domain/config/tool.ts';
 import { covers, keyScopes } from '../domain/credentials/credential.ts';
 import { formatApiKey, hashOf } from '../domain/ids.ts';
 import type { KeyLimits } from '../domain/limits.ts';
@@ -113,7 +113,7 @@ const createApiKey = operation({
   makesCredential: true,
   isTool: false,
   input: z.strictObject({
-    name: oneLine(100).describe('What the key is for.'),
+    name: singleLineText(100).describe('What the key is for.'),
     scopes: z
       .array(z.enum(keyScopes))
       .min(1)

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { changeText } from '../domain/change-text.ts';
 import { accessKinds } from '../domain/config/server-wide.ts';
-import { oneLine } from '../domain/config/tool.ts';
+import { singleLineText } from '../domain/config/tool.ts';
 import { mostViews } from '../domain/config/view.ts';
 import type { FieldChange } from '../domain/config-changes.ts';
 import { type Guesses, listed, mostNamed, nearest, nearestOrAll, newGuesses } from '../domain/problems.ts';
@@ -32,7 +32,7 @@ export const versionInput = z
   .min(1)
   .optional()
   .describe('Version that the change builds on; a newer one is a conflict.');
-export const messageInput = oneLine(200).optional().describe('What the change is for; shown with the version.');
+export const messageInput = singleLineText(200).optional().describe('What the change is for; shown with the version.');
 export const pageInputs = {
   limit: z.int().min(1).max(200).default(50).describe('Most entries to return.'),
   cursor: z.string().max(500).optional().describe('next_cursor of the page before.'),
@@ -79,7 +79,7 @@ export function shownChanges(changes: readonly FieldChange[]): z.input<typeof ch
 }
 
 const mostServerTags = 10;
-const tagInput = oneLine(40).regex(/^[^",\\]*$/, 'has a quotation mark, a comma, or a backslash');
+const tagInput = singleLineText(40).regex(/^[^",\\]*$/, 'has a quotation mark, a comma, or a backslash');
 export const tagsInput = z.array(tagInput).max(mostServerTags);
 
 const mostQuery = 100;

@@ -4,8 +4,57 @@ import { type Browser, createBrowser, next } from '../support/browser/browser.ts
 import { type Forgery, type ForgingProvider, startForgingProvider } from '../support/oauth/forging-provider.ts';
 import { registerClient } from '../support/oauth/oauth-client.ts';
 import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { freePort } from '../support/upstreams/listener.ts';
 
 const hourS = 3600;
+
+for (const basePath of ['', '/base']) {
+  describe(`a sign-in at ${basePath || 'the root of a host'}`, () => {
+    let provider: ForgingProvider;
+    let toolhost: TestToolhost;
+    before(async () => {
+      provider = await startForgingProvider();
+      const port = await freePort();
+      const env = { OIDC_ISSUER: provider.url, OIDC_CLIENT_ID: provider.clientId, OIDC_CLIENT_SECRET: 'of-the-client' };
+      const own = { PORT: String(port), BASE_URL: `http://127.0.0.1:${port}${basePath}` };
+      toolhost = await startToolhost({ env: { ...env, ...own } });
+    });
+    after(() => Promise.all([toolhost?.stop(), provider?.close()]));
+
+    it('returns only to a page below the base URL, and to Home instead of any other [sec E8]', async () => {
+      const home = `${basePath}/`;
+      const pages = [`${home}calls?server=a%26b&tag=c`, `${home}servers/shop/`, home];
+      const others = [
+        ...['', 'servers', 'javascript:alert(1)', 'http://evil.example/', `${toolhost.url}/servers`],
+        ...['//evil.example', '/\\evil.example', '/\t/evil.example', '\t//evil.example', '/.//evil.example'],
+        ...[`${home}/evil.example`, `${home}x/..//evil.example`, `${home}..%2fevil`, `${home}%2e%2e%2fevil`],
+        ...[`${home}a%5c..%5cevil`, `${home}%252e%252e/evil`],
+        ...[`${home}${'a'.repeat(500)}`, `${home}?${'ä'.repeat(200)}`],
+      ];
+      const outside = ['/../evil', '/%2e%2e/evil', '/.%2E/evil', '/servers/../../evil', '/x\\..\\..\\evil'];
+      const besideBase = basePath === '' ? [] : ['/servers', '/base', '/basement', '/BASE/servers'];
+      const leadTo = (target: string, paths: string[]) => paths.map((path) => [path, target] as const);
+      const cases = [
+        ...pages.flatMap((page) => leadTo(page, [page])),
+        ...leadTo(home, [...others, ...besideBase]),
+        ...leadTo(
+          basePath === '' ? '/evil' : home,
+          outside.map((path) => basePath + path),
+        ),
+        ...leadTo(`${home}calls`, [`${home}servers/../calls`]),
+      ];
+      for (const [asked, expected] of cases) {
+        const browser = createBrowser();
+        const login = `${toolhost.url}/login?return_to=${encodeURIComponent(asked)}`;
+        const { searchParams: sent } = next(await browser.get(login));
+        provider.issue(sent.get('nonce') ?? '');
+        const answer = new URLSearchParams({ code: 'x', state: sent.get('state') ?? '', iss: provider.url });
+        const page = await browser.get(`${toolhost.url}/login/callback?${answer}`);
+        assert.equal(page.headers.get('location'), expected, asked);
+      }
+    });
+  });
+}
 
 describe('answers of the identity provider at a sign-in', () => {
   let provider: ForgingProvider;

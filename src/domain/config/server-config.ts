@@ -18,7 +18,7 @@ import { oauthSchema } from './oauth.ts';
 import { authenticationProblems, checkServerWide, namedProblems, oauthProblems, type UrlRule } from './server-rules.ts';
 import { fillVariables, type ServerWide, serverWideShape, sharedHeaders, variableFields } from './server-wide.ts';
 import { filledCharacters, mostFilledOfField, tooLargeProblem } from './sizes.ts';
-import { maxAnswerTokens, oneLine, reservedToolNames, type Tool, toolModes, toolSchema } from './tool.ts';
+import { maxAnswerTokens, reservedToolNames, singleLineText, type Tool, toolModes, toolSchema } from './tool.ts';
 import { checkTool } from './tool-rules.ts';
 import { mostViews, viewFields, viewSchema, viewToolFields } from './view.ts';
 import { checkViews } from './view-rules.ts';
@@ -28,7 +28,7 @@ export const mostTools = 5000;
 
 /** The configuration of a hosted server (spec 2.1). These declarations are also the source of the documentation and the published JSON Schema. */
 export const serverConfigSchema = z.strictObject({
-  name: oneLine(100).describe('Display name of the server.'),
+  name: singleLineText(100).describe('Display name of the server.'),
   slug: z.string().describe('URL identifier; the server is served at /mcp/{slug}. Never reusable once deleted.'),
   description: z.string().max(2000).optional().describe('Short description.'),
   authentication: authenticationsSchema

@@ -16,7 +16,7 @@ export const maxUrlLength = 2048;
 const maxHeaders = 100;
 
 /** One line of visible text. Names and titles also appear in mails, chats, consent pages, and terminals. */
-export function oneLine(maxLength: number) {
+export function singleLineText(maxLength: number) {
   return z
     .string()
     .trim()
@@ -38,7 +38,7 @@ export const staticHeaders = z
 
 const annotationsSchema = z
   .strictObject({
-    title: oneLine(100).optional(),
+    title: singleLineText(100).optional(),
     readOnlyHint: z.boolean().optional(),
     destructiveHint: z.boolean().optional(),
     idempotentHint: z.boolean().optional(),
@@ -66,7 +66,7 @@ export const toolSchema = z.strictObject({
     .string()
     .regex(toolNamePattern, 'allowed: 1 to 64 letters, digits, _ . -')
     .describe('Tool name shown to the MCP client, unique within the server.'),
-  title: oneLine(100).optional().describe('Name shown to people.'),
+  title: singleLineText(100).optional().describe('Name shown to people.'),
   description: z.string().trim().min(1).max(4000).describe('What the tool does, in natural language, for the model.'),
   method: z.enum(methods).describe('HTTP method of the upstream request.'),
   url: z
@@ -152,7 +152,7 @@ export const toolSchema = z.strictObject({
       'follow: up to 3 redirects of a GET or HEAD are followed, for downloads; no credential goes to another origin. When absent, a redirect is an error that names its target.',
     ),
   tags: z
-    .array(oneLine(mostTagText))
+    .array(singleLineText(mostTagText))
     .max(mostTags)
     .optional()
     .describe('Groups that the tool belongs to, for searches.'),

@@ -1,6 +1,14 @@
 import { z } from 'zod';
 import { withFixedArguments } from './input-schema.ts';
-import { annotationsOf, enabledTools, mostTagText, oneLine, type Tool, type ToolMode, toolModes } from './tool.ts';
+import {
+  annotationsOf,
+  enabledTools,
+  mostTagText,
+  singleLineText,
+  type Tool,
+  type ToolMode,
+  toolModes,
+} from './tool.ts';
 
 /** Most views of a server, and most tools and tags that one view names. */
 export const mostViews = 20;
@@ -10,7 +18,7 @@ const mostTagsNamed = 50;
 
 const viewToolSchema = z.strictObject({
   name: z.string().max(mostName).describe('Name of a tool of the server.'),
-  title: oneLine(100).optional().describe('Name shown to people, instead of that of the tool.'),
+  title: singleLineText(100).optional().describe('Name shown to people, instead of that of the tool.'),
   description: z
     .string()
     .trim()
@@ -26,7 +34,7 @@ const viewToolSchema = z.strictObject({
 
 /** A view: a part of the tools of a server, with texts of its own, at an address of its own. */
 export const viewSchema = z.strictObject({
-  title: oneLine(100).optional().describe('Display name, instead of that of the server.'),
+  title: singleLineText(100).optional().describe('Display name, instead of that of the server.'),
   description: z.string().max(2000).optional().describe('What agents read first, instead of the text of the server.'),
   tools: z
     .array(z.union([z.string(), viewToolSchema]))

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { oneLine } from '../../domain/config/tool.ts';
+import { singleLineText } from '../../domain/config/tool.ts';
 import { roles } from '../../domain/credentials/credential.ts';
 import { foldedAddress, longestAddress } from '../../domain/email-address.ts';
 import { AppError } from '../../errors.ts';
@@ -105,7 +105,7 @@ const switchWorkspace = operation({
   isUnchanged,
 });
 
-export const workspaceName = oneLine(100);
+export const workspaceName = singleLineText(100);
 
 const renameOwnWorkspace = operation({
   name: 'renameWorkspace',

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { oneLine } from '../../domain/config/tool.ts';
+import { singleLineText } from '../../domain/config/tool.ts';
 import { covers } from '../../domain/credentials/credential.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import { type Model, type ModelKind, modelKinds, modelUrls } from '../../domain/model.ts';
@@ -21,7 +21,7 @@ const nameInput = z
 
 const kind = z.enum(modelKinds).describe('API of its host; openai is every one that is compatible with it.');
 const url = z.string().min(1).max(500).optional().describe('Address of its API, where it is not that of the provider.');
-const model = oneLine(200).describe('The model, as its host calls it.');
+const model = singleLineText(200).describe('The model, as its host calls it.');
 const key = secretValueInput.optional().describe('Key of the model. It goes to its host and nowhere else.');
 
 export const modelShape = z.strictObject({ kind, url, model, key });

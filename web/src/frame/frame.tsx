@@ -45,7 +45,7 @@ function SignedOut() {
   return (
     <main className="th-splash">
       <Empty order={1} icon={<IconLock />} title="You are not signed in" text="Your session has ended.">
-        <Button component="a" href={`${basePath}/login?return_to=${encodeURIComponent(pathname + search)}`}>
+        <Button component="a" href={`${basePath}/login?return_to=${encodeURIComponent(basePath + pathname + search)}`}>
           Sign in
         </Button>
       </Empty>
@@ -174,7 +174,13 @@ function SessionNotice() {
         What you typed is still here. Sign in again in a new tab, come back to this one and repeat what you did.
       </Text>
       <Group mt="xs" gap="sm">
-        <Button size="xs" component="a" href={`${basePath}/login?return_to=/servers`} target="_blank" rel="noopener">
+        <Button
+          size="xs"
+          component="a"
+          href={`${basePath}/login?return_to=${basePath}/servers`}
+          target="_blank"
+          rel="noopener"
+        >
           Sign in in a new tab
         </Button>
         <Button size="xs" variant="default" onClick={resume}>
