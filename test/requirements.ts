@@ -251,6 +251,7 @@ const findings = {
     'find B6': 'A token that was handed out goes only to hosts that the person agreed to.',
     'find B8': 'What a removed member made is named, and can be revoked.',
     'find F2': 'What a credential makes ends with it and has at most its limits.',
+    'find F4': 'Whoever may manage a server can remove its secrets at any time.',
     'find E1': 'Any visible token of a caller reaches the upstream unchanged.',
     'find E4': 'An answer of a token endpoint that cannot be used ends the login with the reason.',
   }),

@@ -14,6 +14,7 @@ export const operationRoutes = {
   replaceMcpServer: { method: 'PUT', path: '/servers/{slug}' },
   deleteMcpServer: { method: 'DELETE', path: '/servers/{slug}' },
   listDeletedServers: { method: 'GET', path: '/deleted-servers' },
+  deleteSecretsOfDeletedServer: { method: 'DELETE', path: '/deleted-servers/{slug}/secrets' },
   restoreMcpServer: { method: 'POST', path: '/servers/{slug}/restore' },
   setServerTags: { method: 'PUT', path: '/servers/{slug}/tags' },
   addTool: { method: 'POST', path: '/servers/{slug}/tools' },

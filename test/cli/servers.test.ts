@@ -137,6 +137,9 @@ describe('toolhost servers and secrets', () => {
     assert.equal((await json<{ deleted: string }>(['servers', 'delete', 'doomed-too', '--yes'])).deleted, 'doomed-too');
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 1);
     assert.match((await run(['servers', 'deleted'])).stdout, /^SLUG +NAME[\s\S]*^doomed-too +doomed-too /m);
+    const deleted = await run(['servers', 'delete-secrets', 'doomed', '--yes']);
+    assert.deepEqual([deleted.code, deleted.stdout], [0, 'Deleted 0 secrets of doomed.\n']);
+    assert.equal((await run(['servers', 'delete-secrets', 'unknown', '--yes'])).code, 1);
     assert.match((await run(['servers', 'restore', 'doomed'])).stdout, /^Restored the server "doomed" \(version 1\)/);
     assert.equal((await run(['servers', 'get', 'doomed'])).code, 0);
   });

@@ -120,6 +120,20 @@ describe('making a server and trying it, in the dashboard', { concurrency: 2 }, 
     });
   });
 
+  it('deletes the secrets of a deleted server that can still be restored [find F4]', async () => {
+    await dashboard.toolhost.createServer(dashboard.config('emptied'));
+    await dashboard.toolhost.rest('PUT', '/servers/emptied/secrets/SPARE', { body: { value: 'a-value' } });
+    await dashboard.toolhost.rest('DELETE', '/servers/emptied');
+    await dashboard.at('/servers', async (page) => {
+      await button(page, /^Deleted servers \(\d+\)$/).click();
+      await button(page, 'Delete secrets The emptied').click();
+      await button(page.getByRole('dialog'), 'Delete secrets').click();
+      await toasted(page, 'Deleted the secrets');
+      await button(page, 'Delete secrets The emptied').waitFor({ state: 'hidden' });
+      await button(page, 'Restore The emptied').waitFor();
+    });
+  });
+
   it('restores a deleted server in two clicks', async () => {
     await dashboard.toolhost.createServer(dashboard.config('undone'));
     await dashboard.toolhost.rest('DELETE', '/servers/undone');

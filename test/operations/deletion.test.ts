@@ -81,6 +81,48 @@ for (const engine of engines) {
       assert.equal((await rest('POST', '/servers/ours/restore', {}, reader)).status, 403);
     });
 
+    it('loses one secret or all of them while it can be restored, those of its configuration too [find F4]', async () => {
+      const named = { extra: { type: 'ApiKey', header: 'X-Key', token: 'a-literal-credential' } };
+      const config = serverAt('emptied', upstream.url, { authentication, credentials: named });
+      await world.toolhost.createServer(config);
+      for (const name of ['KEY', 'OTHER']) await rest('PUT', `/servers/emptied/secrets/${name}`, { value: 'a-value' });
+      assert.equal((await rest('DELETE', '/deleted-servers/emptied/secrets')).status, 404, 'it is still served');
+      await rest('DELETE', '/servers/emptied');
+      const count = async () => {
+        const servers = (await rest('GET', '/deleted-servers')).body.servers as Json[];
+        return servers.find(({ slug }) => slug === 'emptied')?.secret_count;
+      };
+      assert.equal(await count(), 3);
+      const [reader, theirs] = await Promise.all([
+        world.toolhost.key({ scopes: ['manage:read'] }),
+        world.toolhost.key({ workspace: 'theirs' }),
+      ]);
+      for (const path of ['/servers/emptied/secrets/OTHER', '/deleted-servers/emptied/secrets'])
+        assert.deepEqual(
+          [
+            (await rest('DELETE', path, undefined, reader)).status,
+            (await rest('DELETE', path, undefined, theirs)).status,
+          ],
+          [403, 404],
+        );
+      assert.equal((await rest('DELETE', '/servers/emptied/secrets/OTHER')).status, 200);
+      assert.equal((await rest('DELETE', '/servers/emptied/secrets/OTHER')).status, 404);
+      assert.deepEqual((await rest('DELETE', '/deleted-servers/emptied/secrets')).body, { deleted: 2 });
+      assert.deepEqual((await rest('DELETE', '/deleted-servers/emptied/secrets')).body, {
+        deleted: 0,
+        unchanged: true,
+      });
+      assert.deepEqual([await count(), (await rowOf('emptied')).secrets], [0, 0]);
+
+      const restored = await rest('POST', '/servers/emptied/restore', {});
+      assert.equal(restored.status, 200, restored.text);
+      const { body: secrets } = await rest('GET', '/servers/emptied/secrets');
+      assert.deepEqual(secrets.secrets, []);
+      const refused = await world.toolhost.callTool('emptied', await world.toolhost.key(), 'get');
+      assert.match(JSON.stringify(refused), /KEY/);
+      assert.equal(upstream.take().length, 0);
+    });
+
     it('is gone for good after 30 days, but for its slug', async () => {
       await make('late');
       await rest('DELETE', '/servers/late');

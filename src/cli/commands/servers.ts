@@ -60,7 +60,18 @@ export function addServers(program: Command): void {
     text: ({ servers: all }) =>
       all.length === 0
         ? 'No server can be restored.'
-        : tableOf(all, { slug: 'slug', name: 'name', 'deleted at': 'deleted_at', 'gone after': 'restorable_until' }),
+        : tableOf(all, {
+            slug: 'slug',
+            name: 'name',
+            secrets: 'secret_count',
+            'deleted at': 'deleted_at',
+            'gone after': 'restorable_until',
+          }),
+  });
+  operationCommand(servers, ['delete-secrets', 'deleteSecretsOfDeletedServer'], {
+    args: { slug: 'slug of the deleted server' },
+    asks: ({ slug }) => ({ what: `delete all secrets of the deleted server ${slug} permanently`, word: slug }),
+    text: ({ deleted }, { slug }) => `Deleted ${deleted} ${deleted === 1 ? 'secret' : 'secrets'} of ${slug}.`,
   });
   operationCommand(servers, ['restore', 'restoreMcpServer'], {
     args: { slug: 'slug of the deleted server' },

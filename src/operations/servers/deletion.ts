@@ -1,6 +1,12 @@
 import { z } from 'zod';
 import { AppError } from '../../errors.ts';
-import { deleteServer, listDeleted, restorableMs, restoreServer } from '../../store/servers/deleted-servers.ts';
+import {
+  deleteAllSecrets,
+  deleteServer,
+  listDeleted,
+  restorableMs,
+  restoreServer,
+} from '../../store/servers/deleted-servers.ts';
 import { programName } from '../../version.ts';
 import { operation } from '../operation.ts';
 import { checkServers } from '../quotas/quotas.ts';
@@ -14,9 +20,18 @@ import {
   pageInputs,
   slugInput,
   time,
+  unchangedShape,
   versionInput,
 } from '../shapes.ts';
-import { auditStored, changedMeanwhile, noteChange, saidOf, stored, storedAnswer } from './store-server.ts';
+import {
+  auditStored,
+  changedMeanwhile,
+  findRestorable,
+  noteChange,
+  saidOf,
+  stored,
+  storedAnswer,
+} from './store-server.ts';
 
 const restorableDays = restorableMs / 86_400_000;
 
@@ -49,6 +64,7 @@ const deletedRecord = z.object({
   slug: z.string(),
   name: z.string(),
   tool_count: z.int(),
+  secret_count: z.int().describe('Stored secrets, those of its configuration included.'),
   deleted_at: time,
   restorable_until: time.describe('Then it is deleted for good; before, where the workspace needs its space.'),
 });
@@ -65,16 +81,43 @@ const listDeletedServers = operation({
   async run({ db, actor, now }, input) {
     const { rows, next } = await listDeleted(db, actor.workspaceId, now() - restorableMs, pageFrom(input));
     return {
-      servers: rows.map(({ slug, name, toolCount, deletedAt }) => ({
+      servers: rows.map(({ slug, name, toolCount, secretCount, deletedAt }) => ({
         slug,
         name,
         tool_count: toolCount,
+        secret_count: secretCount,
         deleted_at: isoTime(deletedAt),
         restorable_until: isoTime(deletedAt + restorableMs),
       })),
       next_cursor: next,
     };
   },
+});
+
+const notDeleted = () =>
+  new AppError(
+    'notFound',
+    `there is no such deleted server in this workspace; GET /api/v1/deleted-servers (${programName} servers deleted) lists those that can be restored`,
+  );
+
+const deleteSecretsOfDeletedServer = operation({
+  name: 'deleteSecretsOfDeletedServer',
+  summary: 'Delete all secrets of a deleted server, those of its configuration included',
+  description: 'The server can still be restored; its secrets then have to be set again.',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  isTool: false,
+  input: z.strictObject({ slug: slugInput }),
+  output: z.object({ deleted: z.int().describe('Number of deleted secrets.'), unchanged: unchangedShape }),
+  async run(context, { slug }) {
+    const server = await findRestorable(context, slug);
+    if (!server) throw notDeleted();
+    const deleted = await deleteAllSecrets(context.db, server);
+    return { deleted, ...(deleted === 0 && { unchanged: true as const }) };
+  },
+  isUnchanged,
+  audit: ({ slug }, { deleted }) => ({ target: slug, detail: { secrets: deleted } }),
 });
 
 const restoreMcpServer = operation({
@@ -91,10 +134,7 @@ const restoreMcpServer = operation({
     if (!(await restoreServer(db, { workspaceId: actor.workspaceId, slug }, { since: at - restorableMs, at }))) {
       const server = await findOwnServer(context, slug);
       if (server) return storedAnswer(context, { server, isUnchanged: true });
-      throw new AppError(
-        'notFound',
-        `there is no such deleted server in this workspace; GET /api/v1/deleted-servers (${programName} servers deleted) lists those that can be restored`,
-      );
+      throw notDeleted();
     }
     await checkServers(context);
     const server = await getServer(context, slug);
@@ -106,4 +146,9 @@ const restoreMcpServer = operation({
   say: saidOf('Restored'),
 });
 
-export const deletionOperations = { deleteMcpServer, listDeletedServers, restoreMcpServer };
+export const deletionOperations = {
+  deleteMcpServer,
+  listDeletedServers,
+  deleteSecretsOfDeletedServer,
+  restoreMcpServer,
+};

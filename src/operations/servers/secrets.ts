@@ -16,7 +16,7 @@ import { findSecret, findSecrets, removeSecret, type SecretInfo } from '../../st
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
-import { isSameSecret, noteChange, sealSecrets } from './store-server.ts';
+import { findRestorable, isSameSecret, noteChange, sealSecrets } from './store-server.ts';
 
 export const secretNameInput = z
   .string()
@@ -145,7 +145,7 @@ const setSecret = operation({
 
 const deleteSecret = operation({
   name: 'deleteSecret',
-  summary: 'Delete a secret of a hosted server',
+  summary: 'Delete a secret of a hosted or deleted server',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
@@ -153,7 +153,7 @@ const deleteSecret = operation({
   input: z.strictObject({ slug: slugInput, name: secretNameInput }),
   output: z.object({ deleted: z.string() }),
   async run(context, { slug, name }) {
-    const server = await getServer(context, slug);
+    const server = (await findRestorable(context, slug)) ?? (await getServer(context, slug));
     if (!(await removeSecret(context.db, server, name))) throw await unknownSecret(context, server, name);
     await noteChange(context, server);
     return { deleted: name };
@@ -161,7 +161,11 @@ const deleteSecret = operation({
   audit: ({ slug, name }) => ({ target: slug, detail: { name } }),
 });
 
-async function unknownSecret({ db }: Context, server: StoredServer, name: string): Promise<AppError> {
+async function unknownSecret(
+  { db }: Context,
+  server: Pick<StoredServer, 'workspaceId' | 'id'>,
+  name: string,
+): Promise<AppError> {
   const names = (await findSecrets(db, server)).filter(isSecret).map((secret) => secret.name);
   return new AppError('notFound', `the server has no secret ${name}${nearestOrAll(name, names, newGuesses())}`);
 }

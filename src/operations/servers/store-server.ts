@@ -11,7 +11,7 @@ import type { Warning } from '../../domain/warnings/warnings.ts';
 import { turnAfter } from '../../domain/work/next-turn.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
-import { hasDeleted, restorableMs } from '../../store/servers/deleted-servers.ts';
+import { findDeleted, restorableMs } from '../../store/servers/deleted-servers.ts';
 import { restartCheck } from '../../store/servers/imports.ts';
 import { type FoundSecret, findSecret, findSecrets, type SecretInfo, saveSecret } from '../../store/servers/secrets.ts';
 import { insertServer, type StoredServer, summaryOf, updateServer } from '../../store/servers/servers.ts';
@@ -174,13 +174,14 @@ async function taken(context: Context, slug: string): Promise<AppError> {
 export async function takenSentence(context: Context, slug: string): Promise<string> {
   return (await findOwnServer(context, slug))
     ? `"${slug}" is taken by a server of yours; change that one with updateMcpServer (PUT /api/v1/servers/${slug}, ${programName} servers update FILE), or choose another slug`
-    : (await isRestorable(context, slug))
+    : (await findRestorable(context, slug))
       ? `"${slug}" is the slug of a server that was deleted; restore that one with restoreMcpServer (${programName} servers restore ${slug}), or choose another slug`
       : `"${slug}" is taken or was used before; choose another`;
 }
 
-function isRestorable({ db, actor, now }: Context, slug: string): Promise<boolean> {
-  return hasDeleted(db, { workspaceId: actor.workspaceId, slug }, now() - restorableMs);
+/** A deleted server of the workspace that can be restored. */
+export function findRestorable({ db, actor, now }: Context, slug: string): ReturnType<typeof findDeleted> {
+  return findDeleted(db, { workspaceId: actor.workspaceId, slug }, now() - restorableMs);
 }
 
 export function changedMeanwhile(version: number | undefined): AppError {
@@ -233,7 +234,7 @@ export async function sealSecrets(
 }
 
 /** Removes a server from the caches of every replica. */
-export async function noteChange(context: Context, server: StoredServer): Promise<void> {
+export async function noteChange(context: Context, server: Pick<StoredServer, 'id' | 'slug'>): Promise<void> {
   await recordChange(context.db, context, 'server', server.id);
   await recordChange(context.db, context, 'server', server.slug);
 }

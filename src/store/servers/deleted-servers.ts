@@ -55,17 +55,38 @@ async function watch({ db, workspaceId, id, from }: Of & { db: Db; from: number 
     .execute();
 }
 
-/** Whether a server with this slug was deleted after `since` and can be restored. */
-export async function hasDeleted(
+/** The server with this slug, if it was deleted after `since` and can be restored. */
+export async function findDeleted(
   db: Db,
   { workspaceId, slug }: { workspaceId: string; slug: string },
   since: number,
-): Promise<boolean> {
+): Promise<(Of & { slug: string }) | undefined> {
   const rows = db.selectFrom('servers').select('id').where('workspace_id', '=', workspaceId).where('slug', '=', slug);
-  return (await rows.where('deleted_at', '>', since).where(isKept).executeTakeFirst()) !== undefined;
+  const row = await rows.where('deleted_at', '>', since).where(isKept).executeTakeFirst();
+  return row && { id: row.id, workspaceId, slug };
 }
 
-export type DeletedServer = { id: string; slug: string; name: string; toolCount: number; deletedAt: number };
+/** Deletes all secrets of a server, those of its configuration too, and the upstream tokens obtained with them. */
+export async function deleteAllSecrets(db: Db, server: Of): Promise<number> {
+  await rowsOf(db, 'client_tokens', server).execute();
+  return Number((await rowsOf(db, 'secrets', server).executeTakeFirst()).numDeletedRows);
+}
+
+function rowsOf(db: Db, table: (typeof goneTables)[number], { workspaceId, id }: Of) {
+  return db
+    .deleteFrom(table as 'secrets')
+    .where('workspace_id', '=', workspaceId)
+    .where('server_id', '=', id);
+}
+
+export type DeletedServer = {
+  id: string;
+  slug: string;
+  name: string;
+  toolCount: number;
+  secretCount: number;
+  deletedAt: number;
+};
 
 /** The servers of a workspace that were deleted after `since`, the last one first. */
 export async function listDeleted(
@@ -77,6 +98,13 @@ export async function listDeleted(
   const rows = await db
     .selectFrom('servers')
     .select(['id', 'slug', 'name', 'summary', 'deleted_at'])
+    .select((e) =>
+      e
+        .selectFrom('secrets')
+        .select((inner) => inner.fn.countAll<number>().as('count'))
+        .whereRef('secrets.server_id', '=', 'servers.id')
+        .as('secret_count'),
+    )
     .where('workspace_id', '=', workspaceId)
     .where('deleted_at', '>', since)
     .where(isKept)
@@ -85,8 +113,9 @@ export async function listDeleted(
     .orderBy('id', 'desc')
     .limit(page.limit + 1)
     .execute();
-  const found = rows.map(({ id, slug, name, summary, deleted_at }) => {
-    return { id, slug, name, toolCount: knownSummary(summary)?.toolCount ?? 0, deletedAt: deleted_at ?? 0 };
+  const found = rows.map(({ id, slug, name, summary, secret_count, deleted_at }) => {
+    const counts = { toolCount: knownSummary(summary)?.toolCount ?? 0, secretCount: Number(secret_count ?? 0) };
+    return { id, slug, name, ...counts, deletedAt: deleted_at ?? 0 };
   });
   return pageOf(found, page.limit, ({ id, deletedAt }) => ({ at: deletedAt, id }));
 }
@@ -126,10 +155,7 @@ const goneAtOnce = { grants: 500, captures: 50 };
 
 /** Deletes a deleted server for good, but for a tombstone that keeps its slug reserved. */
 export async function purgeServer(db: Db, server: Of, at: number): Promise<void> {
-  for (const table of goneTables) {
-    const rows = db.deleteFrom(table as 'secrets').where('workspace_id', '=', server.workspaceId);
-    await rows.where('server_id', '=', server.id).execute();
-  }
+  for (const table of goneTables) await rowsOf(db, table, server).execute();
   await endServerGrants(db, server, at, goneAtOnce.grants);
   await deleteServerCaptures(db, server, goneAtOnce.captures);
   const row = db.updateTable('servers').set(tombstone).where('workspace_id', '=', server.workspaceId);

@@ -7,6 +7,7 @@ export const texts: { [operation: string]: string } = {
   replaceMcpServer: 'Changed a server',
   applyMcpServer: 'Applied a server from a file',
   deleteMcpServer: 'Deleted a server',
+  deleteSecretsOfDeletedServer: 'Deleted all secrets of a deleted server',
   restoreMcpServer: 'Restored a deleted server',
   importApi: 'Made a server from a description of an API',
   importAgain: 'Imported an API again',

@@ -5,6 +5,7 @@ import { useCanEdit } from '../../frame/session.ts';
 import { queryKeys } from '../../query-keys.ts';
 import { RowButton } from '../../ui/actions/row-button.tsx';
 import { useAction } from '../../ui/actions/use-action.ts';
+import { useQuestion } from '../../ui/actions/use-question.tsx';
 import { Folded } from '../../ui/folded.tsx';
 import { type Column, Rows } from '../../ui/rows.tsx';
 import { Time } from '../../ui/text/time.tsx';
@@ -26,6 +27,7 @@ const columns: Column<DeletedServer>[] = [
     ),
   },
   { label: 'Tools', cell: ({ tool_count }) => tool_count, end: true },
+  { label: 'Secrets', cell: ({ secret_count }) => secret_count, end: true },
   { label: 'Deleted', cell: ({ deleted_at }) => <Time at={deleted_at} /> },
   { label: 'Gone for good', cell: ({ restorable_until }) => <Time at={restorable_until} /> },
 ];
@@ -40,6 +42,14 @@ export function DeletedServers() {
     refresh: [queryKeys.servers],
     toastFailure: true,
   });
+  const secrets = useQuestion({
+    title: ({ name }: DeletedServer) => `Delete all secrets of ${visible(name)}?`,
+    text: () => 'The server can still be restored. Its secrets then have to be set again.',
+    action: 'Delete secrets',
+    run: ({ slug }) => api('deleteSecretsOfDeletedServer', { slug }),
+    done: () => 'Deleted the secrets',
+    refresh: [queryKeys.servers],
+  });
   if (!data || data.servers.length === 0) return null;
   return (
     <Box mt="md">
@@ -53,17 +63,23 @@ export function DeletedServers() {
             actions={
               canEdit &&
               ((server) => (
-                <RowButton
-                  label="Restore"
-                  of={visible(server.name)}
-                  isPending={restore.isPending && restore.variables === server}
-                  onClick={() => restore.mutate(server)}
-                />
+                <>
+                  <RowButton
+                    label="Restore"
+                    of={visible(server.name)}
+                    isPending={restore.isPending && restore.variables === server}
+                    onClick={() => restore.mutate(server)}
+                  />
+                  {server.secret_count > 0 && (
+                    <RowButton label="Delete secrets" of={visible(server.name)} onClick={() => secrets.ask(server)} />
+                  )}
+                </>
               ))
             }
           />
         </div>
       </Folded>
+      {secrets.dialog}
     </Box>
   );
 }
