@@ -61,6 +61,17 @@ describe('toolhost keys', () => {
     assert.match(again.stderr, /^error: there is no such key in this workspace, or it is revoked already\n$/);
   });
 
+  it('prints only the key with --quiet, and refuses --quiet together with --json [find D3]', async () => {
+    const args = ['keys', 'create', '--name', 'script', '--scopes', 'manage', '--quiet'];
+    const { code, stdout, stderr } = await toolhost(args, { env });
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.match(stdout, /^thk_\w+\n$/);
+    assert.equal(await statusWith(stdout.trim()), 200);
+    const refused = await toolhost([...args, '--json'], { env });
+    assert.deepEqual([refused.code, refused.stdout], [2, '']);
+    assert.match(refused.stderr, /'--quiet' cannot be used with option '--json'/);
+  });
+
   it('explains that the key is shown once and how to use it', async () => {
     const { code, stdout, stderr } = await toolhost(
       ['keys', 'create', '--name', 'for people', '--scopes', 'call', '--expires', '4w'],

@@ -12,7 +12,7 @@ type Found = { at: string; words: string[]; isCode: boolean };
 
 /** Every `toolhost …` of the pages with its line, up to what a shell or Markdown ends it with. */
 function commandsOnPages(): Found[] {
-  const written = /(?<![\w./-])(?:bin\/)?toolhost ((?:[a-z][a-z-]*|--?[a-z][a-z-]*)(?: [^`|&;<>#]*)?)/g;
+  const written = /(?<![\w./-])(?:bin\/)?toolhost ((?:[a-z][a-z-]*|--?[a-z][a-z-]*)(?: [^`|&;<>#)]*)?)/g;
   return [...userPages(), 'docs/reference/command-line.md'].flatMap((page) =>
     readFileSync(join(root, page), 'utf8')
       .split('\n')

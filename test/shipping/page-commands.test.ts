@@ -53,6 +53,14 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
     assert.deepEqual(hidden, [], `begin these with \`\`\`sh, or ${advice}`);
   });
 
+  it('[ship 8] need no jq, which many machines do not have', () => {
+    const pages = [...userPages(), 'docs/reference/command-line.md'];
+    assert.deepEqual(
+      pages.filter((page) => /\bjq\b/.test(readFileSync(join(root, page), 'utf8'))),
+      [],
+    );
+  });
+
   it('[ship 8] name a test that exists where they say that another one runs them', () => {
     const missing = userPages()
       .flatMap(blocksOf)

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { claudeCodeCommand } from '../../domain/clients/client.ts';
 import { covers, type KeyScope, keyScopes } from '../../domain/credentials/credential.ts';
 import { type Input, type Output, operations } from '../../operations/index.ts';
@@ -9,7 +9,7 @@ import { addPlaceOptions, collectText, type JsonOption } from '../options.ts';
 import { print, printJson, tableOf } from '../print.ts';
 import { addFieldOptions, givenFields, operationCommand } from './operation-command.ts';
 
-type Options = PlaceOptions & JsonOption & { [attribute: string]: unknown };
+type Options = PlaceOptions & JsonOption & { quiet?: true; [attribute: string]: unknown };
 type KeyRecord = Output<'listApiKeys'>['keys'][number];
 type KeyLimits = Output<'setKeyLimits'>['limits'];
 
@@ -53,6 +53,7 @@ function addCreate(keys: Command): void {
   });
   for (const option of create.options) if (/^--(name|scopes)$/.test(option.long ?? '')) option.makeOptionMandatory();
   create
+    .addOption(new Option('--quiet', 'print only the key, for a script').conflicts('json'))
     .addHelpText(
       'after',
       `
@@ -60,14 +61,15 @@ Examples:
   toolhost keys create --name me --scopes manage,call
   toolhost keys create --name agent --scopes call --server projects --expires 90d
   toolhost keys create --name desk --scopes call --view shop/support
-  export TOOLHOST_API_KEY=$(toolhost keys create --name ci --scopes manage --json | jq -r .key)`,
+  export TOOLHOST_API_KEY=$(toolhost keys create --name ci --scopes manage --quiet)`,
     )
     .action((options: Options) =>
       atPlace(
         options,
         async (place) => {
           const made = await place.run('createApiKey', givenFields(options, attributes) as Input<'createApiKey'>);
-          if (options.json) printJson({ id: made.id, key: made.key, scopes: made.scopes });
+          if (options.quiet) print(made.key);
+          else if (options.json) printJson({ id: made.id, key: made.key, scopes: made.scopes });
           else print(createdText(made, place));
         },
         true,

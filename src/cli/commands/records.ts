@@ -35,7 +35,7 @@ With --json a list is one object, and with --follow each call is a line.
 Examples:
   toolhost calls --server projects --outcome timeout --since 2h
   toolhost calls --follow
-  toolhost calls --follow --json | jq -r 'select(.outcome != "ok") | .reason'`,
+  toolhost calls --follow --json > calls.jsonl`,
     )
     .action((options: Options) => {
       const filters: Input<'listCalls'> = givenFields({ ...options }, attributes);

@@ -39,7 +39,7 @@ export function addServers(program: Command): void {
     .argument('<file>', 'JSON or YAML; - reads standard input')
     .addHelpText(
       'after',
-      '\nExamples:\n  toolhost servers create server.yaml\n  jq . server.json | toolhost servers create -',
+      '\nExamples:\n  toolhost servers create server.yaml\n  sed s/staging/live/ server.yaml | toolhost servers create -',
     )
     .action((file: string, options: Options) => store('createMcpServer', file, options));
   addConnectionOptions(servers.command('update'))
