@@ -143,7 +143,7 @@ type Document = { [field: string]: unknown };
 type Kind = { name: string; isIt: (document: Document) => boolean; advice: string };
 
 const importing =
-  'import it with the operation importApi, or with: toolhost import FILE; it makes a configuration of the operations that you choose';
+  'import it with the operation importApi, or with the command import FILE; it creates a configuration of the operations that you choose';
 
 const kinds: readonly Kind[] = [
   {

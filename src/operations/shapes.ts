@@ -121,7 +121,7 @@ export const serverRecord = z.object({
   created_at: time,
   updated_at: time,
   created_by: z.string(),
-  label: z.string().optional().describe('Set of files that it was applied from, with toolhost apply --label.'),
+  label: z.string().optional().describe('Set of files that it was applied from (apply --label).'),
   tags: z.array(z.string()).max(mostServerTags).optional().describe('Words that people sort their servers by.'),
 });
 

@@ -5,6 +5,7 @@ import { Kysely, sql } from 'kysely';
 import { z } from 'zod';
 import { scanJson } from '../domain/json/json-scan.ts';
 import { AppError } from '../errors.ts';
+import { programName } from '../version.ts';
 import {
   type BackupHeader,
   type BackupOptions,
@@ -286,6 +287,6 @@ async function refuseBrokenReferences(db: Db): Promise<void> {
 export function damaged(reason: string): AppError {
   return new AppError(
     'invalid',
-    `this is not a sound backup: ${reason}; take another one, and check it with "toolhost verify"`,
+    `this is not a sound backup: ${reason}; take another one, and check it with "${programName} verify"`,
   );
 }

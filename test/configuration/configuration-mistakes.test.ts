@@ -13,7 +13,7 @@ const api = 'https://api.example.com';
 const text = { type: 'string' };
 
 const importing =
-  'import it with the operation importApi, or with: toolhost import FILE; it makes a configuration of the operations that you choose';
+  'import it with the operation importApi, or with the command import FILE; it creates a configuration of the operations that you choose';
 
 const documents: [name: string, document: Json, advice: string][] = [
   ['an OpenAPI document', { openapi: '3.1.0', info: { title: 'A', version: '1' }, paths: {} }, importing],

@@ -104,6 +104,8 @@ describe('the package', () => {
       const { stdout } = await run('npm', ['exec', '--no', '--', 'toolhost', '--version'], { cwd: packed.folder, env });
       const commit = execFileSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).trim();
       assert.match(stdout, new RegExp(`^${manifest.version} \\(commit ${commit}(-modified)?\\)\n$`));
+      const keyless = run('npm', ['exec', '--no', '--', 'toolhost', 'servers', 'list'], { cwd: packed.folder, env });
+      await assert.rejects(keyless, { stderr: /make one with: npx toolhost keys create / });
       let serving: ChildToolhost | undefined;
       const startMs = await msOf(async () => {
         serving = await startChildToolhost({ ...env, DEMO: '1' }, packed.program);

@@ -17,6 +17,7 @@ import {
   whileAlone,
 } from '../../store/sealing/master-keys.ts';
 import { createKeyring, identityOf, type Keyring } from '../../store/sealing/sealing.ts';
+import { programName } from '../../version.ts';
 import type { Store } from '../open-store.ts';
 
 /** Tables whose sealed values cannot be recreated. */
@@ -175,7 +176,7 @@ function missingSentence(
   setting: string,
 ): string {
   const counts = uses.map(({ table, keyId, rows }) => `, ${rows} rows of ${table} with ${keyId}`).join('');
-  return `${setting} is not the key of this database, or not all of it: it has ${keyIds.join(', ')}, and the database is sealed with ${ids.join(', ')}${counts}. Give that key; to replace it, put it behind the new one (new,old) and reseal. "toolhost master-key status" says more. Where a key is lost for good, "toolhost master-key reseal --discard ${ids[0]}" gives up what it sealed`;
+  return `${setting} is not the key of this database, or not all of it: it has ${keyIds.join(', ')}, and the database is sealed with ${ids.join(', ')}${counts}. Give that key; to replace it, put it behind the new one (new,old) and reseal. "${programName} master-key status" says more. Where a key is lost for good, "${programName} master-key reseal --discard ${ids[0]}" gives up what it sealed`;
 }
 
 function lossSentence({ table, keyId, rows }: KeyUse): string {

@@ -22,6 +22,7 @@ import {
   type SealedColumn,
   sealedColumns,
 } from '../../store/sealing/sealing.ts';
+import { programName } from '../../version.ts';
 import { databaseFile } from '../open-store.ts';
 import { type KeyOperator, needKeys } from './master-keys.ts';
 
@@ -123,7 +124,7 @@ export async function discard(operator: KeyOperator, keyId: string): Promise<{ [
   if (uses.length === 0 && !isKnown)
     throw new AppError(
       'notFound',
-      `nothing is sealed with the key ${keyId}; "toolhost master-key status" shows the keys`,
+      `nothing is sealed with the key ${keyId}; "${programName} master-key status" shows the keys`,
     );
   const release = await refuseWhileInUse(operator, keyId);
   try {

@@ -143,7 +143,9 @@ To replace a key, in this order:
 
 function keyId(text: string): string {
   if (/^[0-9a-f]{8}$/.test(text)) return text;
-  throw new InvalidArgumentError('allowed: the id of a key as "toolhost master-key status" shows it, 8 hex digits');
+  throw new InvalidArgumentError(
+    `allowed: the id of a key as "${programName} master-key status" shows it, 8 hex digits`,
+  );
 }
 
 async function withKeys(work: (operator: KeyOperator) => Promise<void>): Promise<void> {

@@ -9,6 +9,7 @@ import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ImportLine } from '../../import/plan-outline.ts';
 import { mostDocumentCharacters } from '../../import/plan-outline.ts';
 import { type Input, operations } from '../../operations/index.ts';
+import { programName } from '../../version.ts';
 import { connect } from '../connection/connect.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import {
@@ -146,7 +147,7 @@ async function write(plan: PlannedImport, from: string, options: Options): Promi
   const { tools, tokens } = plan.chosen;
   if (out === '-') return;
   if (options.json) printJson({ file: out, tools, tokens });
-  else print(`${out}: ${tools} tools, about ${tokens} tokens; check it with: toolhost check ${out}`);
+  else print(`${out}: ${tools} tools, about ${tokens} tokens; check it with: ${programName} check ${out}`);
 }
 
 async function create(source: ImportSource, options: Options): Promise<void> {
@@ -154,7 +155,7 @@ async function create(source: ImportSource, options: Options): Promise<void> {
     const most = megabytes(mostDocumentCharacters);
     throw new AppError(
       'tooLarge',
-      `found ${megabytes(source.text.length)}; the service takes at most ${most} of text. Plan here instead: give --out server.yaml, with --include for a part, and then run: toolhost apply server.yaml`,
+      `found ${megabytes(source.text.length)}; the service takes at most ${most} of text. Plan here instead: give --out server.yaml, with --include for a part, and then run: ${programName} apply server.yaml`,
     );
   }
   const client = await connect(options);

@@ -127,7 +127,10 @@ async function store(name: 'createMcpServer' | 'replaceMcpServer', file: string,
   const config = await fieldsFrom(file, 'a configuration; allowed: an object with name, slug and tools');
   const section = ['secrets', 'limits'].find((field) => field in config);
   if (section !== undefined)
-    throw new AppError('invalid', `${file}: ${section}: only apply reads this section; use: toolhost apply ${file}`);
+    throw new AppError(
+      'invalid',
+      `${file}: ${section}: only apply reads this section; use: ${programName} apply ${file}`,
+    );
   if (name === 'replaceMcpServer' && (typeof config.slug !== 'string' || config.slug === ''))
     throw new AppError('invalid', `${file}: slug: names the server to update; allowed: the slug of a hosted server`);
   const client = await connect(options);

@@ -1,5 +1,6 @@
 import { AppError } from '../../errors.ts';
 import type { Input, Output } from '../../operations/index.ts';
+import { programName } from '../../version.ts';
 import { type ListedServer, listedServers } from '../connection/lists.ts';
 import type { RestClient } from '../connection/rest-client.ts';
 import { type ReadyServer, readSecrets, type SecretSource, type Sources } from './secret-values.ts';
@@ -114,7 +115,7 @@ export function conflictsOf(planned: readonly PlannedServer[], { label, overwrit
       const message = `the server belongs to the label ${plan.label}; apply it with --label ${plan.label}, or take it over with --overwrite`;
       return [{ at, path: '', message }];
     }
-    const since = `the server was changed elsewhere since it was applied (version ${plan.applied_version}, now ${plan.version}), and the file would undo that; take the change into the file with toolhost export --out, or apply with --overwrite`;
+    const since = `the server was changed elsewhere since it was applied (version ${plan.applied_version}, now ${plan.version}), and the file would undo that; take the change into the file with ${programName} export --out, or apply with --overwrite`;
     return plan.undone.map((path) => ({ at, path, message: since }));
   });
 }

@@ -6,6 +6,7 @@ import type { ImportChoices } from '../../import/plan/choices.ts';
 import { againShape, mostDocumentCharacters, offeredKinds } from '../../import/plan-outline.ts';
 import { findImport, type StoredImport } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
+import { programName } from '../../version.ts';
 import { validConfig } from '../check-config.ts';
 import { changesText } from '../import-changes.ts';
 import { type Context, operation } from '../operation.ts';
@@ -238,5 +239,5 @@ function nextLine({ mode, slug, counts, server }: Said, changed: Said['changed_s
     return 'Nothing to apply.';
   const take = counts.conflicts > 0 ? ', with take for conflicts in which the description is right' : '';
   const add = counts.offered > 0 ? ', with add for operations that are wanted' : '';
-  return `Next: importAgain with mode "apply", or: toolhost import-again ${slug} --apply${take}${add}.`;
+  return `Next: importAgain with mode "apply", or: ${programName} import-again ${slug} --apply${take}${add}.`;
 }

@@ -10,6 +10,7 @@ import {
   watchings,
 } from '../../store/servers/imports.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
+import { programName } from '../../version.ts';
 import { type Context, operation } from '../operation.ts';
 import {
   getServer,
@@ -57,7 +58,7 @@ const compareImport = operation({
   say: ({ slug, imported }) =>
     [
       `${slug}: ${saidOfState(imported)}`,
-      ...(imported.changed ? [`Next: importAgain shows the changes, or: toolhost import-again ${slug}`] : []),
+      ...(imported.changed ? [`Next: importAgain shows the changes, or: ${programName} import-again ${slug}`] : []),
     ].join('\n'),
 });
 

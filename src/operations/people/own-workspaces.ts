@@ -10,6 +10,7 @@ import { chooseWorkspace, saveMember, workspacesOf } from '../../store/people/us
 import { findSecrets } from '../../store/servers/secrets.ts';
 import { listSlugs } from '../../store/servers/servers.ts';
 import { findWorkspace, insertWorkspace, periodOf, takeOfQuotas } from '../../store/workspaces.ts';
+import { programName } from '../../version.ts';
 import { operation } from '../operation.ts';
 import { findOwnServer, isoTime } from '../shapes.ts';
 import { maxWorkspaces, workspaceName } from './workspaces.ts';
@@ -108,7 +109,7 @@ const exportWorkspace = operation({
       const text = JSON.stringify({ configuration: server.config, secrets });
       length += text.length;
       if (length > longestExport)
-        throw new AppError('tooLarge', 'the workspace is larger than an export may be; use: toolhost export');
+        throw new AppError('tooLarge', `the workspace is larger than an export may be; use: ${programName} export`);
       servers.push(text);
     }
     const { members } = await pageOfPeople(db, actor.workspaceId, { limit: 1000, after: undefined });
