@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 import { parse } from 'yaml';
+import { type Repository, repositoryUrl } from '../package/repository.ts';
 
 /** Makes a module of a YAML file: the examples of the gallery. */
 const yamlFiles: Plugin = {
@@ -16,8 +17,8 @@ const yamlFiles: Plugin = {
 /** The site as for `npm run site`; else the repository of the package, which a release writes into it. */
 function documentation(): { site: string | undefined; repository: string | undefined } {
   const text = readFileSync(join(import.meta.dirname, '..', 'package.json'), 'utf8');
-  const { repository } = JSON.parse(text) as { repository?: { url: string } };
-  return { site: process.env.SITE_URL, repository: repository?.url.replace(/^git\+|\.git$/g, '') };
+  const { repository } = JSON.parse(text) as { repository?: Repository };
+  return { site: process.env.SITE_URL, repository: repositoryUrl(repository) };
 }
 
 // biome-ignore lint/style/noDefaultExport: Vite asks for a default export

@@ -2,6 +2,7 @@ import { copyFileSync, cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path';
 import { relative } from 'node:path/posix';
 import { Eleventy, type Markdown } from '@11ty/eleventy';
+import { workflowRepository } from '../../package/repository.ts';
 import { createLinks } from './links.ts';
 import { amendMarkdown, headingsOf } from './markdown.ts';
 import { type Chapter, type Page, readChapters, root } from './pages.ts';
@@ -99,7 +100,6 @@ function copyTo(from: string, to: string): void {
 
 if (import.meta.main) {
   const folder = join(root, 'site');
-  const { SITE_URL: site, GITHUB_REPOSITORY: name } = process.env;
-  await buildSite(folder, { site, repository: name && `https://github.com/${name}` });
+  await buildSite(folder, { site: process.env.SITE_URL, repository: workflowRepository(process.env) });
   process.stdout.write(`${folder}\n`);
 }

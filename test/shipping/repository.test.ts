@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { type Repository, repositoryUrl } from '../../package/repository.ts';
+import { root } from '../files.ts';
+
+type Manifest = { repository?: Repository; bugs?: { url: string }; homepage?: string; version: string };
+
+const manifestOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
+
+describe('the address of the repository', () => {
+  it('[ship 1] is not in the sources; the release workflow writes it into package.json', () => {
+    const before = manifestOf(root);
+    assert.deepEqual([before.repository, before.bugs, before.homepage], [undefined, undefined, undefined]);
+    const [step] = /(?<=run: )node package\/repository\.ts$/m.exec(
+      readFileSync(join(root, '.github', 'workflows', 'release.yml'), 'utf8'),
+    ) ?? ['no step of the workflow'];
+    const folder = mkdtempSync(join(tmpdir(), 'toolhost-repository-'));
+    try {
+      copyFileSync(join(root, 'package.json'), join(folder, 'package.json'));
+      execFileSync('/bin/sh', ['-c', step.replace('package/', `${root}/package/`)], {
+        cwd: folder,
+        env: {
+          PATH: process.env.PATH,
+          GITHUB_SERVER_URL: 'https://git.example.com',
+          GITHUB_REPOSITORY: 'acme/toolhost',
+        },
+      });
+      const url = 'https://git.example.com/acme/toolhost';
+      const { repository, bugs, homepage, ...rest } = manifestOf(folder);
+      assert.deepEqual(repository, { type: 'git', url: `git+${url}.git` });
+      assert.deepEqual([bugs, homepage], [{ url: `${url}/issues` }, `${url}#readme`]);
+      assert.deepEqual(rest, before);
+      assert.equal(repositoryUrl(repository), url);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('[ship 1] is read from every form of the field that npm knows', () => {
+    const url = 'https://github.com/acme/toolhost';
+    for (const field of ['acme/toolhost', 'github:acme/toolhost', url, `git+${url}.git`, { url: `git+${url}.git` }])
+      assert.equal(repositoryUrl(field), url, JSON.stringify(field));
+    for (const field of [undefined, 'gist:11081aaa281', 'git@example.com:acme/toolhost.git'])
+      assert.equal(repositoryUrl(field), undefined, String(field));
+  });
+});
