@@ -1,6 +1,6 @@
 import { fetchedBytes, fetchMs } from '../src/app/adapters/fetch-document.ts';
 import { mostImportsAtOnce } from '../src/app/adapters/importing.ts';
-import { jobMs, jobQueue, jobWaitMs, mostThreads } from '../src/app/adapters/threads.ts';
+import { importTimes, jobQueue, jobTimes, mostThreads } from '../src/app/adapters/threads.ts';
 import { leastWork } from '../src/app/process-memory.ts';
 import { loginRequestsPerMinute } from '../src/app/web.ts';
 import { maxArguments } from '../src/domain/config/input-schema.ts';
@@ -190,10 +190,14 @@ const sections: Record<string, Bound[]> = {
     ['threads for long work of a process', count(mostThreads), 'app/adapters/threads.ts'],
     [
       'jobs that wait for a thread, and for how long',
-      `${ofBoth(jobQueue)}; ${span(jobWaitMs)}`,
+      `${ofBoth(jobQueue)}; ${span(jobTimes.waitMs)}, imports ${span(importTimes.waitMs)}`,
       'app/adapters/threads.ts',
     ],
-    ['time of a job', span(jobMs), 'app/adapters/threads.ts'],
+    [
+      'time of a job',
+      `${span(jobTimes.limitMs)}, of an import ${span(importTimes.limitMs)}`,
+      'app/adapters/threads.ts',
+    ],
     ['imports at once', ofBoth(mostImportsAtOnce), 'app/adapters/importing.ts'],
     ['records of an export', count(maxExported), 'operations/calls/call-records.ts'],
   ],

@@ -11,6 +11,8 @@ export type JobRequest<Kind extends JobKind> = {
   workspaceId: string;
   /** Longest time that it may run, in ms in which this process ran; its thread is ended then. */
   limitMs: number;
+  /** Longest time that it waits for a thread, in ms. */
+  waitMs: number;
   /** Memory of the input that is transferred, and no longer usable here. */
   transfer?: readonly ArrayBuffer[];
   /** The memory that counts the input already, if any does; otherwise the pool counts it, from here to the end of the job. */
@@ -25,8 +27,8 @@ export type JobOutcome = (typeof jobOutcomes)[number];
 export type ThreadPoolOptions = {
   threads: number;
   queue: QueueLimits;
-  /** Longest that a job waits for a thread, in ms. */
-  waitMs: number;
+  /** Time limit, in ms, above which a job is long: such jobs together leave one thread to the others. */
+  longMs: number;
   /** How long an idle thread is kept, in ms. */
   idleMs: number;
   /** Most bytes of the values of a thread; beyond it the thread ends, not the process. */
@@ -55,13 +57,6 @@ const graceMs = 100;
 /** How long the pool waits for the end of its threads when it is closed. */
 const lastMs = 1000;
 
-/** Jobs of half a minute; no call waits for one. */
-const longKinds: ReadonlySet<JobKind> = new Set(['plan-import', 'import-again']);
-/** Jobs that wait longer than others: those of half a minute, and the reading of a body for one of them. */
-const patientKinds: ReadonlySet<JobKind> = new Set([...longKinds, 'read-body']);
-/** How many times as long as others such a job waits. */
-const longWaits = 3;
-
 const stopping = 'the service is stopping';
 const cancelled = () => new JobError('cancelled', 'the caller went away');
 
@@ -84,7 +79,7 @@ export class ThreadPool {
   /** @throws JobError when there is no result */
   run<Kind extends JobKind>(request: JobRequest<Kind>): Promise<JobOutput<Kind>> {
     return new Promise((resolve, reject) => {
-      const { memory, waitMs, after } = this.#options;
+      const { memory, after } = this.#options;
       const own = request.held ? undefined : memory?.hold(request.workspaceId);
       const settle: Job['settle'] = (outcome, result) => {
         job.stopTimer();
@@ -100,8 +95,7 @@ export class ThreadPool {
       else if (!this.#queue.add(job.workspaceId, job)) refuse(job, 'too much of the kind is waiting');
       else {
         request.onGone?.(() => this.#cancel(job));
-        const patience = patientKinds.has(job.kind) ? longWaits : 1;
-        job.stopTimer = after(waitMs * patience, () => {
+        job.stopTimer = after(job.waitMs, () => {
           if (this.#queue.remove(job.workspaceId, job)) refuse(job, 'it waited too long for a thread');
         });
         this.#startNext();
@@ -147,11 +141,13 @@ export class ThreadPool {
   }
 
   /** With several threads, neither one workspace nor long jobs ever occupy all of them. */
-  #mayRun(workspaceId: string, { kind }: Job): boolean {
-    const most = Math.max(1, this.#options.threads - 1);
+  #mayRun(workspaceId: string, next: Job): boolean {
+    const { threads, longMs } = this.#options;
+    const most = Math.max(1, threads - 1);
+    const isLong = ({ limitMs }: Job) => limitMs > longMs;
     const jobs = [...this.#threads].flatMap(({ job, isEnding }) => (job && !isEnding ? [job] : []));
     if (jobs.filter((job) => job.workspaceId === workspaceId).length >= most) return false;
-    return !longKinds.has(kind) || jobs.filter((job) => longKinds.has(job.kind)).length < most;
+    return !isLong(next) || jobs.filter(isLong).length < most;
   }
 
   #startThread(): Thread {

@@ -61,4 +61,43 @@ describe('the threads of a workspace', () => {
       for (const job of [first, others]) await job.release().catch(() => undefined);
     }
   });
+
+  it('[find A2] imports of several files leave a thread to the calls of other workspaces', async () => {
+    const { toolhost, upstream } = one;
+    const description = {
+      openapi: '3.0.0',
+      info: { title: 'Files', version: '1' },
+      paths: { '/a': { get: { operationId: 'a', responses: { 200: { $ref: 'answer.json' } } } } },
+    };
+    const bundling = [hangingJob(), hangingJob()];
+    for (const [index, job] of bundling.entries())
+      upstream.on(`GET /${index}.json`, () => ({
+        body: JSON.stringify({ ...(JSON.parse(job.body()) as object), ...description }),
+      }));
+    upstream.on('GET /answer.json', () => ({ body: '{"description":"Good."}' }));
+    upstream.on('GET /long', () => ({
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ rest: 'x'.repeat(longBytes) }),
+    }));
+    const key = await toolhost.key();
+    const slug = await one.serve({ url: '/long', response_fields: ['rest'] });
+    const counts = () => toolhost.running.app.threads.counts();
+    const plan = async (index: number) => {
+      const body = { mode: 'plan', url: `${upstream.url}/${index}.json` };
+      return toolhost.rest('POST', '/import', { body, key: await toolhost.key({ workspace: `importing-${index}` }) });
+    };
+    const { done } = counts().outcomes;
+    const plans = [plan(0)];
+    try {
+      await bundling[0]?.begun();
+      plans.push(plan(1));
+      await eventually(() => assert.equal(counts().running + counts().waiting, 2));
+      const result = await toolhost.callTool(slug, key, 'run');
+      assert.notEqual(result.isError, true, JSON.stringify(result.content[0]).slice(0, 500));
+      assert.deepEqual([counts().running, counts().waiting, counts().outcomes.done - done], [1, 1, 1]);
+    } finally {
+      for (const job of bundling) await job.release();
+    }
+    for (const { status, text } of await Promise.all(plans)) assert.equal(status, 200, text);
+  });
 });

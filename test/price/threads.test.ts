@@ -26,7 +26,7 @@ describe('jobs on threads', () => {
       threadBytes: 512 * 1024 * 1024,
       threads: 2,
       queue: { ofWorkspace: 10, ofAll: 20 },
-      waitMs: 60_000,
+      longMs: 60_000,
       idleMs: 60_000,
       after: afterRunning,
       ...options,
@@ -34,7 +34,7 @@ describe('jobs on threads', () => {
     return pool;
   };
   const check = (input: typeof long, more: Partial<JobRequest<'check-arguments'>> = {}) =>
-    ({ kind: 'check-arguments', input, workspaceId: 'one', limitMs: 60_000, ...more }) as const;
+    ({ kind: 'check-arguments', input, workspaceId: 'one', limitMs: 60_000, waitMs: 60_000, ...more }) as const;
   const reasonOf = async (running: Promise<unknown>): Promise<string> => {
     try {
       await running;
@@ -107,7 +107,8 @@ describe('jobs on threads', () => {
           kind: 'plan-import',
           input: { document, choices: {}, report: 'none', rules },
           workspaceId,
-          limitMs: 60_000,
+          limitMs: 60_001,
+          waitMs: 60_000,
           onGone: (cancel) => void cancels.push(cancel),
         }),
       ),
@@ -122,8 +123,9 @@ describe('jobs on threads', () => {
 
   it('[find A2] a job that waited too long is not begun', async () => {
     const { after, expire } = waits();
-    const threads = start({ after, waitMs: 10 });
-    const [running, waiting] = [reasonOf(threads.run(check(long))), reasonOf(threads.run(check(long)))];
+    const threads = start({ after });
+    const running = reasonOf(threads.run(check(long)));
+    const waiting = reasonOf(threads.run(check(long, { waitMs: 10 })));
     expire(10);
     assert.equal(await waiting, 'refused');
     assert.equal(await running, 'none');
@@ -176,7 +178,9 @@ describe('jobs on threads', () => {
         cancel = given;
       };
       const input = { body: Buffer.from(job.body()), coding: 'gzip' as const, limitBytes: megabyte };
-      const reason = reasonOf(threads.run({ kind: 'decode-body', input, workspaceId, limitMs: 60_000, onGone }));
+      const reason = reasonOf(
+        threads.run({ kind: 'decode-body', input, workspaceId, limitMs: 60_000, waitMs: 60_000, onGone }),
+      );
       await job.begun();
       cancel();
       assert.equal(await reason, 'cancelled');

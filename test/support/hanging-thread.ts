@@ -5,15 +5,15 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { isMainThread, parentPort } from 'node:worker_threads';
 
-type Question = { input?: { body?: unknown } };
+type Question = { input?: { body?: unknown; document?: unknown } };
 
 if (!isMainThread && parentPort) {
   const port = parentPort;
   const on = port.on.bind(port) as (event: string, listener: (value: never) => void) => typeof port;
   port.on = (event: string, listener: (value: never) => void) =>
     on(event, (value: Question) => {
-      const body = event === 'message' ? value?.input?.body : undefined;
-      const text = body instanceof Uint8Array ? Buffer.from(body.subarray(0, 1000)).toString() : '';
+      const { body, document = body } = (event === 'message' && value?.input) || {};
+      const text = document instanceof Uint8Array ? Buffer.from(document.subarray(0, 1000)).toString() : '';
       const pipe = /"hang at":"([^"]+)"/.exec(text);
       // A job that was let go before has no pipe any more. With `utf8` Node opens and reads in one native function; without
       // it, a thread could be ended between the two.

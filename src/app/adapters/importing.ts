@@ -20,7 +20,7 @@ import {
   goneWith,
   type WantedDocument,
 } from './fetch-document.ts';
-import { jobMs, ownMemory, refusalOfJob } from './threads.ts';
+import { importTimes, ownMemory, refusalOfJob } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
 export const mostImportsAtOnce = { ofWorkspace: 2, ofAll: 8 };
@@ -54,7 +54,7 @@ export function createImporting(parts: ImportParts): Importing {
         const { choices, report } = request;
         const document = await documentOf(place, request, workspaceId);
         const input = { document, choices, report, rules };
-        const job = { input, transfer: memoryOf(document), workspaceId, limitMs: jobMs };
+        const job = { input, transfer: memoryOf(document), workspaceId, ...importTimes };
         return doneOf(await threads.run({ kind: 'plan-import', ...job }).catch(refusedJob));
       }),
     again: (request, workspaceId) =>
@@ -62,7 +62,7 @@ export function createImporting(parts: ImportParts): Importing {
         const { choices, imported, again } = request;
         const document = await documentOf(place, request, workspaceId);
         const input = { document, choices, imported, again, rules };
-        const job = { input, transfer: memoryOf(document), workspaceId, limitMs: jobMs };
+        const job = { input, transfer: memoryOf(document), workspaceId, ...importTimes };
         return doneOf(await threads.run({ kind: 'import-again', ...job }).catch(refusedJob));
       }),
     check: (request, workspaceId) =>
@@ -93,7 +93,7 @@ async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<F
     bundle: async (input) => {
       if (clock() > end)
         throw invalid([{ path: 'url', message: `its files took longer than ${fetchMs / 1000} seconds` }]);
-      const job = { kind: 'bundle-description' as const, input, workspaceId, limitMs: jobMs, onGone: goneWith(signal) };
+      const job = { kind: 'bundle-description' as const, input, workspaceId, ...importTimes, onGone: goneWith(signal) };
       return doneOf(await threads.run(job).catch(refusedJob));
     },
   });
@@ -117,7 +117,7 @@ async function checkedDocument(
   const input = { document: body, choices, imported, again, rules };
   signal?.throwIfAborted();
   const onGone = goneWith(signal);
-  const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, limitMs: jobMs, onGone };
+  const job = { kind: 'import-again' as const, input, transfer: memoryOf(body), workspaceId, ...importTimes, onGone };
   const { report } = doneOf(await threads.run(job).catch(refusedJob));
   return { documentHash, validators, report };
 }

@@ -5,7 +5,7 @@ import { AppError } from '../../errors.ts';
 import type { ReadBodyJob, ReadLongBody } from '../../operations/long-body.ts';
 import { fewAtOnce } from '../../operations/quotas/gate.ts';
 import type { ThreadPool } from '../../threads/thread-pool.ts';
-import { jobMs, ownMemory, refusalOfJob } from './threads.ts';
+import { importTimes, jobTimes, ownMemory, refusalOfJob } from './threads.ts';
 
 const refusedJob = refusalOfJob('the body was not read', 'send less at once');
 
@@ -22,7 +22,9 @@ export function longBodies(threads: ThreadPool, waitingBytes: number): ReadLongB
       kind: 'read-body' as const,
       input,
       transfer,
-      limitMs: jobMs,
+      // A document waits as long as its import.
+      ...jobTimes,
+      waitMs: importTimes.waitMs,
       workspaceId: actor.workspaceId,
     };
     const output = await gate.run(actor, () => threads.run(job).catch(refusedJob), body.length);

@@ -14,14 +14,14 @@ export const mostThreads = 2;
 
 /** Number of jobs that may wait before more are refused. A job takes about 50 ms. */
 export const jobQueue = { ofWorkspace: 100, ofAll: 400 };
-export const jobWaitMs = 20_000;
 const idleMs = 10_000;
 
 /**
- * Longest time of a job, in ms: many times what the largest input takes, because a thread has a lower priority than calls
- * and may wait long for a processor.
+ * Time limits of jobs, in ms: many times what the largest input takes, because a thread has a lower priority than calls and
+ * may wait long for a processor. No call waits for an import.
  */
-export const jobMs = 30_000;
+export const jobTimes = { limitMs: 20_000, waitMs: 20_000 };
+export const importTimes = { limitMs: 30_000, waitMs: 60_000 };
 
 /** Prepares this thread and others to parse what callers send. */
 export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadPool {
@@ -29,7 +29,7 @@ export function startThreads(memory: MemoryBudget, threadBytes: number): ThreadP
   return new ThreadPool({
     threads: mostThreads,
     queue: jobQueue,
-    waitMs: jobWaitMs,
+    longMs: jobTimes.limitMs,
     idleMs,
     after: afterRunning,
     memory,
@@ -42,15 +42,15 @@ export function gatewayWork(threads: ThreadPool): ThreadWork {
   return {
     checkArguments(input, of) {
       const kind = 'check-arguments';
-      return threads.run({ kind, input, limitMs: jobMs, ...of });
+      return threads.run({ kind, input, ...jobTimes, ...of });
     },
     readAnswer(input, of) {
       const kind = 'read-answer';
-      return threads.run({ kind, input, limitMs: jobMs, transfer: ownMemory(input.body), ...of });
+      return threads.run({ kind, input, ...jobTimes, transfer: ownMemory(input.body), ...of });
     },
     writeCapture(input, of) {
       const kind = 'write-capture';
-      return threads.run({ kind, input, limitMs: jobMs, ...of });
+      return threads.run({ kind, input, ...jobTimes, ...of });
     },
   };
 }
@@ -74,7 +74,7 @@ export function refusalOfJob(what: string, advice: string): (error: unknown) => 
 export function configurationWork(threads: ThreadPool, rules: RuleSource): CheckConfigOnThread {
   return (input, workspaceId) => {
     const kind = 'check-configuration';
-    return threads.run({ kind, input: { ...input, rules }, limitMs: jobMs, workspaceId });
+    return threads.run({ kind, input: { ...input, rules }, ...jobTimes, workspaceId });
   };
 }
 
@@ -83,7 +83,7 @@ export function decodingWork(threads: ThreadPool): DecodeOnThread {
   return (input, { workspaceId, onGone, held }) => {
     const kind = 'decode-body';
     const transfer = ownMemory(input.body);
-    return threads.run({ kind, input, workspaceId, onGone, held, limitMs: jobMs, transfer });
+    return threads.run({ kind, input, workspaceId, onGone, held, ...jobTimes, transfer });
   };
 }
 
