@@ -135,6 +135,26 @@ describe('a fault of PostgreSQL', () => {
     assert.match((await toolhost.rest('GET', '/servers/kept')).text, /"name":"Sent again"/);
   });
 
+  it('[find C4] that accepts no connections answers 503 with Retry-After, and serves again when it does', async () => {
+    const name = new URL(url).pathname.slice(1);
+    const admin = new pg.Client({ connectionString: new URL('/postgres', url).href });
+    await admin.connect();
+    try {
+      // SQLSTATE 55000, as while a database is moved or upgraded.
+      await admin.query(`alter database "${name}" allow_connections false`);
+      await admin.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
+      for (const reply of [await change('Refused'), await toolhost.rest('GET', '/servers/kept')]) {
+        assert.equal(reply.status, 503, reply.text);
+        assert.match(reply.text, /the database does not answer; try again in a moment/);
+        assert.match(reply.headers.get('retry-after') ?? '', /^[1-9]\d*$/);
+      }
+    } finally {
+      await admin.query(`alter database "${name}" allow_connections true`);
+      await admin.end();
+    }
+    await eventually(async () => assert.equal((await change('Served again')).status, 200));
+  });
+
   it('[find C4] that takes no changes is told as that, while reading goes on', async () => {
     const name = new URL(url).pathname.slice(1);
     await query(url, `alter database "${name}" set default_transaction_read_only = on`);

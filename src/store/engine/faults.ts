@@ -43,8 +43,9 @@ const postgresKinds: readonly (readonly [state: RegExp, kind: FaultKind])[] = [
   [/^XX00[12]$/, 'corrupt'],
   [/^58/, 'io'],
   [/^23/, 'constraint'],
-  // Connection exceptions, wrong credentials, no such database, resources, shutdown, a transaction that idled too long.
-  [/^(08|28|3D|53|57|25P0[34])/, 'unavailable'],
+  // Connection exceptions, wrong credentials, no such database, resources, a database that is not ready (55000: it accepts
+  // no connections), shutdown, a transaction that idled too long.
+  [/^(08|28|3D|53|55|57|25P0[34])/, 'unavailable'],
 ];
 
 /** Errors of the connection itself: those of the system, of TLS, and those that pg and Kysely report only by their message. */
