@@ -1,11 +1,12 @@
-import { entriesOf, field, isFields, listOf } from '../document/lenient.ts';
+import { field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiBody, ApiInput, ApiOperation } from '../model.ts';
+import { fieldsIn, leavesIn } from './body-fields.ts';
 
 /**
  * A value that says which operation of an address is wanted, as `m=open` does in `/index.php?m=open&gate=north`. It stands
- * in the query, in a field of the body or in a header.
+ * in the query, in a header or in a field of the body, to which the names of `trail` lead.
  */
-type Action = { location: 'query' | 'header' | 'body'; name: string; value: string };
+type Action = { location: 'query' | 'header' | 'body'; name: string; trail: readonly string[]; value: string };
 
 /** Operations with the same values of their actions are one. */
 export function splitByAction(all: readonly ApiOperation[]): { actions: Action[]; operations: ApiOperation[] }[] {
@@ -28,13 +29,13 @@ export function withActions(operation: ApiOperation, actions: readonly Action[])
       .map(({ name, value }) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
       .join('&');
   const path = [operation.path, pairs(true) && `?${pairs(true)}`, pairs(false) && `#${pairs(false)}`].join('');
-  const constants = actions.flatMap(({ location, name, value }) => (location === 'body' ? [[name, value]] : []));
+  const constants = actions.flatMap(({ location, trail, value }) => (location === 'body' ? [{ trail, value }] : []));
   return {
     ...operation,
     path,
     operationId: operation.operationId ?? wordsOfAction(operation, actions),
     inputs: operation.inputs.filter(({ location, name }) => location !== 'query' || !inQuery.has(name)),
-    body: withFixedFields(operation.body, Object.fromEntries(constants) as { [name: string]: string }),
+    body: withFixedFields(operation.body, constants),
   };
 }
 
@@ -51,44 +52,47 @@ function wordsOfAction({ path }: ApiOperation, actions: readonly Action[]): stri
   return [...values, ...(ofAll.test(last) || last.includes('{') ? [] : [last])].join(' ');
 }
 
+/** A field of a body that has one value. */
+type FixedField = { trail: readonly string[]; value: string | number };
+
 /** A body in which fields have one value each. */
-export function withFixedFields(
-  body: ApiBody | undefined,
-  constants: Readonly<Record<string, string | number>>,
-): ApiBody | undefined {
+export function withFixedFields(body: ApiBody | undefined, constants: readonly FixedField[]): ApiBody | undefined {
   const [content] = body?.contents ?? [];
-  if (!body || !content || !isFields(content.schema) || Object.keys(constants).length === 0) return body;
-  const { properties, required } = content.schema;
-  const fixed = Object.entries(constants).map(([name, value]) => [
-    name,
-    { type: typeof value === 'number' ? 'integer' : 'string', enum: [value] },
-  ]);
-  const schema = {
-    ...content.schema,
-    properties: { ...(properties as object), ...Object.fromEntries(fixed) },
-    required: [...new Set([...listOf(required), ...Object.keys(constants)])],
-  };
+  if (!body || !content || !isFields(content.schema) || constants.length === 0) return body;
+  const schema = constants.reduce<JsonFields>(
+    (fixed, { trail, value }) => withFixed(fixed, trail, value),
+    content.schema,
+  );
   return { ...body, contents: [{ ...content, schema }] };
+}
+
+function withFixed(schema: JsonFields, [name, ...rest]: readonly string[], value: string | number): JsonFields {
+  if (name === undefined) return { type: typeof value === 'number' ? 'integer' : 'string', enum: [value] };
+  const inner = field(schema.properties, name);
+  return {
+    ...schema,
+    properties: { ...(schema.properties as object), [name]: withFixed(isFields(inner) ? inner : {}, rest, value) },
+    required: [...new Set([...listOf(schema.required), name])],
+  };
 }
 
 type Found = { operation: ApiOperation; words: ReadonlyMap<string, Action> };
 
 /** Values that are one word each, by where they stand. Numbers and texts are values of arguments. */
-function wordsIn({ inputs, body }: ApiOperation): Map<string, Action> {
-  const fields = entriesOf(field(body?.contents[0]?.schema, 'properties'));
+function wordsIn(operation: ApiOperation): Map<string, Action> {
   const actions = [
-    ...inputs.flatMap(({ location, name, schema }) =>
-      location === 'query' || location === 'header' ? actionOf(location, name, schema) : [],
+    ...operation.inputs.flatMap(({ location, name, schema }) =>
+      location === 'query' || location === 'header' ? actionOf(location, [name], schema) : [],
     ),
-    ...fields.flatMap(([name, schema]) => actionOf('body', name, schema)),
+    ...leavesIn(operation).flatMap(({ trail, schema }) => actionOf('body', trail, schema)),
   ];
   return new Map(actions.map((action) => [`${action.location} ${action.name}`, action]));
 }
 
-function actionOf(location: Action['location'], name: string, schema: unknown): Action[] {
+function actionOf(location: Action['location'], trail: readonly string[], schema: unknown): Action[] {
   const value = listOf(field(schema, 'enum'))[0] ?? field(schema, 'example');
   const isWord = typeof value === 'string' && /^[A-Za-z_][\w.:/#-]{0,99}$/.test(value);
-  return isWord ? [{ location, name, value }] : [];
+  return isWord ? [{ location, name: trail.join('.'), trail, value }] : [];
 }
 
 /** Names of parameters that hold the action, without separators; single letters only in a query. */
@@ -96,12 +100,12 @@ const ofAction =
   /^(?:query:(?:m|a)|\w+:(?:ws|api|soap|rpc|rest|x)?(?:do|op|act|cmd|fn|func|rpc|verb|action|method|function|operation|command|request)(?:name)?)$/;
 /** Names of parameters that can tell operations apart, beside the action or without one. */
 const mayBeOfAction =
-  /^\w+:(?:r|c|api|call|controller|entity|event|kind|mode|module|object|option|page|report|resource|route|section|service|task|type|view)(?:name|type)?$/;
+  /^\w+:(?:r|c|api|call|category|controller|entity|event|intent|kind|mode|module|object|option|page|report|resource|route|section|service|task|type|view)(?:name|type)?$/;
 
-/** `query wsFunction` → `query:wsfunction`. */
+/** `query wsFunction` → `query:wsfunction`; of a field inside others its own name counts. */
 function plain(key: string): string {
   const space = key.indexOf(' ');
-  const name = key.slice(space).toLowerCase();
+  const name = key.slice(Math.max(space, key.lastIndexOf('.'))).toLowerCase();
   return `${key.slice(0, space)}:${name.replaceAll(/[^a-z0-9]/g, '')}`;
 }
 
@@ -120,9 +124,12 @@ function actionKeys(all: readonly Found[]): string[] {
   const differing = [...values].flatMap(([key, found]) =>
     found.length < all.length || new Set(found).size > 1 ? [key] : [],
   );
-  const named = differing.filter((key) => ofAction.test(plain(key))).slice(0, mostKeys);
+  // Inside of objects the same names say what a thing is, so there each value must go with fields of its own.
+  const isInside = (key: string) => key.includes('.');
+  const named = differing.filter((key) => ofAction.test(plain(key)) && !isInside(key)).slice(0, mostKeys);
   const possible = differing
-    .filter((key) => mayBeOfAction.test(plain(key)) && values.get(key)?.length === all.length)
+    .filter((key) => mayBeOfAction.test(plain(key)) || (isInside(key) && ofAction.test(plain(key))))
+    .filter((key) => values.get(key)?.length === all.length && (named.length === 0 || !isInside(key)))
     .slice(0, mostKeys);
   if (named.length > 0) return [...named, ...possible];
   const telling = possible.find((key) => isTelling(key, all));
@@ -143,7 +150,7 @@ function isTelling(key: string, all: readonly Found[]): boolean {
   return withOwn.length >= (isOfProgram ? 1 : 2);
 }
 
-function namesIn({ inputs, body }: ApiOperation): string[] {
-  const fields = entriesOf(field(body?.contents[0]?.schema, 'properties')).map(([name]) => `body ${name}`);
-  return [...inputs.map(({ location, name }: ApiInput) => `${location} ${name}`), ...fields];
+function namesIn(operation: ApiOperation): string[] {
+  const fields = [...fieldsIn(operation)].map((name) => `body ${name}`);
+  return [...operation.inputs.map(({ location, name }: ApiInput) => `${location} ${name}`), ...fields];
 }

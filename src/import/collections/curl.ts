@@ -1,6 +1,7 @@
 import type { ApiDescription } from '../model.ts';
-import { type DescribedRequest, describeRequests } from './described-requests.ts';
-import type { BodyField, RequestBody } from './request-bodies.ts';
+import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
+import { formFields } from './form-text.ts';
+import { type BodyField, bodyOfText, type RequestBody } from './request-bodies.ts';
 
 /** Whether a text begins with a curl command, perhaps behind comments, a prompt or what a script does before. */
 export function isCurl(text: string): boolean {
@@ -20,12 +21,12 @@ export function readCurl(text: string): ApiDescription {
   const requests = commands.flatMap((words, index) =>
     partsOf(words.slice(1)).flatMap((part) => requestsOf(part, index)),
   );
-  return describeRequests(requests, { format: 'curl', version: '', title: titleOf(requests), description: '' });
-}
-
-function titleOf([first]: readonly DescribedRequest[]): string {
-  const host = /^(?:[a-z]+:\/\/)?(?:[^/?#]*@)?([^/?#@]+)/i.exec(first?.url ?? '')?.[1];
-  return host === undefined || host.includes('{{') ? 'curl' : host;
+  return describeRequests(requests, {
+    format: 'curl',
+    version: '',
+    title: hostTitle(requests, 'curl'),
+    description: '',
+  });
 }
 
 /** Options with a value that matter, and those whose value is skipped. */
@@ -124,6 +125,8 @@ function applyOption(command: Command, option: string, value: string): void {
     command.file = value;
     command.fileType = 'application/octet-stream';
   } else if (option === '-H' || option === '--header') addHeader(command, value);
+  else if (option === '-A' || option === '--user-agent') command.headers.push(['User-Agent', value]);
+  else if (option === '-e' || option === '--referer') command.headers.push(['Referer', value]);
   else if (option === '-u' || option === '--user') command.auth = 'basic';
   else if (option === '--oauth2-bearer') command.auth = 'bearer';
   else if (option === '-b' || option === '--cookie') command.headers.push(['Cookie', value]);
@@ -153,7 +156,10 @@ function addField({ fields }: Command, text: string): void {
   const equals = text.indexOf('=');
   if (equals < 1) return;
   const value = text.slice(equals + 1);
-  fields.push({ name: text.slice(0, equals), value: value.replace(/;type=.*$/, ''), isFile: /^[@<]/.test(value) });
+  const [, content = '', mediaType] =
+    /^(.*?)(?:;type=([^;]*))?(?:;(?:filename|encoder|headers)=.*)?$/s.exec(value) ?? [];
+  const isFile = /^[@<]/.test(value);
+  fields.push({ name: text.slice(0, equals), value: content, isFile, ...(mediaType !== undefined && { mediaType }) });
 }
 
 function bodyOf({ headers, data, fields, isJson, file, fileType }: Command): RequestBody | undefined {
@@ -162,10 +168,9 @@ function bodyOf({ headers, data, fields, isJson, file, fileType }: Command): Req
   if (file !== undefined) return bodyOfFile(given ?? (isJson || /\.json$/i.test(file) ? 'application/json' : fileType));
   if (data.length === 0) return undefined;
   const text = data.join('&');
-  if (given !== undefined && !/x-www-form-urlencoded/i.test(given)) return { mediaType: given, text };
+  if (given !== undefined && !/x-www-form-urlencoded/i.test(given)) return bodyOfText(given, text);
   if (isJson || /^\s*[{[]/.test(text)) return { mediaType: 'application/json', text };
-  const parsed = [...new URLSearchParams(text)].map(([name, value]) => ({ name, value, isFile: false }));
-  return { mediaType: form, fields: parsed };
+  return { mediaType: form, fields: formFields(text) };
 }
 
 /** A body that the command does not show. */

@@ -1,12 +1,20 @@
-import { mediaTypeOf } from '../../domain/http/headers.ts';
 import { foldedHeader } from '../../domain/http/parameter-names.ts';
-import { field, type JsonFields } from '../document/lenient.ts';
+import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription, ApiInput, ApiOperation, ApiRequirement, ApiScheme, Finding } from '../model.ts';
 import { isSameAddress } from '../plan/server-address.ts';
-import { splitByAction, withActions } from './actions.ts';
-import { joinOperations } from './join-operations.ts';
-import { type NamedCall, namedCall } from './named-calls.ts';
-import { bodyOfRequest, type RequestBody, schemaOfSame, schemaOfText } from './request-bodies.ts';
+import { short } from '../tools/input-arguments.ts';
+import { operationsOf, type Read } from './join-requests.ts';
+import { namedCall } from './named-calls.ts';
+import { isPlaceholder, type Variables, withVariables } from './placeholders.ts';
+import {
+  bodyOfRequest,
+  bodyProblem,
+  type RequestBody,
+  schemaOfSame,
+  schemaOfText,
+  shownValue,
+} from './request-bodies.ts';
+import { readRequestUrl } from './request-url.ts';
 import { isOpaqueSegment, isRevealingName, isRevealingValue } from './revealing.ts';
 
 /** A request as people have it: in a collection, in a command, in a recording. */
@@ -21,7 +29,17 @@ export type DescribedRequest = {
   body: RequestBody | undefined;
   /** Credential that is given beside the headers. */
   auth?: GivenAuth | undefined;
+  /** What the source says of its inputs. */
+  inputs?: readonly DescribedInput[];
   at: string;
+};
+
+/** An input with its description. The value of a path parameter stands beside the path. */
+export type DescribedInput = {
+  location: 'path' | 'query' | 'header';
+  name: string;
+  value: string;
+  description: string;
 };
 
 type GivenAuth =
@@ -32,13 +50,25 @@ type GivenAuth =
   /** The name of a way to authenticate that no tool has. */
   | { unsupported: string };
 
-/** Headers of browsers, of HTTP itself, and those that describe the body or the answer. */
-const usual =
-  /^(?:accept(?:-.*)?|cache-control|connection|content-(?:type|length)|dnt|expect|host|if-.*|origin|postman-token|pragma|priority|referer|sec-.*|te|upgrade-insecure-requests|user-agent|x-requested-with|:.*)$/;
+/** What requests are of, and what is known beside them. */
+export type RequestSource = Pick<ApiDescription, 'format' | 'version' | 'title' | 'description'> & {
+  /** Values of variables, by their names. */
+  variables?: Variables;
+  /** Whether a browser recorded them, with headers that it adds by itself. */
+  isRecorded?: boolean;
+};
+
+/** Headers that the service or HTTP itself sets, and those that describe the body or the answer. */
+const ofTransport =
+  /^(?:accept|accept-(?:encoding|charset)|connection|content-(?:type|length)|expect|host|keep-alive|postman-token|sec-.*|te|trailer|transfer-encoding|upgrade|:.*)$/;
+/** Headers that browsers add by themselves. */
+const ofBrowser =
+  /^(?:accept-language|cache-control|dnt|if-.*|origin|pragma|priority|referer|upgrade-insecure-requests|user-agent|x-client-data)$/;
+/** Names of programs that send requests by hand, which say so in a header. */
+const programs =
+  /^(?:apache|axios|bruno|curl|go-http|httpie|insomnia|intellij|mozilla|node|okhttp|postman|python|restsharp|thunder|undici|vscode|wget|yaak)/i;
 /** Headers whose value belongs to one request: as a constant they would make the API take each call for the first one. */
-const ofOneRequest = /idempot|request-?id|correlation-?id|^traceparent$|^tracestate$/;
-/** Values that stand for another one, such as `{{name}}` and `<string>`. */
-const isPlaceholder = /\{\{|^<.*>$/;
+const ofOneRequest = /idempot|request-?id|correlation-?id|^traceparent$|^tracestate$|^if-/;
 
 /** What no tool of a request sends. */
 function leftOut({ at, headers }: DescribedRequest): Finding[] {
@@ -47,26 +77,24 @@ function leftOut({ at, headers }: DescribedRequest): Finding[] {
   return count > 0 ? [{ at, message: `has ${count + 1} cookies; only the first is sent, as the credential` }] : [];
 }
 
-type Read = { operation: ApiOperation; call: NamedCall | undefined };
-
 /**
  * A description of requests. Those of the same method and shape of path are one operation, unless a value in them says
- * that they are several. No credential is kept.
+ * that they are several, or their bodies have little in common. No credential is kept.
  */
 export function describeRequests(
   requests: readonly DescribedRequest[],
-  about: Pick<ApiDescription, 'format' | 'version' | 'title' | 'description'>,
+  { variables = new Map(), isRecorded = false, ...about }: RequestSource,
   found: readonly Finding[] = [],
 ): ApiDescription {
   const schemes = new Map<string, ApiScheme>();
   const read = requests.map((request): Read => {
-    const operation = operationOf(request, schemes);
+    const operation = operationOf(request, { schemes, variables, isRecorded: isRecorded || isOfBrowser(request) });
     const { headers, body } = request;
     const text = body && 'text' in body ? body.text : '';
     return { operation, call: namedCall({ headers, mediaType: body?.mediaType ?? '', text }, operation.body) };
   });
-  const groups = Map.groupBy(read, ({ operation: { servers, method, path }, call }) =>
-    JSON.stringify([servers?.[0]?.url, method, path, call?.key]),
+  const groups = Map.groupBy(read, ({ operation: { servers, method, path, unreadable }, call }) =>
+    JSON.stringify([servers?.[0]?.url, method, path, call?.key, unreadable]),
   );
   const all = [...groups.values()].flatMap(operationsOf);
   const first = all[0]?.servers?.[0];
@@ -81,44 +109,56 @@ export function describeRequests(
   };
 }
 
-/** The operations of requests to one address. */
-function operationsOf(group: readonly Read[]): ApiOperation[] {
-  const call = group[0]?.call;
-  const all = group.map(({ operation, call: own }) => (own ? { ...operation, body: own.body } : operation));
-  if (!call)
-    return byBody(all).flatMap((same) =>
-      splitByAction(same).map(({ actions, operations }) => withActions(joinOperations(operations), actions)),
+/** The host of the first request, as a title where the source has none. */
+export function hostTitle([first]: readonly DescribedRequest[], otherwise: string): string {
+  const host = /^(?:[a-z]+:\/\/)?(?:[^/?#]*@)?([^/?#@]+)/i.exec(first?.url ?? '')?.[1];
+  return host === undefined || /[{<$]/.test(host) ? otherwise : host;
+}
+
+/** Whether a command was copied from a browser: nobody writes these headers by hand. */
+function isOfBrowser({ headers }: DescribedRequest): boolean {
+  return headers.some(([name]) => /^sec-(?:fetch|ch|gpc)/i.test(name));
+}
+
+/** What the requests of a source share. */
+type Reading = { schemes: Map<string, ApiScheme>; variables: Variables; isRecorded: boolean };
+
+/** Makes an input of what a request has at a place; a value that stands for another one is no example. */
+type InputMaker = (name: string, location: ApiInput['location'], value: string) => ApiInput;
+
+function inputMaker(inputs: readonly DescribedInput[], variables: Variables): InputMaker {
+  const byKey = new Map(inputs.map((input) => [keyOf(input.location, input.name), input]));
+  return (name, location, value) => {
+    const said = byKey.get(keyOf(location, name));
+    const [first = '', second = ''] = [value, said?.value ?? ''].map((text) =>
+      shownValue(withVariables(text), variables),
     );
-  return byBody(all).map((same) => {
-    const operation = joinOperations(same);
-    const path = `${operation.path}#${encodeURIComponent(call.name)}`;
-    return { ...operation, path, operationId: operation.operationId ?? call.name };
-  });
-}
-
-/** Bodies of one kind can be joined. A request without a body belongs to the first of them. */
-function byBody(all: readonly ApiOperation[]): ApiOperation[][] {
-  const kindOf = ({ body }: ApiOperation) => {
-    const [content] = body?.contents ?? [];
-    return content && `${mediaTypeOf(content.mediaType)} ${field(content.schema, 'type')}`;
+    const schema = schemaOfText(first || second, name);
+    return { name, location, required: false, description: said?.description ?? '', schema };
   };
-  const usual = all.map(kindOf).find((kind) => kind !== undefined);
-  return [...Map.groupBy(all, (operation) => kindOf(operation) ?? usual).values()];
 }
 
-function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>): ApiOperation {
-  const { origin, hasUser, path, query } = partsOf(request.url);
+function keyOf(location: string, name: string): string {
+  return `${location} ${location === 'header' ? foldedHeader(name) : name}`;
+}
+
+function operationOf(request: DescribedRequest, { schemes, variables, isRecorded }: Reading): ApiOperation {
+  const { name: called = '', description = '', tags = [], auth, inputs: said = [] } = request;
+  const declared = said.flatMap(({ location, name }) => (location === 'path' ? [name] : []));
+  const { origin, hasUser, path, query } = readRequestUrl(request.url, variables, declared);
+  const inputOf = inputMaker(said, variables);
   const inputs: ApiInput[] = [];
-  const segments = path.split('/').map((segment, index, all) => pathSegment(segment, all[index - 1] ?? '', inputs));
+  const segments = path
+    .split('/')
+    .map((segment, index, all) => pathSegment(segment, all[index - 1] ?? '', inputs, inputOf));
   const needed: string[] = [];
   const need = (found: ApiScheme) => {
-    const server = serverOf(origin);
+    const server = serverOf(origin, variables);
     const isOfOther = !isSameAddress(schemes.get(found.name)?.address ?? server.url, server.url);
     const name = isOfOther ? `${found.name} of ${server.url.replace(/^[a-z]+:\/\//i, '')}` : found.name;
     schemes.set(name, { ...found, name, address: server.url });
     if (!needed.includes(name)) needed.push(name);
   };
-  const { name: called = '', description = '', tags = [], auth } = request;
   if (hasUser) need(schemeOf('basic'));
   if (auth) need(schemeOfAuth(auth));
   for (const [name, pairs] of Map.groupBy(query, ([one]) => one)) {
@@ -132,7 +172,10 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
       inputs.push({ ...(all[0] as ApiInput), schema });
     }
   }
-  for (const [name, value] of request.headers) addHeader(name, value, inputs, need);
+  for (const [name, value] of request.headers) {
+    if (isRecorded && ofBrowser.test(name.toLowerCase())) continue;
+    addHeader(name, withVariables(value), { inputs, inputOf, need });
+  }
   const requirement: ApiRequirement = new Map(needed.map((name) => [name, []]));
   return {
     at: request.at,
@@ -144,12 +187,18 @@ function operationOf(request: DescribedRequest, schemes: Map<string, ApiScheme>)
     description,
     isDeprecated: false,
     inputs,
-    body: request.body && bodyOfRequest(request.body),
+    body: request.body && bodyOfRequest(request.body, variables),
     security: needed.length > 0 ? [requirement] : [],
-    servers: origin === '' ? undefined : [serverOf(origin)],
+    servers: origin === '' ? undefined : [serverOf(origin, variables)],
     answers: { mediaTypes: acceptedBy(request), headers: [], isRedirect: false, fields: [], schema: undefined },
-    unreadable: undefined,
+    unreadable: pathProblem(segments) ?? bodyProblem(request.body),
   };
+}
+
+/** Nothing of a placeholder may go out as it stands. */
+function pathProblem(segments: readonly string[]): string | undefined {
+  const odd = segments.find((segment) => /[{}<>]/.test(segment.replaceAll(/\{[^{}<>]+\}/g, '')));
+  return odd === undefined ? undefined : `the part ${short(odd)} of the path, whose brackets name no value`;
 }
 
 /** The types of the answer that a request asks for. */
@@ -158,72 +207,48 @@ function acceptedBy({ headers }: DescribedRequest): string[] {
   return accept.split(',').map((type) => type.trim());
 }
 
-function serverOf(origin: string) {
+function serverOf(origin: string, variables: Variables) {
   const url = origin.replaceAll(/\{\{\s*([\w.-]+)\s*\}\}/g, '{$1}');
   const names = [...new Set([...url.matchAll(/\{([^{}]+)\}/g)].map((match) => match[1] as string))];
   return {
     url,
     description: '',
-    variables: names.map((name) => ({ name, fallback: undefined, options: [], description: '' })),
+    variables: names.map((name) => {
+      const values = (variables.get(name) ?? []).filter((value) => value !== '' && !isPlaceholder(value));
+      return { name, fallback: values[0], options: values, description: '' };
+    }),
   };
 }
 
-/** The parts of an address; a user and a password in it are left out. */
-function partsOf(url: string): { origin: string; hasUser: boolean; path: string; query: [string, string][] } {
-  const plain = url.replace(/^((?:[a-z][a-z0-9+.-]*:)?\/\/)?[^/?#]*@/i, '$1');
-  const [before = '', after = ''] = plain.split('#')[0]?.split(/\?(.*)/s) ?? [];
-  const match = /^((?:[a-z][a-z0-9+.-]*:)?\/\/[^/]*|\{\{[^{}]*\}\}|[^/:]+\.[^/]+)?(.*)$/is.exec(before);
-  const found = match?.[1] ?? '';
-  const origin = found === '' || /^(?:[a-z]+:)?\/\/|^\{\{/i.test(found) ? found : `https://${found}`;
-  const query = after.split('&').flatMap((pair): [string, string][] => {
-    const equals = pair.indexOf('=');
-    const [name, value] = equals < 0 ? [pair, ''] : [pair.slice(0, equals), pair.slice(equals + 1)];
-    return name === '' ? [] : [[decoded(name), decoded(value)]];
-  });
-  return { origin, hasUser: plain !== url, path: match?.[2] ?? '', query };
-}
-
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text.replaceAll('+', ' '));
-  } catch {
-    // A percent sign that encodes nothing stands for itself.
-    return text;
-  }
-}
-
-/** `:id`, `{{id}}`, numbers, UUIDs and what looks like a token are path parameters. */
-function pathSegment(segment: string, before: string, inputs: ApiInput[]): string {
-  const named =
-    /^:([A-Za-z_][\w-]*)$/.exec(segment)?.[1] ??
-    /^\{\{\s*([\w.-]+)\s*\}\}$/.exec(segment)?.[1] ??
-    /^\{([\w.-]+)\}$/.exec(segment)?.[1];
+/** Placeholders, numbers, UUIDs and what looks like a token are path parameters. */
+function pathSegment(segment: string, before: string, inputs: ApiInput[], inputOf: InputMaker): string {
+  const take = (wanted: string, value: string): string => {
+    let name = wanted;
+    for (let count = 2; inputs.some((input) => input.location === 'path' && input.name === name); count++)
+      name = `${wanted}_${count}`;
+    inputs.push({ ...inputOf(wanted, 'path', value), name, required: true });
+    return `{${name}}`;
+  };
+  if (segment.includes('{{'))
+    return segment.replaceAll(/\{\{([^{}]+)\}\}/g, (found, name: string) => take(name, found));
+  const named = /^:([A-Za-z_][\w-]*)$/.exec(segment)?.[1];
+  if (named !== undefined) return take(named, '');
   const isValue = /^\d+$|^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$|^[0-9a-f]{24,64}$/i.test(segment);
   const isOpaque = isOpaqueSegment(segment);
-  if (named === undefined && !isValue && !isOpaque) return segment;
-  const plain = `${before.replaceAll(/\W+/g, '_').replace(/s$/, '') || 'item'}_id`;
-  let name = named ?? plain;
-  for (let count = 2; inputs.some((input) => input.location === 'path' && input.name === name); count++)
-    name = `${named ?? plain}_${count}`;
-  inputs.push({ ...inputOf(name, 'path', named === undefined && !isOpaque ? segment : ''), required: true });
-  return `{${name}}`;
+  if (!isValue && !isOpaque) return segment;
+  return take(`${before.replaceAll(/\W+/g, '_').replace(/s$/, '') || 'item'}_id`, isOpaque ? '' : segment);
 }
 
-function inputOf(name: string, location: ApiInput['location'], value: string): ApiInput {
-  const example = isPlaceholder.test(value) ? '' : value;
-  return { name, location, required: false, description: '', schema: schemaOfText(example, name) };
-}
+type Found = { inputs: ApiInput[]; inputOf: InputMaker; need: (scheme: ApiScheme) => void };
 
 /**
  * A header with one value is sent as it is; one that holds a credential becomes a secret. Of a value that may be one, as a
  * trace id may, nothing is kept: the header becomes an argument.
  */
-function addHeader(name: string, value: string, inputs: ApiInput[], need: (scheme: ApiScheme) => void): void {
+function addHeader(name: string, value: string, { inputs, inputOf, need }: Found): void {
   const folded = foldedHeader(name);
   if (folded === 'authorization') {
-    const [word = '', ...rest] = value.trim().split(/\s+/);
-    if (/^(?:bearer|basic)$/i.test(word)) need(schemeOf(/^bearer$/i.test(word) ? 'bearer' : 'basic'));
-    else need({ ...keyScheme('header', name), prefix: rest.length > 0 ? `${word} ` : '' });
+    need(authorizationScheme(name, value));
     return;
   }
   if (folded === 'cookie') {
@@ -231,12 +256,20 @@ function addHeader(name: string, value: string, inputs: ApiInput[], need: (schem
     if (/^[\w.-]{1,64}$/.test(cookie.trim())) need(keyScheme('cookie', cookie.trim()));
     return;
   }
-  if (usual.test(name.toLowerCase())) return;
-  if (ofOneRequest.test(folded)) inputs.push(inputOf(name, 'header', ''));
+  if (ofTransport.test(name.toLowerCase()) || (folded === 'user-agent' && programs.test(value))) return;
+  const isVariable = isPlaceholder(value) || value === '';
+  if (ofOneRequest.test(folded)) inputs.push(inputOf(name, 'header', isVariable ? value : ''));
   else if (isRevealingName(name)) need(keyScheme('header', name));
-  else if (isPlaceholder.test(value) || value === '' || isRevealingValue(value))
-    inputs.push(inputOf(name, 'header', ''));
+  else if (isVariable) inputs.push(inputOf(name, 'header', value));
+  else if (isRevealingValue(value)) inputs.push(inputOf(name, 'header', ''));
   else inputs.push({ ...inputOf(name, 'header', ''), required: true, schema: { type: 'string', enum: [value] } });
+}
+
+function authorizationScheme(name: string, value: string): ApiScheme {
+  const [word = '', ...rest] = value.trim().split(/\s+/);
+  if (/^(?:bearer|basic)$/i.test(word)) return schemeOf(/^bearer$/i.test(word) ? 'bearer' : 'basic');
+  if (/^(?:digest|ntlm|negotiate|aws|hawk)$/i.test(word) && rest.length > 0) return schemeOfAuth({ unsupported: word });
+  return { ...keyScheme('header', name), prefix: rest.length > 0 ? `${word} ` : '' };
 }
 
 function schemeOfAuth(auth: GivenAuth): ApiScheme {

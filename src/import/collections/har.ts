@@ -1,7 +1,7 @@
 import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
-import { type DescribedRequest, describeRequests } from './described-requests.ts';
-import type { RequestBody } from './request-bodies.ts';
+import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
+import { bodyOfText, type RequestBody } from './request-bodies.ts';
 
 export function isHar(root: unknown): root is JsonFields {
   return Array.isArray(field(field(root, 'log'), 'entries'));
@@ -12,12 +12,12 @@ const staticFile = /\.(?:js|mjs|css|map|png|jpe?g|gif|svg|ico|webp|avif|woff2?|t
 /** Reads a recording of a browser (HAR 1.2): the requests for data, without those for pages, scripts and pictures. */
 export function readHar(root: JsonFields): ApiDescription {
   const requests = listOf(field(field(root, 'log'), 'entries')).flatMap((entry, index) => requestOf(entry, index));
-  const title = /^https?:\/\/(?:[^/?#]*@)?([^/?#@]+)/i.exec(requests[0]?.url ?? '')?.[1] ?? 'Recording';
   return describeRequests(requests, {
     format: 'HAR',
     version: asText(field(field(root, 'log'), 'version')),
-    title,
+    title: hostTitle(requests, 'Recording'),
     description: '',
+    isRecorded: true,
   });
 }
 
@@ -67,6 +67,5 @@ function bodyOf(data: unknown): RequestBody | undefined {
       fields,
     };
   }
-  const text = asText(data.text);
-  return text === '' ? undefined : { mediaType: mediaType || 'application/json', text };
+  return bodyOfText(mediaType, asText(data.text));
 }

@@ -36,6 +36,7 @@ function joinInputs(all: readonly ApiOperation[]): ApiInput[] {
   );
   return [...same.values()].map((inputs) => ({
     ...(inputs[0] as ApiInput),
+    description: inputs.find(({ description }) => description !== '')?.description ?? '',
     required: inputs.length === all.length && inputs.every(({ required }) => required),
     schema: joinSchemas(inputs.map(({ schema }) => schema)),
   }));
@@ -90,6 +91,10 @@ const longestValue = 40;
 function valuesOf(all: readonly JsonFields[]): JsonFields {
   const found = all.flatMap(({ enum: constants, example }) => (Array.isArray(constants) ? constants : (example ?? [])));
   const texts = [...new Set(found.flat().map(asText))].filter((text) => text !== '' && text.length <= longestValue);
-  if (texts.length < 2) return found[0] === undefined ? {} : { example: found[0] };
-  return { description: `For example ${texts.slice(0, mostValues).join(', ')}` };
+  const said = all.map(({ description }) => asText(description)).find((text) => text !== '') ?? '';
+  const described = said === '' ? {} : { description: said };
+  if (texts.length < 2) return { ...described, ...(found[0] !== undefined && { example: found[0] }) };
+  const listed = `For example ${texts.slice(0, mostValues).join(', ')}`;
+  // Schemas that were joined before say so already.
+  return { description: said.includes('For example ') ? said : joined([said, listed]) };
 }

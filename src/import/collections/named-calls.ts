@@ -33,7 +33,11 @@ function jsonRpcCall(properties: JsonFields, body: ApiBody | undefined): NamedCa
   // Without an id it is a notification, which is not answered (JSON-RPC 2.0, 4.1). One request needs no other id than 1.
   const id = properties.id !== undefined && { id: 1 };
   const jsonrpc = asText(exampleOf(properties, 'jsonrpc')) || '2.0';
-  return { name: method, key: method, body: withFixedFields(body, { jsonrpc, method, ...id }) };
+  return { name: method, key: method, body: withFixedFields(body, fixedFields({ jsonrpc, method, ...id })) };
+}
+
+function fixedFields(constants: Readonly<Record<string, string | number>>) {
+  return Object.entries(constants).map(([name, value]) => ({ trail: [name], value }));
 }
 
 function exampleOf(properties: JsonFields, name: string): unknown {
@@ -51,7 +55,7 @@ function graphqlCall(properties: JsonFields, body: ApiBody | undefined): NamedCa
     (/\{\s*(\w+)/.exec(query)?.[1] ?? 'query');
   const variables = variablesOf(query, field(properties, 'variables'));
   const constants = { query, ...(operationName !== '' && { operationName }) };
-  const fixed = withFixedFields(body, constants);
+  const fixed = withFixedFields(body, fixedFields(constants));
   const [content] = fixed?.contents ?? [];
   if (!fixed || !content || !isFields(content.schema)) return undefined;
   const { variables: _, operationName: _name, ...others } = content.schema.properties as JsonFields;

@@ -1,37 +1,37 @@
 import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiDescription, Finding } from '../model.ts';
 import { type DescribedRequest, describeRequests } from './described-requests.ts';
-import type { RequestBody } from './request-bodies.ts';
+import { describedInputs, descriptionOf, formFieldsOf, type Pair, pairsOf, sentHeaders, withQuery } from './pairs.ts';
+import { variablesOf } from './placeholders.ts';
+import { bodyOfText, graphqlBody, type RequestBody } from './request-bodies.ts';
 
+/** A collection, also as the API of Postman answers it: inside of `collection`. */
 export function isPostman(root: unknown): root is JsonFields {
-  return isFields(root) && Array.isArray(root.item) && isFields(root.info);
+  const collection = collectionOf(root);
+  return isFields(collection) && Array.isArray(collection.item) && isFields(collection.info);
+}
+
+function collectionOf(root: unknown): unknown {
+  return field(root, 'collection') ?? root;
 }
 
 const deepestFolder = 20;
 
 /** Reads a Postman collection of format 2.0 or 2.1. */
 export function readPostman(root: JsonFields): ApiDescription {
-  const variables = new Map(
-    listOf(root.variable).map((one) => [asText(field(one, 'key') ?? field(one, 'id')), asText(field(one, 'value'))]),
+  const collection = collectionOf(root) as JsonFields;
+  const variables = variablesOf(
+    listOf(collection.variable).map((one) => [
+      asText(field(one, 'key') ?? field(one, 'id')),
+      asText(field(one, 'value')),
+    ]),
   );
   const findings: Finding[] = [];
   const add = (at: string, message: string) => findings.push({ at, message });
-  const requests = requestsIn(root.item, { tags: [], auth: root.auth, at: 'item', add });
-  const filled = requests.map((request) => ({ ...request, url: withHost(request.url, variables) }));
-  const title = asText(field(root.info, 'name'));
-  const description = textOfDescription(field(root.info, 'description'));
-  return describeRequests(filled, { format: 'Postman', version: '', title, description }, findings);
-}
-
-function textOfDescription(value: unknown): string {
-  return asText(value) || asText(field(value, 'content'));
-}
-
-/** Fills the variables before the path, which are the address of the API. */
-function withHost(url: string, variables: ReadonlyMap<string, string>): string {
-  return url.replace(/^(?:[a-z]+:\/\/)?[^/?]*/i, (host) =>
-    host.replaceAll(/\{\{\s*([\w.-]+)\s*\}\}/g, (found, name: string) => variables.get(name) || found),
-  );
+  const requests = requestsIn(collection.item, { tags: [], auth: collection.auth, at: 'item', add });
+  const title = asText(field(collection.info, 'name'));
+  const description = descriptionOf(field(collection.info, 'description'));
+  return describeRequests(requests, { format: 'Postman', version: '', title, description, variables }, findings);
 }
 
 type Folder = { tags: readonly string[]; auth: unknown; at: string; add: (at: string, message: string) => void };
@@ -49,41 +49,41 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
     if (Array.isArray(inner))
       return requestsIn(inner, { ...folder, tags: [...folder.tags, name], auth, at: `${at}.item` });
     const request = field(item, 'request');
-    const url = urlOf(typeof request === 'string' ? request : field(request, 'url'));
+    const target = typeof request === 'string' ? request : field(request, 'url');
+    const query = pairsOf(field(target, 'query'));
+    const url = urlOf(target, query);
     if (url === '') {
       folder.add(at, 'is no request with an address; left out');
       return [];
     }
     const own = field(request, 'auth') ?? auth;
-    const headers = headersOf(field(request, 'header'));
+    const headers = pairsOf(field(request, 'header'));
     return [
       {
         name,
-        description: textOfDescription(field(request, 'description')),
+        description: descriptionOf(field(request, 'description')),
         tags: folder.tags.slice(0, 1),
         method: (asText(field(request, 'method')) || 'GET').toUpperCase(),
         url,
-        headers,
-        body: bodyOf(field(request, 'body'), headers),
+        headers: sentHeaders(headers),
+        body: bodyOf(field(request, 'body'), sentHeaders(headers)),
         auth: authOf(own),
+        inputs: [
+          ...describedInputs('path', pairsOf(field(target, 'variable'))),
+          ...describedInputs('query', query),
+          ...describedInputs('header', headers),
+        ],
         at,
       },
     ];
   });
 }
 
-function urlOf(url: unknown): string {
+/** The raw text has no pairs that are switched off, which are optional inputs all the same. */
+function urlOf(url: unknown, query: readonly Pair[]): string {
   if (typeof url === 'string') return url;
   const raw = asText(field(url, 'raw')) || withoutRaw(url);
-  const hasDisabled = listOf(field(url, 'query')).some((pair) => field(pair, 'disabled') === true);
-  // Disabled pairs are missing from the raw text, and are optional inputs all the same.
-  return hasDisabled ? `${raw.split('?')[0]}?${queryOf(url)}` : raw;
-}
-
-function queryOf(url: unknown): string {
-  const encoded = (pair: unknown, name: string) => encodeURIComponent(asText(field(pair, name)));
-  const pairs = listOf(field(url, 'query')).map((pair) => `${encoded(pair, 'key')}=${encoded(pair, 'value')}`);
-  return pairs.join('&');
+  return raw === '' ? '' : withQuery(raw, query);
 }
 
 /** The text of an address that has only its parts. */
@@ -97,8 +97,7 @@ function withoutRaw(url: unknown): string {
   const protocol = asText(field(url, 'protocol'));
   const port = asText(field(url, 'port'));
   const address = `${protocol === '' ? '' : `${protocol.replace(/(?<!\/)\/+$/, '').replace(/:$/, '')}://`}${host}${port === '' ? '' : `:${port}`}`;
-  const query = queryOf(url);
-  return `${address}/${texts(field(url, 'path'), '/').replace(/^\/+/, '')}${query && `?${query}`}`;
+  return `${address}/${texts(field(url, 'path'), '/').replace(/^\/+/, '')}`;
 }
 
 function authOf(auth: unknown): DescribedRequest['auth'] {
@@ -125,41 +124,24 @@ function keyOf(auth: unknown): { in: 'header' | 'query'; name: string } {
   };
 }
 
-function headersOf(value: unknown): [string, string][] {
-  return listOf(value).flatMap((header): [string, string][] => {
-    const name = asText(field(header, 'key'));
-    return name === '' || field(header, 'disabled') === true ? [] : [[name, asText(field(header, 'value'))]];
-  });
-}
-
 function bodyOf(body: unknown, headers: readonly [string, string][]): RequestBody | undefined {
   const mode = asText(field(body, 'mode'));
   const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1].trim();
   if (mode === 'urlencoded' || mode === 'formdata') {
-    const fields = listOf(field(body, mode)).map((one) => ({
-      name: asText(field(one, 'key')),
-      value: asText(field(one, 'value')),
-      isFile: field(one, 'type') === 'file',
-    }));
     const mediaType = mode === 'formdata' ? 'multipart/form-data' : 'application/x-www-form-urlencoded';
-    return { mediaType, fields: fields.filter(({ name }) => name !== '') };
+    return { mediaType, fields: formFieldsOf(pairsOf(field(body, mode))) };
   }
-  if (mode === 'graphql') return graphqlBody(field(body, 'graphql'));
+  if (mode === 'graphql') {
+    const graphql = field(body, 'graphql');
+    const text = (name: string) => asText(field(graphql, name));
+    return graphqlBody(text('query'), text('variables'), text('operationName'));
+  }
   if (mode === 'file') return { mediaType: given || 'application/octet-stream', text: '' };
-  const text = asText(field(body, 'raw'));
-  if (mode !== 'raw' || text.trim() === '') return undefined;
   const language = asText(field(field(field(body, 'options'), 'raw'), 'language'));
-  const usual = language === 'xml' ? 'application/xml' : language === 'text' ? 'text/plain' : 'application/json';
-  return { mediaType: given || usual, text };
+  return mode === 'raw' ? bodyOfText(given || languages.get(language), asText(field(body, 'raw'))) : undefined;
 }
 
-/** The variables are a text of JSON, or are not there. */
-function graphqlBody(graphql: unknown): RequestBody {
-  const { query, operationName } = isFields(graphql) ? graphql : {};
-  const variables = asText(field(graphql, 'variables')).trim();
-  const name = asText(operationName) === '' ? '' : `"operationName":${JSON.stringify(asText(operationName))},`;
-  return {
-    mediaType: 'application/json',
-    text: `{${name}"query":${JSON.stringify(asText(query))},"variables":${variables.startsWith('{') ? variables : '{}'}}`,
-  };
-}
+/** Types of the languages that a text is marked with. */
+const languages: ReadonlyMap<string, string> = new Map(
+  Object.entries({ json: 'application/json', xml: 'application/xml', html: 'text/html', text: 'text/plain' }),
+);

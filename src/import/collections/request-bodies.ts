@@ -1,36 +1,94 @@
+import { mediaTypeOf } from '../../domain/http/headers.ts';
 import { parseJson, plainNumbers } from '../../domain/json/json.ts';
 import { asText, isFields, type JsonFields } from '../document/lenient.ts';
-import type { ApiBody } from '../model.ts';
+import { withoutComments } from '../document/relaxed-json.ts';
+import type { ApiBody, ApiContent, FieldEncoding } from '../model.ts';
+import { formFields, multipartFields } from './form-text.ts';
 import { joinSchemas } from './join-operations.ts';
+import { exampleOf, isPlaceholder, type Variables, withVariables } from './placeholders.ts';
 import { isRevealingName, isRevealingValue } from './revealing.ts';
 
 /** The body of a request: text of a media type, or fields of which some are files. */
 export type RequestBody =
   | { mediaType: string; text: string }
   | { mediaType: 'application/x-www-form-urlencoded' | 'multipart/form-data'; fields: readonly BodyField[] };
-export type BodyField = { name: string; value: string; isFile: boolean };
+export type BodyField = { name: string; value: string; isFile: boolean; mediaType?: string; description?: string };
 
-/** A body like that of a request, with the types of its values. */
-export function bodyOfRequest(body: RequestBody): ApiBody {
-  const read = 'fields' in body ? schemaOfFields(body.fields) : schemaOfBody(body.text);
-  const isJson = /json/i.test(body.mediaType);
-  const isText = read === undefined || (!isJson && isFields(read) && read.type === 'string');
-  const given = 'fields' in body || isText === !isJson;
-  const mediaType = given ? body.mediaType : isText ? 'text/plain' : 'application/json';
-  const schema = read ?? { type: 'string' };
-  const example = 'text' in body && /[/+]xml\b/i.test(mediaType) ? { example: shownXml(body.text) } : {};
-  return { required: true, description: '', contents: [{ mediaType, schema, encodings: new Map(), ...example }] };
+const form = 'application/x-www-form-urlencoded';
+
+/** A text as the body that its type says, or that it looks like where no type is given; undefined when there is none. */
+export function bodyOfText(given: string | undefined, text: string): RequestBody | undefined {
+  if (text.trim() === '') return undefined;
+  // People write JSON without saying so.
+  const mediaType = given?.trim() || (schemaOfBody(text, new Map()) === undefined ? 'text/plain' : 'application/json');
+  const type = mediaTypeOf(mediaType);
+  if (type === form) return { mediaType: form, fields: formFields(text) };
+  const parts = type === 'multipart/form-data' ? multipartFields(mediaType, text) : undefined;
+  return parts ? { mediaType: 'multipart/form-data', fields: parts } : { mediaType, text };
 }
 
-function schemaOfField({ name, value, isFile }: BodyField): JsonFields {
-  return isFile ? { type: 'string', format: 'binary' } : schemaOfText(value, name);
+/** A query of GraphQL with its variables, which are a text of JSON or are not there. */
+export function graphqlBody(query: string, variables: string, operationName = ''): RequestBody {
+  const name = operationName === '' ? '' : `"operationName":${JSON.stringify(operationName)},`;
+  const given = variables.trim();
+  const text = `{${name}"query":${JSON.stringify(query)},"variables":${given.startsWith('{') ? given : '{}'}}`;
+  return { mediaType: 'application/json', text };
+}
+
+/** A body like that of a request, with the types of its values. A type that is written is never replaced. */
+export function bodyOfRequest(body: RequestBody, variables: Variables): ApiBody {
+  const { mediaType } = body;
+  const encodings = new Map<string, FieldEncoding>();
+  if ('fields' in body) {
+    for (const { name, mediaType: type } of body.fields)
+      if (type !== undefined) encodings.set(name, { style: undefined, mediaType: type });
+    return bodyWith({ mediaType, schema: schemaOfFields(body.fields, variables), encodings });
+  }
+  // Text that cannot be read as JSON has placeholders where no value could stand, so it may be any value.
+  if (isJsonType(mediaType)) {
+    return bodyWith({ mediaType, schema: schemaOfBody(body.text, variables) ?? {}, encodings });
+  }
+  const example = /[/+]xml\b/i.test(mediaType) ? { example: shownXml(body.text) } : {};
+  return bodyWith({ mediaType, schema: { type: 'string' }, encodings, ...example });
+}
+
+/** Why a body of that type cannot be sent as it is written; undefined when it can. */
+export function bodyProblem(body: RequestBody | undefined): string | undefined {
+  const type = mediaTypeOf(body?.mediaType);
+  const isOther = type.startsWith('multipart/') && body !== undefined && 'text' in body;
+  return isOther ? `a body of type ${JSON.stringify(type)} that does not show its parts` : undefined;
+}
+
+function bodyWith(content: ApiContent): ApiBody {
+  return { required: true, description: '', contents: [content] };
+}
+
+/** Types with a suffix or a version, such as application/x-amz-json-1.1, are JSON; lists of lines are not. */
+function isJsonType(mediaType: string): boolean {
+  return /[/+](?:x-amz-)?json\b(?!-seq|-?lines)/i.test(mediaTypeOf(mediaType));
+}
+
+function schemaOfField({ name, value, isFile, mediaType, description }: BodyField, variables: Variables): JsonFields {
+  const isJson = mediaType !== undefined && isJsonType(mediaType);
+  const schema = isFile
+    ? { type: 'string', format: 'binary' }
+    : ((isJson ? schemaOfBody(value, variables) : undefined) ?? schemaOfText(shownValue(value, variables), name));
+  return description === undefined || description === '' ? schema : { ...schema, description };
+}
+
+/** The value of a field, where it is written or that of a known variable; variables without one show nothing. */
+export function shownValue(value: string, variables: Variables): string {
+  return isPlaceholder(value) ? (exampleOf(value, variables) ?? '') : value;
 }
 
 /** The schema of fields of a form. One that is there several times, or is called `ids[]`, is a list. */
-function schemaOfFields(fields: readonly BodyField[]): JsonFields {
+function schemaOfFields(fields: readonly BodyField[], variables: Variables): JsonFields {
   const properties = [...Map.groupBy(fields, ({ name }) => name)].map(([name, same]) => [
     name,
-    schemaOfSame(name, same.map(schemaOfField)),
+    schemaOfSame(
+      name,
+      same.map((field) => schemaOfField(field, variables)),
+    ),
   ]);
   return { type: 'object', properties: Object.fromEntries(properties) };
 }
@@ -40,12 +98,25 @@ export function schemaOfSame(name: string, all: readonly JsonFields[]): JsonFiel
   return all.length > 1 || name.endsWith('[]') ? { type: 'array', items: joinSchemas(all) } : (all[0] as JsonFields);
 }
 
-/** Undefined when it is no JSON. Variables of collections are none: `{"id": {{id}}}`. */
-function schemaOfBody(text: string): object | undefined {
-  const filled = text.replaceAll(/"(?:[^"\\]|\\.)*"|\{\{[\w.-]+\}\}/gs, (found) =>
-    found.startsWith('"') ? found : 'null',
-  );
-  for (const candidate of [text, filled]) {
+const stringsAndVariables = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|\{\{[^{}]*\}\}/gs;
+
+/**
+ * Undefined when it is no JSON. Variables of collections are none, as in `{"id": {{id}}}`: a known value takes their
+ * place, or null.
+ */
+function schemaOfBody(text: string, variables: Variables): JsonFields | undefined {
+  const named = withVariables(text);
+  const isKnown = (value: string | undefined): value is string =>
+    value !== undefined && /^-?\d{1,15}$|^(?:true|false)$/.test(value);
+  const filledText = named.replaceAll(stringsAndVariables, (found) => {
+    if (!found.startsWith('"')) {
+      const value = exampleOf(found, variables);
+      return isKnown(value) ? value : 'null';
+    }
+    const value = found.includes('{{') ? exampleOf(found.slice(1, -1), variables) : undefined;
+    return value === undefined ? found : JSON.stringify(value);
+  });
+  for (const candidate of [filledText, withoutComments(filledText)]) {
     try {
       return schemaOfValue(parseJson(candidate), '', 0);
     } catch {
@@ -84,7 +155,7 @@ function isHidden(name: string, value: string): boolean {
 const deepest = 6;
 
 /** `name` is that of the field; an entry of a list has the name of the list. */
-function schemaOfValue(value: unknown, name: string, depth: number): object {
+function schemaOfValue(value: unknown, name: string, depth: number): JsonFields {
   if (value === null || depth > deepest) return {};
   if (Array.isArray(value))
     return { type: 'array', items: joinSchemas(value.map((one) => schemaOfValue(one, name, depth + 1))) };

@@ -49,7 +49,7 @@ function kindOf(mediaType: string): Kind {
   const type = mediaTypeOf(mediaType);
   if (type === 'application/x-www-form-urlencoded') return 'form';
   if (type.startsWith('multipart/')) return 'multipart';
-  if (/[/+]json\b/.test(type) || type === '*/*' || type === '' || type === 'application/*') return 'json';
+  if (/[/+](?:x-amz-)?json\b/.test(type) || type === '*/*' || type === '' || type === 'application/*') return 'json';
   return /^text\/|[/+](?:xml|yaml|x-yaml|graphql|javascript|x-ndjson|jsonl|csv|sql)$/.test(type) ? 'text' : 'binary';
 }
 

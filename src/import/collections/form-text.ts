@@ -1,0 +1,26 @@
+import type { BodyField } from './request-bodies.ts';
+
+/** The pairs of a text as `application/x-www-form-urlencoded` has them. Line ends separate pairs, as in `.http` files. */
+export function formFields(text: string): BodyField[] {
+  const joined = text.replaceAll(/\s*\r?\n\s*/g, '');
+  return [...new URLSearchParams(joined)].map(([name, value]) => ({ name, value, isFile: false }));
+}
+
+/** The parts of a multipart text; undefined when the type does not say where they end. */
+export function multipartFields(mediaType: string, text: string): BodyField[] | undefined {
+  const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(mediaType) ?? [];
+  const boundary = quoted ?? plain;
+  if (boundary === undefined) return undefined;
+  return text.split(`--${boundary}`).flatMap((part) => fieldOf(part));
+}
+
+function fieldOf(part: string): BodyField[] {
+  const [head = '', ...rest] = part.replace(/^\r?\n/, '').split(/\r?\n\r?\n/);
+  const disposition = /^content-disposition:[^\n]*/im.exec(head)?.[0] ?? '';
+  const name = /[;\s]name="([^"]*)"/i.exec(disposition)?.[1] ?? /[;\s]name=([^\s;"]+)/i.exec(disposition)?.[1];
+  if (name === undefined || name === '') return [];
+  const mediaType = /^content-type:\s*([^\r\n]+)/im.exec(head)?.[1]?.trim();
+  const value = rest.join('\n\n').replace(/\r?\n$/, '');
+  const isFile = /[;\s]filename\*?=/i.test(disposition) || /^<@?\s+\S/.test(value);
+  return [{ name, value: isFile ? '' : value, isFile, ...(mediaType !== undefined && { mediaType }) }];
+}

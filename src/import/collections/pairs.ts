@@ -1,0 +1,61 @@
+import { asText, field, listOf } from '../document/lenient.ts';
+import type { DescribedInput } from './described-requests.ts';
+import type { BodyField } from './request-bodies.ts';
+
+/** A header, a query parameter or a field of a form, as collections list them. */
+export type Pair = { name: string; value: string; description: string; isDisabled: boolean; isFile: boolean };
+
+/** The pairs of a list. Those without a name are left out. */
+export function pairsOf(list: unknown): Pair[] {
+  return listOf(list).flatMap((one): Pair[] => {
+    const name = asText(field(one, 'key') ?? field(one, 'name'));
+    if (name === '') return [];
+    return [
+      {
+        name,
+        value: asText(field(one, 'value')),
+        description: descriptionOf(field(one, 'description')),
+        isDisabled: field(one, 'disabled') === true || field(one, 'enabled') === false,
+        isFile: field(one, 'type') === 'file',
+      },
+    ];
+  });
+}
+
+/** A description is a text, or an object with its content. */
+export function descriptionOf(value: unknown): string {
+  return asText(value) || asText(field(value, 'content'));
+}
+
+export function describedInputs(location: DescribedInput['location'], pairs: readonly Pair[]): DescribedInput[] {
+  return pairs.map(({ name, value, description }) => ({ location, name, value, description }));
+}
+
+/** The headers that are sent. */
+export function sentHeaders(pairs: readonly Pair[]): [name: string, value: string][] {
+  return pairs.filter(({ isDisabled }) => !isDisabled).map(({ name, value }) => [name, value]);
+}
+
+/** The fields of a form; those that are switched off can be sent too. */
+export function formFieldsOf(pairs: readonly Pair[]): BodyField[] {
+  return pairs.map(({ name, value, isFile, description }) => ({
+    name,
+    value: isFile ? '' : value,
+    isFile,
+    description,
+  }));
+}
+
+/** An address with the query parameters that it does not have, those that are switched off among them. */
+export function withQuery(url: string, pairs: readonly Pair[]): string {
+  const [before = '', query = ''] = url.split(/\?(.*)/s);
+  const known = new Set(query.split('&').map((pair) => pair.split('=')[0]));
+  const more = pairs
+    .filter(({ name }) => !known.has(name) && !known.has(encodeURIComponent(name.toWellFormed())))
+    .map(
+      ({ name, value }) =>
+        `${encodeURIComponent(name.toWellFormed())}=${value.includes('{{') ? value : encodeURIComponent(value.toWellFormed())}`,
+    );
+  const all = [...(query === '' ? [] : [query]), ...more].join('&');
+  return all === '' ? url : `${before}?${all}`;
+}

@@ -1,0 +1,145 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Imports, importCase, startImports } from '../support/import/imports.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+/** The schema of an argument, in either form of a configuration. */
+function argumentOf(tool: Json | undefined, name: string): Json {
+  const schema = (tool?.input_schema ?? {}) as Json;
+  return ((schema.type === 'object' ? schema.properties : schema) as Record<string, Json>)[name] ?? assert.fail(name);
+}
+
+describe('an imported collection', () => {
+  let imports: Imports;
+  before(async () => {
+    imports = await startImports();
+  });
+  after(() => imports.stop());
+
+  const outcomes = ({ report }: { report: { outcome: string }[] }) => report.map(({ outcome }) => outcome);
+
+  it('[imp 1] is read as the Postman API answers it', async () => {
+    const made = await imports.imported(importCase('collections/answer-of-the-postman-api.json'));
+    assert.equal((await made.sent('get_user', { user_id: 5 })).url, '/users/5');
+  });
+
+  it('[imp 2] has an argument for a placeholder in a segment, whatever its spelling, and none goes out as written', async () => {
+    const invoice = await imports.imported(importCase('collections/braces-inside-a-segment.postman.json'));
+    assert.equal((await invoice.sent('invoice_as_json', { invoice: 'v' })).url, '/invoices/v.json');
+    const shop = await imports.imported(importCase('collections/placeholders.curl.txt'));
+    const args = { shop_id: 'a', order_id: 'b', since: '2026-01-31' };
+    assert.equal((await shop.sent('get_shop_order', args)).url, '/shops/a/orders/b?since=2026-01-31');
+    const spellings = ['{id}', '{{id}}', '{{ id }}', '<id>', '${id}', ':id', '%7Bid%7D', '%7B%7Bid%7D%7D', '%3Cid%3E'];
+    for (const spelling of spellings) {
+      const made = await imports.imported(`curl 'https://a.example.com/things/${spelling}'`);
+      assert.equal((await made.sent('get_thing', { id: 'x' })).url, '/things/x', spelling);
+    }
+    const odd = await imports.imported("curl https://a.example.com/ok; curl 'https://a.example.com/a/{b'");
+    assert.deepEqual(
+      odd.report.map(({ outcome, notes }) => [outcome, ...notes]),
+      [['whole'], ['skipped', 'the part "{b" of the path, whose brackets name no value']],
+    );
+  });
+
+  it('[imp 2] has a tool for each action, also where the body names it inside of other fields', async () => {
+    const made = await imports.imported(importCase('collections/nested-action.postman.json'));
+    assert.deepEqual(made.names, ['pay_10_eur', 'abort', 'print']);
+    assert.deepEqual(outcomes(made), ['whole', 'whole', 'whole']);
+    const till = { Head: { Category: 'Abort', Id: '7' }, AbortRequest: { Reason: 'wrong' } };
+    assert.deepEqual(JSON.parse((await made.sent('abort', { Till: till })).body.toString()), { Till: till });
+  });
+
+  it('[imp 2] has separate tools for bodies that share less than half of their fields', async () => {
+    const post = (name: string, body: object) => ({
+      name,
+      request: { method: 'POST', url: 'https://a.example.com/run', body: { mode: 'raw', raw: JSON.stringify(body) } },
+    });
+    const item = [
+      post('Book a room', { id: 1, room: 'a', from: '2026-01-01' }),
+      post('Book a room with a note', { id: 1, room: 'a', note: 'quiet' }),
+      post('Charge a card', { id: 1, card: 'x', amount: 5, currency: 'EUR' }),
+    ];
+    const made = await imports.imported(JSON.stringify({ info: { name: 'Calls' }, item }));
+    assert.deepEqual(made.names, ['book_a_room', 'charge_a_card']);
+    const body = { id: 2, room: 'b', note: 'n' };
+    assert.deepEqual(JSON.parse((await made.sent('book_a_room', body)).body.toString()), body);
+  });
+
+  it('[imp 2] sends the type that a request has, and reads what is JSON with placeholders', async () => {
+    const bulk = await imports.imported(importCase('collections/bulk.curl.txt'));
+    const lines = '{"index":{"_index":"b"}}\n{"f":2}\n';
+    const sent = await bulk.sent('create_bulk', { body: lines });
+    assert.deepEqual([sent.body.toString(), sent.headers['content-type']], [lines, 'application/x-ndjson']);
+    const typed = await imports.imported(`curl https://a.example.com/log -H 'Content-Type: text/plain' -d '{"a":1}'`);
+    assert.equal((await typed.sent('create_log', { body: '{"a":2}' })).headers['content-type'], 'text/plain');
+    const item = await imports.imported(importCase('collections/random-number.postman.json'));
+    const added = await item.sent('add_item', { name: 'word', count: 7 });
+    assert.deepEqual(JSON.parse(added.body.toString()), { name: 'word', count: 7 });
+    assert.equal(added.headers['content-type'], 'application/json');
+    const amazon = await imports.imported(
+      `curl https://a.example.com/ -H 'Content-Type: application/x-amz-json-1.0' -H 'X-Amz-Target: Db.List' -d '{"Limit":1}'`,
+    );
+    const listed = await amazon.sent('list', { Limit: 3 });
+    assert.deepEqual(
+      [listed.body.toString(), listed.headers['content-type']],
+      ['{"Limit":3}', 'application/x-amz-json-1.0'],
+    );
+    const form = await imports.imported(importCase('collections/form-as-text.har.json'));
+    assert.equal((await form.sent('create_login', { area: 'south', page: 3 })).body.toString(), 'area=south&page=3');
+  });
+
+  it('[imp 2] keeps descriptions and the known values of variables', async () => {
+    const { config } = await imports.imported(importCase('collections/descriptions.postman.json'));
+    assert.equal(argumentOf(config.tools[0], 'id').description, 'Number of the order. Example: 42');
+    assert.equal(argumentOf(config.tools[0], 'part').description, 'What to add: lines or notes. Example: lines');
+    const field = { key: 'size', value: '{{usual}}', description: { content: 'Size in cm' } };
+    const request = {
+      method: 'POST',
+      url: 'https://a.example.com/{{version}}/parcels/{{owner}}',
+      header: [{ key: 'X-Mode', value: '{{mode}}', description: 'How it is sent' }],
+      body: { mode: 'urlencoded', urlencoded: [field, { key: 'pin', value: '{{accessToken}}' }] },
+    };
+    const variable = Object.entries({ version: 'v2', usual: '30', mode: 'fast', accessToken: 'zq-1' });
+    const parcels = await imports.imported(
+      JSON.stringify({
+        info: { name: 'Parcels' },
+        variable: variable.map(([key, value]) => ({ key, value })),
+        item: [{ name: 'Send a parcel', request }],
+      }),
+    );
+    const [tool] = parcels.config.tools;
+    assert.equal(argumentOf(tool, 'size').description, 'Size in cm. Example: 30');
+    assert.equal(argumentOf(tool, 'X-Mode').description, 'How it is sent. Example: fast');
+    assert.equal(argumentOf(tool, 'version').description, 'Example: v2');
+    assert.doesNotMatch(JSON.stringify(parcels.config), /zq-1/);
+  });
+
+  it('[imp 2] sends the headers that the author wrote, and of a browser only those of the page', async () => {
+    const made = await imports.imported(importCase('collections/headers-of-the-author.postman.json'));
+    const sent = await made.sent('change_order', { id: '5', state: 'sent', 'If-Match': '"e1"' });
+    const names = ['if-match', 'x-requested-with', 'accept-version'];
+    assert.deepEqual(
+      names.map((name) => sent.headers[name]),
+      ['"e1"', 'api', 'v2'],
+    );
+    const headers = {
+      'User-Agent': 'Mozilla/5.0',
+      Referer: 'https://a.example.com/',
+      'Accept-Language': 'de',
+      'sec-fetch-mode': 'cors',
+      'If-None-Match': '"e2"',
+      'X-Requested-With': 'XMLHttpRequest',
+    };
+    const pairs = Object.entries(headers).map(([name, value]) => ({ name, value }));
+    const request = { method: 'GET', url: 'https://a.example.com/api/list', headers: pairs };
+    const recording = { log: { entries: [{ request, response: { content: { mimeType: 'application/json' } } }] } };
+    const copied = `curl https://a.example.com/api/list ${Object.entries(headers)
+      .map(([name, value]) => `-H '${name}: ${value}'`)
+      .join(' ')}`;
+    for (const document of [JSON.stringify(recording), copied]) {
+      const { config } = await imports.imported(document);
+      assert.deepEqual(config.tools[0]?.headers, { 'X-Requested-With': 'XMLHttpRequest' });
+      assert.doesNotMatch(JSON.stringify(config.tools), /If-None-Match|Mozilla|Referer/);
+    }
+  });
+});

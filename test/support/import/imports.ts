@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root } from '../../files.ts';
+import { type Json, startToolhost, type TestToolhost } from '../toolhost/toolhost.ts';
+import {
+  type Answer,
+  type RecordedRequest,
+  type RecordingUpstream,
+  startRecordingUpstream,
+} from '../upstreams/recording-upstream.ts';
+
+/** A file of `test/import/cases`. */
+export function importCase(path: string): string {
+  return readFileSync(join(root, 'test', 'import', 'cases', path), 'utf8');
+}
+
+export type Imported = {
+  names: unknown[];
+  config: Json & { tools: Json[] };
+  report: { operation: string; tool: string; outcome: string; notes: string[] }[];
+  findings: Json[];
+  /** The request that a tool sends. */
+  sent: (tool: string, args?: Json) => Promise<RecordedRequest>;
+};
+
+/** A service that imports documents into servers whose tools reach an upstream that records. */
+export type Imports = {
+  upstream: RecordingUpstream;
+  toolhost: TestToolhost;
+  imported: (document: string, choices?: Json) => Promise<Imported>;
+  /** The refusal of a document. */
+  refusal: (document: string) => Promise<string>;
+  /** Plans an import from a path of the upstream, which answers with these. */
+  planFrom: (path: string, answers: Record<string, Answer>) => Promise<{ status: number; text: string; body: Json }>;
+  stop: () => Promise<void>;
+};
+
+export async function startImports(): Promise<Imports> {
+  const upstream = await startRecordingUpstream();
+  const toolhost = await startToolhost({ egress: [upstream.port] });
+  let count = 0;
+  const imported: Imports['imported'] = async (document, choices = {}) => {
+    const slug = `imports-${++count}`;
+    const body = { mode: 'create', document, include: ['*'], server: upstream.url, slug, report: 'all', ...choices };
+    const made = await toolhost.rest('POST', '/import', { body });
+    assert.equal(made.status, 200, made.text.slice(0, 800));
+    const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as { config: Imported['config'] };
+    const { report, findings } = made.body as Pick<Imported, 'report' | 'findings'>;
+    const sent = async (tool: string, args: Json = {}) => {
+      upstream.take();
+      const result = await toolhost.callTool(slug, 'caller-token', tool, args);
+      const [found] = upstream.take();
+      return found ?? assert.fail(`${tool}: ${JSON.stringify(result.content)}`);
+    };
+    return { names: config.tools.map(({ name }) => name), config, report, findings, sent };
+  };
+  return {
+    upstream,
+    toolhost,
+    imported,
+    refusal: async (document) => {
+      const { status, text } = await toolhost.rest('POST', '/import', { body: { document } });
+      assert.equal(status, 400, text.slice(0, 300));
+      return text;
+    },
+    planFrom: async (path, answers) => {
+      for (const [at, answer] of Object.entries(answers)) upstream.on(`GET ${at}`, () => answer);
+      return toolhost.rest('POST', '/import', { body: { url: upstream.url + path } });
+    },
+    stop: async () => {
+      await toolhost.stop();
+      await upstream.close();
+    },
+  };
+}
