@@ -6,18 +6,21 @@ import { residentMb } from './processes.ts';
 import { startReferences } from './references.ts';
 import { machineItems, table } from './report.ts';
 import { median } from './rounds.ts';
+import type { Size } from './sizes.ts';
 import { mcpTarget, type Service, slugs, startService, toolName } from './toolhost-process.ts';
 
 const names = ['stripe.com', 'github.com/api.github.com', 'kubernetes.io'];
-const rounds = 5;
-const seconds = 6;
 const perSecond = 500;
 const bounds = { importMs: 5000, megabytes: 500 };
 
 type Imported = { name: string; megabytes: number; ms: number[] };
 
-/** The report as Markdown. A round is calls alone, and then calls while the descriptions are imported in turn. */
-export async function imports(folder: string): Promise<string> {
+/**
+ * The report as Markdown. A round is calls alone, and then calls while the descriptions are imported in turn, each at
+ * least once.
+ */
+export async function imports(folder: string, size: Size['imports']): Promise<string> {
+  const { rounds, seconds } = size;
   const references = await startReferences(folder);
   const service = await startService({ dataDir: join(folder, 'data'), upstream: references.upstream.ready });
   const documents = (await readCorpus()).filter(({ name }) => names.includes(name.replace(/\.json$/, '')));
@@ -31,8 +34,9 @@ export async function imports(folder: string): Promise<string> {
     p99.alone.push((await runAtRate(target, perSecond, seconds)).p99Ms);
     let isOver = false;
     const importing = async () => {
-      for (let n = 0; !isOver; n = (n + 1) % documents.length) {
-        found[n]?.ms.push(await planMs(service, documents[n]?.text ?? ''));
+      for (let n = 0; !isOver || n < documents.length; n++) {
+        const index = n % documents.length;
+        found[index]?.ms.push(await planMs(service, documents[index]?.text ?? ''));
         mostMb = Math.max(mostMb, residentMb(service.child.pid));
       }
     };
@@ -44,7 +48,7 @@ export async function imports(folder: string): Promise<string> {
     failures += sample.failures;
   }
   await service.child.stop();
-  return textOf(found, p99, { mostMb, failures });
+  return textOf(found, p99, { mostMb, failures }, size);
 }
 
 /** Time of the plan of one description with all its operations, in ms. */
@@ -64,6 +68,7 @@ function textOf(
   found: readonly Imported[],
   { alone, beside }: { alone: number[]; beside: number[] },
   { mostMb, failures }: { mostMb: number; failures: number },
+  { rounds, seconds }: Size['imports'],
 ): string {
   const ratios = beside.map((ms, round) => ms / (alone[round] ?? ms));
   const range = (values: readonly number[]) =>

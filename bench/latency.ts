@@ -1,17 +1,16 @@
 import { runAtRate, type Target } from './load.ts';
 import { median } from './rounds.ts';
+import type { Size } from './sizes.ts';
 
 /** The 99th percentile at a rate that leaves the service half idle, in ms, beside the same of the bare relay. */
 export type Latency = { perSecond: number; serviceMs: number; relayMs: number };
-
-const rounds = 5;
 
 /** Interleaved rounds. Latencies count from when a call was due, so waiting is included. */
 export async function measureLatency(
   service: Target,
   relay: Target,
   perSecond: number,
-  seconds: number,
+  { rounds, seconds }: Pick<Size, 'rounds' | 'seconds'>,
 ): Promise<Latency> {
   const p99 = { service: [] as number[], relay: [] as number[] };
   for (let round = 0; round < rounds; round++) {

@@ -22,10 +22,10 @@ export const connections = 64;
 const graceMs = 15_000;
 const run = promisify(execFile);
 
-/** `wrk` when the machine has it, else our own. */
-export function loadGenerator(): LoadGenerator {
+/** `wrk` when the machine has it and rounds take whole seconds, which it requires. Otherwise our own. */
+export function loadGenerator(seconds: number): LoadGenerator {
   const wrk = findProgram('wrk');
-  return wrk === undefined ? own : withWrk(wrk);
+  return wrk === undefined || !Number.isInteger(seconds) ? own : withWrk(wrk);
 }
 
 const own: LoadGenerator = { name: 'bench/own-load.ts', run: (target, seconds) => runOwn(target, seconds) };

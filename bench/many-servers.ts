@@ -4,8 +4,10 @@ import { openDatabase } from '../src/store/database.ts';
 import { insertServer } from '../src/store/servers/servers.ts';
 import { insertWorkspace } from '../src/store/workspaces.ts';
 import { version } from '../src/version.ts';
+import { post } from './post.ts';
 import { residentMb, root } from './processes.ts';
 import { median } from './rounds.ts';
+import type { Size } from './sizes.ts';
 import { type ServiceOptions, startService, toolConfig } from './toolhost-process.ts';
 
 /** Costs of a store full of hosted servers for a process that serves from it. */
@@ -19,12 +21,16 @@ export type ManyServers = {
 };
 
 const toolsPerServer = 10;
-/** More than the cache of the service holds, so that entries are evicted during the measurement. */
-const called = 3000;
 const rowsPerTransaction = 1000;
 
-/** Puts `servers` hosted servers into a database of its own, starts a service on it and calls some of them. */
-export async function measureManyServers(options: ServiceOptions, servers: number): Promise<ManyServers> {
+/**
+ * Puts hosted servers into a database of its own, starts a service on it and calls some of them: more than its cache
+ * holds, so that entries are evicted during the measurement.
+ */
+export async function measureManyServers(
+  options: ServiceOptions,
+  { servers, calledServers }: Pick<Size, 'servers' | 'calledServers'>,
+): Promise<ManyServers> {
   await fill(options, servers);
   const service = await startService(options);
   try {
@@ -33,7 +39,7 @@ export async function measureManyServers(options: ServiceOptions, servers: numbe
     const before = residentMb(service.child.pid);
     const cold: number[] = [];
     const warm: number[] = [];
-    const step = Math.max(1, Math.floor(servers / called));
+    const step = Math.max(1, Math.floor(servers / calledServers));
     for (let index = 1; index < servers; index += step) {
       cold.push(await call(index));
       warm.push(await call(index));
@@ -96,9 +102,6 @@ const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', param
 
 async function timed(url: string): Promise<number> {
   const startedAt = performance.now();
-  const response = await fetch(url, { method: 'POST', headers, body });
-  const text = await response.text();
-  const ms = performance.now() - startedAt;
-  if (response.status !== 200 || text.includes('"isError":true')) throw new Error(`${url}: ${response.status} ${text}`);
-  return ms;
+  await post({ url, headers, body });
+  return performance.now() - startedAt;
 }

@@ -56,7 +56,8 @@ export type ChildOptions = {
   ready: RegExp;
 };
 
-const startMs = 20_000;
+/** Limit of the time that a process takes to start, also on a busy machine. */
+export const startMs = 60_000;
 const stopMs = 30_000;
 const living = new Set<ChildProcess>();
 

@@ -1,12 +1,15 @@
 /**
  * Profile of a tools/call: runs the service under load with the V8 profiler and lists functions by their time.
- * Usage: node bench/profile.ts [1k|20k|20k-array] [seconds]
+ * Usage: node bench/profile.ts [1k|20k|20k-array] [seconds] [--smallest]
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { parseArgs } from 'node:util';
 import { loadGenerator } from './load.ts';
 import { cores, node, pinSelf, root, startChild, stopAll } from './processes.ts';
+import { warmUp } from './rounds.ts';
+import { smallestSize, wholeSize } from './sizes.ts';
 import { mcpTarget, slugs, startService, toolName } from './toolhost-process.ts';
 
 type Frame = { functionName: string; url: string; lineNumber: number };
@@ -14,7 +17,12 @@ type Node = { id: number; callFrame: Frame; children?: number[] };
 type Profile = { nodes: Node[]; startTime: number; samples: number[]; timeDeltas: number[] };
 
 const notWork = new Set(['(root)', '(idle)']);
-const [bytes = '1k', seconds = '8'] = process.argv.slice(2);
+const { values: options, positionals } = parseArgs({
+  options: { smallest: { type: 'boolean', default: false } },
+  allowPositionals: true,
+});
+const [bytes = '1k', seconds = '8'] = positionals;
+const { warmUpCalls } = options.smallest ? smallestSize : wholeSize;
 
 /** Self time by node id, of the samples between two times in µs of the monotonic clock. */
 function selfTimes(profile: Profile, from: number, to: number): Map<number, number> {
@@ -86,8 +94,8 @@ try {
   const service = await startService({ dataDir: join(folder, 'data'), upstream: upstream.ready }, profiled);
   const params = { name: toolName(bytes), arguments: { id: '7', limit: 20, status: 'active' } };
   const target = mcpTarget(service, slugs.keyed, service.key, 'tools/call', params);
-  const load = loadGenerator();
-  await load.run(target, 3);
+  const load = loadGenerator(Number(seconds));
+  await warmUp({ name: toolName(bytes), target }, load, { warmUpCalls, seconds: 1 });
   const from = monotonicUs();
   const { calls, seconds: took } = await load.run(target, Number(seconds));
   const to = monotonicUs();

@@ -6,7 +6,7 @@ import { loadGenerator } from './load.ts';
 import { cores, cpuMs, node, startChild } from './processes.ts';
 import type { FullStore } from './reports-store.ts';
 import { type Asker, ask, type Slow } from './reports-walk.ts';
-import { median } from './rounds.ts';
+import { median, type Plan, warmUp } from './rounds.ts';
 import { mcpTarget, slugs, startService, toolName } from './toolhost-process.ts';
 
 export type BesideCalls = {
@@ -20,17 +20,16 @@ export type BesideCalls = {
   refused: number;
 };
 
+export type LoadPlan = Omit<Plan, 'patientUntil'>;
+
 const clients = 10;
-const rounds = 6;
-const seconds = 3;
-/** Share of failures that a round may have: a service without processor time for a moment refuses some calls. */
-const tolerableFailures = 0.01;
 
 /** Rounds with and without reports take turns, so that a slow minute of the machine affects both. */
 export async function measureBesideCalls(
   store: FullStore,
   asker: Asker,
   slowest: readonly Slow[],
+  plan: LoadPlan,
 ): Promise<BesideCalls> {
   const upstream = await startChild([node, join(import.meta.dirname, 'upstream.ts')], {
     core: cores.load,
@@ -38,7 +37,7 @@ export async function measureBesideCalls(
   });
   const { DATA_DIR: dataDir = '', DATABASE_URL: databaseUrl } = store.env;
   const service = await startService({ dataDir, databaseUrl, upstream: upstream.ready });
-  const load = loadGenerator();
+  const load = loadGenerator(plan.seconds);
   const call = { name: toolName('1k'), arguments: { id: '42', limit: 50, status: 'active' } };
   const target = mcpTarget(service, slugs.keyed, service.key, 'tools/call', call);
   const count = { answered: 0, refused: 0 };
@@ -48,21 +47,21 @@ export async function measureBesideCalls(
       ? Array.from({ length: clients }, (_, i) => repeat(service.url, asker, slowest.slice(i), reporting.signal))
       : [];
     const before = cpuMs(service.child.pid);
-    const { calls, failures, ...sample } = await load.run(target, seconds);
+    const { calls, failures, ...sample } = await load.run(target, plan.seconds);
     const spent = cpuMs(service.child.pid) - before;
     reporting.abort();
     for (const { answered, refused } of await Promise.all(repeated)) {
       count.answered += answered;
       count.refused += refused;
     }
-    if (failures > calls * tolerableFailures)
+    if (failures > calls * plan.maxFailures)
       throw new Error(`${failures} of ${calls} calls failed ${isBeside ? 'beside' : 'without'} reports`);
     return { callsPerSecond: calls / sample.seconds, cpuOfCall: spent / calls };
   };
   try {
-    await round(true);
+    await warmUp({ name: 'calls beside reports', target }, load, plan);
     const pairs: { without: Awaited<ReturnType<typeof round>>; beside: Awaited<ReturnType<typeof round>> }[] = [];
-    for (let i = 0; i < rounds; i++) {
+    for (let i = 0; i < plan.rounds; i++) {
       const first = await round(i % 2 === 0);
       const second = await round(i % 2 !== 0);
       pairs.push(i % 2 === 0 ? { beside: first, without: second } : { without: first, beside: second });

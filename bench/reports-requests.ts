@@ -24,7 +24,10 @@ export function requestsOf(op: Operation, known: Known): Request[] {
   const names = Object.keys(op.input.shape);
   const unknown = names.filter((name) => !(name in values));
   if (unknown.length > 0) throw new Error(`${op.name} takes ${unknown.join(', ')}, for which the bench has no value`);
-  const required = names.filter((name) => op.input.shape[name]?.safeParse(undefined).success === false);
+  // A field of the path has no default there.
+  const required = names.filter(
+    (name) => op.route.path.includes(`{${name}}`) || op.input.shape[name]?.safeParse(undefined).success === false,
+  );
   const least = Object.fromEntries(required.map((name) => [name, values[name]?.[0]]));
   const singles = names.flatMap((name) => (values[name] ?? []).map((value) => ({ name, value })));
   const pairs = singles.flatMap((one) => singles.map((other) => ({ ...least, ...inputOf(one), ...inputOf(other) })));

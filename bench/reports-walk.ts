@@ -29,14 +29,19 @@ const attempts = 3;
 /** Requests between two of the reference. */
 const referenceEach = 20;
 
-export async function walk(url: string, askers: readonly Asker[], known: Known): Promise<Walk> {
+export async function walk(
+  url: string,
+  askers: readonly Asker[],
+  known: Known,
+  maxRequestsOfOperation: number,
+): Promise<Walk> {
   const references: number[] = [];
   const slowest = new Map<string, Slow>();
   let requests = 0;
   const reference = requestsOf(operationCalled('getMcpServer'), known)[0] as Request;
   for (const asker of askers) {
     for (const op of readingOperations) {
-      for (const request of requestsOf(op, known)) {
+      for (const request of requestsOf(op, known).slice(0, maxRequestsOfOperation)) {
         const ms = await fastest(url, asker, request);
         if (requests++ % referenceEach === 0) references.push(await fastest(url, asker, reference));
         const key = `${op.name} ${asker.name}`;

@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import type { Engine } from '../src/store/db.ts';
 import { node, startChild } from './processes.ts';
 import { machineItems, table } from './report.ts';
-import { type BesideCalls, measureBesideCalls } from './reports-beside-calls.ts';
+import { type BesideCalls, type LoadPlan, measureBesideCalls } from './reports-beside-calls.ts';
 import { knownOf } from './reports-known.ts';
 import { fillStatements, large, older, worldOf } from './reports-rows.ts';
 import { fillStore } from './reports-store.ts';
 import { type Asker, type Walk, walk } from './reports-walk.ts';
+import type { Size } from './sizes.ts';
 import { ready } from './toolhost-process.ts';
 
 const boundMs = 300;
@@ -19,11 +20,16 @@ const engines: readonly Engine[] = ['sqlite', 'postgres'];
 
 type Result = Walk & { engine: Engine; filledMs: number; beside: BesideCalls };
 
-/** The report as Markdown, and the requests that took too long. `scale` 1 is a million calls. */
-export async function reports(folder: string, scale: number): Promise<{ text: string; failures: string[] }> {
+/** The report as Markdown, and the requests that took too long. */
+export async function reports(
+  folder: string,
+  { reports: size, warmUpCalls, maxFailures }: Size,
+): Promise<{ text: string; failures: string[] }> {
+  const { scale } = size;
+  const load: LoadPlan = { ...size, warmUpCalls, maxFailures };
   if (!(scale > 0)) throw new Error('--reports takes a scale, such as 0.1; 1 is a million calls');
   const results: Result[] = [];
-  for (const engine of engines) results.push(await onEngine(engine, folder, scale));
+  for (const engine of engines) results.push(await onEngine(engine, folder, size, load));
   const failures = results.flatMap(({ engine, slowest, pages, beside }) => [
     ...(beside.lostCalls > mostLost ? [`${engine}: reports cost ${percent(beside.lostCalls)} of the calls`] : []),
     ...slowest
@@ -34,7 +40,8 @@ export async function reports(folder: string, scale: number): Promise<{ text: st
   return { text: textOf(results, scale), failures };
 }
 
-async function onEngine(engine: Engine, folder: string, scale: number): Promise<Result> {
+async function onEngine(engine: Engine, folder: string, size: Size['reports'], load: LoadPlan): Promise<Result> {
+  const { scale, maxRequestsOfOperation } = size;
   const world = worldOf(scale, Date.now());
   const store = await fillStore(engine, folder, world, await fillStatements(world, upstream));
   console.log(`${engine}: filled in ${(store.filledMs / 1000).toFixed(0)} s`);
@@ -47,10 +54,15 @@ async function onEngine(engine: Engine, folder: string, scale: number): Promise<
     knowsAll: workspace === large,
   });
   try {
-    const walked = await walk(service.ready, [person(large), person(older)], knownOf(world, upstream));
+    const walked = await walk(
+      service.ready,
+      [person(large), person(older)],
+      knownOf(world, upstream),
+      maxRequestsOfOperation,
+    );
     await service.stop();
     const ofLarge = walked.slowest.filter(({ asker }) => asker === large).toSorted((a, b) => b.ms - a.ms);
-    const beside = await measureBesideCalls(store, person(large), ofLarge);
+    const beside = await measureBesideCalls(store, person(large), ofLarge, load);
     return { ...walked, engine, filledMs: store.filledMs, beside };
   } finally {
     await service.stop();

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { LoadGenerator, Sample, Target } from './load.ts';
+import { post } from './post.ts';
 import { cpuMs, type Disturbance, residentMb, watchDisturbance } from './processes.ts';
 
 /** A process that is put under load, and the request that it gets. */
@@ -13,20 +14,27 @@ export type Contestant = {
 
 export type Round = Sample & { cpuUsPerCall: number; residentMb: number; disturbance: Disturbance };
 
-export type Plan = {
-  rounds: number;
+export type WarmUp = {
+  /** Calls to each contestant before its first round. */
+  warmUpCalls: number;
   seconds: number;
-  warmUpSeconds: number;
+};
+
+export type Plan = WarmUp & {
+  rounds: number;
+  /** Share of calls that may fail in a round. */
+  maxFailures: number;
   /** After this time rounds start without waiting for a quiet moment, and none is repeated; on the clock of `performance.now()`. */
   patientUntil: number;
 };
 
-export type Outcome = { rounds: Map<Contestant, Round[]>; repeated: number; keptDisturbed: number };
+/** Rounds that were repeated because others used the machine, and rounds that count although others did. */
+export type Disturbed = { repeated: number; keptDisturbed: number };
+
+export type Outcome = Disturbed & { rounds: Map<Contestant, Round[]> };
 
 /** A round with more than this, in cores, is thrown away. */
 const tolerable: Disturbance = { others: 0.15, stolen: 0.5 };
-/** Share of failures that a round may have: a service without processor time for a moment refuses some calls. */
-const tolerableFailures = 0.01;
 const attempts = 3;
 const quietMs = { look: 200, most: 5000 };
 const settleMs = { least: 600, step: 100, most: 4000, idle: 20 };
@@ -34,16 +42,10 @@ const settleMs = { least: 600, step: 100, most: 4000, idle: 20 };
 /** Measures every contestant in turn, A B C A B C, so that a slow minute of the machine affects all of them. */
 export async function measure(contestants: Contestant[], load: LoadGenerator, plan: Plan): Promise<Outcome> {
   const outcome: Outcome = { rounds: new Map(), repeated: 0, keptDisturbed: 0 };
-  for (const contestant of contestants) {
-    const bytes = await checkAnswer(contestant);
-    const { calls, bytes: got, failures } = await load.run(contestant.target, plan.warmUpSeconds);
-    if (calls === 0 || failures > calls * tolerableFailures) throw failed(contestant, failures, calls);
-    if (got / calls < bytes) throw new Error(`${contestant.name}: ${got / calls} bytes an answer, not ${bytes}`);
-  }
+  for (const contestant of contestants) await warmUp(contestant, load, plan);
   for (let i = 0; i < plan.rounds; i++) {
     for (const contestant of contestants) {
       const round = await quietRound(contestant, load, plan, outcome);
-      if (round.failures > round.calls * tolerableFailures) throw failed(contestant, round.failures, round.calls);
       outcome.rounds.set(contestant, [...(outcome.rounds.get(contestant) ?? []), round]);
     }
     console.log(`round ${i + 1} of ${plan.rounds}`);
@@ -51,33 +53,54 @@ export async function measure(contestants: Contestant[], load: LoadGenerator, pl
   return outcome;
 }
 
-function failed({ name }: Contestant, failures: number, calls: number): Error {
-  return new Error(`${name}: ${failures} of ${calls} answers failed`);
-}
-
-/** One answer in full, so that a fast failure is not taken for speed. Returns the size of its body. */
-async function checkAnswer({ name, target }: Contestant): Promise<number> {
-  const response = await fetch(target.url, { method: 'POST', headers: target.headers, body: target.body });
-  const text = await response.text();
-  if (response.status !== 200 || text.includes('"isError":true')) {
-    throw new Error(`${name}: ${response.status} ${text.slice(0, 500)}`);
+/**
+ * Sends the calls that come before the first round. The first response is read in full and the sizes of the others are
+ * compared with it, so that a fast failure is not taken for speed.
+ */
+export async function warmUp(contestant: Pick<Contestant, 'name' | 'target'>, load: LoadGenerator, plan: WarmUp) {
+  const bodyBytes = Buffer.byteLength(await post(contestant.target));
+  let seconds = plan.seconds;
+  let refusals = 0;
+  for (let missing = plan.warmUpCalls; missing > 0; ) {
+    const sample = await load.run(contestant.target, seconds);
+    const answered = sample.calls - sample.failures;
+    if (answered <= 0 && ++refusals === attempts) throw failed(contestant, sample);
+    if (answered <= 0) continue;
+    if (sample.bytes < answered * bodyBytes)
+      throw new Error(`${contestant.name}: ${sample.bytes} bytes in ${answered} responses, not ${bodyBytes} in each`);
+    missing -= answered;
+    seconds = Math.ceil((missing * sample.seconds) / answered);
   }
-  return Buffer.byteLength(text);
 }
 
-/** Repeats a round that was disturbed; the least disturbed one counts. */
-async function quietRound(contestant: Contestant, load: LoadGenerator, plan: Plan, outcome: Outcome): Promise<Round> {
+function failed({ name }: Pick<Contestant, 'name'>, { calls, failures }: Sample): Error {
+  return new Error(`${name}: ${failures} of ${calls} calls failed`);
+}
+
+/**
+ * Repeats a round that others on the machine disturbed, and counts the least disturbed one. Repeats a round in which
+ * too many calls failed in any case. @throws Error when that was so each time
+ */
+export async function quietRound(
+  contestant: Contestant,
+  load: LoadGenerator,
+  plan: Plan,
+  disturbed: Disturbed,
+): Promise<Round> {
   const isPatient = () => performance.now() < plan.patientUntil;
   let best: Round | undefined;
+  let last: Round | undefined;
   for (let attempt = 0; attempt < attempts && (!best || isPatient()); attempt++) {
-    if (best) outcome.repeated++;
+    if (last) disturbed.repeated++;
     await quietMoment(isPatient);
-    const next = await oneRound(contestant, load, plan.seconds);
-    if (!best || sum(next.disturbance) < sum(best.disturbance)) best = next;
+    last = await oneRound(contestant, load, plan.seconds);
+    if (last.calls === 0 || last.failures > last.calls * plan.maxFailures) continue;
+    if (!best || sum(last.disturbance) < sum(best.disturbance)) best = last;
     if (!isDisturbed(best.disturbance)) return best;
   }
-  outcome.keptDisturbed++;
-  return best as Round;
+  if (!best) throw failed(contestant, last as Round);
+  disturbed.keptDisturbed++;
+  return best;
 }
 
 const sum = ({ others, stolen }: Disturbance) => others + stolen;

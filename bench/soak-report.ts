@@ -9,6 +9,7 @@ type Standing = { residentMb: number; sockets: number };
 
 export type SoakFacts = {
   minutes: number;
+  workspaces: number;
   servers: number;
   callers: number;
   honestPerSecond: number;
@@ -33,8 +34,8 @@ const settlingShare = 0.25;
 /** The whole report as Markdown. */
 export function soakText(facts: SoakFacts): string {
   const load = [
-    `${facts.servers} servers in 10 workspaces, ${facts.callers} callers, half with an API key and half with a token of their own`,
-    `${facts.honestPerSecond} calls/s of nine workspaces all the time; in every second phase also, a second: ${facts.hostileLoads.join(', ')}`,
+    `${facts.servers} servers in ${facts.workspaces} workspaces, ${facts.callers} callers, half with an API key and half with a token of their own`,
+    `${facts.honestPerSecond} calls/s of all workspaces but the hostile one all the time; in every second phase also, a second: ${facts.hostileLoads.join(', ')}`,
     `what the tool calls of the hostile workspace get from their upstream: ${facts.hostileTools.join(', ')}`,
   ];
   return [
@@ -60,7 +61,7 @@ function latencyTable({ results }: SoakFacts): string {
     median(of.map(({ busy }) => busy)).toFixed(2),
   ];
   const head = [
-    'the nine others',
+    'the others',
     'calls',
     'failed',
     'p50 ms',

@@ -8,6 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Target } from './load.ts';
 import { type Child, cores, cpuMs, node, openSockets, residentMb, startChild } from './processes.ts';
+import type { Size } from './sizes.ts';
 import {
   configurationLoad,
   type HostileLoad,
@@ -20,9 +21,6 @@ import type { PhaseResult, SoakCall, SoakJob } from './soak-load.ts';
 import { type MemorySample, type Phase, soakText } from './soak-report.ts';
 import { createKey, createServer, environment, mcpTarget, ready, toolhost } from './toolhost-process.ts';
 
-const workspaces = Array.from({ length: 10 }, (_, n) => `workspace-${n}`);
-const hostileWorkspace = workspaces.at(-1) ?? '';
-const serversEach = 100;
 const honestPerSecond = 300;
 const directPerSecond = 50;
 /** More than its servers may take: four of them are called, 60 times a second each by default. */
@@ -30,10 +28,7 @@ const hostilePerSecond = 500;
 const hostileServers = 4;
 /** Servers of the others at which strangers try bearers that they made up. */
 const attackedServers = 5;
-const phaseSeconds = 10;
 const sampleMs = 1000;
-/** Longer than connections to upstreams are kept. */
-const coolDownMs = 15_000;
 const mebibyte = 1024 * 1024;
 
 /**
@@ -58,10 +53,12 @@ const hostileTools: [name: string, share: number][] = [
   ['br-bomb', 2],
 ];
 
+/** The key of each workspace that manages its servers. The last workspace is the hostile one. */
 type Keys = Map<string, string>;
 
 /** Workspaces come with people who sign in; here they come straight into the database. */
-async function makeWorkspaces(dataDir: string, env: Record<string, string>): Promise<Keys> {
+async function makeWorkspaces(dataDir: string, env: Record<string, string>, count: number): Promise<Keys> {
+  const workspaces = Array.from({ length: count }, (_, n) => `workspace-${n}`);
   await createKey(env);
   const database = new DatabaseSync(join(dataDir, 'toolhost.sqlite'));
   const insert = database.prepare('insert into workspaces (id, name, created_at) values (?, ?, ?)');
@@ -121,7 +118,9 @@ async function makeServers(
   service: Child,
   keys: Keys,
   upstreams: { honest: string; hostile: string },
+  serversEach: number,
 ): Promise<Callers> {
+  const hostileWorkspace = [...keys.keys()].at(-1);
   const callers: Callers = { honest: [], tokenCallers: [], toolCalls: [], largeCalls: [] };
   const callOf = (slug: string, bearer: string, tool: string, args = {}): Target =>
     mcpTarget({ child: service, url: service.ready, key: '' }, slug, bearer, 'tools/call', {
@@ -153,7 +152,7 @@ async function makeServers(
 
 /** All requests that should harm the others, of the hostile workspace and of strangers. */
 function hostileLoads(service: Child, keys: Keys, callers: Callers, upstream: string): HostileLoad[] {
-  const at = { url: service.ready, key: keys.get(hostileWorkspace) ?? '' };
+  const at = { url: service.ready, key: [...keys.values()].at(-1) ?? '' };
   const victims = callers.tokenCallers.slice(0, attackedServers);
   return [
     { name: 'tool calls', perSecond: hostilePerSecond, targets: callers.toolCalls },
@@ -212,8 +211,9 @@ async function runLoad(folder: string, service: Child, job: SoakJob) {
   return { results, samples, mostSockets };
 }
 
-/** The report of so many minutes as Markdown. */
-export async function soak(folder: string, minutes: number): Promise<string> {
+/** The report as Markdown. */
+export async function soak(folder: string, size: Size['soak']): Promise<string> {
+  const { minutes, serversEach, phaseSeconds, coolDownMs } = size;
   if (!(minutes > 0)) throw new Error('--soak takes a number of minutes');
   const script = (name: string) => [node, join(import.meta.dirname, name)];
   const options = { core: cores.load, ready: /^ready (\S+)$/m };
@@ -225,9 +225,9 @@ export async function soak(folder: string, minutes: number): Promise<string> {
     upstream: honest.ready,
   });
   const env = { ...unlimited, EGRESS_ALLOW: [honest, hostile].map(({ ready }) => new URL(ready).host).join(',') };
-  const keys = await makeWorkspaces(dataDir, env);
+  const keys = await makeWorkspaces(dataDir, env, size.workspaces);
   const service = await startChild([toolhost, 'serve'], { core: cores.service, env, ready });
-  const callers = await makeServers(service, keys, { honest: honest.ready, hostile: hostile.ready });
+  const callers = await makeServers(service, keys, { honest: honest.ready, hostile: hostile.ready }, serversEach);
   const loads = hostileLoads(service, keys, callers, honest.ready);
   const before = { residentMb: residentMb(service.pid), sockets: openSockets(service.pid) };
   const pairs = Math.max(1, Math.round((minutes * 60) / (2 * phaseSeconds)));
@@ -251,7 +251,8 @@ export async function soak(folder: string, minutes: number): Promise<string> {
   const alive = await fetch(`${service.ready}/readyz`);
   return soakText({
     minutes,
-    servers: workspaces.length * serversEach,
+    workspaces: keys.size,
+    servers: keys.size * serversEach,
     callers: callers.honest.length + serversEach,
     honestPerSecond,
     hostileLoads: loads.map(({ name, perSecond }) => `${perSecond} ${name}`),

@@ -2,14 +2,12 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { quotaNames } from '../src/domain/quotas.ts';
 import type { Target } from './load.ts';
-import { type Child, cores, residentMb, root, startChild } from './processes.ts';
+import { type Child, cores, residentMb, root, startChild, startMs } from './processes.ts';
 
 /** The real service as a process of its own, with the workspace and key for the measurements. */
 export type Service = { child: Child; url: string; key: string };
-
-/** The service with its resident memory soon after the start, before any request. */
-export type StartedService = Service & { idleMb: number };
 
 /** The service tidies up after its ready line. */
 const settleMs = 1000;
@@ -21,8 +19,15 @@ export const ready = /^toolhost ready (\S+)$/m;
 export const slugs = { keyed: 'bench-keyed', open: 'bench-open', large: 'bench-large' };
 export const largeTools = 200;
 
-/** `databaseUrl` is that of PostgreSQL, undefined for SQLite. */
-export type ServiceOptions = { dataDir: string; upstream: string; workers?: number; databaseUrl?: string | undefined };
+export type ServiceOptions = {
+  dataDir: string;
+  upstream: string;
+  workers?: number;
+  /** That of PostgreSQL, undefined for SQLite. */
+  databaseUrl?: string | undefined;
+  /** The core that the service is pinned to; not pinned if undefined. */
+  core?: number | undefined;
+};
 
 export function environment({ dataDir, upstream, workers = 1, databaseUrl }: ServiceOptions): Record<string, string> {
   return {
@@ -33,7 +38,7 @@ export function environment({ dataDir, upstream, workers = 1, databaseUrl }: Ser
     EGRESS_ALLOW: new URL(upstream).host,
     CALLS_PER_SECOND: '0',
     REFUSALS_PER_MINUTE: '0',
-    QUOTAS: 'servers=0,megabytes=0,writes=0',
+    QUOTAS: quotaNames.map((name) => `${name}=0`).join(),
     CONCURRENT_CALLS: '0',
     CONCURRENT_CALLS_PER_KEY: '0',
     WORKERS: String(workers),
@@ -41,21 +46,36 @@ export function environment({ dataDir, upstream, workers = 1, databaseUrl }: Ser
   };
 }
 
+/** Starts the service with the servers of the measurements. */
+export async function startService(options: ServiceOptions, launch?: string[]): Promise<Service> {
+  const service = await startEmptyService(options, launch);
+  await createServers(service, options);
+  return service;
+}
+
 /** Starts the service; `launch` is another command than `bin/toolhost serve`, for the profiler. */
-export async function startService(options: ServiceOptions, launch = [toolhost, 'serve']): Promise<StartedService> {
+export async function startEmptyService(options: ServiceOptions, launch = [toolhost, 'serve']): Promise<Service> {
+  const { core } = { core: cores.service, ...options };
   const env = environment(options);
   const key = await createKey(env);
-  const child = await startChild(launch, { core: cores.service, env, ready });
+  const child = await startChild(launch, { core, env, ready });
+  return { child, url: child.ready, key };
+}
+
+/** Resident memory of a service that was just started, before any request. */
+export async function idleMb({ child }: Service): Promise<number> {
   await delay(settleMs);
-  const service = { child, url: child.ready, key, idleMb: residentMb(child.pid) };
-  for (const config of configs(options.upstream)) await createServer(service, config);
-  return service;
+  return residentMb(child.pid);
+}
+
+export async function createServers(service: Service, { upstream }: ServiceOptions): Promise<void> {
+  for (const config of configs(upstream)) await createServer(service, config);
 }
 
 /** A key with every scope in an existing workspace. */
 export async function createKey(env: Record<string, string>, workspace = 'local'): Promise<string> {
   const args = ['keys', 'create', '--name', 'bench', '--scopes', 'manage,call', '--workspace', workspace, '--json'];
-  const { stdout } = await run(toolhost, args, { env: { ...process.env, ...env }, timeout: 20_000 });
+  const { stdout } = await run(toolhost, args, { env: { ...process.env, ...env }, timeout: startMs });
   return (JSON.parse(stdout) as { key: string }).key;
 }
 
