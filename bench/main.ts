@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { against } from './against.ts';
 import { figures } from './figures.ts';
 import { imports } from './imports.ts';
 import { pinSelf, stopAll } from './processes.ts';
@@ -18,6 +19,8 @@ const { values: options, positionals } = parseArgs({
     soak: { type: 'boolean', default: false },
     reports: { type: 'boolean', default: false },
     imports: { type: 'boolean', default: false },
+    against: { type: 'string' },
+    rounds: { type: 'string' },
   },
   allowPositionals: true,
 });
@@ -33,6 +36,10 @@ function sizeOfRun(): Size {
 async function runMode(folder: string): Promise<Report> {
   const size = sizeOfRun();
   const amount = positionals[0] === undefined ? undefined : Number(positionals[0]);
+  if (options.against !== undefined) {
+    const rounds = options.rounds === undefined ? size.against.rounds : Number(options.rounds);
+    return { text: await against(folder, options.against, { ...size, against: { ...size.against, rounds } }) };
+  }
   if (options.soak) {
     const text = await soak(folder, { ...size.soak, minutes: amount ?? size.soak.minutes });
     return { text, file: 'report-soak.md' };

@@ -338,6 +338,9 @@ const shipping = {
   ...of('docs/operations/upgrades.md', {
     'ship 4': 'A version does nothing else than was configured with a newer one, and refuses what it does not know.',
   }),
+  ...of('bench/README.md', {
+    'ship bench': 'Every mode of the bench ends with its report, and the bench of any commit can start this one.',
+  }),
   ...of('README.md', {
     'ship 8': 'Every command on a page is run or says why not, and every page and link of the site leads somewhere.',
   }),

@@ -1,0 +1,148 @@
+/** The working tree beside a commit: processor time of a call and resident memory, as ratios. */
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { type Checkout, checkOutCommit, checkOutWorkingTree } from './checkouts.ts';
+import { type LoadGenerator, loadGenerator } from './load.ts';
+import { type Child, cores, node, startChild } from './processes.ts';
+import { ratioOf } from './ratio.ts';
+import { machineItems, table } from './report.ts';
+import { type Contestant, type Disturbed, median, type Plan, quietRound, warmUp } from './rounds.ts';
+import type { MeasuredService } from './service.ts';
+import type { Size } from './sizes.ts';
+
+type RowName = keyof MeasuredService['targets'];
+
+const rows: readonly [RowName, string][] = [
+  ['call_1kb_key', 'tools/call, 1 KB, API key'],
+  ['call_1kb_token', "tools/call, 1 KB, caller's token"],
+  ['call_20kb_key', 'tools/call, 20 KB, API key'],
+  ['list_200_tools', 'tools/list, 200 tools'],
+];
+const memory = 'resident memory, highest';
+
+/** A checkout with its figures: one value a round for each row and for the memory. */
+type Side = { checkout: Checkout; cacheFolder: string; figures: Map<string, number[]> };
+type Started = { side: Side; child: Child; service: MeasuredService };
+
+/** The report as Markdown. In each round both services start anew, because two processes of the same code differ, too. */
+export async function against(folder: string, commit: string, size: Size): Promise<string> {
+  const { rounds, measurements, seconds, patientMs } = size.against;
+  if (!(Number.isInteger(rounds) && rounds >= 2)) throw new Error('--rounds takes a whole number from 2');
+  const sides = [
+    sideOf(checkOutCommit(commit, join(folder, 'commit'))),
+    sideOf(checkOutWorkingTree(join(folder, 'tree'))),
+  ];
+  const load = loadGenerator(seconds);
+  const upstream = await startChild([node, join(import.meta.dirname, 'upstream.ts')], {
+    core: cores.load,
+    ready: /^ready (\S+)$/m,
+  });
+  const start = (round: number) =>
+    Promise.all(sides.map((side) => startSide(side, upstream.ready, `${side.checkout.folder}-data-${round}`)));
+  // Fills the caches of compiled code, which the first start of a checkout lacks.
+  await stop(await start(0));
+  const disturbed = { repeated: 0, keptDisturbed: 0 };
+  const plan: Plan = { ...size, rounds, seconds, patientUntil: performance.now() + patientMs };
+  for (let round = 1; round <= rounds; round++) {
+    const started = await start(round);
+    await warmUpAll(started, load, plan);
+    await measureRound(started, load, plan, { measurements, round, disturbed });
+    await stop(started);
+    console.log(`round ${round} of ${rounds}`);
+  }
+  return textOf(sides, load, plan, { measurements, disturbed });
+}
+
+const sideOf = (checkout: Checkout): Side => ({
+  checkout,
+  cacheFolder: `${checkout.folder}-cache`,
+  figures: new Map(),
+});
+
+/** Starts the service by the bench of its own checkout, which knows the names of its variables and fields. */
+async function startSide(side: Side, upstream: string, dataDir: string): Promise<Started> {
+  const { folder } = side.checkout;
+  const own = join(folder, 'bench', 'service.ts');
+  const script = existsSync(own) ? own : join(import.meta.dirname, 'service-of-48122a62.ts');
+  const args = [upstream, dataDir, String(cores.service), folder];
+  const env = { NODE_COMPILE_CACHE: side.cacheFolder };
+  const child = await startChild([join(folder, 'node_modules', '.bin', 'node'), script, ...args], {
+    core: cores.load,
+    env,
+    ready: /^(\{.*\})$/m,
+  });
+  return { side, child, service: JSON.parse(child.ready) as MeasuredService };
+}
+
+async function stop(started: readonly Started[]): Promise<void> {
+  await Promise.all(started.map(({ child }) => child.stop()));
+}
+
+function contestantOf({ side, service }: Started, row: RowName): Contestant {
+  const { [row]: target } = service.targets;
+  return { name: `${row} of ${side.checkout.name}`, pid: service.pid, target, settles: true };
+}
+
+/** The calls of the warm-up count for each process: its rows share most of their code. */
+async function warmUpAll(started: readonly Started[], load: LoadGenerator, plan: Plan): Promise<void> {
+  const warmUpCalls = Math.ceil(plan.warmUpCalls / rows.length);
+  for (const [row] of rows) {
+    for (const each of started) await warmUp(contestantOf(each, row), load, { ...plan, warmUpCalls });
+  }
+}
+
+/** Measures each row of both in the order A B B A, beginning with the other one in every second round. */
+async function measureRound(
+  started: readonly Started[],
+  load: LoadGenerator,
+  plan: Plan,
+  { measurements, round, disturbed }: { measurements: number; round: number; disturbed: Disturbed },
+): Promise<void> {
+  const megabytes = new Map<Side, number>();
+  for (const [row] of rows) {
+    const spent = new Map<Side, { us: number; calls: number }>();
+    for (let n = 0; n < measurements; n++) {
+      for (const each of (round + n) % 2 === 0 ? started : started.toReversed()) {
+        const sample = await quietRound(contestantOf(each, row), load, plan, disturbed);
+        const { us, calls } = spent.get(each.side) ?? { us: 0, calls: 0 };
+        spent.set(each.side, { us: us + sample.cpuUsPerCall * sample.calls, calls: calls + sample.calls });
+        megabytes.set(each.side, Math.max(megabytes.get(each.side) ?? 0, sample.residentMb));
+      }
+    }
+    for (const [{ figures }, { us, calls }] of spent) add(figures, row, us / calls);
+  }
+  for (const [{ figures }, value] of megabytes) add(figures, memory, value);
+}
+
+function add(figures: Side['figures'], row: string, value: number): void {
+  figures.set(row, [...(figures.get(row) ?? []), value]);
+}
+
+function textOf(
+  sides: readonly Side[],
+  load: LoadGenerator,
+  { rounds, seconds, warmUpCalls }: Plan,
+  { measurements, disturbed }: { measurements: number; disturbed: Disturbed },
+): string {
+  const [before, after] = sides as [Side, Side];
+  const line = (row: string, name: string, unit: string) => {
+    const [one, other] = [before, after].map(({ figures }) => figures.get(row) ?? []) as [number[], number[]];
+    const { ratio, low, high } = ratioOf(one, other);
+    const figure = (values: readonly number[]) => `${median(values).toFixed(unit === 'MB' ? 0 : 1)} ${unit}`;
+    return [name, figure(one), figure(other), ratio.toFixed(2), `${low.toFixed(2)} to ${high.toFixed(2)}`];
+  };
+  const items = [
+    ...machineItems(),
+    `load: ${load.name}; ${rounds} rounds, in each both start anew and get ${warmUpCalls.toLocaleString('en')} calls, then ${measurements} × ${seconds} s a row in alternation`,
+    'processor time of a call and its ratio; the intervals hold all ratios together with 90%',
+  ];
+  return [
+    `# Working tree against ${before.checkout.name}`,
+    items.map((item) => `- ${item}`).join('\n'),
+    table(
+      ['what', before.checkout.name, after.checkout.name, 'ratio', '90% interval'],
+      [...rows.map(([row, name]) => line(row, name, 'µs')), line(memory, memory, 'MB')],
+    ),
+    `Measurements repeated because others used the processor: ${disturbed.repeated}; kept although disturbed: ${disturbed.keptDisturbed}.\n`,
+  ].join('\n\n');
+}
