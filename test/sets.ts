@@ -54,6 +54,7 @@ const onlyInWhole: readonly string[] = [
   'replicas/',
   'request/foreign-text.test.ts',
   'shipping/backup-moves.test.ts',
+  'shipping/bench-modes.test.ts',
   'shipping/bench.test.ts',
   'shipping/built-site.test.ts',
   'shipping/drill.test.ts',
