@@ -83,7 +83,7 @@ function standingTable(facts: SoakFacts): string {
     ['highest', `${Math.max(...all).toFixed(0)} MB`],
     ['after it', `${after.residentMb.toFixed(0)} MB`],
     ['slope of memory, without the first quarter', `${slope(settled).toFixed(2)} MB a minute`],
-    ['p99 of the others, beside the hostile one / alone (goal: 4 at most)', p99Ratio(facts).toFixed(2)],
+    ['p99 of the others, beside the hostile one / alone (goal: 2 at most)', p99Ratio(facts).toFixed(2)],
     ['sockets before, at most, after', `${before.sockets}, ${mostSockets}, ${after.sockets}`],
     ['pools and connections to upstreams, after', facts.outboundAfter.join(', ')],
     ...answersOf(facts),
