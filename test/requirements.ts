@@ -334,6 +334,7 @@ const shipping = {
   }),
   ...of('docs/operations/backup.md', {
     'ship 3': 'A backup holds one moment of the database, and is restored whole or not at all, on either engine.',
+    'ship 10': 'A backup whose signature is missing or wrong is restored only with --unverified.',
   }),
   ...of('docs/operations/upgrades.md', {
     'ship 4': 'A version does nothing else than was configured with a newer one, and refuses what it does not know.',

@@ -6,9 +6,10 @@ set -eu
 # 1. Make a backup and check it with the key.
 bin/toolhost backup drill.backup
 bin/toolhost verify drill.backup
-# 2. Restore it beside the service, and give it the key.
-DATA_DIR=./drill bin/toolhost restore drill.backup
+# 2. Restore it beside the service, with the key.
+mkdir -m 700 ./drill
 cp "$DATA_DIR/master.key" ./drill/master.key
+DATA_DIR=./drill bin/toolhost restore drill.backup
 # 3. Start it on another port, and call a tool.
 DATA_DIR=./drill PORT=8090 bin/toolhost serve > drill.log 2>&1 &
 until curl --silent --fail --output drill.answer http://127.0.0.1:8090/readyz; do sleep 1; done

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
-import { type Config, readStoreConfig } from '../config.ts';
+import { type Config, readStoreConfig, type Settings } from '../config.ts';
 import { AppError, messageOf } from '../errors.ts';
 import { findLocalMasterKeys } from '../local/master-key.ts';
 import {
@@ -15,7 +15,9 @@ import {
   openPostgresSource,
   openSqliteSource,
   type RowCounts,
+  signed,
 } from '../store/backup.ts';
+import type { SignatureState } from '../store/backup-signature.ts';
 import { readMigrations, tablesOf } from '../store/engine/migrate.ts';
 import {
   damaged,
@@ -25,14 +27,24 @@ import {
   openEmptySqlite,
   syncToDisk,
 } from '../store/restore.ts';
+import { createKeyring } from '../store/sealing/sealing.ts';
 import { version } from '../version.ts';
 import { type SealedReport, sealedReport } from './keys/master-keys.ts';
 import { databaseFile, migrationsFolder } from './open-store.ts';
 import { refuseMissingDatabase } from './operator.ts';
 import { processClocks } from './surroundings.ts';
 
-/** A backup that was made. `not_noted`: why the database could not store when, which a metric shows. */
-export type MadeBackup = { file: string; engine: Config['engine']; rows: RowCounts; not_noted?: string };
+/**
+ * A backup that was made. `signed_with`: id of the master key; absent if there was none. `not_noted`: why the database could
+ * not store when, which a metric shows.
+ */
+export type MadeBackup = {
+  file: string;
+  engine: Config['engine'];
+  rows: RowCounts;
+  signed_with?: string;
+  not_noted?: string;
+};
 
 /** A backup that was read to its end: what it holds, and what of it the master keys of this environment open. */
 export type ReadBackup = SealedReport & {
@@ -42,7 +54,17 @@ export type ReadBackup = SealedReport & {
   version: string;
   engine: BackupHeader['engine'];
   rows: RowCounts;
+  signature: SignatureState;
+  /** Id of the master key that signed it. */
+  signed_with?: string;
 };
+
+/** The master keys of an environment, which may have none. */
+function mastersOf({ config, secrets }: Settings): readonly Buffer[] {
+  return secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [];
+}
+
+const keyringOf = (masters: readonly Buffer[]) => (masters.length > 0 ? createKeyring(masters) : undefined);
 
 /**
  * Writes the database of an environment to a file, also while the service runs.
@@ -53,8 +75,10 @@ export async function makeBackup(
   file: string,
   { leavesOutRecords }: { leavesOutRecords: boolean },
 ): Promise<MadeBackup> {
-  const { config, secrets } = readStoreConfig(env, readText);
+  const settings = readStoreConfig(env, readText);
+  const { config, secrets } = settings;
   refuseMissingDatabase(config);
+  const keyring = keyringOf(mastersOf(settings));
   const files = readMigrations(migrationsFolder);
   const source = secrets.postgres
     ? await openPostgresSource(secrets.postgres, ['migrations', ...tablesOf(files)])
@@ -66,7 +90,7 @@ export async function makeBackup(
     const counted = async function* () {
       rows = yield* exportTables(source, options);
     };
-    await writeBackupFile(file, counted());
+    await writeBackupFile(file, signed(counted(), keyring));
     // Whoever makes backups may have the right to read only.
     await source.noteMade(processClocks.now()).catch((error: unknown) => {
       notNoted = messageOf(error);
@@ -74,48 +98,67 @@ export async function makeBackup(
   } finally {
     await source.close();
   }
-  return { file, engine: config.engine, rows, ...(notNoted !== undefined && { not_noted: notNoted }) };
+  const signedWith = keyring && { signed_with: keyring.keyIds[0] };
+  return { file, engine: config.engine, rows, ...signedWith, ...(notNoted !== undefined && { not_noted: notNoted }) };
 }
 
 /**
  * Fills the empty database of an environment with a backup.
  * @throws ConfigError; AppError conflict when the database is not empty or the backup is of a newer version, invalid when
- * the backup is damaged
+ * the backup is damaged or, unless `unverified`, not signed with a master key of the environment
  */
-export async function restoreBackup(env: NodeJS.ProcessEnv, file: string): Promise<ReadBackup> {
-  const { config, secrets } = readStoreConfig(env, readText);
-  const masters = secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [];
+export async function restoreBackup(
+  env: NodeJS.ProcessEnv,
+  file: string,
+  options: { unverified: boolean },
+): Promise<ReadBackup> {
+  const settings = readStoreConfig(env, readText);
+  const { config, secrets } = settings;
   const target = secrets.postgres
     ? await openEmptyPostgres(secrets.postgres)
     : await openEmptySqlite(databaseFile(config));
-  return fill(target, file, masters);
+  return fill(target, file, mastersOf(settings), options);
 }
 
 /**
- * Restores a backup into a database of its own, which is deleted again, and tries every sealed value with the master keys
- * of the environment.
+ * Restores a backup into a database of its own, which is deleted again, and tries its signature and every sealed value with
+ * the master keys of the environment.
  * @throws ConfigError, AppError as `restoreBackup`
  */
 export async function verifyBackup(env: NodeJS.ProcessEnv, file: string): Promise<ReadBackup> {
   const own = { ...env, DATABASE_URL: undefined, DATABASE_URL_FILE: undefined };
-  const { config, secrets } = readStoreConfig(own, readText);
-  const masters = secrets.masterKeys ?? findLocalMasterKeys(config.dataDir) ?? [];
+  const masters = mastersOf(readStoreConfig(own, readText));
   const folder = mkdtempSync(join(tmpdir(), 'toolhost-verify-'));
   try {
-    return await fill(await openEmptySqlite(join(folder, 'toolhost.sqlite')), file, masters);
+    return await fill(await openEmptySqlite(join(folder, 'toolhost.sqlite')), file, masters, { unverified: true });
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-async function fill(target: EmptyDatabase, file: string, masters: readonly Buffer[]): Promise<ReadBackup> {
+async function fill(
+  target: EmptyDatabase,
+  file: string,
+  masters: readonly Buffer[],
+  { unverified }: { unverified: boolean },
+): Promise<ReadBackup> {
+  const files = readMigrations(migrationsFolder);
+  const options = {
+    engine: target.engine,
+    files,
+    version,
+    now: processClocks.now,
+    keyring: keyringOf(masters),
+    unverified,
+  };
   try {
-    const options = { engine: target.engine, files: readMigrations(migrationsFolder), version, now: processClocks.now };
-    const { header, counts } = await readBackupFile(file, (lines) => importTables(target.db, lines, options));
+    const imported = await readBackupFile(file, (lines) => importTables(target.db, lines, options));
+    const { header, counts, signature, key } = imported;
     const report = await sealedReport(target.db, masters);
     await target.keep();
     const { made_at, version: madeBy, engine } = header;
-    return { file, made_at, version: madeBy, engine, rows: counts, ...report };
+    const signedWith = key !== undefined && { signed_with: key };
+    return { file, made_at, version: madeBy, engine, rows: counts, signature, ...signedWith, ...report };
   } finally {
     await target.close();
   }

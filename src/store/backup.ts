@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { Kysely, sql } from 'kysely';
 import { z } from 'zod';
 import { AppError } from '../errors.ts';
+import { signLines } from './backup-signature.ts';
 import type { Db, Engine } from './db.ts';
 import { openingFailure } from './engine/faults.ts';
 import { type MigrationFile, tablesOf } from './engine/migrate.ts';
@@ -11,12 +13,13 @@ import { findOrMakeFile } from './engine/sqlite-file.ts';
 import { watchedDialect } from './engine/watched-dialect.ts';
 import { noteDone } from './pruning/leases.ts';
 import type { Tables } from './schema.ts';
+import type { Keyring } from './sealing/sealing.ts';
 
 /**
  * A backup is an export of rows in lines of JSON: a header; for each table a line with its columns and then its rows, as
- * arrays; an end with the number of rows of each table. It has the same form on both engines.
+ * arrays; an end with the number of rows of each table; a signature, since format 2. It has the same form on both engines.
  */
-export const formatVersion = 1;
+export const formatVersion = 2;
 
 /** Bytes of the longest line: a configuration has 4 MiB, and its text in a line twice as many at most. */
 export const longestLine = 32 * 1024 * 1024;
@@ -110,6 +113,16 @@ export async function* exportTables(
   }
   yield lineOf({ end: counts });
   return counts;
+}
+
+/** Adds a signature to the text of a backup, if there is a master key to sign with. */
+export async function* signed(text: AsyncIterable<string>, keyring: Keyring | undefined): AsyncGenerator<string> {
+  const hash = createHash('sha256');
+  for await (const lines of text) {
+    hash.update(lines);
+    yield lines;
+  }
+  if (keyring) yield lineOf(signLines(hash, keyring));
 }
 
 /** Characters of rows that are written together. */

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -24,6 +25,7 @@ import {
   tablesIn,
   unknownOf,
 } from './backup.ts';
+import { type SignatureLine, type SignatureState, signatureLine, verifyLines } from './backup-signature.ts';
 import type { Db, Engine } from './db.ts';
 import { openingFailure } from './engine/faults.ts';
 import { type MigrationFile, migrateWithin, tablesOf } from './engine/migrate.ts';
@@ -33,6 +35,7 @@ import { findOrMakeFile, makeDataFolderPrivate } from './engine/sqlite-file.ts';
 import { lockSqlite } from './engine/sqlite-guard.ts';
 import { watchedDialect } from './engine/watched-dialect.ts';
 import type { Tables } from './schema.ts';
+import type { Keyring } from './sealing/sealing.ts';
 
 /** An empty database that a backup is read into. */
 export type EmptyDatabase = {
@@ -116,20 +119,37 @@ const mostValues = 30_000;
 /** Rows, and bytes of rows, that are collected before they are inserted. */
 const mostTogether = { rows: 500, bytes: 1_000_000 };
 
+type RestoreOptions = BackupOptions & {
+  /** The master keys to verify the signature with. */
+  keyring: Keyring | undefined;
+  /** Accepts a backup whose signature is missing, wrong, or of a key that is not here. */
+  unverified: boolean;
+};
+
+/** `key`: id of the master key that signed the backup. */
+type ImportedBackup = {
+  header: BackupHeader;
+  counts: RowCounts;
+  signature: SignatureState;
+  key: string | undefined;
+};
+
 /**
  * Fills an empty database with the lines of a backup, in one transaction: makes the tables as they were then, fills them,
  * and applies the migrations that are newer than the backup.
  * @throws AppError conflict when the database has our tables or the backup is of a newer version; invalid when the backup
- * is damaged
+ * is damaged or cannot be verified
  */
 export async function importTables(
   db: Kysely<Tables>,
   lines: AsyncIterable<Buffer>,
-  options: BackupOptions,
-): Promise<{ header: BackupHeader; counts: RowCounts }> {
+  options: RestoreOptions,
+): Promise<ImportedBackup> {
   const { engine, files } = options;
   return db.transaction().execute(async (transaction) => {
     const ours = new Set(tablesOf(files));
+    const hash = createHash('sha256');
+    let signedBy: SignatureLine | undefined;
     const counts: RowCounts = {};
     let header: BackupHeader | undefined;
     let table: BackupTable | undefined;
@@ -145,7 +165,13 @@ export async function importTables(
     };
     for await (const line of lines) {
       const value = parseLine(line);
-      if (isEnded) throw damaged('something follows its end');
+      if (isEnded) {
+        const { data } = signatureLine.safeParse(value);
+        if (!data || signedBy) throw damaged('something follows its end');
+        signedBy = data;
+        continue;
+      }
+      hash.update(line).update('\n');
       if (!header) {
         header = headerOf(value);
         await refuseFilled(transaction, engine, files);
@@ -163,10 +189,12 @@ export async function importTables(
       }
     }
     if (!header || !isEnded) throw damaged(header ? 'its end is missing' : 'it is empty');
+    const signature = verifyLines(hash, signedBy, options.keyring);
+    if (signature !== 'valid' && !options.unverified) throw unverified(signature, signedBy?.key);
     await keepHistory(transaction, header);
     await migrateWithin(transaction, engine, files, options);
     if (engine === 'sqlite') await refuseBrokenReferences(transaction);
-    return { header, counts };
+    return { header, counts, signature, key: signedBy?.key };
   });
 }
 
@@ -282,6 +310,18 @@ async function keepHistory(db: Db, { migrations }: BackupHeader): Promise<void> 
 async function refuseBrokenReferences(db: Db): Promise<void> {
   const { rows } = await sql<{ table: string }>`select "table" from pragma_foreign_key_check limit 1`.execute(db);
   if (rows[0]) throw damaged(`a row of ${rows[0].table} refers to one that is missing`);
+}
+
+function unverified(signature: Exclude<SignatureState, 'valid'>, key = ''): AppError {
+  const reasons = {
+    missing: 'The backup is not signed, so anyone who can write the file may have changed it.',
+    changed: 'The backup was changed after it was signed.',
+    unknown_key: `The backup is signed with the master key ${key}, which is not here; set MASTER_KEY or MASTER_KEY_FILE, or put master.key into DATA_DIR.`,
+  };
+  return new AppError(
+    'invalid',
+    `${reasons[signature]} Nothing was restored. To restore it without verification, add --unverified.`,
+  );
 }
 
 export function damaged(reason: string): AppError {

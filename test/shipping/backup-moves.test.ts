@@ -61,7 +61,14 @@ describe('backups that move a service', () => {
           ? await openEmptySqlite(join(DATA_DIR, 'toolhost.sqlite'))
           : await openEmptyPostgres({ url, connections: 2, authorities: undefined });
       try {
-        const options = { engine, files: readMigrations(newer), version: '9.9.9', now: () => 5 };
+        const options = {
+          engine,
+          files: readMigrations(newer),
+          version: '9.9.9',
+          now: () => 5,
+          keyring: undefined,
+          unverified: true,
+        };
         await readBackupFile(file, (lines) => importTables(target.db, lines, options));
         const { rows } = await sql<{ colour: string }>`select colour from workspaces`.execute(target.db);
         assert.deepEqual(new Set(rows.map(({ colour }) => colour)), new Set(['red']));

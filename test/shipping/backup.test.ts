@@ -126,7 +126,7 @@ describe('backups', () => {
       const newer = { name: '9999-newer.sql', applied_at: 1, checksum: 'x', version: '9.1.0', readable_by: '0.1.0' };
       const headers = [
         { ...header, version: '9.1.0', migrations: [...header.migrations, newer] },
-        { ...header, version: '9.1.0', toolhost_backup: 2 },
+        { ...header, version: '9.1.0', toolhost_backup: 3 },
       ];
       const env = await world.newDatabase(engine);
       for (const changed of headers) {
@@ -196,7 +196,7 @@ describe('backups', () => {
     const row = lines.findIndex((line) => line.startsWith('['));
     const [, ...withoutHeader] = lines;
     const damages: Record<string, string[]> = {
-      'the end is missing': lines.slice(0, -1),
+      'the end is missing': lines.slice(0, -2),
       'a row is missing': lines.toSpliced(row, 1),
       'a row is twice': lines.toSpliced(row, 0, lines[row] ?? ''),
       'a row is too short': lines.with(row, '[1]'),
@@ -204,6 +204,7 @@ describe('backups', () => {
       'a line is no JSON': lines.with(row, '[1,'),
       'the header is missing': withoutHeader,
       'there is more after the end': [...lines, lines.at(-1) ?? ''],
+      'the end is twice': lines.toSpliced(-1, 0, lines.at(-2) ?? ''),
       'a table is unknown': lines.toSpliced(1, 0, '{"table":"passwords","columns":["a"]}'),
       'a table is not ours': lines.toSpliced(1, 0, '{"table":"migrations","columns":["name"]}'),
     };

@@ -6,7 +6,7 @@ import { programName } from '../../version.ts';
 import { jsonOption } from '../options.ts';
 import { note, print, printJson, tableOf } from '../print.ts';
 
-type Options = { json?: true; discard?: string; withoutRecords?: true };
+type Options = { json?: true; discard?: string; withoutRecords?: true; unverified?: true };
 
 const onDatabase = 'directly on the database (DATA_DIR or DATABASE_URL)';
 
@@ -20,7 +20,8 @@ export function addBackup(program: Command): void {
     .addHelpText(
       'after',
       `
-The master key is not in it. Keep that in another place: without it the secrets of a backup cannot be opened.
+The master key is not in it, but signs it: set MASTER_KEY or MASTER_KEY_FILE as for the service; in local mode DATA_DIR
+is enough. Keep the key in another place: without it the secrets of a backup cannot be opened.
 
 Examples:
   toolhost backup toolhost-$(date +%F).backup
@@ -31,11 +32,13 @@ Examples:
     .command('restore')
     .description(`fill an empty database with a backup, of either engine, ${onDatabase}`)
     .argument('<file>', 'backup, or - for standard input')
+    .option('--unverified', 'accept a backup whose signature is missing or cannot be verified')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
-A database with anything in it is refused. A backup of an older version is migrated to this one.
+A database with anything in it is refused. A backup of an older version is migrated to this one. The signature is verified
+with MASTER_KEY or MASTER_KEY_FILE, or master.key in DATA_DIR, before anything is restored.
 
 Examples:
   DATA_DIR=./restored toolhost restore toolhost.backup
@@ -44,14 +47,17 @@ Examples:
     .action(restore);
   program
     .command('verify')
-    .description('restore a backup into a temporary database, and try every sealed value with the master keys')
+    .description(
+      'restore a backup into a temporary database, and try its signature and sealed values with the master keys',
+    )
     .argument('<file>', 'backup, or - for standard input')
     .addOption(jsonOption())
     .addHelpText(
       'after',
       `
 The keys are those of MASTER_KEY or MASTER_KEY_FILE, or of master.key in DATA_DIR. The temporary database is in TMPDIR
-and as large as the service's own. The exit code is 1 when the file is damaged or a value cannot be opened.
+and as large as the service's own. The exit code is 1 when the file is damaged, changed or not signed, or a value cannot be
+opened.
 
 Examples:
   MASTER_KEY_FILE=key toolhost verify toolhost.backup`,
@@ -67,15 +73,19 @@ async function backup(file: string, { json, withoutRecords }: Options): Promise<
   const tables = Object.keys(made.rows).length;
   if (json) return report(JSON.stringify(made));
   report(`Wrote ${sumOf(made.rows)} rows of ${tables} tables. Check it with: ${programName} verify ${file}`);
+  if (made.signed_with === undefined) note(notSigned);
   if (made.not_noted !== undefined)
     note(`The database did not store the time of this backup, so the metric does not show it: ${made.not_noted}`);
 }
 
-async function restore(file: string, { json }: Options): Promise<void> {
+const notSigned =
+  'The backup is not signed, because there is no master key here, so restoring it will need --unverified. Set MASTER_KEY or MASTER_KEY_FILE as for the service.';
+
+async function restore(file: string, { json, unverified }: Options): Promise<void> {
   const { restoreBackup } = await import('../../app/backups.ts');
-  const done = await restoreBackup(process.env, file);
+  const done = await restoreBackup(process.env, file, { unverified: unverified === true });
   if (json) return printJson(done);
-  print([`Restored ${contentOf(done)}.`, ...keyLines(done), revoked].join('\n'));
+  print([`Restored ${contentOf(done)}.`, signatureText(done), ...keyLines(done), revoked].join('\n'));
 }
 
 const revoked = 'API keys, logins and members that were removed after the backup was made are back: remove them again.';
@@ -84,8 +94,22 @@ async function verify(file: string, { json }: Options): Promise<void> {
   const { verifyBackup } = await import('../../app/backups.ts');
   const found = await verifyBackup(process.env, file);
   if (json) printJson(found);
-  else print([`Sound: ${contentOf(found)}.`, ...keyLines(found)].join('\n'));
-  if (Object.keys(found.unreadable).length > 0) process.exitCode = 1;
+  else print([`${soundness(found)}: ${contentOf(found)}.`, signatureText(found), ...keyLines(found)].join('\n'));
+  // Without a key here, neither the signature nor a value is tried.
+  const isVerified = found.signature === 'valid' || (found.signature === 'unknown_key' && !found.tried);
+  if (!isVerified || Object.keys(found.unreadable).length > 0) process.exitCode = 1;
+}
+
+const soundness = ({ signature }: ReadBackup) => (signature === 'changed' ? 'Not sound' : 'Sound');
+
+function signatureText({ signature, signed_with: key = '' }: ReadBackup): string {
+  const texts = {
+    valid: `Signed with the key ${key}, and unchanged since.`,
+    changed: `Changed after it was signed with the key ${key}.`,
+    unknown_key: `Signed with the key ${key}, which is missing here, so changes cannot be ruled out.`,
+    missing: 'Not signed, so changes cannot be ruled out.',
+  };
+  return texts[signature];
 }
 
 function contentOf({ rows, made_at, version, engine }: ReadBackup): string {

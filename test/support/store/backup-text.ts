@@ -6,11 +6,11 @@ export function backupLines(file: string): string[] {
   return gunzipSync(readFileSync(file)).toString().trimEnd().split('\n');
 }
 
-/** The rows of each table, in a fixed order, as lines. */
+/** The rows of each table, in a fixed order, as lines; without the header, the end and the signature. */
 export function backupRows(file: string): Map<string, string[]> {
   const rows = new Map<string, string[]>();
   let table: string[] = [];
-  for (const line of backupLines(file).slice(1, -1)) {
+  for (const line of backupLines(file).slice(1, -2)) {
     if (line.startsWith('[')) table.push(line);
     else {
       table = [];

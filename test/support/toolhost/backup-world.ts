@@ -36,10 +36,10 @@ export async function startBackupWorld(engines: readonly Engine[]): Promise<Back
   let count = 0;
   const newPath = (name: string) => join(folder, `${++count}-${name}`);
   const newDatabase: BackupWorld['newDatabase'] = async (engine) => {
-    const DATA_DIR = newPath('data');
-    if (engine === 'sqlite') return { DATA_DIR };
+    const env = { DATA_DIR: newPath('data'), MASTER_KEY: masterKey };
+    if (engine === 'sqlite') return env;
     return {
-      DATA_DIR,
+      ...env,
       DATABASE_URL: (await postgres?.createDatabase('empty')) ?? assert.fail('PostgreSQL was not started'),
     };
   };
@@ -68,7 +68,7 @@ export async function startBackupWorld(engines: readonly Engine[]): Promise<Back
       return env;
     },
     async serve(env) {
-      const options = { env: { MASTER_KEY: masterKey, QUOTAS: 'writes=0,servers=0', ...env }, egress: [upstream.port] };
+      const options = { env: { QUOTAS: 'writes=0,servers=0', ...env }, egress: [upstream.port] };
       const running = await startToolhost({ dataDir: env.DATA_DIR ?? '', ...options });
       serving.add(running);
       return running;

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { appendFileSync, copyFileSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import type { MadeBackup, ReadBackup } from '../../src/app/backups.ts';
+import { root } from '../files.ts';
+import { backupLines, writeBackup } from '../support/store/backup-text.ts';
+import { type BackupWorld, masterKey, startBackupWorld } from '../support/toolhost/backup-world.ts';
+import { toolhost } from '../support/toolhost/toolhost-command.ts';
+
+const otherKey = 'Zx0pVdvl5R7mDnq3PaY1uH8kTjW2sOeC4bQfGi6XyNo=';
+
+describe('the signature of a backup', () => {
+  let world: BackupWorld;
+  let file: string;
+  let lines: string[];
+  before(async () => {
+    world = await startBackupWorld(['sqlite', 'postgres']);
+    file = await backupOfService();
+    lines = backupLines(file);
+  });
+  after(() => world?.end());
+
+  async function backupOfService(): Promise<string> {
+    const env = await world.newDatabase('sqlite');
+    const running = await world.serve(env);
+    for (const name of ['one', 'two']) await running.rest('POST', '/keys', { body: { name, scopes: ['manage'] } });
+    await world.stop(running);
+    return world.backupOf(env);
+  }
+
+  function written(changed: readonly string[]): string {
+    const path = world.newPath('changed');
+    writeBackup(path, changed);
+    return path;
+  }
+
+  /** The lines with another API key, and the number of rows in the end that fits. */
+  function withAddedKey(): string[] {
+    const index = lines.findIndex((line) => /^\["key_\w+".*"one"/.test(line));
+    const added = (lines[index] ?? '').replace(/"key_\w+"/, '"key_attacker"');
+    const counted = (lines.at(-2) ?? '').replace(/"api_keys":(\d+)/, (_, rows) => `"api_keys":${Number(rows) + 1}`);
+    assert.ok(index > 0 && counted !== lines.at(-2));
+    return lines.with(-2, counted).toSpliced(index, 0, added);
+  }
+
+  for (const engine of ['sqlite', 'postgres'] as const) {
+    it(`[ship 10] keeps an added API key out of ${engine}, unless the operator accepts an unverified backup`, async () => {
+      const changed = written(withAddedKey());
+      const env = await world.newDatabase(engine);
+      const refused = await toolhost(['restore', changed], { env });
+      assert.equal(refused.code, 1);
+      assert.match(refused.stderr, /^error: The backup was changed after it was signed\. Nothing was restored\./);
+      assert.equal((await toolhost(['backup', world.newPath('none')], { env })).code, 1, 'there is no database');
+      const restored = await toolhost(['restore', changed, '--unverified', '--json'], { env });
+      const report = JSON.parse(restored.stdout) as ReadBackup;
+      assert.deepEqual([restored.code, report.signature], [0, 'changed'], restored.stderr);
+      assert.ok(backupLines(await world.backupOf(env)).some((line) => line.includes('"key_attacker"')));
+    });
+  }
+
+  it('[ship 10] detects every changed, added, removed, repeated and moved line', async () => {
+    const tables = lines.flatMap((line, index) => (line.startsWith('{"table"') ? [index] : []));
+    const [first = 0, second = 0, third = 0] = tables;
+    const row = lines.findIndex((line) => /^\["key_\w+".*"one"/.test(line));
+    const signature = lines.at(-1) ?? '';
+    const other = backupLines(await backupOfService()).at(-1) ?? '';
+    const changes: Record<string, string[]> = {
+      'an added row': withAddedKey(),
+      'a changed value': lines.with(row, (lines[row] ?? '').replace('"one"', '"0ne"')),
+      'white space in a row': lines.with(row, (lines[row] ?? '').replace(',', ', ')),
+      'two rows in another order': lines.with(row, lines[row + 1] ?? '').with(row + 1, lines[row] ?? ''),
+      'two tables in another order': [
+        ...lines.slice(0, first),
+        ...lines.slice(second, third),
+        ...lines.slice(first, second),
+        ...lines.slice(third),
+      ],
+      'another time in the header': lines.with(0, (lines[0] ?? '').replace(/"made_at":"\d/, '"made_at":"3')),
+      'the signature of another backup': lines.with(-1, other),
+      'a changed signature': lines.with(
+        -1,
+        signature.replace(/"mac":"(.)/, (_, first) => `"mac":"${first === 'A' ? 'B' : 'A'}`),
+      ),
+      'an empty signature': lines.with(-1, signature.replace(/"mac":"[^"]+"/, '"mac":""')),
+      'no signature': lines.slice(0, -1),
+      'a signature with another field': lines.with(-1, signature.replace('{', '{"a":1,')),
+      'two signatures': [...lines, signature],
+      'a row after the signature': [...lines, lines[row] ?? ''],
+      'a signature before the end': lines.with(-1, lines.at(-2) ?? '').with(-2, signature),
+      'a backup without an end': lines.toSpliced(-2, 1),
+    };
+    for (const [name, changed] of Object.entries(changes)) {
+      const env = await world.newDatabase('sqlite');
+      for (const command of ['restore', 'verify']) {
+        const { code, stdout, stderr } = await toolhost([command, written(changed)], { env });
+        assert.equal(code, 1, `${command}: ${name}`);
+        if (command === 'restore' || stderr !== '')
+          assert.match(stderr, /^error: (this is not a sound backup: |The backup (is not signed|was changed))/, name);
+        else assert.match(stdout, /^(Not sound: .*\nChanged after it was signed|Sound: .*\nNot signed)/, name);
+      }
+      assert.deepEqual(readdirSync(env.DATA_DIR ?? ''), ['toolhost.sqlite.lock'], name);
+    }
+  });
+
+  it('[ship 10] detects compressed text that is appended to the file', async () => {
+    const longer = world.newPath('longer');
+    copyFileSync(file, longer);
+    appendFileSync(longer, gzipSync(`${lines.at(1)}\n`));
+    const { code, stderr } = await toolhost(['restore', longer], { env: await world.newDatabase('sqlite') });
+    assert.equal(code, 1);
+    assert.match(stderr, /^error: this is not a sound backup: something follows its end/);
+  });
+
+  it('[ship 10] is verified with any of the master keys, and not without the one that made it', async () => {
+    const id = (JSON.parse(lines.at(-1) ?? '') as { key: string }).key;
+    for (const [keys, isKnown] of [
+      [masterKey, true],
+      [`${otherKey},${masterKey}`, true],
+      [otherKey, false],
+      ['', false],
+    ] as const) {
+      const { DATA_DIR = '' } = await world.newDatabase('sqlite');
+      const env = { DATA_DIR, ...(keys && { MASTER_KEY: keys }) };
+      const { code, stdout, stderr } = await toolhost(['restore', file, '--json'], { env });
+      if (isKnown) {
+        const { signature, signed_with } = JSON.parse(stdout) as ReadBackup;
+        assert.deepEqual([code, signature, signed_with], [0, 'valid', id], stderr);
+      } else {
+        assert.equal(code, 1);
+        assert.match(stderr, new RegExp(`The backup is signed with the master key ${id}, which is not here`));
+        assert.equal((await toolhost(['restore', file, '--unverified'], { env })).code, 0);
+      }
+    }
+  });
+
+  it('[ship 10] is verified for a backup from standard input', async () => {
+    const env = { ...(await world.newDatabase('sqlite')), TOOLHOST: join(root, 'bin', 'toolhost') };
+    const restore = (path: string) =>
+      toolhost(['-c', `"$TOOLHOST" restore - < "${path}"`], { program: '/bin/sh', env });
+    const refused = await restore(written(withAddedKey()));
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /The backup was changed after it was signed/);
+    const { code, stderr } = await restore(file);
+    assert.equal(code, 0, stderr);
+  });
+
+  it('[ship 10] is missing where no master key is given, which every command says', async () => {
+    const source = await world.newDatabase('sqlite');
+    await world.stop(await world.serve(source));
+    const { DATA_DIR = '' } = source;
+    const unsigned = world.newPath('unsigned');
+    const made = await toolhost(['backup', unsigned, '--json'], { env: { DATA_DIR } });
+    assert.deepEqual([made.code, 'signed_with' in (JSON.parse(made.stdout) as MadeBackup)], [0, false]);
+    const { stderr } = await toolhost(['backup', world.newPath('unsigned')], { env: { DATA_DIR } });
+    assert.match(stderr, /The backup is not signed, because there is no master key here/);
+    const verified = await toolhost(['verify', unsigned], { env: source });
+    assert.deepEqual([verified.code, /^Sound: .*\nNot signed/.test(verified.stdout)], [1, true]);
+    const env = await world.newDatabase('sqlite');
+    const refused = await toolhost(['restore', unsigned], { env });
+    assert.match(
+      refused.stderr,
+      /^error: The backup is not signed, so anyone who can write the file may have changed it/,
+    );
+    const restored = await toolhost(['restore', unsigned, '--unverified'], { env });
+    assert.deepEqual([restored.code, /\nNot signed/.test(restored.stdout)], [0, true], restored.stderr);
+  });
+
+  it('[ship 10] is not required of an earlier format when the operator accepts an unverified backup', async () => {
+    const earlier = written([
+      (lines[0] ?? '').replace('"toolhost_backup":2', '"toolhost_backup":1'),
+      ...lines.slice(1, -1),
+    ]);
+    const env = await world.newDatabase('sqlite');
+    assert.match((await toolhost(['restore', earlier], { env })).stderr, /The backup is not signed/);
+    assert.equal((await toolhost(['restore', earlier, '--unverified'], { env })).code, 0);
+  });
+});
