@@ -141,13 +141,12 @@ export class ThreadPool {
   }
 
   /** With several threads, neither one workspace nor long jobs ever occupy all of them. */
-  #mayRun(workspaceId: string, next: Job): boolean {
+  #mayRun(workspaceId: string, { limitMs }: Job): boolean {
     const { threads, longMs } = this.#options;
     const most = Math.max(1, threads - 1);
-    const isLong = ({ limitMs }: Job) => limitMs > longMs;
     const jobs = [...this.#threads].flatMap(({ job, isEnding }) => (job && !isEnding ? [job] : []));
     if (jobs.filter((job) => job.workspaceId === workspaceId).length >= most) return false;
-    return !isLong(next) || jobs.filter(isLong).length < most;
+    return limitMs <= longMs || jobs.filter((job) => job.limitMs > longMs).length < most;
   }
 
   #startThread(): Thread {
