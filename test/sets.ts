@@ -58,6 +58,7 @@ const onlyInWhole: readonly string[] = [
   'shipping/bench.test.ts',
   'shipping/built-site.test.ts',
   'shipping/drill.test.ts',
+  'shipping/fresh-clone.test.ts',
   'shipping/image.test.ts',
   'shipping/package.test.ts',
   'shipping/proxies.test.ts',

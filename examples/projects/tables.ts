@@ -8,7 +8,7 @@ export interface Table {
   readonly columns: ReadonlyMap<string, ColumnType>;
 }
 
-const tables: readonly Table[] = [
+export const tables: readonly Table[] = [
   {
     name: 'projects',
     columns: new Map<string, ColumnType>([

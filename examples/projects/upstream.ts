@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { openDatabase } from './database.ts';
 import { ApiError } from './errors.ts';
 import { parseQuery, refusePaging } from './filters.ts';
+import { openApiDocument } from './openapi.ts';
 import { deleteRows, insertRows, selectRows, updateRows } from './rows.ts';
 import { getTable, parseRow } from './tables.ts';
 
@@ -52,6 +53,7 @@ export async function startProjectsApi(options: { host: string; port: number; fi
 }
 
 async function answer(database: DatabaseSync, request: IncomingMessage): Promise<Reply> {
+  if (request.url === '/openapi.json') return { status: 200, body: openApiDocument };
   checkKey(request.headers.apikey);
   const [path = '', ...rest] = (request.url ?? '').split('?');
   const table = getTable(/^\/rest\/v1\/([^/]+)$/.exec(path)?.[1] ?? path);

@@ -12,7 +12,7 @@ import { type RecordingUpstream, startRecordingUpstream } from '../support/upstr
 
 const advice = 'say why in a comment before the block, <!-- not run: … -->, or make it run';
 /** The reader's machine has these, and a test cannot give them to every page. */
-const foreign = /^(?:sudo |docker |kubectl |helm |npm |npx |claude |systemctl |brew )/m;
+const foreign = /^(?:sudo |docker |kubectl |helm |npm |npx (?!toolhost )|claude |systemctl |brew )/m;
 
 /** An API that is described; every other request is answered with what it was. */
 const description = {
@@ -31,7 +31,7 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
   });
   after(() => upstream.close());
 
-  for (const page of isWhole ? userPages() : ['docs/rest-api.md']) {
+  for (const page of isWhole ? userPages() : ['README.md', 'docs/rest-api.md']) {
     const blocks = blocksOf(page);
     const shell = blocks.filter(isShell).filter((block) => notRun(block) === undefined);
     if (shell.length > 0) {

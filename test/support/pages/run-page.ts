@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,8 +32,13 @@ export async function runPage(blocks: readonly Block[], upstream: RecordingUpstr
     await service.createServer(serverAt('my-server', upstream.url, { authentication, views }));
     const key = await service.key();
     const { keys } = (await service.rest('GET', '/keys')).body as { keys: { id: string }[] };
+    const { config } = (await service.rest('GET', '/servers/projects')).body as {
+      config: { tools: { url: string }[] };
+    };
+    const example = new URL(config.tools[0]?.url ?? '').host;
     const words = new Map<string, string>([
       ['http://127.0.0.1:8080', service.url],
+      ['127.0.0.1:8081/openapi.json', `${example}/openapi.json`],
       ['https://tools.example.com', service.url],
       ['https://mcp.example.com/mcp', `${service.url}/mcp/projects`],
       ['127.0.0.1:8090', `127.0.0.1:${await freePort()}`],
@@ -45,43 +50,56 @@ export async function runPage(blocks: readonly Block[], upstream: RecordingUpstr
       ['wsp_…', localWorkspace.id],
       ['key_…', keys[0]?.id ?? ''],
     ]);
-    const script = blocks.map((block) => `echo "@line ${block.line}"\n${preparation(block)}\n${block.text}`).join('\n');
-    const { code, stdout, stderr } = await runShell(
-      // All at once, so that no word is found in what stands for another, such as 8081 in a port 38081.
-      script.replaceAll(
-        new RegExp([...words.keys()].map((word) => word.replaceAll('.', '\\.')).join('|'), 'g'),
-        (word) => words.get(word) ?? '',
-      ),
-      folder,
-      {
-        PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
-        HOME: folder,
-        DATA_DIR: data,
-        EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
-        TOOLHOST_URL: service.url,
-        TOOLHOST_API_KEY: key,
-      },
-    );
-    // curl ends with 0 whatever a call got.
-    if (code === 0 && !/"isError":true|"error":\{"code":/.test(stdout)) return undefined;
-    const line = [...stdout.matchAll(/^@line (\d+)$/gm)].at(-1)?.[1];
-    return `${blocks[0]?.page}:${line} ends with ${code}\n${stdout.slice(-1500)}\n${stderr.slice(-1500)}`;
+    const env = {
+      PATH: `${join(folder, 'bin')}:${process.env.PATH}`,
+      HOME: folder,
+      DATA_DIR: data,
+      EGRESS_ALLOW: `127.0.0.1:${upstream.port}`,
+      TOOLHOST_URL: service.url,
+      TOOLHOST_API_KEY: key,
+    };
+    return (await runBlocks(blocks, { words, cwd: folder, env })).failure;
   } finally {
     await service.stop();
     rmSync(folder, { recursive: true, force: true });
   }
 }
 
-/** A command that does not end is killed, with everything that it has started. */
-async function runShell(script: string, cwd: string, env: Record<string, string>) {
-  const child = spawn('/bin/sh', ['-eu', '-c', script], {
-    cwd,
-    env,
-    detached: true,
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const end = () => process.kill(-(child.pid ?? 0), 'SIGKILL');
+export type Shell = { words: ReadonlyMap<string, string>; cwd: string; env: Record<string, string> };
+
+/** Runs blocks of one page in one shell. Returns its output, and the failure, if any, with its line. */
+export async function runBlocks(
+  blocks: readonly Block[],
+  shell: Shell,
+): Promise<{ stdout: string; failure: string | undefined }> {
+  const script = blocks.map((block) => `echo "@line ${block.line}"\n${preparation(block)}\n${block.text}`).join('\n');
+  const { code, stdout, stderr } = await runShell(script, shell);
+  // curl ends with 0 whatever a call got.
+  if (code === 0 && !/"isError":true|"error":\{"code":/.test(stdout)) return { stdout, failure: undefined };
+  const line = [...stdout.matchAll(/^@line (\d+)$/gm)].at(-1)?.[1];
+  const failure = `${blocks[0]?.page}:${line} ends with ${code}\n${stdout.slice(-1500)}\n${stderr.slice(-1500)}`;
+  return { stdout, failure };
+}
+
+/** Starts commands in a process group of their own. The sources stand for the published package. */
+export function startShell(script: string, { words, cwd, env }: Shell) {
+  const here = script
+    .replaceAll(/^(.*)npx toolhost serve/gm, 'npm ci\n$1npm start')
+    .replaceAll('npx toolhost', 'bin/toolhost')
+    // All at once, so that no word is found in what stands for another, such as 8081 in a port 38081.
+    .replaceAll(
+      new RegExp([...words.keys()].map((word) => word.replaceAll('.', '\\.')).join('|'), 'g'),
+      (word) => words.get(word) ?? '',
+    );
+  return spawn('/bin/sh', ['-eu', '-c', here], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+}
+
+/** A command that does not end is killed, and so is everything that a command leaves behind. */
+async function runShell(script: string, shell: Shell) {
+  const child = startShell(script, shell);
+  const end = () => endGroup(child, 'SIGKILL');
   const timer = setTimeout(end, limitMs);
+  child.once('exit', end);
   const [[code], stdout, stderr] = await Promise.all([
     once(child, 'exit') as Promise<[number | null]>,
     text(child.stdout),
@@ -89,4 +107,13 @@ async function runShell(script: string, cwd: string, env: Record<string, string>
   ]);
   clearTimeout(timer);
   return { code, stdout, stderr };
+}
+
+/** Sends a signal to a shell and to everything that it has started, if any of it still runs. */
+export function endGroup({ pid = 0 }: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }

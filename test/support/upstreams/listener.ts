@@ -51,14 +51,18 @@ export async function freePort(): Promise<number> {
 
 /** Several of them, which differ. */
 export async function freePorts(count: number): Promise<number[]> {
-  const find = () =>
-    onFreePort(12_000, 32_000, async (port) => {
-      await reserve(port);
-      const listener = await startListener('127.0.0.1', port);
-      await listener.close();
-      return port;
-    });
-  return Promise.all(Array.from({ length: count }, find));
+  return Promise.all(Array.from({ length: count }, () => onFreePort(12_000, 32_000, take)));
+}
+
+/** The first of two neighbors that are free: one for the service, and one for the API of its worked example. */
+export const freeNeighbors = (): Promise<number> =>
+  onFreePort(12_000, 32_000, async (port) => (await take(port + 1)) && take(port));
+
+async function take(port: number): Promise<number> {
+  await reserve(port);
+  const listener = await startListener('127.0.0.1', port);
+  await listener.close();
+  return port;
 }
 
 /**

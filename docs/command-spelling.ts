@@ -1,0 +1,54 @@
+/**
+ * Switches the pages for users from a checkout to the published package: `node docs/command-spelling.ts`, as part of the
+ * first release.
+ */
+import { globSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname, '..');
+
+/** Names the commands of a checkout and of an installed package beside each other. */
+const installation = 'docs/operations/installation.md';
+
+/** Passages of the pages until a version is published, and their replacements. */
+export const passages: readonly (readonly [checkout: string, published: string])[] = [
+  ['In a checkout of this repository, with Node 20 or newer and npm:', 'With Node 22, 24, or 26:'],
+  ['npm ci && npm start', 'npx toolhost serve'],
+  ['`npx toolhost serve` is coming; the npm package is not published yet.\n\n', ''],
+  ['a checkout of this repository, Node 20 or newer, npm, and an API', 'Node 22, 24, or 26, and an API'],
+  ['npm ci\nEGRESS_ALLOW=127.0.0.1:3000 npm start', 'EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve'],
+  ['`EGRESS_ALLOW=127.0.0.1:3000 npm start`', '`EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve`'],
+  [' It needs the npm package, which is not published yet.', ''],
+  [
+    'The package is not published yet. Until then, `npm install --global` takes the file that `npm pack` makes in a [checkout](#a-checkout).\n\n',
+    '',
+  ],
+  [
+    'sudo npm install --global toolhost@0.1.0     # not published yet: take the file of npm pack',
+    'sudo npm install --global toolhost@0.1.0',
+  ],
+];
+
+/** Pages that switch: those for users, without those of files in a checkout and the generated ones. */
+export const switchedPages: readonly string[] = [
+  'README.md',
+  ...globSync(['docs/*.md', 'docs/operations/*.md'], { cwd: root }).toSorted(),
+];
+
+/** Returns true once the changelog has a section of a version. */
+export function isPublished(): boolean {
+  return /^## \d+\.\d+\.\d+/m.test(readFileSync(join(root, 'CHANGELOG.md'), 'utf8'));
+}
+
+/** Returns the text of a page as it reads once a version is published. */
+export function published(page: string, text: string): string {
+  const passage = passages.reduce((before, [checkout, after]) => before.replaceAll(checkout, after), text);
+  return page === installation ? passage : passage.replaceAll(/(?<![\w/.])bin\/toolhost(?=[ `])/g, 'npx toolhost');
+}
+
+if (import.meta.main) {
+  for (const page of switchedPages) {
+    const file = join(root, page);
+    writeFileSync(file, published(page, readFileSync(file, 'utf8')));
+  }
+}

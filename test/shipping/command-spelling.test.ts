@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { isPublished, passages, published, switchedPages } from '../../docs/command-spelling.ts';
+import { root } from '../files.ts';
+
+const pages = switchedPages.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
+
+/** Pages of those that match, each with the match. */
+const matches = (list: readonly { page: string; text: string }[], pattern: RegExp) =>
+  list.flatMap(({ page, text }) => [...text.matchAll(pattern)].map(([found]) => `${page}: ${found}`));
+
+describe('the command on the pages', () => {
+  const guides = pages.filter(({ page }) => !page.startsWith('docs/operations/'));
+  const afterwards = pages.map(({ page, text }) => ({ page, text: published(page, text) }));
+
+  it('[ship 8] is bin/toolhost until the changelog has a version, and npx toolhost from then on', () => {
+    if (isPublished()) return assert.deepEqual(pages, afterwards, 'run node docs/command-spelling.ts');
+    const early = matches(guides, /npx toolhost (?!serve` is coming).*/g);
+    assert.deepEqual(early, [], 'the package is not published; write bin/toolhost');
+    const gone = passages.filter(([checkout]) => !pages.some(({ text }) => text.includes(checkout)));
+    assert.deepEqual(gone, [], 'no page has these passages of docs/command-spelling.ts');
+  });
+
+  it('[ship 8] has no third spelling in the README and the guides', () => {
+    assert.deepEqual(matches(guides, /(?<!bin\/|npx |[\w./-])toolhost (?!completion )[a-z][a-z-]+(?![\w:]).*/g), []);
+  });
+
+  it('[ship 8] needs no checkout once docs/command-spelling.ts has run', () => {
+    const checkout = /.*(?:bin\/toolhost|npm (?:ci|start)|not published|checkout of this).*/g;
+    const ofCheckout = /installation\.md|upgrades\.md/;
+    assert.deepEqual(
+      matches(afterwards, checkout).filter((found) => !ofCheckout.test(found.split(':')[0] ?? '')),
+      [],
+    );
+  });
+});

@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { after, before, describe, it } from 'node:test';
+import { root } from '../files.ts';
+import { blocksOf, isShell, notRun } from '../support/pages/blocks.ts';
+import { endGroup, runBlocks, type Shell, startShell } from '../support/pages/run-page.ts';
+import { freeNeighbors, freePort } from '../support/upstreams/listener.ts';
+
+/** The environment of a person: the Node of the machine, and nothing of npm and of the tests but the settings of npm. */
+function environment(folder: string): Record<string, string> {
+  const inherited = Object.entries(process.env).filter(([name]) => !/^(?:npm_(?!config_)|NODE_|TOOLHOST_)/.test(name));
+  const path = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'));
+  return { ...Object.fromEntries(inherited), PATH: path.join(delimiter), XDG_CONFIG_HOME: folder } as Record<
+    string,
+    string
+  >;
+}
+
+/** Resolves once the service serves. @throws Error with what the commands wrote when they end before */
+async function ready(child: ChildProcess & ReturnType<typeof startShell>): Promise<void> {
+  const stderr = text(child.stderr);
+  const lines: string[] = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    lines.push(line);
+    if (line.startsWith('toolhost ready ')) return void child.stdout.resume();
+  }
+  throw new Error(`${lines.join('\n')}\n${await stderr}`);
+}
+
+describe('a fresh clone', () => {
+  let folder: string;
+  let clone: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), 'toolhost-clone-'));
+    clone = join(folder, 'toolhost');
+    execFileSync('git', ['clone', '--quiet', root, clone]);
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  const pages = {
+    'README.md': [/Website relaunch/, /^\[\{"id":.*"title":"Measure the loading time"/m],
+    'docs/tutorial.md': [/"id":"7"/, /^The tool refund_order/m],
+  };
+  for (const [page, answers] of Object.entries(pages)) {
+    it(`[ship 8] answers the calls of ${page} when its commands are copied one after another`, async () => {
+      const isRun = (why: string | undefined) => why === undefined || why.includes('fresh-clone.test.ts');
+      const [start, ...rest] = blocksOf(page).filter((block) => isShell(block) && isRun(notRun(block)));
+      const port = await freeNeighbors();
+      const words = new Map([
+        ['127.0.0.1:8080', `127.0.0.1:${port}`],
+        ['127.0.0.1:8081', `127.0.0.1:${port + 1}`],
+        ['3000', String(await freePort())],
+      ]);
+      const shell: Shell = { words, cwd: clone, env: { ...environment(folder), PORT: String(port) } };
+      const service = startShell(start?.text ?? '', shell);
+      const closed = once(service, 'close');
+      try {
+        await ready(service);
+        const { stdout, failure } = await runBlocks(rest, shell);
+        assert.equal(failure, undefined);
+        for (const answer of answers) assert.match(stdout, answer);
+      } finally {
+        endGroup(service, 'SIGTERM');
+        await closed;
+      }
+    });
+  }
+});
