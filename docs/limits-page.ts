@@ -64,7 +64,7 @@ import {
   mostUpstreamConnections,
 } from '../src/outbound/connections.ts';
 import { drainMs, mostForClients, usualSurroundings } from '../src/process/start.ts';
-import { mostKeysRemembered } from '../src/store/api-keys.ts';
+import { maxMakers, mostKeysRemembered } from '../src/store/api-keys.ts';
 import { mostDetailsInDay, mostLoginEventsInDay, mostOfDetail, shortDetail } from '../src/store/audit-events.ts';
 import { mostOfAnswers } from '../src/store/calls/answer-pieces.ts';
 import { captureKeptMs, capturesPerServer, capturesPerWorkspace } from '../src/store/calls/captures.ts';
@@ -331,6 +331,7 @@ const sections: Record<string, Bound[]> = {
     ['kept versions of a server', size(mostVersionBytes), 'store/servers/server-versions.ts'],
     ['kept imports of a server', count(mostImports), 'store/servers/imports.ts'],
     ['watched descriptions', count(mostWatched), 'operations/imports/watch-operations.ts'],
+    ['keys in a chain, each made with the one before', count(maxMakers), 'store/api-keys.ts'],
     ['revoked and expired keys', count(mostEndedKeys), 'store/pruning/prune-people.ts'],
     ['an invitation', span(invitationsKeptMs), 'store/people/members.ts'],
     ['workspaces of a person', count(maxWorkspaces), 'operations/people/workspaces.ts'],

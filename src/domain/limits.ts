@@ -11,6 +11,9 @@ export const mostCallQuota = 1_000_000_000;
 /** Limits of a single key, besides those of every key. */
 export type KeyLimits = CallQuotas & { callsPerSecond?: number };
 
+/** A key with limits, which its calls and those of all keys made with it use up together. */
+export type LimitedKey = { id: string; limits: KeyLimits };
+
 /** Limits that were set; absent ones have their default. */
 export type SetLimits = Partial<CallLimits>;
 

@@ -1,6 +1,6 @@
 import type { ServerConfig } from './config/server-config.ts';
 import type { ToolMode } from './config/tool.ts';
-import type { KeyLimits } from './limits.ts';
+import type { LimitedKey } from './limits.ts';
 import type { ModelQuestion } from './model.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { ToolDefinition } from './search/own-tools.ts';
@@ -19,9 +19,10 @@ export type TryOutCall = Served & {
   tool: string;
   args: Arguments;
   token: string | undefined;
-  /** Id of the API key or user, and the limits of the key. */
+  /** Id of the API key or user. */
   actorId: string;
-  limits: KeyLimits | undefined;
+  /** The API key and those it was made with, as far as they have limits. */
+  limits: readonly LimitedKey[] | undefined;
   requestId: string;
   /**
    * Checks once more that the actor may do this; called before the request is sent, when the call has waited.

@@ -5,14 +5,14 @@ import type { MaybePromise } from '../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
 import { type HostCookie, hostCookie, readCookie } from '../http/cookies.ts';
 import type { Actor } from '../operations/operation.ts';
-import type { ApiKey } from '../store/api-keys.ts';
+import type { VerifiedKey } from '../store/api-keys.ts';
 import type { Db } from '../store/db.ts';
 import { findSession } from '../store/people/sessions.ts';
 import { findRole } from '../store/people/users.ts';
 
 /** Credentials for management: an API key, or a token of the sign-in at the management server. */
 export type ManagerCredentials = {
-  verifyApiKey: (key: string, look: Lookup) => MaybePromise<ApiKey | undefined>;
+  verifyApiKey: (key: string, look: Lookup) => MaybePromise<VerifiedKey | undefined>;
   /** The person behind a token of the sign-in, or undefined for anything else. */
   findPerson: (bearer: string, look: Lookup) => Promise<Actor | undefined>;
 };
@@ -33,8 +33,8 @@ export async function authenticate(
   if (person) return person;
   const key = await credentials.verifyApiKey(bearer, look);
   if (!key) throw new Unauthenticated('invalid', 'the API key or token is not valid');
-  const { id, workspaceId, scopes, servers, limits } = key;
-  return { kind: 'api_key', id, workspaceId, scopes, servers, callLimits: limits };
+  const { id, workspaceId, scopes, servers, limitedBy } = key;
+  return { kind: 'api_key', id, workspaceId, scopes, servers, callLimits: limitedBy };
 }
 
 /** Whether an actor may manage at all. A key that may only call may not use the management server. */

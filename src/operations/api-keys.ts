@@ -11,8 +11,10 @@ import {
   findApiKey,
   findApiKeys,
   findKeyLimits,
+  findMakers,
   insertApiKey,
   listWorkingKeysMadeBy,
+  maxMakers,
   originsOfKeys,
   endApiKey as revoke,
   updateKeyLimits,
@@ -107,7 +109,7 @@ const createApiKey = operation({
   name: 'createApiKey',
   summary: 'Make an API key; the key itself is shown this once',
   description:
-    'A key that is made with a key has its expiry and its limits, or less, and is revoked with it. A person and the operator have no such bounds.',
+    'A key that is made with a key has its expiry and its limits, or less, and is revoked with it. Its calls also count in the limits of that key. A person and the operator have no such bounds.',
   scope: 'manage:write',
   effect: 'write',
   makesCredential: true,
@@ -147,6 +149,7 @@ const createApiKey = operation({
     if (input.views) await refuseUnknownViews(context, input.views, input.scopes);
     const createdAt = context.now();
     const bounds = await ownBounds(context);
+    refuseLongChain(bounds);
     const field = input.expires_in === undefined ? 'expires_at' : 'expires_in';
     const expiresAt = boundedExpiry(expiryOf(input, createdAt), field, bounds);
     refuseLimitsAboveOwn(input, bounds, 'The key was not made');
@@ -344,11 +347,28 @@ const revokeApiKey = operation({
 });
 
 /** What a key bounds in the keys that are made and changed with it; nothing where the actor is no key. */
-type KeyBounds = { expiresAt: number | undefined; limits: KeyLimits };
+type KeyBounds = {
+  expiresAt: number | undefined;
+  limits: KeyLimits;
+  /** Number of keys that led to the new one. */
+  chain: number;
+};
 
 async function ownBounds({ db, actor }: Context): Promise<KeyBounds> {
   const own = actor.kind === 'api_key' ? await findApiKey(db, actor.id) : undefined;
-  return { expiresAt: own?.expiresAt, limits: own?.limits ?? {} };
+  if (!own) return { expiresAt: undefined, limits: {}, chain: 0 };
+  const chain = [own, ...(await findMakers(db, own))];
+  const limits = chain.reduce<KeyLimits>((lowestYet, key) => lowest(lowestYet, key.limits ?? {}), {});
+  return { expiresAt: own.expiresAt, limits, chain: chain.length };
+}
+
+/** @throws AppError forbidden */
+function refuseLongChain({ chain }: KeyBounds): void {
+  if (chain <= maxMakers) return;
+  throw new AppError(
+    'forbidden',
+    `this key ends a chain of ${maxMakers} keys, each made with the one before; create the key with an earlier one`,
+  );
 }
 
 /** The end of a key that is made: at the latest that of the key that makes it. @throws AppError invalid */

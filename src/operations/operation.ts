@@ -3,7 +3,7 @@ import type { ConfigRules } from '../domain/config/server-config.ts';
 import type { KeyScope, Role, Scope } from '../domain/credentials/credential.ts';
 import type { Random } from '../domain/ids.ts';
 import type { LongValue } from '../domain/json/long-value.ts';
-import type { CallLimits, CircuitState, KeyLimits, LimitUse } from '../domain/limits.ts';
+import type { CallLimits, CircuitState, LimitedKey, LimitUse } from '../domain/limits.ts';
 import type { ContentBlock } from '../domain/mcp.ts';
 import type { ModelAnswer, ModelProgress } from '../domain/model.ts';
 import type { Quotas } from '../domain/quotas.ts';
@@ -33,8 +33,8 @@ export type Actor = {
   scopes: readonly KeyScope[];
   /** Slugs of the servers that the actor is limited to, or undefined for the whole workspace. */
   servers: readonly string[] | undefined;
-  /** Limits of the calls of an API key. */
-  callLimits?: KeyLimits | undefined;
+  /** An API key and those it was made with, as far as their calls have limits. */
+  callLimits?: readonly LimitedKey[] | undefined;
   /** Role and session hash of a person in the dashboard. */
   role?: Role;
   sessionHash?: string;

@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { type Selectable, type SqlBool, sql } from 'kysely';
 import type { KeyScope } from '../domain/credentials/credential.ts';
 import { apiKeyId, hashOf } from '../domain/ids.ts';
-import type { KeyLimits } from '../domain/limits.ts';
+import type { KeyLimits, LimitedKey } from '../domain/limits.ts';
 import type { Lookup } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/next-turn.ts';
 import { createRemembered, type Freshness } from './changes/cache.ts';
@@ -29,6 +29,14 @@ export type ApiKey = {
   revokedAt: number | undefined;
   lastUsedAt: number | undefined;
   limits?: KeyLimits;
+};
+
+/** A key that was presented. */
+export type VerifiedKey = ApiKey & {
+  /** The keys that it was made with, nearest first. */
+  makers: readonly string[];
+  /** The key and its makers, as far as they have limits. */
+  limitedBy: readonly LimitedKey[];
 };
 
 /** Servers and views are in one column; only a view has a slash. */
@@ -84,6 +92,18 @@ export async function insertApiKey(db: Db, key: ApiKey): Promise<void> {
 export async function findApiKey(db: Db, id: string): Promise<ApiKey | undefined> {
   const row = await db.selectFrom('api_keys').selectAll().where('id', '=', id).executeTakeFirst();
   return row && toApiKey(row);
+}
+
+/** The keys that a key was made with, nearest first. */
+export async function findMakers(db: Db, { createdBy }: ApiKey): Promise<ApiKey[]> {
+  const makers: ApiKey[] = [];
+  while (makers.length < maxMakers) {
+    const maker = makers.at(-1)?.createdBy ?? createdBy;
+    const found = maker.startsWith('key_') ? await findApiKey(db, maker) : undefined;
+    if (!found) break;
+    makers.push(found);
+  }
+  return makers;
 }
 
 export async function keysById(db: Db, workspaceId: string, ids: readonly string[]): Promise<ApiKey[]> {
@@ -165,8 +185,8 @@ export async function updateKeyLimits(
     .execute();
 }
 
-/** Longest chain of keys, each made with the one before, that is followed. */
-const maxSteps = 20;
+/** Maximum length of a chain of keys, each made with the one before: a call counts in the limits of all of them. */
+export const maxMakers = 20;
 /** Most ids in one statement. */
 const idsAtOnce = 500;
 
@@ -226,7 +246,7 @@ export async function originsOfKeys(
   keys: readonly ApiKey[],
 ): Promise<ReadonlyMap<string, string>> {
   const origins = new Map(keys.map(({ id, createdBy }) => [id, createdBy]));
-  for (let step = 0; step < maxSteps; step++) {
+  for (let step = 0; step < maxMakers; step++) {
     const open = [...new Set(origins.values())].filter((maker) => maker.startsWith('key_'));
     const makers = new Map<string, string>();
     for (const some of inPieces(open, idsAtOnce)) {
@@ -291,7 +311,7 @@ type ApiKeyCheck = {
    * The key, or undefined for anything that is not currently valid; the reasons are not distinguished. `look` counts the
    * query for a key that was not seen before.
    */
-  verify(presented: string, look?: Lookup): MaybePromise<ApiKey | undefined>;
+  verify(presented: string, look?: Lookup): MaybePromise<VerifiedKey | undefined>;
   /** Drops a key by its id, because it changed. */
   invalidate(id: string): void;
   clear(): void;
@@ -312,23 +332,25 @@ type ApiKeyCheckOptions = {
 
 /** Remembers keys by their hash. A malformed key fails its checksum, without a query to the database. */
 export function createApiKeyCheck(db: Db, { now, freshness, onUse }: ApiKeyCheckOptions): ApiKeyCheck {
-  const remembered = createRemembered<ApiKey>({
+  const remembered = createRemembered<VerifiedKey>({
     max: mostKeysRemembered,
     freshness,
-    idsOf: (key) => [key.id, key.workspaceId],
+    idsOf: (key) => [key.id, key.workspaceId, ...key.makers],
     ownerOf: (key) => key.workspaceId,
   });
-  const ifValid = (key: ApiKey | undefined) => {
+  const ifValid = (key: VerifiedKey | undefined) => {
     if (!key || key.revokedAt !== undefined || (key.expiresAt !== undefined && key.expiresAt <= now()))
       return undefined;
     onUse(key.id);
     return key;
   };
-  async function read(id: string, secretHash: string, look: Lookup): Promise<{ value: ApiKey } | undefined> {
+  async function read(id: string, secretHash: string, look: Lookup): Promise<{ value: VerifiedKey } | undefined> {
     look?.();
     const key = await findApiKey(db, id);
     if (!key || !timingSafeEqual(Buffer.from(key.secretHash), Buffer.from(secretHash))) return undefined;
-    return { value: key };
+    const makers = await findMakers(db, key);
+    const limitedBy = [key, ...makers].flatMap(({ id, limits }) => (limits ? [{ id, limits }] : []));
+    return { value: { ...key, makers: makers.map((maker) => maker.id), limitedBy } };
   }
 
   return {

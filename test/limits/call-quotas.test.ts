@@ -136,10 +136,16 @@ for (const engine of engines) {
       const limited = String(made.key);
       const replies = await calls(toolhost, slug, limited, 4);
       assert.deepEqual([count(replies, 200), count(replies, 429)], [3, 1]);
-      assert.match(messageOf(replies.find(({ status }) => status === 429) as Reply), /one credential takes 3 a minute/);
+      assert.match(
+        messageOf(replies.find(({ status }) => status === 429) as Reply),
+        /an API key and the keys made with it together take 3 a minute/,
+      );
       await wait(minuteMs);
       const more = await calls(toolhost, slug, limited, 3);
-      assert.match(messageOf(more.find(({ status }) => status === 429) as Reply), /one credential takes 5 a day/);
+      assert.match(
+        messageOf(more.find(({ status }) => status === 429) as Reply),
+        /keys made with it together take 5 a day/,
+      );
       assert.equal((await call(toolhost, slug, key)).status, 200);
       const path = `/keys/${made.id}/limits`;
       const changed = await toolhost.rest('PATCH', path, {
@@ -148,13 +154,54 @@ for (const engine of engines) {
       assert.deepEqual(changed.body, { id: made.id, limits: { calls_per_second: 2, calls_per_minute: 100 } });
       await eventually(async () => {
         const flood = await calls(toolhost, slug, limited, 6);
-        assert.ok(flood.some((reply) => /one credential takes 2 a second/.test(messageOf(reply))));
+        assert.ok(flood.some((reply) => /keys made with it together take 2 a second/.test(messageOf(reply))));
       });
       const listed = (await toolhost.rest('GET', '/keys?limit=200')).body.keys as Json[];
       assert.deepEqual(listed.find(({ id }) => id === made.id)?.limits, changed.body.limits);
       assert.equal((await toolhost.rest('PATCH', '/keys/key_nobody/limits', { body: {} })).status, 404);
       for (const wrong of [0, -1, 1.5, 1_000_000_001])
         assert.equal((await toolhost.rest('PATCH', path, { body: { calls_per_day: wrong } })).status, 400);
+    });
+
+    it('of a key and of all keys made with it are counted together, whoever of them calls [find F2]', async () => {
+      await wait(24 * 60 * minuteMs);
+      const make = async (with_: string, limits: Json): Promise<{ id: string; key: string }> => {
+        const body = { name: 'family', scopes: ['manage', 'call'], ...limits };
+        const { status, text, body: made } = await toolhost.rest('POST', '/keys', { key: with_, body });
+        assert.equal(status, 201, text);
+        return made as { id: string; key: string };
+      };
+      const parent = await make(key, { calls_per_day: 6 });
+      const child = await make(parent.key, { calls_per_day: 2 });
+      const grandchild = await make(child.key, {});
+      const sibling = await make(parent.key, {});
+      const succeeded = async ({ key: own }: { key: string }, times: number) =>
+        count(await calls(toolhost, slug, own, times), 200);
+      assert.equal(await succeeded(grandchild, 1), 1);
+      assert.equal(await succeeded(child, 3), 1, 'the child and its child share two calls');
+      assert.equal(await succeeded(sibling, 3), 3);
+      assert.equal(await succeeded(parent, 3), 1);
+      const refused = await call(toolhost, slug, sibling.key);
+      assert.match(messageOf(refused), /an API key and the keys made with it together take 6 a day/);
+      const tried = { key: sibling.key, body: { arguments: {} } };
+      assert.equal((await toolhost.rest('POST', `/servers/${slug}/tools/get/call`, tried)).status, 429);
+      assert.equal((await call(toolhost, slug, key)).status, 200);
+
+      const set = (limits: Json) => toolhost.rest('PATCH', `/keys/${parent.id}/limits`, { body: limits });
+      assert.equal((await set({ calls_per_day: 8 })).status, 200);
+      await toolhost.running.app.runner.onCommitted();
+      assert.equal(await succeeded(parent, 3), 2);
+      assert.equal((await set({ calls_per_day: null, calls_per_second: 2 })).status, 200);
+      const removed = { key, body: { calls_per_day: null, calls_per_second: null } };
+      assert.equal((await toolhost.rest('PATCH', `/keys/${sibling.id}/limits`, removed)).status, 200);
+      await toolhost.running.app.runner.onCommitted();
+      assert.equal(await succeeded(sibling, 6), 3, 'a second of its rate at once, and one call more');
+      assert.equal(await succeeded(parent, 1), 0, 'the child without a limit used up the rate of its parent');
+      const again = await toolhost.rest('PATCH', `/keys/${parent.id}/limits`, {
+        key: sibling.key,
+        body: { calls_per_second: null },
+      });
+      assert.equal(again.status, 400, again.text);
     });
 
     it('[find C6] of a key: tools that are tried out count, over REST and over MCP', async () => {
@@ -173,12 +220,12 @@ for (const engine of engines) {
       assert.equal(overRest.status, 429);
       assert.match(
         String(overRest.body.detail),
-        /one credential takes 2 a day, and they are used up; .* try again in \d+ s/,
+        /keys made with it together take 2 a day, and they are used up; .* try again in \d+ s/,
       );
       assert.ok(Number(overRest.headers.get('retry-after')) > 0);
       const overMcp = await toolhost.rpc('manage', limited, 'tools/call', { name: 'callTool', arguments: input });
       assert.equal(overMcp.status, 429);
-      assert.match(messageOf(overMcp), /one credential takes 2 a day/);
+      assert.match(messageOf(overMcp), /keys made with it together take 2 a day/);
       assert.equal(messageOf(await call(toolhost, slug, limited)).includes('2 a day'), true);
     });
 

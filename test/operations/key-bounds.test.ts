@@ -81,6 +81,13 @@ describe('the bounds of a key', () => {
     );
   });
 
+  it('a chain of keys, each made with the one before, has an end [find F2]', async () => {
+    let key = operator;
+    for (let length = 0; length < 20; length++) key = (await make(key)).key;
+    const { status, text } = await ask(key, {});
+    assert.deepEqual([status, /chain of 20 keys/.test(text)], [403, true], text);
+  });
+
   it('[find F2] a key ends with the one that it was made with, however many lie between them', async () => {
     const parent = await make(operator);
     const child = await make(parent.key);

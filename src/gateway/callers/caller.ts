@@ -1,10 +1,10 @@
 import { hash } from 'node:crypto';
 import type { CallerKind } from '../../domain/config/server-wide.ts';
-import type { KeyLimits } from '../../domain/limits.ts';
+import type { LimitedKey } from '../../domain/limits.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import type { AppError } from '../../errors.ts';
-import type { ApiKey } from '../../store/api-keys.ts';
+import type { VerifiedKey } from '../../store/api-keys.ts';
 import type { HostedServer } from '../hosted/hosted-server.ts';
 
 /** The caller of a hosted server, and the token that the upstream will receive, if any. */
@@ -18,8 +18,8 @@ export type Caller = {
   network: string | undefined;
   /** Whether a key or a login vouches for the caller, or the upstream has lately answered its credential with success. */
   isKnown: boolean;
-  /** Limits of the API key. */
-  limits?: KeyLimits | undefined;
+  /** The API key and those it was made with, as far as they have limits. */
+  limits?: readonly LimitedKey[] | undefined;
   /** Learns from the upstream's answers; undefined where the upstream does not check the caller. */
   known?: KnownCallers | undefined;
   /** A digest of the token, for callers that bring a token of the upstream. */
@@ -41,7 +41,7 @@ export type Login = {
 };
 
 export type CallerOptions = {
-  verifyApiKey: (key: string, look: Lookup) => MaybePromise<ApiKey | undefined>;
+  verifyApiKey: (key: string, look: Lookup) => MaybePromise<VerifiedKey | undefined>;
   /** Undefined for everything except a live token of this server. */
   findLogin: (server: HostedServer, bearer: string, look: Lookup) => Promise<Login | undefined>;
   /** Whether the agent got the bearer by a login, before the server changed where it sends such tokens. */

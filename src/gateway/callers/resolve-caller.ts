@@ -5,7 +5,7 @@ import type { Lookup, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
 import { Unauthenticated } from '../../errors.ts';
-import type { ApiKey } from '../../store/api-keys.ts';
+import type { VerifiedKey } from '../../store/api-keys.ts';
 import { addressOf, type HostedServer } from '../hosted/hosted-server.ts';
 import { type Caller, type CallerOptions, type KnownCallers, knownMs } from './caller.ts';
 
@@ -37,17 +37,17 @@ export function resolveCaller(
   return key instanceof Promise ? key.then((found) => callerOfKey(server, found)) : callerOfKey(server, key);
 }
 
-function callerOfKey(server: HostedServer, key: ApiKey | undefined): Caller {
+function callerOfKey(server: HostedServer, key: VerifiedKey | undefined): Caller {
   if (key?.workspaceId !== server.workspaceId)
     throw new Unauthenticated('invalid', 'the API key is not valid for this server');
   if (!covers(key.scopes, 'call') || !mayReach(key, server))
     throw new Unauthenticated('forbidden', 'the API key may not call this server');
-  const { id, limits } = key;
+  const { id, limitedBy: limits } = key;
   return { kind: 'api_key', keyId: id, id, network: undefined, isKnown: true, limits, token: undefined };
 }
 
 /** A key for a server is good for its views too, because they are a part of it. */
-function mayReach({ servers, views }: ApiKey, server: HostedServer): boolean {
+function mayReach({ servers, views }: VerifiedKey, server: HostedServer): boolean {
   if (!servers || servers.includes(server.slug)) return true;
   return views !== undefined && server.view !== undefined && views.includes(addressOf(server));
 }

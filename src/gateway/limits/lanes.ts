@@ -1,4 +1,4 @@
-import { type CallLimits, type KeyLimits, type Processes, shareOf } from '../../domain/limits.ts';
+import { type CallLimits, type KeyLimits, type LimitedKey, type Processes, shareOf } from '../../domain/limits.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
 import { type Caller, knownMs } from '../callers/caller.ts';
 import type { Reserve } from './call-quotas.ts';
@@ -72,15 +72,18 @@ type Lanes = { of: LaneOf; byId: Map<string, Lane>; most: number };
 
 const lanes = (of: LaneOf): Lanes => ({ of, byId: new Map(), most: sweepAbove });
 const noLimits: KeyLimits = {};
+const noKeys: readonly LimitedKey[] = [];
 
 /**
- * A call takes a slot of its credential, of its server and of its workspace. Strangers of one address count as one
+ * A call takes a slot of its credential, of its server and of its workspace, and counts in the limits of its API key and
+ * of each key that this one was made with. Strangers of one address count as one
  * credential. While known callers use a server or workspace, strangers together get half of it, and so do all callers of
  * one address that no key and no login vouches for, while there are known callers from elsewhere.
  */
 export class LaneBook {
   readonly #options: LaneBookOptions;
   readonly #keys = lanes('key');
+  readonly #limitedKeys = lanes('key');
   readonly #addresses = lanes('address');
   readonly #halvesOfAddress = lanes('address');
   readonly #halvesOfStrangers = lanes('strangers');
@@ -101,14 +104,19 @@ export class LaneBook {
     if (workspace.fitted !== of.workspace || workspace.processes !== count)
       fit(workspace, of.workspace, of.workspace.concurrentCalls, count);
     const found: Lane[] = [];
-    const { limits = noLimits, network } = caller;
+    const { limits: limitedKeys = noKeys, network } = caller;
     // Where any credential is accepted, a caller has no id.
-    if (caller.id !== undefined && (concurrentPerKey !== 0 || limits !== noLimits)) {
+    if (caller.id !== undefined && concurrentPerKey !== 0) {
       const own = caller.isKnown
         ? laneOf(this.#keys, caller.id, now)
         : laneOf(this.#addresses, `${id} ${network}`, now);
-      if (own.fitted !== limits || own.processes !== count) fit(own, limits, concurrentPerKey, count);
+      if (own.fitted !== noLimits || own.processes !== count) fit(own, noLimits, concurrentPerKey, count);
       found.push(own);
+    }
+    for (const { id: key, limits } of limitedKeys) {
+      const limited = laneOf(this.#limitedKeys, key, now);
+      if (limited.fitted !== limits || limited.processes !== count) fit(limited, limits, 0, count);
+      found.push(limited);
     }
     if (caller.keyId === undefined) {
       this.#addHalves(found, server, caller, now);

@@ -219,6 +219,9 @@ const subjects: Record<LaneOf, [subject: string, ending: '' | 's']> = {
   strangers: ['credentials that are not known to be good, beside others that are in use,', ''],
 };
 
+/** Only API keys have limits other than that of concurrent calls. */
+const keySubject = ['an API key and the keys made with it together', ''] as const;
+
 /** An error that says to an agent which limit it was, that nothing happened, and what to do. */
 function refusal(refused: Refused, processes: number): AppError {
   const waitMs = 'by' in refused ? 1000 : refused.waitMs;
@@ -235,7 +238,8 @@ function reasonOf(refused: Refused, processes: number): string {
       ? 'the service is overloaded for the moment'
       : 'the service is busy, and this workspace has its share of it under way';
   }
-  const [subject, ending] = subjects[refused.of];
+  const isLimitOfKey = refused.of === 'key' && refused.kind !== 'concurrency';
+  const [subject, ending] = isLimitOfKey ? keySubject : subjects[refused.of];
   // Quotas are counted for all processes together; each process has its share of the other limits.
   const each = processes > 1 ? ` in each of ${processes} processes` : '';
   const limit = `${Math.round(refused.limit * 100) / 100}`;
