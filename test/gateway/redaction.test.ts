@@ -313,6 +313,38 @@ describe('[sec A10] [sec M8] a credential that an upstream repeats', () => {
     }
   });
 
+  it('is found in an error and its capture, whatever media type and character set the error declares', async () => {
+    const { toolhost } = one;
+    const slug = await serve();
+    const key = await toolhost.key();
+    await toolhost.rest('POST', `/servers/${slug}/capture`, { key, body: { hours: 1 } });
+    const token = 'sk-live.0123456789+abcdefghij';
+    const said = `no such key: ${token}`;
+    const accented = Buffer.from(`${said} é`, 'utf16le');
+    const bodies = {
+      utf8: Buffer.from(said),
+      utf16le: Buffer.from(said, 'utf16le'),
+      utf16be: Buffer.from(said, 'utf16le').swap16(),
+      'utf16le with a mark': Buffer.concat([Buffer.from([0xff, 0xfe]), accented]),
+      latin1: Buffer.from(`${said} é`, 'latin1'),
+    };
+    const sets = ['', '; charset=utf-16le', '; charset=utf-16be', '; charset=iso-8859-1', '; charset=utf-8'];
+    const types = ['text/plain', 'application/json', 'application/octet-stream', 'image/png', 'application/x-tar'];
+    for (const [name, body] of Object.entries(bodies))
+      for (const type of ['', ...types.flatMap((one) => sets.map((set) => one + set))]) {
+        const headers = type === '' ? {} : { 'content-type': type };
+        const result = await resultOf(slug, token, { status: 400, headers, body });
+        const { body: listed } = await toolhost.rest('GET', `/calls?slug=${slug}&limit=1`, { key });
+        const { text } = await toolhost.rest('GET', `/calls/${(listed.calls as Json[])[0]?.id}`, { key });
+        assert.match(text, /"capture"/);
+        for (const shown of [result, text]) {
+          const visible = shown.replaceAll(/\\u0000|\0/g, '');
+          for (const piece of pieces(token)) assert.ok(!visible.includes(piece), `${name} as ${type}: ${shown}`);
+        }
+        if (name.startsWith('utf16') && !name.includes('mark')) assert.match(result, /no such key: \[redacted\]/, type);
+      }
+  });
+
   it('does not become the media type of a result or a message', async () => {
     const token = 'sk-live.0123456789';
     for (const tool of [{}, { response_transform: 'data' }]) {

@@ -267,11 +267,30 @@ const marks: readonly (readonly [mark: readonly number[], charset: string])[] = 
  * none of these are read as windows-1252, which every browser does, so that no letter is lost.
  */
 export function textOfBody(body: Buffer, contentType: string): string {
-  const mark = marks.find(([bytes]) => bytes.every((byte, index) => body[index] === byte));
-  const charset = mark?.[1] ?? charsetOf(contentType) ?? declaredInside(body);
-  const decoder = charset === undefined ? undefined : decoderOf(charset);
+  const decoder = declaredDecoder(body, contentType);
   if (decoder) return decoder.decode(body);
   return isUtf8(body) ? body.toString('utf8') : new TextDecoder('windows-1252').decode(body);
+}
+
+/**
+ * The beginning of a body that is text by its bytes, for a search for credentials; undefined for any other. ASCII in
+ * UTF-16 is valid UTF-8 in which NULs separate the characters of a credential, so many NULs are removed.
+ */
+export function searchableText({ headers, body }: Pick<Answer, 'headers' | 'body'>, most: number): string | undefined {
+  const start = body.subarray(0, most);
+  if (isUtf8(body)) {
+    const text = start.toString('utf8');
+    const dense = text.replaceAll('\0', '');
+    return dense.length < 0.75 * text.length ? dense : text;
+  }
+  const decoder = declaredDecoder(start, contentTypeOf(headers));
+  return decoder?.encoding === 'utf-8' ? undefined : decoder?.decode(start);
+}
+
+function declaredDecoder(body: Buffer, contentType: string): TextDecoder | undefined {
+  const mark = marks.find(([bytes]) => bytes.every((byte, index) => body[index] === byte));
+  const charset = mark?.[1] ?? charsetOf(contentType) ?? declaredInside(body);
+  return charset === undefined ? undefined : decoderOf(charset);
 }
 
 /** The character set that an XML document names in its first line. */

@@ -17,6 +17,7 @@ import {
   isText,
   jsonInUtf8,
   locationPath,
+  searchableText,
   shownHeaders,
   shownRedirectTarget,
   textOfBody,
@@ -76,7 +77,7 @@ function refusal(answer: Answer, reading: Reading, redact: Redactor): ToolFailur
   const retry = answer.headers['retry-after'];
   const isShown = shown.some(({ name }) => name.toLowerCase() === 'retry-after');
   const retryText = typeof retry === 'string' && !isShown ? `\nRetry-After: ${shortStart(retry, redact)}` : '';
-  const body = errorBody(answer.body, redact);
+  const body = errorBody(answer, redact);
   return new ToolFailure('upstream_status', `${status}${retryText}${lines}${body && `\n${body}`}`);
 }
 
@@ -91,10 +92,12 @@ function shortStart(text: string, redact: Redactor): string {
 }
 
 /** The first 8 KiB of an error's body, if it is text. */
-function errorBody(body: Buffer, redact: Redactor): string {
-  if (!isUtf8(body)) return '';
-  const start = redactedStart(body, maxErrorBytes, redact);
-  return body.length > maxErrorBytes ? `${start}\n… (${body.length} bytes in all)` : start;
+function errorBody(answer: Answer, redact: Redactor): string {
+  const text = searchableText(answer, 4 * (maxErrorBytes + redact.longest));
+  if (text === undefined) return '';
+  const start = redactedStart(Buffer.from(text), maxErrorBytes, redact);
+  const { length } = answer.body;
+  return length > maxErrorBytes ? `${start}\n… (${length} bytes in all)` : start;
 }
 
 /** The result of an answer without a body: its status, and the headers that the tool asks for. */

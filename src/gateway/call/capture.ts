@@ -11,7 +11,7 @@ import {
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { JobError } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
-import { contentTypeOf, isJson, isText } from '../answer/answer-head.ts';
+import { contentTypeOf, isJson, isText, searchableText } from '../answer/answer-head.ts';
 import {
   maxCapturedBytes,
   maxFieldBytes,
@@ -153,7 +153,7 @@ function captured(answer: Answer, margin: number): NonNullable<RawCapture['respo
     status: answer.status,
     headers: headers.slice(0, maxFields),
     // A copy: the memory of the whole body may have been handed over.
-    body: isReadable(answer) ? new Uint8Array(answer.body.subarray(0, lookedBytes)) : undefined,
+    body: isReadable(answer) ? new TextEncoder().encode(searchableText(answer, lookedBytes)) : undefined,
     bodyBytes: answer.body.length,
   };
 }
