@@ -167,6 +167,18 @@ describe('toolhost apply', () => {
     for (const { stdout, stderr } of ends) assert.doesNotMatch(stdout + stderr, /v4lue|n3w-value|an0ther/);
   });
 
+  it('diff and apply print and store nothing of a file that a link out of its folder leads to [find F3]', async () => {
+    const slug = own('outside');
+    writeFileSync(join(root, 'outside.txt'), stringify(serverAt(slug, 'https://api.example.com')));
+    symlinkSync('../outside.txt', join(folder, 'outside.yaml'));
+    for (const { code, stdout, stderr } of [await run(['diff', folder]), await apply([folder])]) {
+      assert.deepEqual([code, stdout], [1, ''], stderr);
+      assert.match(stderr, /outside\.yaml: is a link to a file outside of its folder/);
+      assert.ok(!stderr.includes(slug), stderr);
+    }
+    assert.equal((await running.rest('GET', `/servers/${slug}`)).status, 404);
+  });
+
   it('[find F3] a file of servers has only files below its folder, and variables that the command names', async () => {
     const slug = own('helpful');
     writeFileSync(join(root, 'private-id'), 'pr1vate');

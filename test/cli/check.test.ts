@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -41,6 +41,35 @@ describe('toolhost check', () => {
       { code: 0, stdout: `${json}: ok\n${yaml}: ok\n`, stderr: '' },
       { code: 0, stdout: '-: ok\n', stderr: '' },
     ]);
+  });
+
+  it('prints nothing of a file that a link out of its folder leads to [find F3]', async () => {
+    const secret = 'pr1vate-line';
+    const texts = [
+      `${secret}\nmore: [`,
+      `{ ${secret}`,
+      `${secret}: value`,
+      stringify({ ...serverAt(secret, 'https://api.example.com'), name: '', [secret]: secret }),
+      stringify(serverAt('whole', 'https://api.example.com', { description: secret })),
+    ];
+    const linked = join(folder, 'linked');
+    mkdirSync(linked);
+    const inside = join(linked, 'inside.yaml');
+    writeFileSync(join(linked, '.data'), stringify(serverAt('inside', 'https://api.example.com')));
+    symlinkSync('.data', inside);
+    for (const [index, text] of texts.entries()) {
+      const target = file(`outside-${index}.txt`, text);
+      const link = join(linked, `outside.${index === 1 ? 'json' : 'yaml'}`);
+      symlinkSync(index % 2 === 0 ? target : `../outside-${index}.txt`, link);
+      for (const args of [[linked], [link], [linked, '--json']]) {
+        const { code, stdout, stderr } = await check(args);
+        assert.equal(code, 1, `${args}`);
+        assert.match(stdout, /is a link to a file outside of its folder/, `${args}`);
+        assert.ok(!(stdout + stderr).includes(secret), stdout + stderr);
+      }
+      rmSync(link);
+    }
+    assert.equal((await check([linked])).stdout, `${inside}: ok\n`);
   });
 
   it('checks the configuration files of a folder, by name, and says when it has none', async () => {

@@ -5,6 +5,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -137,9 +138,16 @@ describe('commands and the texts of a hostile service', () => {
     });
     mkdirSync(join(folder, 'links'));
     symlinkSync(linked, join(folder, 'links/any.yaml'));
+    const outside = await run('export', 'con', '--out', 'links');
+    assert.deepEqual([outside.code, /any\.yaml: is a link to a file outside/.test(outside.stderr)], [1, true]);
+    assert.match(readFileSync(linked, 'utf8'), /Got it\./);
+    const inside = join(folder, 'links/.real');
+    renameSync(linked, inside);
+    rmSync(join(folder, 'links/any.yaml'));
+    symlinkSync('.real', join(folder, 'links/any.yaml'));
     assert.match((await run('export', 'con', '--out', 'links')).stderr, /^changed/);
-    assert.match(readFileSync(linked, 'utf8'), /Gets it\./);
-    assert.equal(lstatSync(linked).mode & 0o777, 0o600);
+    assert.match(readFileSync(inside, 'utf8'), /Gets it\./);
+    assert.equal(lstatSync(inside).mode & 0o777, 0o600);
     assert.ok(lstatSync(join(folder, 'links/any.yaml')).isSymbolicLink());
   });
 

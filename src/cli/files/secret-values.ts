@@ -1,5 +1,5 @@
-import { readFileSync, realpathSync } from 'node:fs';
-import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { configSecrets, forgivingConfig, serverConfigSchema } from '../../domain/config/server-config.ts';
 import { originsOfSecrets } from '../../domain/config/server-wide.ts';
 import { secretNamePattern } from '../../domain/http/placeholders.ts';
@@ -9,6 +9,7 @@ import type { SecretReference } from '../../operations/applying/server-file.ts';
 import {
   type ConfigFields,
   type FileProblem,
+  isInside,
   literalMessage,
   literalSecrets,
   readConfigFile,
@@ -99,9 +100,8 @@ function secretOf(reference: Exclude<SecretReference, 'stored'>, { folder, isBou
       : { value };
   }
   try {
-    const path = realpathSync(resolve(folder, reference.file));
-    const below = relative(realpathSync(folder), path);
-    if (isBound && (below === '..' || below.startsWith(`..${sep}`) || isAbsolute(below)))
+    const path = resolve(folder, reference.file);
+    if (isBound && !isInside(folder, path))
       return {
         problem: `the file ${reference.file} is outside of the folder of the configuration, which may read only files below it; move it there, or name it in a file that --secrets gives`,
       };

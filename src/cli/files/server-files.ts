@@ -1,6 +1,6 @@
-import { readdirSync, statSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, isAbsolute, join, relative, sep } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { sealedFields } from '../../domain/config/authentication.ts';
 import { configSecrets, forgivingConfig, mask, serverConfigSchema } from '../../domain/config/server-config.ts';
@@ -34,6 +34,8 @@ export function filesInFolder(folder: string): string[] {
 
 /** Reads every document of a file: of YAML those between `---`, of JSON the object or the objects of a list. */
 export async function readDocuments(file: string): Promise<{ documents: FileDocument[]; problems: FileProblem[] }> {
+  if (file !== '-' && leadsOut(file))
+    return { documents: [], problems: [{ at: file, path: '', message: outsideLink }] };
   try {
     const values = await valuesOf(file, await readConfigText(file));
     const at = (index: number) => (values.length > 1 ? `${file} (document ${index + 1})` : file);
@@ -42,6 +44,22 @@ export async function readDocuments(file: string): Promise<{ documents: FileDocu
     if (!(error instanceof AppError)) throw error;
     return { documents: [], problems: [{ at: file, path: '', message: error.message.replace(`${file}: `, '') }] };
   }
+}
+
+/** Messages about a file quote it, and a pull request chooses where a link leads. */
+const outsideLink =
+  'is a link to a file outside of its folder, which is not read; put the file itself there, or name it instead of the link';
+
+function leadsOut(file: string): boolean {
+  if (!lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) return false;
+  // A dangling link is no file, and a pipe of the shell has no path.
+  return existsSync(file) && statSync(file).isFile() && !isInside(dirname(file), file);
+}
+
+/** True if a path, with all links followed, is in a folder. */
+export function isInside(folder: string, path: string): boolean {
+  const below = relative(realpathSync(folder), realpathSync(path));
+  return below !== '..' && !below.startsWith(`..${sep}`) && !isAbsolute(below);
 }
 
 async function valuesOf(file: string, text: string): Promise<unknown[]> {
