@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, it } from 'node:test';
 import { isPublished, passages, published, switchedPages } from '../../docs/command-spelling.ts';
 import { root } from '../files.ts';
+import { userPages } from '../support/pages/blocks.ts';
 
 const pages = switchedPages.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
@@ -24,7 +25,9 @@ describe('the command on the pages', () => {
   });
 
   it('[ship 8] has no third spelling in the README and the guides', () => {
-    assert.deepEqual(matches(guides, /(?<!bin\/|npx |[\w./-])toolhost (?!completion )[a-z][a-z-]+(?![\w:]).*/g), []);
+    const examples = userPages().filter((page) => page.startsWith('examples/'));
+    const all = [...guides, ...examples.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }))];
+    assert.deepEqual(matches(all, /(?<!bin\/|npx |[\w./-])toolhost (?!completion )[a-z][a-z-]+(?![\w:]).*/g), []);
   });
 
   it('[ship 8] needs no checkout once docs/command-spelling.ts has run', () => {
