@@ -6,7 +6,7 @@ import { type LoadGenerator, loadGenerator } from './load.ts';
 import { type Child, cores, node, startChild } from './processes.ts';
 import { ratioOf } from './ratio.ts';
 import { machineItems, table } from './report.ts';
-import { type Contestant, type Disturbed, median, type Plan, quietRound, warmUp } from './rounds.ts';
+import { type Contestant, type Disturbed, median, quietRound, type RoundPlan, warmUp } from './rounds.ts';
 import type { MeasuredService } from './service.ts';
 import type { Size } from './sizes.ts';
 
@@ -26,8 +26,8 @@ type Started = { side: Side; child: Child; service: MeasuredService };
 
 /** The report as Markdown. In each round both services start anew, because two processes of the same code differ, too. */
 export async function against(folder: string, commit: string, size: Size): Promise<string> {
-  const { rounds, measurements, seconds, patientMs } = size.against;
-  if (!(Number.isInteger(rounds) && rounds >= 2)) throw new Error('--rounds takes a whole number from 2');
+  const { minRounds, budgetMs, measurements, seconds, patientMs } = size.against;
+  if (!(Number.isInteger(minRounds) && minRounds >= 2)) throw new Error('--rounds takes a whole number from 2');
   const sides = [
     sideOf(checkOutCommit(commit, join(folder, 'commit'))),
     sideOf(checkOutWorkingTree(join(folder, 'tree'))),
@@ -42,13 +42,16 @@ export async function against(folder: string, commit: string, size: Size): Promi
   // Fills the caches of compiled code, which the first start of a checkout lacks.
   await stop(await start(0));
   const disturbed = { repeated: 0, keptDisturbed: 0 };
-  const plan: Plan = { ...size, rounds, seconds, patientUntil: performance.now() + patientMs };
-  for (let round = 1; round <= rounds; round++) {
+  const plan: RoundPlan = { ...size, seconds, patientUntil: performance.now() + patientMs };
+  let roundMs = 0;
+  for (let round = 1; round <= minRounds || performance.now() + roundMs < budgetMs; round++) {
+    const startedAt = performance.now();
     const started = await start(round);
     await warmUpAll(started, load, plan);
     await measureRound(started, load, plan, { measurements, round, disturbed });
     await stop(started);
-    console.log(`round ${round} of ${rounds}`);
+    roundMs = performance.now() - startedAt;
+    console.log(`round ${round} took ${Math.round(roundMs / 1000)} s`);
   }
   return textOf(sides, load, plan, { measurements, disturbed });
 }
@@ -84,7 +87,7 @@ function contestantOf({ side, service }: Started, row: RowName): Contestant {
 }
 
 /** The calls of the warm-up count for each process: its rows share most of their code. */
-async function warmUpAll(started: readonly Started[], load: LoadGenerator, plan: Plan): Promise<void> {
+async function warmUpAll(started: readonly Started[], load: LoadGenerator, plan: RoundPlan): Promise<void> {
   const warmUpCalls = Math.ceil(plan.warmUpCalls / rows.length);
   for (const [row] of rows) {
     for (const each of started) await warmUp(contestantOf(each, row), load, { ...plan, warmUpCalls });
@@ -95,7 +98,7 @@ async function warmUpAll(started: readonly Started[], load: LoadGenerator, plan:
 async function measureRound(
   started: readonly Started[],
   load: LoadGenerator,
-  plan: Plan,
+  plan: RoundPlan,
   { measurements, round, disturbed }: { measurements: number; round: number; disturbed: Disturbed },
 ): Promise<void> {
   const megabytes = new Map<Side, number>();
@@ -121,7 +124,7 @@ function add(figures: Side['figures'], row: string, value: number): void {
 function textOf(
   sides: readonly Side[],
   load: LoadGenerator,
-  { rounds, seconds, warmUpCalls }: Plan,
+  { seconds, warmUpCalls }: RoundPlan,
   { measurements, disturbed }: { measurements: number; disturbed: Disturbed },
 ): string {
   const [before, after] = sides as [Side, Side];
@@ -131,6 +134,7 @@ function textOf(
     const figure = (values: readonly number[]) => `${median(values).toFixed(unit === 'MB' ? 0 : 1)} ${unit}`;
     return [name, figure(one), figure(other), ratio.toFixed(2), `${low.toFixed(2)} to ${high.toFixed(2)}`];
   };
+  const rounds = before.figures.get(memory)?.length ?? 0;
   const items = [
     ...machineItems(),
     `load: ${load.name}; ${rounds} rounds, in each both start anew and get ${warmUpCalls.toLocaleString('en')} calls, then ${measurements} × ${seconds} s a row in alternation`,

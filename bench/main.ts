@@ -37,8 +37,8 @@ async function runMode(folder: string): Promise<Report> {
   const size = sizeOfRun();
   const amount = positionals[0] === undefined ? undefined : Number(positionals[0]);
   if (options.against !== undefined) {
-    const rounds = options.rounds === undefined ? size.against.rounds : Number(options.rounds);
-    return { text: await against(folder, options.against, { ...size, against: { ...size.against, rounds } }) };
+    const rounds = options.rounds === undefined ? {} : { minRounds: Number(options.rounds), budgetMs: 0 };
+    return { text: await against(folder, options.against, { ...size, against: { ...size.against, ...rounds } }) };
   }
   if (options.soak) {
     const text = await soak(folder, { ...size.soak, minutes: amount ?? size.soak.minutes });

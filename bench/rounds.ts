@@ -20,13 +20,14 @@ export type WarmUp = {
   seconds: number;
 };
 
-export type Plan = WarmUp & {
-  rounds: number;
+export type RoundPlan = WarmUp & {
   /** Share of calls that may fail in a round. */
   maxFailures: number;
   /** After this time rounds start without waiting for a quiet moment, and none is repeated; on the clock of `performance.now()`. */
   patientUntil: number;
 };
+
+export type Plan = RoundPlan & { rounds: number };
 
 /** Rounds that were repeated because others used the machine, and rounds that count although others did. */
 export type Disturbed = { repeated: number; keptDisturbed: number };
@@ -84,7 +85,7 @@ function failed({ name }: Pick<Contestant, 'name'>, { calls, failures }: Sample)
 export async function quietRound(
   contestant: Contestant,
   load: LoadGenerator,
-  plan: Plan,
+  plan: RoundPlan,
   disturbed: Disturbed,
 ): Promise<Round> {
   const isPatient = () => performance.now() < plan.patientUntil;

@@ -15,8 +15,11 @@ export type Size = {
   /** Servers in the store of `many-servers.ts`, and how many of them are called. */
   servers: number;
   calledServers: number;
-  /** In a round of `--against` both services are started, and each row is measured so many times. */
-  against: { rounds: number; measurements: number; seconds: number; patientMs: number };
+  /**
+   * In a round of `--against` both services are started, and each row is measured so many times. After `minRounds` there
+   * are more as long as they end within `budgetMs` after the start of the bench.
+   */
+  against: { minRounds: number; budgetMs: number; measurements: number; seconds: number; patientMs: number };
   soak: { minutes: number; workspaces: number; serversEach: number; phaseSeconds: number; coolDownMs: number };
   /** A scale of 1 is a million calls. */
   reports: { scale: number; maxRequestsOfOperation: number; rounds: number; seconds: number };
@@ -33,7 +36,7 @@ export const wholeSize: Size = {
   starts: 5,
   servers: 100_000,
   calledServers: 3000,
-  against: { rounds: 6, measurements: 2, seconds: 1, patientMs: 120_000 },
+  against: { minRounds: 3, budgetMs: 540_000, measurements: 2, seconds: 1, patientMs: 120_000 },
   // Connections to upstreams are kept for less than the 15 s at the end.
   soak: { minutes: 10, workspaces: 10, serversEach: 100, phaseSeconds: 10, coolDownMs: 15_000 },
   reports: { scale: 1, maxRequestsOfOperation: Number.POSITIVE_INFINITY, rounds: 6, seconds: 3 },
@@ -62,7 +65,7 @@ export const smallestSize: Size = {
   starts: 1,
   servers: 20,
   calledServers: 20,
-  against: { rounds: 2, measurements: 1, seconds: 0.5, patientMs: 0 },
+  against: { minRounds: 2, budgetMs: 0, measurements: 1, seconds: 0.5, patientMs: 0 },
   soak: { minutes: 0.01, workspaces: 2, serversEach: 10, phaseSeconds: 1, coolDownMs: 0 },
   reports: { scale: 0.00001, maxRequestsOfOperation: 1, rounds: 1, seconds: 0.5 },
   imports: { rounds: 1, seconds: 0.5 },
