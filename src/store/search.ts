@@ -1,4 +1,5 @@
 import { type RawBuilder, type SqlBool, sql } from 'kysely';
+import { yieldBetweenRows } from '../domain/work/next-turn.ts';
 import type { Db } from './db.ts';
 import { isOf } from './page.ts';
 
@@ -76,17 +77,33 @@ export async function findToolsByWords(
     .select(['slug', 'name', 'tool_names'])
     .where('characters', '<=', longestLookedThrough)
     .execute();
-  const found = rows.flatMap(({ slug, name, tool_names: names }) =>
-    (names ?? '').split('\n').flatMap((line) => {
+  const yieldAfterRow = yieldBetweenRows();
+  const joined = words.join('_');
+  let found: FoundTool[] = [];
+  for (const { slug, name, tool_names: names } of rows) {
+    const server = `${slug} ${name}`.toLowerCase();
+    const missing = words.filter((word) => !server.includes(word));
+    for (const line of (names ?? '').split('\n')) {
       const [own = '', tool = own] = line.split(' ');
-      const around = `${own} ${slug} ${name}`.toLowerCase();
-      const isFound = words.some((word) => own.includes(word)) && words.every((word) => around.includes(word));
-      return isFound ? [{ slug, name, tool, far: own.indexOf(words.join('_')) >>> 0, length: own.length }] : [];
-    }),
-  );
-  // What begins with the text, and the shorter of two, is nearer to it.
-  const nearest = found.toSorted((a, b) => a.far - b.far || a.length - b.length).slice(0, most);
-  return nearest.map(({ slug, name, tool }) => ({ slug, name, tool }));
+      const hasWord = (word: string) => own.includes(word);
+      if (missing.length > 0 ? missing.every(hasWord) : words.some(hasWord))
+        found.push({ slug, name, tool, far: own.indexOf(joined) >>> 0, length: own.length });
+      if (found.length > mostCompared) found = nearestOf(found, most);
+      const turn = yieldAfterRow();
+      if (turn) await turn;
+    }
+  }
+  return nearestOf(found, most).map(({ slug, name, tool }) => ({ slug, name, tool }));
+}
+
+type FoundTool = FoundServer & { tool: string; far: number; length: number };
+
+/** Tools that are compared at once; more than a search returns. */
+const mostCompared = 1000;
+
+/** The name that begins with the text, and the shorter of two, is nearer to it. */
+function nearestOf(found: readonly FoundTool[], most: number): FoundTool[] {
+  return found.toSorted((a, b) => a.far - b.far || a.length - b.length).slice(0, most);
 }
 
 const hasTool = (word: string) => sql<SqlBool>`tool_names like ${`%${literal(word)}%`} escape '\\'`;

@@ -26,6 +26,20 @@ export async function turnAfter(text: string): Promise<void> {
   if (text.length > longText) await nextTurn();
 }
 
+/** Longest time, in ms, that rows of the database hold the event loop. */
+const maxRowsMs = 5;
+
+/** Returns a function that is called after each row, and returns a promise to await when it is time to yield. */
+export function yieldBetweenRows(): () => Promise<void> | undefined {
+  let since = performance.now();
+  return () => {
+    if (performance.now() - since < maxRowsMs) return undefined;
+    return nextTurn().then(() => {
+      since = performance.now();
+    });
+  };
+}
+
 /** A part of the program that is loaded when it is first needed. Where that fails, the next request tries it again. */
 export function loadedOnce<Part>(load: () => Promise<Part>): () => Promise<Part> {
   let loaded: Promise<Part> | undefined;
