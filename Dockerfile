@@ -1,8 +1,8 @@
-# syntax=docker/dockerfile:1
+# syntax=docker/dockerfile:1.26@sha256:ecfaec9ed6d810b56388c508f4121597bfbba70d41a6dfeee4d8cad5f295fc32
 # The image of a release. docs/operations/containers.md says how to run it; test/shipping/image.test.ts runs these steps.
-ARG NODE_VERSION=26.10.0
+FROM node:26.10.0-trixie-slim@sha256:ec7758ee051e457b468b32bde57b0879010b325bb9862718e9615225ce4aaae1 AS base
 
-FROM node:${NODE_VERSION}-trixie-slim AS build
+FROM base AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
@@ -11,7 +11,7 @@ COPY . .
 ARG TOOLHOST_COMMIT=unknown
 RUN npm run build && mkdir data
 
-FROM node:${NODE_VERSION}-trixie-slim
+FROM base
 WORKDIR /app
 COPY package.json LICENSE ./
 COPY bin/toolhost.js bin/toolhost

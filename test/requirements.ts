@@ -319,6 +319,10 @@ const shipping = {
   ...of('docs/operations/installation.md', {
     'ship 1': 'The npm package installs and runs on every maintained Node line.',
   }),
+  ...of('.github/workflows/release.yml', {
+    'ship 10':
+      'What a release is made with is pinned, and code of dependencies runs only where nothing can be published.',
+  }),
   ...of('docs/clients.md', {
     'ship 5': 'A server may have a host of its own, where it is found and logged in to as at its path.',
     'ship 6': 'A command plays the known clients against any server and says which would fail, and why.',

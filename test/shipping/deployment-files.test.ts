@@ -81,7 +81,7 @@ describe('the Dockerfile', () => {
 
   it('[ship 2] ends as a user without rights, on the pinned Node', () => {
     const instructions = instructionsOf(dockerfile);
-    assert.equal(instructions[0]?.text, `NODE_VERSION=${devDependencies.node}`);
+    assert.ok(instructions[0]?.text.startsWith(`node:${devDependencies.node}-trixie-slim@sha256:`));
     const last = instructions.slice(instructions.findLastIndex(({ keyword }) => keyword === 'FROM'));
     const keywords = last.map(({ keyword }) => keyword);
     assert.ok(!keywords.includes('RUN') && !keywords.includes('ADD'));
@@ -177,7 +177,7 @@ describe('the chart', () => {
     autoscaling: { enabled: false },
     networkPolicy: { enabled: true, egress: [{ ports: [{ port: 5432 }] }] },
     env: { WORKERS: 2 },
-    image: { pullSecrets: [{ name: 'registry' }], tag: '9' },
+    image: { pullSecrets: [{ name: 'registry' }], tag: '9', digest: `sha256:${'a'.repeat(64)}` },
     podAnnotations: { a: 'b' },
     nodeSelector: { disk: 'fast' },
     tolerations: [{ operator: 'Exists' }],
@@ -190,6 +190,7 @@ describe('the chart', () => {
     assert.deepEqual([judge({}), judge(manifestValues), judge(all)], [false, true, true]);
     assert.equal(judge(merged(manifestValues, { baseUrl: 'http://tools.example.com' })), false);
     assert.equal(judge(merged(manifestValues, { repicas: 3 })), false);
+    assert.equal(judge(merged(manifestValues, { image: { digest: 'sha256:short' } })), false);
     const { properties } = schema as { properties: Json };
     assert.deepEqual(
       Object.keys(defaults).filter((name) => !Object.hasOwn(properties, name)),

@@ -115,8 +115,6 @@ function call(name: string, args: unknown[], scope: Scope, definitions: Definiti
       return String(second).startsWith(String(first)) ? String(second).slice(String(first).length) : second;
     case 'regexFind':
       return new RegExp(String(first)).exec(String(second))?.[0] ?? '';
-    case 'printf':
-      return args.slice(1).reduce((text, value) => String(text).replace('%s', String(value)), first);
     default:
       return fail(`the tests do not know the function ${name} of Helm (with ${JSON.stringify(scope.dot)})`);
   }

@@ -1,0 +1,99 @@
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, it } from 'node:test';
+import { parse, parseAllDocuments } from 'yaml';
+import { root } from '../files.ts';
+import { instructionsOf } from '../support/image/image-steps.ts';
+
+type Json = { [key: string]: unknown };
+type Step = { uses?: string; run?: string; with?: Json };
+type Job = { permissions?: Json; steps: Step[] };
+type Workflow = { permissions: Json; jobs: Record<string, Job> };
+
+const read = (...path: string[]) => readFileSync(join(root, ...path), 'utf8');
+const folder = '.github/workflows';
+const workflows = readdirSync(join(root, folder)).map((name) => ({ ...(parse(read(folder, name)) as Workflow), name }));
+const jobs = workflows.flatMap(({ name, permissions, jobs: own }) =>
+  Object.entries(own).map(([id, job]) => ({ id: `${name}: ${id}`, permissions, ...job })),
+);
+const steps = jobs.flatMap((job) => job.steps);
+
+/** Images without a digest, and why they have none. */
+const unpinned: Record<string, string> = {
+  'toolhost:0.1.0': 'is built of this repository; TOOLHOST_IMAGE and image.digest pin one that was pushed',
+};
+
+/** Actions that pull an image, and the input that names it. */
+const pullingActions: Record<string, string> = {
+  'docker/setup-qemu-action': 'image',
+  'docker/setup-buildx-action': 'driver-opts',
+  'docker/build-push-action': 'sbom',
+};
+
+/** Images of a Dockerfile: its frontend, and those that its stages begin with. */
+function imagesOfDockerfile(text: string): string[] {
+  const frontend = /^# syntax=(\S+)/.exec(text)?.[1];
+  const stages = new Set<string>();
+  const bases = instructionsOf(text)
+    .filter(({ keyword }) => keyword === 'FROM')
+    .flatMap(({ text: from }) => {
+      const [base = '', , stage = ''] = from.split(' ');
+      const isStage = stages.has(base);
+      stages.add(stage);
+      return isStage ? [] : [base];
+    });
+  return [...(frontend === undefined ? [] : [frontend]), ...bases];
+}
+
+/** Every value of `image` in a document, at any depth. */
+function imagesIn(node: unknown): string[] {
+  if (typeof node !== 'object' || node === null) return [];
+  return Object.entries(node).flatMap(([key, value]) =>
+    key === 'image' && typeof value === 'string' ? [value] : imagesIn(value),
+  );
+}
+
+describe('the supply chain of a release', () => {
+  it('pins every image by its digest, or says why not [ship 10]', () => {
+    const ofActions = steps.flatMap(({ uses = '', with: inputs = {} }) => {
+      const input = pullingActions[uses.split('@')[0] ?? ''];
+      return input === undefined ? [] : [String(inputs[input] ?? uses).replace(/^(?:image|generator)=/, '')];
+    });
+    const ofCommands = steps.flatMap(({ run = '' }) =>
+      [...run.matchAll(/(?<=\s)(?:[\w.-]+\/)+[\w.-]+:[\w.-]+(?:@\S+)?/g)].map(([image]) => image),
+    );
+    const compose = imagesIn(parse(read('deploy/compose/compose.yaml')));
+    const images = [
+      ...['Dockerfile', 'deploy/compose/pgbouncer/Dockerfile'].flatMap((file) => imagesOfDockerfile(read(file))),
+      ...compose.map((image) => image.replace(/^\$\{TOOLHOST_IMAGE:-(.*)\}$/, '$1')),
+      ...parseAllDocuments(read('deploy/kubernetes/toolhost.yaml')).flatMap((one) => imagesIn(one.toJS())),
+      ...ofActions,
+      ...ofCommands,
+    ];
+    assert.equal(images.length, 11, images.join('\n'));
+    const floating = new Set(images.filter((image) => !/:[\w.-]+@sha256:[0-9a-f]{64}$/.test(image)));
+    assert.deepEqual([...floating], Object.keys(unpinned));
+  });
+
+  it('pins every action by its commit [ship 10]', () => {
+    const used = steps.flatMap(({ uses }) => uses ?? []);
+    assert.ok(used.length > 10);
+    assert.deepEqual(
+      used.filter((action) => !/@[0-9a-f]{40}$/.test(action)),
+      [],
+    );
+  });
+
+  it('runs code of the package and its dependencies only in jobs without rights [ship 10]', () => {
+    const canWrite = ({ permissions = {} }: Job) => Object.values(permissions).includes('write');
+    const trusted = jobs.filter(canWrite);
+    assert.deepEqual(
+      trusted.map(({ id }) => id),
+      ['release.yml: image', 'release.yml: publish'],
+    );
+    const commands = trusted.flatMap((job) => job.steps.flatMap(({ run = '' }) => run.split('\n')));
+    const running = commands.filter((command) => /\b(?:npm|npx|node|yarn|pnpm|make|bash|sh)\b/.test(command));
+    assert.deepEqual(running, ['npm publish release/*.tgz --provenance --access public --ignore-scripts']);
+  });
+});
