@@ -84,7 +84,7 @@ export async function runBlocks(
 /** Starts commands in a process group of their own. The sources stand for the published package. */
 export function startShell(script: string, { words, cwd, env }: Shell) {
   const here = script
-    .replaceAll(/^(.*)npx toolhost serve/gm, 'npm ci\n$1npm start')
+    .replaceAll(/^(.*)npx toolhost serve$/gm, 'npm ci\n$1npm start')
     .replaceAll('npx toolhost', 'bin/toolhost')
     // All at once, so that no word is found in what stands for another, such as 8081 in a port 38081.
     .replaceAll(
