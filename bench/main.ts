@@ -54,6 +54,13 @@ async function runMode(folder: string): Promise<Report> {
 
 if (process.platform !== 'linux') throw new Error('the bench reads /proc, so it runs on Linux only');
 const folder = mkdtempSync(join(tmpdir(), 'toolhost-bench-'));
+
+async function cleanUp(): Promise<void> {
+  await stopAll();
+  rmSync(folder, { recursive: true, force: true });
+}
+
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void cleanUp().finally(() => process.exit(1)));
 try {
   pinSelf();
   const { text, file, failures = [] } = await runMode(folder);
@@ -61,6 +68,5 @@ try {
   if (options.write && file !== undefined) writeFileSync(join(import.meta.dirname, file), text);
   if (failures.length > 0 && !options.smallest) throw new Error(`too slow:\n${failures.join('\n')}`);
 } finally {
-  await stopAll();
-  rmSync(folder, { recursive: true, force: true });
+  await cleanUp();
 }
