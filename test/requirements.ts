@@ -224,6 +224,7 @@ const security = {
     'sec G3': 'A client that leaves frees its connection and its slot.',
     'sec G4': 'A stop lets running calls finish.',
     'sec G5': 'What was acknowledged survives kill -9, a full disk and a database that is down.',
+    'sec G6': 'A database whose write-ahead log lost what was acknowledged is not opened.',
   }),
   ...of(cwe(79), {
     'sec M8': 'Answers of upstreams are data, and credentials are removed from them.',

@@ -19,14 +19,8 @@ import {
 } from '../store/backup.ts';
 import type { SignatureState } from '../store/backup-signature.ts';
 import { readMigrations, tablesOf } from '../store/engine/migrate.ts';
-import {
-  damaged,
-  type EmptyDatabase,
-  importTables,
-  openEmptyPostgres,
-  openEmptySqlite,
-  syncToDisk,
-} from '../store/restore.ts';
+import { syncToDisk } from '../store/engine/sqlite-file.ts';
+import { damaged, type EmptyDatabase, importTables, openEmptyPostgres, openEmptySqlite } from '../store/restore.ts';
 import { createKeyring } from '../store/sealing/sealing.ts';
 import { version } from '../version.ts';
 import { type SealedReport, sealedReport } from './keys/master-keys.ts';
@@ -82,7 +76,7 @@ export async function makeBackup(
   const files = readMigrations(migrationsFolder);
   const source = secrets.postgres
     ? await openPostgresSource(secrets.postgres, ['migrations', ...tablesOf(files)])
-    : openSqliteSource(databaseFile(config));
+    : await openSqliteSource(databaseFile(config));
   let rows: RowCounts = {};
   let notNoted: string | undefined;
   try {

@@ -2,6 +2,7 @@ import { type Command, CommanderError, InvalidArgumentError, Option } from 'comm
 import { jsonSchemaOf } from '../operations/describe.ts';
 import type { Operation } from '../operations/operation.ts';
 import { serviceAddress } from '../setting-addresses.ts';
+import { addAcceptLoss } from './accept-loss.ts';
 import { refusedUsage } from './print.ts';
 
 export type ConnectionOptions = { url?: string; key?: string; profile?: string };
@@ -59,7 +60,7 @@ export function addConnectionOptions(command: Command): Command {
 
 /** The options of commands that work directly on the database unless a service is named. */
 export function addPlaceOptions(command: Command): Command {
-  return addConnectionOptions(command).option(
+  return addAcceptLoss(addConnectionOptions(command)).option(
     '--workspace <id>',
     'workspace of the database that it is about (default: the local one)',
   );

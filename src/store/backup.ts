@@ -6,6 +6,7 @@ import { AppError } from '../errors.ts';
 import { signLines } from './backup-signature.ts';
 import type { Db, Engine } from './db.ts';
 import { openingFailure } from './engine/faults.ts';
+import { refuseLostLog } from './engine/lost-log.ts';
 import { type MigrationFile, tablesOf } from './engine/migrate.ts';
 import type { PostgresLocation } from './engine/postgres.ts';
 import { createWriteLock, sqliteDialect } from './engine/sqlite.ts';
@@ -179,9 +180,11 @@ const busyMs = 5000;
 /**
  * Reads a SQLite file on a connection of its own, within one transaction. In WAL mode writers go on meanwhile; the
  * write-ahead log grows until the transaction ends.
+ * @throws AppError conflict, see `refuseLostLog`; unavailable when it cannot be opened
  */
-export function openSqliteSource(file: string): TableSource {
+export async function openSqliteSource(file: string): Promise<TableSource> {
   try {
+    await refuseLostLog(file);
     const database = new DatabaseSync(file, { readOnly: true });
     database.exec(`pragma busy_timeout = ${busyMs}; begin`);
     // The first read fixes the state that this transaction sees.
@@ -190,6 +193,7 @@ export function openSqliteSource(file: string): TableSource {
       tables: tables.map(({ name }) => name as string),
       rows: (table) => database.prepare(`select * from ${table}`).iterate(),
       async noteMade(at) {
+        database.close();
         const db = new Kysely<Tables>({ dialect: sqliteDialect(findOrMakeFile(file), createWriteLock()) });
         try {
           await noteDone(db, 'backup', at);
@@ -197,7 +201,9 @@ export function openSqliteSource(file: string): TableSource {
           await db.destroy();
         }
       },
-      close: async () => database.close(),
+      async close() {
+        if (database.isOpen) database.close();
+      },
     };
   } catch (error) {
     throw openingFailure(error, file);

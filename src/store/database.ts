@@ -5,6 +5,8 @@ import { messageOf } from '../errors.ts';
 import { type CallWriter, recordValues } from './calls/call-writer.ts';
 import type { Engine } from './db.ts';
 import { type FaultKind, faultKinds, openingFailure } from './engine/faults.ts';
+import { expectLog, removeMark } from './engine/log-mark.ts';
+import { refuseLostLog } from './engine/lost-log.ts';
 import { migrate } from './engine/migrate.ts';
 import type { PoolLoad, PoolUse, PostgresLimits, PostgresLocation } from './engine/postgres.ts';
 import { createWriteLock, sqliteDialect, threadedSqliteDialect } from './engine/sqlite.ts';
@@ -80,7 +82,7 @@ type Watched = (dialect: Dialect) => Kysely<Tables>;
 
 /**
  * Opens the database and brings its tables up to date.
- * @throws AppError conflict, see `lockSqlite`, `refuseOrphanedLog` and `migrate`; unavailable when it cannot be opened
+ * @throws AppError conflict, see `lockSqlite`, `refuseOrphanedLog`, `refuseLostLog` and `migrate`; unavailable when it cannot be opened
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { postgres, file, onFault } = options;
@@ -109,6 +111,7 @@ async function openSqlite(options: DatabaseOptions, watched: Watched): Promise<O
   refuseOrphanedLog(file);
   refuseEmptied(file);
   refuseBesideRescued(file);
+  await refuseLostLog(file);
   if (options.exclusive) await awaitLockFile(file);
   const lock = options.exclusive ? lockSqlite(file) : undefined;
   const found = findOrMakeFile(file);
@@ -125,6 +128,7 @@ async function openSqlite(options: DatabaseOptions, watched: Watched): Promise<O
   };
   try {
     await migrate(db, 'sqlite', { ...options, folder: options.migrations });
+    await expectLog(db, file);
   } catch (error) {
     await close();
     throw error;
@@ -156,6 +160,8 @@ async function rescue(db: Kysely<Tables>, file: string): Promise<string> {
   try {
     makePrivateFile(copy);
     await sql`vacuum into ${copy}`.execute(db);
+    // The copy needs no log.
+    removeMark(file);
     return `what this process had open is in ${copy}: to go on with it, move it to ${file}, or else put the right file there; then start again`;
   } catch (error) {
     rmSync(copy, { force: true });

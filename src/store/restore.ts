@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync } from 'node:fs';
+import { existsSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { Kysely, sql } from 'kysely';
@@ -28,10 +28,11 @@ import {
 import { type SignatureLine, type SignatureState, signatureLine, verifyLines } from './backup-signature.ts';
 import type { Db, Engine } from './db.ts';
 import { openingFailure } from './engine/faults.ts';
+import { removeMark } from './engine/log-mark.ts';
 import { type MigrationFile, migrateWithin, tablesOf } from './engine/migrate.ts';
 import type { PostgresLocation } from './engine/postgres.ts';
 import { createWriteLock, sqliteDialect } from './engine/sqlite.ts';
-import { findOrMakeFile, makeDataFolderPrivate } from './engine/sqlite-file.ts';
+import { findOrMakeFile, makeDataFolderPrivate, syncToDisk } from './engine/sqlite-file.ts';
 import { lockSqlite } from './engine/sqlite-guard.ts';
 import { watchedDialect } from './engine/watched-dialect.ts';
 import type { Tables } from './schema.ts';
@@ -78,6 +79,7 @@ export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
         await sql`pragma wal_checkpoint(truncate)`.execute(db);
         await db.destroy();
         syncToDisk(restoring);
+        removeMark(file);
         renameSync(restoring, file);
         syncToDisk(dirname(file));
       },
@@ -89,16 +91,6 @@ export async function openEmptySqlite(file: string): Promise<EmptyDatabase> {
     };
   } catch (error) {
     throw openingFailure(error, file);
-  }
-}
-
-/** Makes a file, or the names in a folder, last through a power cut. */
-export function syncToDisk(path: string): void {
-  const handle = openSync(path, 'r');
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
   }
 }
 

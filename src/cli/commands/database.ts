@@ -3,6 +3,7 @@ import type { ReadBackup } from '../../app/backups.ts';
 import type { KeyOperator, MasterKeyStatus } from '../../app/keys/master-keys.ts';
 import type { Resealed } from '../../app/keys/reseal.ts';
 import { programName } from '../../version.ts';
+import { addAcceptLoss } from '../accept-loss.ts';
 import { jsonOption } from '../options.ts';
 import { note, print, printJson, tableOf } from '../print.ts';
 
@@ -11,8 +12,7 @@ type Options = { json?: true; discard?: string; withoutRecords?: true; unverifie
 const onDatabase = 'directly on the database (DATA_DIR or DATABASE_URL)';
 
 export function addBackup(program: Command): void {
-  program
-    .command('backup')
+  addAcceptLoss(program.command('backup'))
     .description(`write the whole database to a file, also while the service runs, ${onDatabase}`)
     .argument('<file>', 'new file, or - for standard output')
     .option('--without-records', 'leave out records of calls, their counts and captured calls')
@@ -141,13 +141,11 @@ export function addMasterKey(program: Command): void {
     .description(
       'see and change which master key seals the secrets, directly on the database (DATA_DIR or DATABASE_URL)',
     );
-  masterKey
-    .command('status')
+  addAcceptLoss(masterKey.command('status'))
     .description('show the keys by their ids, and how many values of each table are sealed with them')
     .addOption(jsonOption())
     .action(status);
-  masterKey
-    .command('reseal')
+  addAcceptLoss(masterKey.command('reseal'))
     .description('seal everything with the first key of MASTER_KEY, also while the service runs')
     .option('--discard <key id>', 'first give up what this key sealed, which is lost for good', keyId)
     .addOption(jsonOption())

@@ -1,9 +1,9 @@
 import { createRequire, flushCompileCache } from 'node:module';
 import type { Command } from 'commander';
+import { addAcceptLoss } from '../accept-loss.ts';
 
 export function addServe(program: Command): void {
-  program
-    .command('serve')
+  addAcceptLoss(program.command('serve'))
     .description('run the service until a signal stops it')
     .addHelpText('after', settingsText)
     .action(runServe);

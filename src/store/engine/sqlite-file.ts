@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -112,7 +112,7 @@ export function isBusy(error: unknown): boolean {
 /** The mode bits that give access to the group and to all other users. */
 const othersMask = 0o077;
 const privateFolderMode = 0o700;
-const privateFileMode = 0o600;
+export const privateFileMode = 0o600;
 
 /** Names of the files that this service writes into its data folder. */
 const ownNames = /^(toolhost\.sqlite|projects-example\.sqlite|master\.key|unwritten-calls)/;
@@ -134,7 +134,18 @@ export function makeDataFolderPrivate(folder: string): string[] {
 
 /** Makes an empty file that only its owner reads, unless it exists. SQLite gives the files beside it the same mode. */
 export function makePrivateFile(file: string): void {
-  closeSync(openSync(file, 'a', privateFileMode));
+  // Closing a file that exists would release the locks that SQLite has on it for this process (POSIX, fcntl).
+  if (!existsSync(file)) closeSync(openSync(file, 'a', privateFileMode));
+}
+
+/** Makes a file, or the names in a folder, last through a power cut. */
+export function syncToDisk(path: string): void {
+  const handle = openSync(path, 'r');
+  try {
+    fsyncSync(handle);
+  } finally {
+    closeSync(handle);
+  }
 }
 
 /** Closes a path to everyone except its owner. False for a path of another owner, which stays as it is. */

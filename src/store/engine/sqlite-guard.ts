@@ -15,7 +15,7 @@ export function refuseOrphanedLog(file: string): void {
   if (sizeOf(`${file}-wal`) === 0 || sizeOf(file) > 0) return;
   throw new AppError(
     'conflict',
-    `the database ${file} is missing or empty, but its log ${file}-wal is there; put the database back from where it was moved, or restore a backup; to begin with an empty database, move the log away first`,
+    `the database ${file} is missing or empty, but its log ${file}-wal is there; put the database back from where it was moved, or restore a backup; to begin with an empty database, move the log and ${file}-wal-expected away first`,
   );
 }
 

@@ -16,6 +16,7 @@ import {
 } from 'kysely';
 import { runningNow } from '../../domain/work/running-time.ts';
 import type { ThreadAccess, ThreadAnswer, ThreadData, ThreadQuestion } from '../sqlite-thread.ts';
+import { closeLast } from './log-mark.ts';
 import { openSqlite, type SqliteFile } from './sqlite-file.ts';
 
 /** A checkpoint blocks the process while the disk syncs; the thread that writes records runs them much earlier. */
@@ -24,9 +25,14 @@ const options = { synchronous: 'FULL', busyMs: 0, checkpointPages: 16_000 } as c
 const patienceMs = 5000;
 const longestPauseMs = 16;
 
-/** Kysely on Node's own SQLite. Other connections of the process that write share the lock. */
+/** Kysely on Node's own SQLite. Other connections of the process share the lock, and are closed before this one. */
 export function sqliteDialect(file: SqliteFile, lock: WriteLock): Dialect {
-  const config = { database: () => openSqlite(file, options) };
+  const config = {
+    async database() {
+      const opened = await openSqlite(file, options);
+      return { ...opened, close: () => closeLast(opened, file) };
+    },
+  };
   return Object.assign(new SqliteDialect(config), {
     createAdapter: () => new PatientAdapter(),
     createDriver: () => new PatientDriver(config, lock),

@@ -1,0 +1,16 @@
+import { readFileSync } from 'node:fs';
+import { readStoreConfig } from '../config.ts';
+import { createLog } from '../log.ts';
+import { acceptLoss } from '../store/engine/lost-log.ts';
+import { databaseFile } from './open-store.ts';
+
+/**
+ * Lets the database of an environment open although its write-ahead log was lost, and logs what is missing. PostgreSQL
+ * recovers by itself.
+ * @throws ConfigError; AppError as `acceptLoss`
+ */
+export async function acceptLostLog(env: NodeJS.ProcessEnv): Promise<void> {
+  const { config } = readStoreConfig(env, (path) => readFileSync(path, 'utf8'));
+  const log = createLog('warn', { isImmediate: true });
+  if (config.engine === 'sqlite') await acceptLoss(databaseFile(config), (sentence) => log.warn(sentence));
+}

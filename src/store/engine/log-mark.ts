@@ -1,0 +1,71 @@
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { type Kysely, type SqliteDatabase, sql } from 'kysely';
+import type { Tables } from '../schema.ts';
+import { privateFileMode, type SqliteFile, syncToDisk } from './sqlite-file.ts';
+
+/**
+ * Path of the mark: a file beside a SQLite database that exists while changes may be stored only in its write-ahead log.
+ * Only a process that has the database open makes it, after a commit, and only one that has the database to itself
+ * removes it, before SQLite deletes the log. So a process that is killed leaves no mark without a log.
+ */
+export function logMark(file: string): string {
+  return `${file}-wal-expected`;
+}
+
+/** Makes the mark of a database that this process has open for writing. */
+export async function expectLog(db: Kysely<Tables>, file: string): Promise<void> {
+  const mark = logMark(file);
+  if (existsSync(mark)) return;
+  // SQLite writes the page of this number even where it stays the same, so the log has a commit from here on.
+  await sql`pragma user_version = 0`.execute(db);
+  const name = basename(file);
+  const text = `Toolhost does not open ${name} without its write-ahead log ${name}-wal while this file exists.\n`;
+  writeFileSync(mark, text, { mode: privateFileMode, flush: true });
+  syncToDisk(dirname(file));
+}
+
+/** Removes the mark, so that the database opens without its log. */
+export function removeMark(file: string): void {
+  rmSync(logMark(file), { force: true });
+  syncToDisk(dirname(file));
+}
+
+/** Closes the last connection of this process. Where no other process has the database open, its log is gone then. */
+export function closeLast(database: SqliteDatabase, { path, inode }: SqliteFile): void {
+  let reader: DatabaseSync | undefined;
+  if (existsSync(logMark(path)) && statSync(path, { throwIfNoEntry: false })?.ino === inode) {
+    if (isWhole(database)) removeMark(path);
+    // Two processes that close together leave the log and its mark.
+    else reader = openReader(path);
+  }
+  database.close();
+  reader?.close();
+}
+
+/** Opens a connection that only reads: while it is open no other one deletes the log, nor does SQLite when it closes. */
+function openReader(path: string): DatabaseSync | undefined {
+  try {
+    const reader = new DatabaseSync(path, { readOnly: true });
+    reader.exec('select 1 from sqlite_schema');
+    return reader;
+  } catch {
+    // The files are gone or cannot be read; the last connection closes without it.
+    return undefined;
+  }
+}
+
+/** Locks out every other connection and stores the changes of the log in the database. False where that fails. */
+function isWhole(database: SqliteDatabase): boolean {
+  const run = (statement: string) => database.prepare(statement).all([]);
+  try {
+    // The lock of a transaction stays in this mode (https://sqlite.org/pragma.html#pragma_locking_mode).
+    for (const statement of ['pragma locking_mode = exclusive', 'begin', 'commit']) run(statement);
+    const [done] = run('pragma wal_checkpoint') as { log: number; checkpointed: number }[];
+    return done !== undefined && done.log === done.checkpointed;
+  } catch {
+    // Another process has the database open, or the disk is full: the log is still needed.
+    return false;
+  }
+}

@@ -1,0 +1,176 @@
+import { closeSync, existsSync, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { setTimeout as delay } from 'node:timers/promises';
+import { AppError } from '../../errors.ts';
+import { openingFailure } from './faults.ts';
+import { closeLast, logMark, removeMark } from './log-mark.ts';
+import { findOrMakeFile, openSqlite } from './sqlite-file.ts';
+import { lockSqlite } from './sqlite-guard.ts';
+
+/**
+ * A write-ahead log without changes that were acknowledged: `frame` is the first one that cannot be read, from 1; 0 where
+ * none can.
+ */
+type LogLoss = { frame: number; transactions: number };
+
+/** Time between two readings of a log. A process that writes to it meanwhile can make one reading wrong, but not both. */
+const againMs = 100;
+
+/**
+ * Refuses to open a SQLite database whose write-ahead log lost changes that were acknowledged: SQLite would ignore them and
+ * then delete the log.
+ * @throws AppError conflict
+ */
+export async function refuseLostLog(file: string): Promise<void> {
+  const loss = await findLoss(file);
+  if (loss === undefined) return;
+  throw new AppError(
+    'conflict',
+    `${sentenceOf(loss, file)} Put the log back, or restore a backup. To start without these changes, add --accept-loss.`,
+  );
+}
+
+/**
+ * Stores what is left of a write-ahead log in its database, so that it opens.
+ * @throws AppError conflict while a service runs, or when the database is damaged without the log, which then stays lost
+ */
+export async function acceptLoss(file: string, onLoss: (sentence: string) => void): Promise<void> {
+  const loss = await findLoss(file);
+  if (loss === undefined) return;
+  const lock = lockSqlite(file);
+  try {
+    const stored = statSync(file, { throwIfNoEntry: false });
+    if (!stored?.size) return removeMark(file);
+    const last = stored.mtime.toISOString();
+    onLoss(`${sentenceOf(loss, file)} The database opens without them; its own file was last written at ${last}.`);
+    refuseUnsound(file);
+    const found = findOrMakeFile(file);
+    closeLast(await openSqlite(found, { synchronous: 'FULL', busyMs: 0, checkpointPages: 0 }), found);
+  } finally {
+    lock.release();
+  }
+}
+
+function sentenceOf({ frame, transactions }: LogLoss, file: string): string {
+  const log = `The write-ahead log ${file}-wal`;
+  return frame === 0
+    ? `${log} is missing or cannot be read, and with it the changes that were stored only there.`
+    : `${log} is damaged at frame ${frame}, so the changes of ${transactions} or more transactions cannot be read.`;
+}
+
+/** @throws AppError when the content of a database and of the readable part of its log do not fit together */
+function refuseUnsound(file: string): void {
+  let found: unknown;
+  try {
+    // A connection that only reads changes nothing.
+    const database = new DatabaseSync(file, { readOnly: true });
+    found = database.prepare('pragma integrity_check(1)').get()?.integrity_check;
+    database.close();
+  } catch (error) {
+    throw openingFailure(error, file);
+  }
+  if (found === 'ok') return;
+  throw new AppError('conflict', `The database ${file} is damaged without its log (${found}). Restore a backup.`);
+}
+
+async function findLoss(file: string): Promise<LogLoss | undefined> {
+  let loss = readLoss(file);
+  while (loss !== undefined) {
+    await delay(againMs);
+    const again = readLoss(file);
+    if (again?.frame === loss.frame) break;
+    loss = again;
+  }
+  return loss;
+}
+
+/* The form of a log: https://sqlite.org/fileformat2.html#the_write_ahead_log */
+
+const headerBytes = 32;
+const frameHeaderBytes = 24;
+/** The last bit says in which order the bytes of the words are that checksums are made of. */
+const magic = 0x377f0682;
+
+/** An open log with a header and at least one frame. */
+type Log = { handle: number; header: Buffer; frameBytes: number };
+
+function readLoss(file: string): LogLoss | undefined {
+  // A process that closes the database removes the mark first.
+  const isMarked = existsSync(logMark(file));
+  const path = `${file}-wal`;
+  if (!existsSync(path)) return isMarked ? { frame: 0, transactions: 0 } : undefined;
+  const handle = openSync(path, 'r');
+  try {
+    const log = readHeader(handle);
+    if (log !== undefined) return findDamage(log);
+    // There was a commit when the mark was made, and SQLite never makes the log shorter than that.
+    return isMarked ? { frame: 0, transactions: 0 } : undefined;
+  } finally {
+    closeSync(handle);
+  }
+}
+
+function readHeader(handle: number): Log | undefined {
+  const header = Buffer.alloc(headerBytes);
+  if (readSync(handle, header, 0, headerBytes, 0) < headerBytes) return undefined;
+  const isKnown = (header.readUInt32BE(0) & ~1) === magic;
+  const frameBytes = frameHeaderBytes + header.readUInt32BE(8);
+  if (!isKnown || fstatSync(handle).size < headerBytes + frameBytes) return undefined;
+  const sum = checksum([0, 0], header.subarray(0, 24), header);
+  return isSame(sum, checksumAt(header, 24)) ? { handle, header, frameBytes } : undefined;
+}
+
+/**
+ * Finds a frame whose checksum is wrong before a transaction that was acknowledged: one whose commit is followed by a frame
+ * of the same log, because a connection writes that only after the disk has stored the commit. Frames of earlier logs may
+ * follow, and have another salt.
+ */
+function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
+  const frame = Buffer.alloc(frameBytes);
+  let before = checksumAt(header, 24);
+  let isAfterCommit = false;
+  let damaged: number | undefined;
+  let transactions = 0;
+  let isLost = false;
+  for (let number = 1; ; number++) {
+    const at = headerBytes + (number - 1) * frameBytes;
+    if (readSync(handle, frame, 0, frameBytes, at) < frameBytes) break;
+    const isCurrent = frame.compare(header, 16, 24, 8, 16) === 0;
+    // Also behind a damaged frame, whose own checksum is mostly still the right one to go on with.
+    const isNext = isCurrent && isSame(frameChecksum(before, frame, header), checksumAt(frame, 16));
+    if (!isNext) damaged ??= number;
+    const isCommit = isCurrent && frame.readUInt32BE(4) > 0;
+    if (damaged !== undefined) {
+      if (isCommit) transactions++;
+      if (isNext && isAfterCommit) isLost = true;
+    }
+    isAfterCommit = isCommit;
+    before = checksumAt(frame, 16);
+  }
+  return damaged !== undefined && isLost ? { frame: damaged, transactions } : undefined;
+}
+
+type Checksum = readonly [number, number];
+
+/** Of the first words of a frame and of its page. */
+function frameChecksum(before: Checksum, frame: Buffer, header: Buffer): Checksum {
+  return checksum(checksum(before, frame.subarray(0, 8), header), frame.subarray(frameHeaderBytes), header);
+}
+
+function checksum([first, second]: Checksum, bytes: Buffer, header: Buffer): Checksum {
+  const words = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const isLittleEndian = header.readUInt32BE(0) === magic;
+  for (let at = 0; at < bytes.length; at += 8) {
+    first = (first + words.getInt32(at, isLittleEndian) + second) | 0;
+    second = (second + words.getInt32(at + 4, isLittleEndian) + first) | 0;
+  }
+  return [first, second];
+}
+
+function checksumAt(bytes: Buffer, at: number): Checksum {
+  return [bytes.readInt32BE(at), bytes.readInt32BE(at + 4)];
+}
+
+function isSame(one: Checksum, other: Checksum): boolean {
+  return one[0] === other[0] && one[1] === other[1];
+}

@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isWhole } from '../sets.ts';
+import { eventually } from '../support/eventually.ts';
+import { Acknowledged } from '../support/store/acknowledged.ts';
+import { frameBytesOf, olderFrames, transactionsOf, withBytesAfter, withDamage } from '../support/store/log-file.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { beginToolhost, toolhost, toolhostJson } from '../support/toolhost/toolhost-command.ts';
+
+/** `KILL_SEED` repeats what a failure names. */
+const rounds = Number(process.env.KILL_ROUNDS ?? (isWhole ? 100 : 4));
+const seed = Number(process.env.KILL_SEED ?? randomBytes(4).readUInt32LE());
+const writers = ['a', 'b', 'c'];
+const keyNamed = (name: string) => ['keys', 'create', '--name', name, '--scopes', 'manage,call'];
+
+/** Whole numbers below a bound that follow from a seed (xorshift32). */
+function numbersOf(state: number): (bound: number) => number {
+  let number = state | 1;
+  return (bound) => {
+    number ^= number << 13;
+    number ^= number >>> 17;
+    number ^= number << 5;
+    return (number >>> 0) % bound;
+  };
+}
+
+/** A killed service: its folder, its log, and the environment of the next start. */
+type Killed = { dataDir: string; log: string; env: Record<string, string>; below: (bound: number) => number };
+
+/** Replaces the log by one with damage in a transaction, which is counted from the end. */
+function damage({ log, below }: Killed, fromEnd: (count: number) => number): void {
+  const content = readFileSync(log);
+  const transactions = transactionsOf(content);
+  const { from, to } =
+    transactions.at(-fromEnd(transactions.length)) ?? assert.fail('the log has too few transactions');
+  const at = from + below(to - from);
+  writeFileSync(log, withDamage(content, at, Math.min(1 + below(10_000), to - at)));
+}
+
+const losses: { [how: string]: (killed: Killed) => void } = {
+  'is deleted': ({ log }) => rmSync(log),
+  'is damaged in its first half': (killed) =>
+    damage(killed, (count) => count - killed.below(Math.floor(count / 2)) || count),
+  'is emptied': ({ log }) => truncateSync(log),
+  'is damaged before its last two transactions': (killed) => damage(killed, () => 3),
+  'has another header': ({ log, below }) => writeFileSync(log, withDamage(readFileSync(log), below(32), 1)),
+  'ends in its first frame': ({ log, below }) => truncateSync(log, below(frameBytesOf(readFileSync(log)))),
+};
+
+const createKeys = async (env: Record<string, string>, names: string[]) => {
+  for (const { code, stderr } of await Promise.all(
+    names.map((name) => toolhost(keyNamed(name), { env, isChild: true })),
+  ))
+    assert.equal(code, 0, stderr);
+};
+
+/** What happens between a kill and the next start and loses nothing, or at most the last transaction. */
+const endings: { [how: string]: (killed: Killed) => unknown } = {
+  'with the log as it was': () => undefined,
+  'after a command': ({ env }) => createKeys(env, ['one']),
+  'after two commands at the same time': ({ env }) => createKeys(env, ['one', 'two']),
+  'with half of a frame': ({ log, below }) => {
+    const content = readFileSync(log);
+    const half = content.subarray(32, 32 + 1 + below(frameBytesOf(content) - 1));
+    writeFileSync(log, withBytesAfter(content, half));
+  },
+  'with bytes after the last frame': ({ log, below }) =>
+    writeFileSync(log, withBytesAfter(readFileSync(log), randomBytes(1 + below(20_000)))),
+  'with frames of an older log': ({ log }) => {
+    const content = readFileSync(log);
+    writeFileSync(log, withBytesAfter(content, olderFrames(content)));
+  },
+  'with damage in the last transaction': (killed) => damage(killed, () => 1),
+  'after a stop that was killed': async ({ env, below }) => {
+    const child = await startChildToolhost(env);
+    child.signal('SIGTERM');
+    await delay(below(400));
+    await child.end('SIGKILL');
+  },
+  'after a command that was killed': async ({ env, below }) => {
+    const command = beginToolhost(keyNamed('killed'), { env });
+    await delay(300 + below(700));
+    command.kill('SIGKILL');
+  },
+};
+
+/** The files of a folder, which does not change while nothing runs. */
+function contentOf(folder: string): Map<string, Buffer> {
+  return new Map(readdirSync(folder).map((name) => [name, readFileSync(join(folder, name))]));
+}
+
+describe('the write-ahead log of a killed service', () => {
+  let dataDir: string;
+  let env: Record<string, string>;
+  let child: ChildToolhost | undefined;
+  before(() => {
+    dataDir = mkdtempSync(join(tmpdir(), 'toolhost-log-'));
+    env = {
+      DATA_DIR: dataDir,
+      MASTER_KEY: randomBytes(32).toString('base64'),
+      LOG_LEVEL: 'warn',
+      QUOTAS: 'writes=0,servers=0',
+    };
+  });
+  after(async () => {
+    await child?.end('SIGKILL');
+    rmSync(dataDir, { recursive: true });
+  });
+
+  it(`[sec G6] is refused after a loss and taken without one, after ${rounds} kills under load`, async () => {
+    const below = numbersOf(seed);
+    const file = join(dataDir, 'toolhost.sqlite');
+    const killed: Killed = { dataDir, log: `${file}-wal`, env, below };
+    const { key } = await toolhostJson<{ key: string }>(keyNamed('load'), { env });
+    const acknowledged = new Acknowledged();
+    child = await startChildToolhost(env);
+    for (let round = 0; round < rounds; round++) {
+      const [[loss, lose], [ending, end]] = [losses, endings].map((kinds) => {
+        const all = Object.entries(kinds);
+        return all[round % all.length] ?? assert.fail();
+      }) as [[string, (killed: Killed) => void], [string, (killed: Killed) => unknown]];
+      const told = `round ${round} of KILL_SEED=${seed}: the log ${loss}; a start ${ending}`;
+      if (below(2) === 0) restartLog(file);
+      const { url } = child;
+      const before = acknowledged.count;
+      const writing = writers.map((name) => acknowledged.create(url, key, `${name}${round}`));
+      await eventually(() => assert.ok(acknowledged.count >= before + 8));
+      await delay(below(200));
+      await child.end('SIGKILL');
+      await Promise.all(writing);
+      assert.deepEqual(acknowledged.missingIn(dataDir), [], told);
+
+      const whole = contentOf(dataDir);
+      lose(killed);
+      const lost = contentOf(dataDir);
+      await assert.rejects(async () => {
+        child = await startChildToolhost(env);
+      }, /write-ahead log \S+-wal is (missing|damaged).* add --accept-loss/);
+      assert.deepEqual(contentOf(dataDir), lost, `${told}: a refused start changed something`);
+      if (loss !== 'is damaged before its last two transactions')
+        assert.notDeepEqual(acknowledged.missingIn(dataDir), [], told);
+      for (const [name, content] of whole) writeFileSync(join(dataDir, name), content);
+
+      await end(killed);
+      const missing = acknowledged.missingIn(dataDir);
+      const allowed = ending === 'with damage in the last transaction' ? 1 : 0;
+      assert.ok(missing.length <= allowed, `${told}: ${missing}`);
+      acknowledged.forget(missing);
+      child = await startChildToolhost(env).catch((error: Error) => assert.fail(`${told}: ${error.message}`));
+      assert.deepEqual(acknowledged.missingIn(dataDir), [], told);
+    }
+    assert.equal(await child.end(), 0);
+    assert.deepEqual(
+      readdirSync(dataDir).filter((name) => /-wal/.test(name)),
+      [],
+    );
+  });
+});
+
+/** Has the next transaction overwrite the log from its beginning, so that frames of this log follow those of the next. */
+function restartLog(file: string): void {
+  const database = new DatabaseSync(file, { timeout: 20_000 });
+  database.exec('pragma wal_checkpoint(restart)');
+  database.close();
+}
+
+describe('a first start', () => {
+  let parent: string;
+  before(() => {
+    parent = mkdtempSync(join(tmpdir(), 'toolhost-first-'));
+  });
+  after(() => rmSync(parent, { recursive: true }));
+  let child: ChildToolhost | undefined;
+  afterEach(() => child?.end('SIGKILL'));
+
+  it('[sec G6] that is killed at any moment does not keep the next one from starting', async () => {
+    const below = numbersOf(seed);
+    for (let round = 0; round < (isWhole ? 30 : 3); round++) {
+      const env = { DATA_DIR: join(parent, `${round}`), LOG_LEVEL: 'warn' };
+      if (round % 3 === 0) await (await startChildToolhost(env)).end('SIGKILL');
+      else {
+        const starting = beginToolhost(['serve'], { env: { ...env, PORT: '0', DEMO: '0' } });
+        await delay(below(1500));
+        starting.kill('SIGKILL');
+      }
+      child = await startChildToolhost(env);
+      assert.equal(await child.end(), 0);
+    }
+  });
+});
