@@ -14,7 +14,10 @@ const installation = 'docs/operations/installation.md';
 export const passages: readonly (readonly [checkout: string, published: string])[] = [
   ['In a checkout of this repository, with Node 20 or newer and npm:', 'With Node 22, 24, or 26:'],
   ['npm ci && npm start', 'npx toolhost serve'],
-  ['`npx toolhost serve` is coming; the npm package is not published yet.\n\n', ''],
+  [
+    "`npx toolhost serve` is coming; the npm package is not published yet. On Node 20, ignore npm's `EBADENGINE` warnings: the service runs on the Node that `npm ci` installs.\n\n",
+    '',
+  ],
   ['a checkout of this repository, Node 20 or newer, npm, and an API', 'Node 22, 24, or 26, and an API'],
   ['npm ci\nEGRESS_ALLOW=127.0.0.1:3000 npm start', 'EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve'],
   ['`EGRESS_ALLOW=127.0.0.1:3000 npm start`', '`EGRESS_ALLOW=127.0.0.1:3000 npx toolhost serve`'],
