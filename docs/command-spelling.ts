@@ -32,10 +32,10 @@ export const passages: readonly (readonly [checkout: string, published: string])
   ],
 ];
 
-/** Pages that switch: those for users, without those of files in a checkout and the generated ones. */
+/** Pages that switch, and the recording: those for users, without the generated ones and those of examples. */
 export const switchedPages: readonly string[] = [
   'README.md',
-  ...globSync(['docs/*.md', 'docs/operations/*.md'], { cwd: root }).toSorted(),
+  ...globSync(['docs/*.md', 'docs/images/*.svg', 'docs/operations/*.md'], { cwd: root }).toSorted(),
 ];
 
 /** Returns true once the changelog has a section of a version. */

@@ -78,7 +78,7 @@ async function record(): Promise<Line[]> {
       { text: `  ${(results[index] ?? '').trim().replace(/\s+/g, ' ')}`, kind: 'output', pauseS: 0.8 },
     ]);
     const lines: Line[] = [
-      { text: '$ toolhost import orders.json', kind: 'command', pauseS: 0.5 },
+      { text: '$ bin/toolhost import orders.json', kind: 'command', pauseS: 0.5 },
       ...imported.stdout
         .trim()
         .split('\n')

@@ -8,7 +8,7 @@ import { userPages } from '../support/pages/blocks.ts';
 
 const pages = switchedPages.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }));
 
-/** Pages of those that match, each with the match. */
+/** Returns the matches of a pattern, each with its page. */
 const matches = (list: readonly { page: string; text: string }[], pattern: RegExp) =>
   list.flatMap(({ page, text }) => [...text.matchAll(pattern)].map(([found]) => `${page}: ${found}`));
 
@@ -16,7 +16,7 @@ describe('the command on the pages', () => {
   const guides = pages.filter(({ page }) => !page.startsWith('docs/operations/'));
   const afterwards = pages.map(({ page, text }) => ({ page, text: published(page, text) }));
 
-  it('[ship 8] is bin/toolhost until the changelog has a version, and npx toolhost from then on', () => {
+  it('[ship 8] the pages say bin/toolhost until the changelog has a version, and npx toolhost from then on', () => {
     if (isPublished()) return assert.deepEqual(pages, afterwards, 'run node docs/command-spelling.ts');
     const early = matches(guides, /npx toolhost (?!serve` is coming).*/g);
     assert.deepEqual(early, [], 'the package is not published; write bin/toolhost');
@@ -24,13 +24,13 @@ describe('the command on the pages', () => {
     assert.deepEqual(gone, [], 'no page has these passages of docs/command-spelling.ts');
   });
 
-  it('[ship 8] has no third spelling in the README and the guides', () => {
+  it('[ship 8] the README, the guides, and the examples have no third spelling of the command', () => {
     const examples = userPages().filter((page) => page.startsWith('examples/'));
     const all = [...guides, ...examples.map((page) => ({ page, text: readFileSync(join(root, page), 'utf8') }))];
     assert.deepEqual(matches(all, /(?<!bin\/|npx |[\w./-])toolhost (?!completion )[a-z][a-z-]+(?![\w:]).*/g), []);
   });
 
-  it('[ship 8] needs no checkout once docs/command-spelling.ts has run', () => {
+  it('[ship 8] the pages need no checkout once docs/command-spelling.ts has run', () => {
     const checkout = /.*(?:bin\/toolhost|npm (?:ci|start)|not published|checkout of this).*/g;
     const ofCheckout = /installation\.md|upgrades\.md/;
     assert.deepEqual(

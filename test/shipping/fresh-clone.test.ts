@@ -12,7 +12,7 @@ import { blocksOf, isShell, notRun } from '../support/pages/blocks.ts';
 import { endGroup, runBlocks, type Shell, startShell } from '../support/pages/run-page.ts';
 import { freeNeighbors, freePort } from '../support/upstreams/listener.ts';
 
-/** The environment of a person: the Node of the machine, and nothing of npm and of the tests but the settings of npm. */
+/** Returns the environment of a person: the Node of the machine, and the settings of npm. */
 function environment(folder: string): Record<string, string> {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(?:npm_(?!config_)|NODE_|TOOLHOST_)/.test(name));
   const path = (process.env.PATH ?? '').split(delimiter).filter((entry) => !entry.includes('node_modules'));
@@ -46,7 +46,7 @@ describe('a fresh clone', () => {
     'docs/tutorial.md': [/"id":"7"/, /^Changed the tool "refund_order"/m],
   };
   for (const [page, answers] of Object.entries(pages)) {
-    it(`[ship 8] answers the calls of ${page} when its commands are copied one after another`, async () => {
+    it(`[ship 8] the commands of ${page}, copied one after another, lead to its answers in a fresh clone`, async () => {
       const isRun = (why: string | undefined) => why === undefined || why.includes('fresh-clone.test.ts');
       const [start, ...rest] = blocksOf(page).filter((block) => isShell(block) && isRun(notRun(block)));
       const port = await freeNeighbors();

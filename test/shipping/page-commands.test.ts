@@ -53,7 +53,7 @@ describe('the commands on the pages', { concurrency: 2 }, () => {
     assert.deepEqual(hidden, [], `begin these with \`\`\`sh, or ${advice}`);
   });
 
-  it('[ship 8] need no jq, which many machines do not have', () => {
+  it('[ship 8] no page needs jq, which many machines do not have', () => {
     const pages = [...userPages(), 'docs/reference/command-line.md'];
     assert.deepEqual(
       pages.filter((page) => /\bjq\b/.test(readFileSync(join(root, page), 'utf8'))),

@@ -12,7 +12,7 @@ type Manifest = { repository?: Repository; bugs?: { url: string }; homepage?: st
 const manifestOf = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 
 describe('the address of the repository', () => {
-  it('[ship 1] is not in the sources; the release workflow writes it into package.json', () => {
+  it('[ship 1] the release workflow writes the address of the repository into package.json, which has none', () => {
     const before = manifestOf(root);
     assert.deepEqual([before.repository, before.bugs, before.homepage], [undefined, undefined, undefined]);
     const [step] = /(?<=run: )node package\/repository\.ts$/m.exec(
@@ -40,7 +40,7 @@ describe('the address of the repository', () => {
     }
   });
 
-  it('[ship 1] is read from every form of the field that npm knows', () => {
+  it('[ship 1] the dashboard reads the address of the repository from every form that npm knows', () => {
     const url = 'https://github.com/acme/toolhost';
     for (const field of ['acme/toolhost', 'github:acme/toolhost', url, `git+${url}.git`, { url: `git+${url}.git` }])
       assert.equal(repositoryUrl(field), url, JSON.stringify(field));
