@@ -3,7 +3,8 @@ import { bundleFindings } from './bundle.ts';
 import { isCurl, readCurl } from './collections/curl.ts';
 import { isHar, readHar } from './collections/har.ts';
 import { isPostman, readPostman } from './collections/postman.ts';
-import { parseDocument } from './document/parse-document.ts';
+import { foreignFormat } from './document/foreign-formats.ts';
+import { parseDocument, withoutFence } from './document/parse-document.ts';
 import { notFetched } from './document/references.ts';
 import type { ApiDescription } from './model.ts';
 import { isOpenApi, readOpenApi } from './openapi/read-openapi.ts';
@@ -30,6 +31,9 @@ export function readDescription(text: string): ApiDescription {
   return description;
 }
 
+const notKnown =
+  'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML), a Postman collection, curl commands or HAR';
+
 /** Large descriptions are often kept in many files, which a text by itself does not lead to. */
 function whyNone({ findings }: ApiDescription): string {
   const elsewhere = findings.find(({ message }) => message.endsWith(notFetched));
@@ -38,20 +42,17 @@ function whyNone({ findings }: ApiDescription): string {
 }
 
 function readAny(text: string): ApiDescription {
-  if (isCurl(text)) return readCurl(text);
-  const { value, findings } = parseDocument(text);
-  const description = isPostman(value)
-    ? readPostman(value)
-    : isHar(value)
-      ? readHar(value)
-      : isOpenApi(value) && readOpenApi(value);
+  const plain = withoutFence(text);
+  if (isCurl(plain)) return readCurl(plain);
+  const { value, findings } = parseDocument(plain);
+  const description = readValue(value);
   if (description)
     return { ...description, findings: [...findings, ...bundleFindings(value), ...description.findings] };
-  throw invalid([
-    {
-      path: 'document',
-      message:
-        'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML), a Postman collection, curl commands or HAR',
-    },
-  ]);
+  throw invalid([{ path: 'document', message: foreignFormat(plain, value) ?? notKnown }]);
+}
+
+function readValue(value: unknown): ApiDescription | undefined {
+  if (isPostman(value)) return readPostman(value);
+  if (isHar(value)) return readHar(value);
+  return isOpenApi(value) ? readOpenApi(value) : undefined;
 }

@@ -8,6 +8,7 @@ export const jobs = {
   'import-again': async () => (await import('../operations/imports/import-job.ts')).runImportAgain,
   'check-configuration': async () => (await import('../operations/check-config.ts')).runConfigurationJob,
   'plan-import': async () => (await import('../operations/imports/import-job.ts')).runImport,
+  'read-page': async () => (await import('../operations/imports/import-job.ts')).runPage,
   'read-answer': async () => (await import('../gateway/answer/answer-job.ts')).readAnswerBody,
   'read-body': async () => (await import('../operations/long-body.ts')).readLongBody,
   'decode-body': async () => (await import('../outbound/decode.ts')).runDecodeJob,

@@ -44,23 +44,24 @@ export function createImporting(parts: ImportParts): Importing {
       const signal = wanted.signal ? AbortSignal.any([wanted.signal, gone]) : gone;
       return fetchWhole(parts, { ...wanted, signal });
     });
-  const documentOf = async (place: Place, { text, url, headers }: Source, workspaceId: string) => {
-    if (text !== undefined) return text instanceof LongValue ? text.bytes : text;
-    return (await fetched(place, { url: url ?? '', headers, workspaceId })).body ?? '';
+  const documentOf = async (place: Place, { text, url, headers, choices }: Source, workspaceId: string) => {
+    if (text !== undefined) return { document: text instanceof LongValue ? text.bytes : text, choices };
+    const { body = '', behind } = await fetched(place, { url: url ?? '', headers, workspaceId });
+    return { document: body, choices: behind === undefined ? choices : { ...choices, documentUrl: behind } };
   };
   return {
     plan: (request, workspaceId) =>
       inPlace(workspaceId, async (place) => {
-        const { choices, report } = request;
-        const document = await documentOf(place, request, workspaceId);
+        const { report } = request;
+        const { document, choices } = await documentOf(place, request, workspaceId);
         const input = { document, choices, report, rules };
         const job = { input, transfer: memoryOf(document), workspaceId, ...importTimes };
         return doneOf(await threads.run({ kind: 'plan-import', ...job }).catch(refusedJob));
       }),
     again: (request, workspaceId) =>
       inPlace(workspaceId, async (place) => {
-        const { choices, imported, again } = request;
-        const document = await documentOf(place, request, workspaceId);
+        const { imported, again } = request;
+        const { document, choices } = await documentOf(place, request, workspaceId);
         const input = { document, choices, imported, again, rules };
         const job = { input, transfer: memoryOf(document), workspaceId, ...importTimes };
         return doneOf(await threads.run({ kind: 'import-again', ...job }).catch(refusedJob));
@@ -75,25 +76,36 @@ export function createImporting(parts: ImportParts): Importing {
   };
 }
 
-type Source = Pick<ImportRequest, 'text' | 'url' | 'headers'>;
+type Source = Pick<ImportRequest, 'text' | 'url' | 'headers' | 'choices'>;
 
-/** Fetches a document with the files that it refers to, as one document. */
-async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<FetchedDocument> {
+/** `behind` is the address that a page names, where the document was behind one. */
+type WholeDocument = FetchedDocument & { behind?: string };
+
+/** Fetches a document, also one behind a page that shows it, with the files that it refers to, as one document. */
+async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<WholeDocument> {
   const { threads, clock } = parts;
   const { validators: _, headers, ...rest } = wanted;
   const { workspaceId, signal } = wanted;
   const end = clock() + fetchMs;
-  const main = await fetchDocument(parts, { ...wanted, end });
+  // With the parser of YAML, which a start need not wait for.
+  const { behindPages, withFiles } = await import('../../operations/imports/description-files.ts');
+  const onGone = goneWith(signal);
+  const main = await behindPages<WholeDocument>(await fetchDocument(parts, { ...wanted, end }), {
+    step: async (input) =>
+      doneOf(await threads.run({ kind: 'read-page', input, workspaceId, limitMs: jobMs, onGone }).catch(refusedJob)),
+    follow: async (url) => {
+      const own = readUrl(url)?.origin === readUrl(wanted.url)?.origin ? headers : {};
+      return { ...(await fetchDocument(parts, { ...wanted, headers: own, url, end })), behind: url };
+    },
+  });
   if (!main.body) return main;
   const isMoved = readUrl(main.url)?.origin !== readUrl(wanted.url)?.origin;
-  // With the parser of YAML, which a start need not wait for.
-  const { withFiles } = await import('../../operations/imports/description-files.ts');
   const whole = await withFiles(main.body, main.url, {
     read: async (url) => (await fetchDocument(parts, { ...rest, headers: isMoved ? {} : headers, url, end })).body,
     bundle: async (input) => {
       if (clock() > end)
         throw invalid([{ path: 'url', message: `its files took longer than ${fetchMs / 1000} seconds` }]);
-      const job = { kind: 'bundle-description' as const, input, workspaceId, ...importTimes, onGone: goneWith(signal) };
+      const job = { kind: 'bundle-description' as const, input, workspaceId, ...importTimes, onGone };
       return doneOf(await threads.run(job).catch(refusedJob));
     },
   });
@@ -104,16 +116,17 @@ async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<F
 /** Compares a fetched document on a thread unless it is known. */
 async function checkedDocument(
   { threads, rules }: ImportParts,
-  { body, validators }: FetchedDocument,
+  { body, validators, behind }: WholeDocument,
   request: CheckRequest,
   workspaceId: string,
 ): Promise<CheckedDocument> {
-  const { choices, imported, known, signal } = request;
+  const { imported, known, signal } = request;
   if (!body) return { documentHash: known.documentHash ?? '', validators };
   const documentHash = await hashOf(body);
   if (documentHash === known.documentHash || documentHash === imported.documentHash)
     return { documentHash, validators };
   const again = { add: [], take: [], offered: 'new' as const };
+  const choices = behind === undefined ? request.choices : { ...request.choices, documentUrl: behind };
   const input = { document: body, choices, imported, again, rules };
   signal?.throwIfAborted();
   const onGone = goneWith(signal);

@@ -22,9 +22,10 @@ const mostBytes = 32 * 1024 * 1024;
 /** Reads a file, standard input (`-`), or an address that the person at this machine chose, with the files that it refers to. @throws AppError */
 export async function readImportSource(from: string, headers?: Fields): Promise<ImportSource> {
   if (/^https?:\/\//i.test(from)) {
-    const { text, url } = await fetchText(from, headers);
-    const own = new URL(url).origin === new URL(from).origin ? headers : undefined;
-    return { text: await withFiles(text, url, async (file) => (await fetchText(file, own)).text), url: from };
+    const ownOf = (url: string) => (new URL(url).origin === new URL(from).origin ? headers : undefined);
+    const { text, url, named } = await behindPages(from, (address) => fetchText(address, ownOf(address)));
+    const read = async (file: string) => (await fetchText(file, ownOf(url))).text;
+    return { text: await withFiles(text, url, read), url: named };
   }
   if (headers) throw new AppError('invalid', `--header is for fetching an address, and ${from} is none`);
   if (from === '-') return { text: documentText(await buffer(process.stdin)), url: undefined };
@@ -32,6 +33,19 @@ export async function readImportSource(from: string, headers?: Fields): Promise<
   const base = await realpath(from);
   const read = async (address: string) => readTextFile(await pathBelow(dirname(base), address));
   return { text: await withFiles(text, pathToFileURL(base).href, read), url: undefined };
+}
+
+/** Fetches a document. Of a page it follows the address of the description that the page shows. @throws AppError */
+async function behindPages(from: string, read: (address: string) => Promise<{ text: string; url: string }>) {
+  const { mayBePage, maxPageSteps, pageStep } = await import('../../import/document/page.ts');
+  let main = { ...(await read(from)), named: from };
+  for (let steps = 0; steps < maxPageSteps && mayBePage(Buffer.from(main.text.slice(0, 200)), steps); steps++) {
+    const step = pageStep(main.text, main.url);
+    if (!step) break;
+    if ('document' in step) return { ...main, text: step.document };
+    main = { ...(await read(step.address)), named: step.address };
+  }
+  return main;
 }
 
 /** A header as curl takes it: `Name: value`. */

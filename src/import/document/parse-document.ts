@@ -15,6 +15,9 @@ import { scanJson } from '../../domain/json/json-scan.ts';
 import { exactNumbers } from '../../domain/json/yaml-numbers.ts';
 import { invalid } from '../../errors.ts';
 import type { Finding } from '../model.ts';
+import { foreignFormat } from './foreign-formats.ts';
+import { documentInPage, whyNoPage } from './page.ts';
+import { withoutComments } from './relaxed-json.ts';
 
 /** Bounds of a document. YAML takes about ten times the work of JSON. Nothing real is nested deeper than 60 levels. */
 export const documentLimits = {
@@ -29,16 +32,68 @@ export const documentLimits = {
 type Parsed = { value: unknown; findings: Finding[] };
 
 /**
- * The value of a JSON or YAML document.
- * @throws AppError invalid when it is neither, or larger or deeper than allowed
+ * The value of a JSON or YAML document. It may stand behind comments, be a text of JSON or Base64, or be inside of a page.
+ * @throws AppError invalid when it is none of them, or larger or deeper than allowed
  */
 export function parseDocument(text: string): Parsed {
-  const trimmed = text.replace(/^\ufeff/, '').trimStart();
+  const trimmed = withoutFence(text);
   if (trimmed === '') throw refused('the document is empty; allowed: an API description, a collection or a command');
-  if (/^<(?:!doctype|html|\?xml)/i.test(trimmed)) {
-    throw refused('found a web page or XML; allowed: OpenAPI or Swagger as JSON or YAML, often at /openapi.json');
+  if (trimmed.startsWith('<')) {
+    const document = documentInPage(trimmed);
+    if (document === undefined) throw refused(foreignFormat(trimmed) ?? whyNoPage(trimmed));
+    return parsePlain(document);
   }
-  return /^[{[]/.test(trimmed) ? (parseJsonText(trimmed) ?? parseYamlText(trimmed)) : parseYamlText(trimmed);
+  const parsed = parsePlain(withoutComment(trimmed));
+  const inner = textInside(parsed.value);
+  return inner === undefined ? parsed : parsePlain(inner);
+}
+
+function parsePlain(text: string): Parsed {
+  if (!/^[{["]/.test(text)) return parseYamlText(text);
+  return parseJsonText(text) ?? parseLenient(text);
+}
+
+/** JSON of people has comments and commas that JSON does not have; YAML also begins with a brace at times. */
+function parseLenient(text: string): Parsed {
+  const plain = text.length > documentLimits.yamlBytes ? undefined : withoutComments(text);
+  return (plain !== undefined && plain !== text ? parseJsonText(plain) : undefined) ?? parseYamlText(text);
+}
+
+/** A text from a page or a chat, without white space around it, and of blocks between fences only what is in them. */
+export function withoutFence(text: string): string {
+  const trimmed = text.replace(/^\ufeff/, '').trimStart();
+  if (!/^(?:```|~~~)/.test(trimmed)) return trimmed;
+  const fence = trimmed.slice(0, 3);
+  const lines = trimmed.split('\n');
+  let isInside = false;
+  const inside = lines.filter((line) => {
+    const isFence = line.trimStart().startsWith(fence);
+    if (isFence) isInside = !isInside;
+    return isInside && !isFence;
+  });
+  return inside.join('\n').trim();
+}
+
+/** Comments before JSON. */
+function withoutComment(text: string): string {
+  let at = 0;
+  for (;;) {
+    while (/\s/.test(text[at] ?? '')) at++;
+    const isLine = text.startsWith('//', at) || text[at] === '#';
+    if (!isLine && !text.startsWith('/*', at)) break;
+    const end = text.indexOf(isLine ? '\n' : '*/', at);
+    if (end < 0) return text;
+    at = end + (isLine ? 1 : 2);
+  }
+  return /[{[]/.test(text[at] ?? '') ? text.slice(at) : text;
+}
+
+/** A document that is a text of another: as Base64, which springdoc answers behind some converters, or as it is. */
+function textInside(value: unknown): string | undefined {
+  if (typeof value !== 'string') return undefined;
+  const isBase64 = /^[A-Za-z0-9+/_-]{16,}={0,2}$/.test(value);
+  const text = (isBase64 ? Buffer.from(value, 'base64').toString('utf8') : value).trimStart();
+  return /^(?:\{|(?:openapi|swagger)\s*:)/.test(text) ? text : undefined;
 }
 
 /** Undefined when it is not JSON; YAML also begins with a brace at times. */
@@ -89,7 +144,7 @@ function parseYamlText(text: string): Parsed {
     const document = parseYaml(text, yamlOptions);
     const [fault] = document.errors;
     if (fault && /call stack/.test(fault.message)) throw tooDeep();
-    if (fault) throw refused(`not JSON and not YAML: ${firstLine(fault.message)}`);
+    if (fault) throw refused(foreignFormat(text) ?? `not JSON and not YAML: ${firstLine(fault.message)}`);
     findings = joinedRepeats(document);
     value = document.toJS({ maxAliasCount: documentLimits.aliases });
   } catch (error) {

@@ -28,7 +28,7 @@ export function readOpenApi(root: JsonFields): ApiDescription {
       const name = asText(field(tag, 'name'));
       return name === '' ? [] : [{ name, description: asText(field(tag, 'description')) }];
     }),
-    servers: isSwagger ? readSwaggerServers(root) : (readServers(root.servers) ?? []),
+    servers: isSwagger ? readSwaggerServers(root) : (readServers(root.servers) ?? [ownServer]),
     operations: entriesOf(references.follow(root.paths).value).flatMap(([path, item]) =>
       readPath(path, item, root, reading),
     ),
@@ -131,6 +131,9 @@ function fieldsOf(schema: unknown, reading: DocumentReading, below: number): str
 
 /** A longer address is none that a tool could have. */
 const mostUrl = 1000;
+
+/** Without servers the API is where the document is (OpenAPI 3.1, 4.8.1.1). */
+const ownServer: ApiServer = { url: '/', description: '', variables: [] };
 
 /** The `servers` of OpenAPI 3; undefined when there are none. */
 function readServers(value: unknown): ApiServer[] | undefined {

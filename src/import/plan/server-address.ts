@@ -110,12 +110,17 @@ function isAbsolute(url: string): boolean {
   return /^https?:\/\/[^/]/i.test(url) || /^\/\/[^/]/.test(url) || /^\{[^{}]+\}/.test(url);
 }
 
+/** Hosts of files: no API is where they keep its description. */
+const fileHosts =
+  /^https?:\/\/(?:raw|gist)\.githubusercontent\.com\/|^https?:\/\/(?:cdn\.jsdelivr\.net|unpkg\.com|gitlab\.com|bitbucket\.org|github\.com)\//i;
+
 /** A relative address is below that of the document. */
 function absolute(url: string, documentUrl: string | undefined): string | undefined {
   if (/^\/\/[^/]/.test(url)) return `https:${url}`;
   if (isAbsolute(url)) return url;
   if (/^[\w-]+(?:\.[\w-]+)+(?:[:/]|$)/.test(url)) return `https://${url}`;
-  return documentUrl === undefined || url.includes('{') ? undefined : readUrl(url, documentUrl)?.href;
+  const isKnown = documentUrl !== undefined && !fileHosts.test(documentUrl) && !url.includes('{');
+  return isKnown ? readUrl(url, documentUrl)?.href : undefined;
 }
 
 function addChoice(
@@ -125,7 +130,8 @@ function addChoice(
   url: string | undefined,
 ): void {
   if (url === undefined) {
-    const found = server ? `only the relative address ${JSON.stringify(server.url.slice(0, 100))}` : 'no address';
+    const isRelative = server !== undefined && server.url !== '/';
+    const found = isRelative ? `only the relative address ${JSON.stringify(server.url.slice(0, 100))}` : 'no address';
     address.questions.push({
       name: 'server',
       required: true,

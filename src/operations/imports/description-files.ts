@@ -1,5 +1,6 @@
 import { AppError, invalid } from '../../errors.ts';
 import { type Bundle, mayHaveFiles, mostFileCharacters } from '../../import/bundle.ts';
+import { maxPageSteps, mayBePage, type PageStep } from '../../import/document/page.ts';
 import type { BundleInput } from './import-job.ts';
 
 type FileParts = {
@@ -8,6 +9,28 @@ type FileParts = {
   /** Makes one document of what was read until now, on a thread. */
   bundle: (input: BundleInput) => Promise<Bundle>;
 };
+
+type PageParts<Fetched> = {
+  /** Looks into a page, on a thread. @throws AppError invalid when it shows no description, or several */
+  step: (input: { document: Uint8Array; at: string }) => Promise<PageStep | undefined>;
+  /** Fetches what a page names. @throws AppError */
+  follow: (address: string) => Promise<Fetched>;
+};
+
+/** What was fetched, or the description that it shows where it is a page. @throws AppError invalid */
+export async function behindPages<Fetched extends { url: string; body: Buffer | undefined }>(
+  first: Fetched,
+  { step, follow }: PageParts<Fetched>,
+): Promise<Fetched> {
+  let main = first;
+  for (let steps = 0; steps < maxPageSteps && main.body && mayBePage(main.body, steps); steps++) {
+    const next = await step({ document: main.body, at: main.url });
+    if (!next) break;
+    if ('document' in next) return { ...main, body: Buffer.from(next.document) };
+    main = await follow(next.address);
+  }
+  return main;
+}
 
 /**
  * A description with the files that it refers to, as one document; undefined for one that is one already. A file that

@@ -2,6 +2,7 @@ import { documentText } from '../../domain/document-text.ts';
 import { AppError, type Problem } from '../../errors.ts';
 import { type AgainChoices, type ImportedServer, mergeImport } from '../../import/again/import-again.ts';
 import { bundle } from '../../import/bundle.ts';
+import { pageStep } from '../../import/document/page.ts';
 import { importDocument } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
@@ -40,6 +41,11 @@ export function runBundle({ document, base, files }: BundleInput) {
     [...files].map(([address, file]) => [address, 'bytes' in file ? { text: documentText(file.bytes) } : file]),
   );
   return outputOf(() => bundle(documentText(document), base, texts));
+}
+
+/** Looks into a page for the description that it shows. */
+export function runPage({ document, at }: { document: Uint8Array; at: string }) {
+  return outputOf(() => pageStep(documentText(document), at));
 }
 
 function textOf(document: string | Uint8Array): string {

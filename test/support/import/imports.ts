@@ -39,6 +39,7 @@ export type Imports = {
 export async function startImports(): Promise<Imports> {
   const upstream = await startRecordingUpstream();
   const toolhost = await startToolhost({ egress: [upstream.port] });
+  const key = await toolhost.key({ scopes: ['call'] });
   let count = 0;
   const imported: Imports['imported'] = async (document, choices = {}) => {
     const slug = `imports-${++count}`;
@@ -47,9 +48,12 @@ export async function startImports(): Promise<Imports> {
     assert.equal(made.status, 200, made.text.slice(0, 800));
     const { config } = (await toolhost.rest('GET', `/servers/${slug}`)).body as { config: Imported['config'] };
     const { report, findings } = made.body as Pick<Imported, 'report' | 'findings'>;
+    const secrets = made.body.secrets as { name: string }[];
+    for (const { name } of secrets)
+      await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value: 'the-secret' } });
     const sent = async (tool: string, args: Json = {}) => {
       upstream.take();
-      const result = await toolhost.callTool(slug, 'caller-token', tool, args);
+      const result = await toolhost.callTool(slug, secrets.length > 0 ? key : 'caller-token', tool, args);
       const [found] = upstream.take();
       return found ?? assert.fail(`${tool}: ${JSON.stringify(result.content)}`);
     };

@@ -1,0 +1,163 @@
+import { readUrl } from '../../domain/http/read-url.ts';
+import { invalid } from '../../errors.ts';
+
+/**
+ * Pages that show an API description (Swagger UI, Redoc, Scalar, RapiDoc, Stoplight Elements) and the scripts that they
+ * load name its address, or have it in them. Nothing is fetched here.
+ */
+
+/** Only this much of a page is searched; one with the description in it is read whole. */
+const mostSearched = 2 * 1024 * 1024;
+
+/** What a page, a script or a configuration of Swagger UI leads to. */
+export type PageStep = { document: string } | { address: string };
+
+/** Steps from an address to the description: a page, its script, and the configuration that this names. */
+export const maxPageSteps = 4;
+
+/** Whether bytes can be a page, by their beginning; behind a page also a script and a configuration are looked into. */
+export function mayBePage(bytes: Uint8Array, steps: number): boolean {
+  const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 200)).toString('latin1').trimStart();
+  return (
+    start
+      .replace(/^\u00ef\u00bb\u00bf/, '')
+      .trimStart()
+      .startsWith('<') || steps > 0
+  );
+}
+
+/**
+ * The step behind a page; undefined for what is no page.
+ * @param at address of the page
+ * @throws AppError invalid when the page names no description, or several
+ */
+export function pageStep(text: string, at: string): PageStep | undefined {
+  const kind = kindOf(text);
+  if (kind === undefined) return undefined;
+  const document = documentInPage(text);
+  if (document !== undefined) return { document };
+  const named = addressesIn(text);
+  const found = named.length > 0 ? named : kind === 'page' ? scriptsOf(text).slice(0, 1) : [];
+  const addresses = [...new Set(found.flatMap((address) => readUrl(address, at)?.href ?? []))].filter(
+    (one) => one !== at,
+  );
+  const [address, ...others] = addresses;
+  if (address === undefined) throw refused(whyNoPage(text));
+  if (others.length > 0) {
+    const list = addresses.slice(0, 10).join(', ');
+    throw refused(`found a page with ${addresses.length} API descriptions; import one of them by its address: ${list}`);
+  }
+  return { address };
+}
+
+/** Why a page by itself cannot be read, with the address that it names. */
+export function whyNoPage(text: string): string {
+  const [address] = addressesIn(text);
+  if (address !== undefined) {
+    return `found a page that shows the API description at ${JSON.stringify(address.slice(0, 300))}; import that address, or the address of the page`;
+  }
+  const what = /^\s*<\?xml/i.test(text) ? 'XML' : 'a web page without an API description';
+  return `found ${what}; allowed: OpenAPI or Swagger as JSON or YAML, often at /openapi.json or /v3/api-docs`;
+}
+
+function kindOf(text: string): 'page' | 'script' | 'configuration' | undefined {
+  const start = text
+    .slice(0, mostSearched)
+    .replace(/^\ufeff/, '')
+    .trimStart();
+  if (/^<(?!\?xml(?![\s\S]{0,500}<html))/i.test(start))
+    return /<(?:!doctype html|html|head|body|script|div)\b/i.test(start) ? 'page' : undefined;
+  if (/^\{/.test(start) && !/"(?:openapi|swagger)"\s*:/.test(start))
+    return /"(?:configUrl|urls|oauth2RedirectUrl|validatorUrl)"\s*:/.test(start) ? 'configuration' : undefined;
+  return /SwaggerUI|swagger-ui|swaggerDoc|Redoc|Scalar/.test(start) &&
+    !/^\s*["']?(?:openapi|swagger)["']?\s*:/m.test(start)
+    ? 'script'
+    : undefined;
+}
+
+/** Words before a description that is inside of a page or a script, and how many of each are looked at. */
+const markers = [
+  '__redoc_state',
+  'id="api-reference"',
+  "id='api-reference'",
+  'swaggerDoc',
+  '"spec"',
+  'spec:',
+  '"content"',
+  'content:',
+];
+const mostMarked = 20;
+/** Most characters between a marker and the brace. */
+const mostBetween = 400;
+
+/** The description that a page has in it, as JSON. */
+export function documentInPage(text: string): string | undefined {
+  for (const marker of markers) {
+    let at = text.indexOf(marker);
+    for (let count = 0; at >= 0 && count < mostMarked; count++, at = text.indexOf(marker, at + 1)) {
+      const brace = text.slice(at, at + mostBetween).indexOf('{');
+      const document = brace < 0 ? undefined : descriptionAt(text, at + brace);
+      if (document !== undefined) return document;
+    }
+  }
+  return undefined;
+}
+
+/** A description that begins at a brace, or not far behind it inside of an object that holds it. */
+function descriptionAt(text: string, brace: number): string | undefined {
+  const begins = /\{\s*"(?:openapi|swagger)"\s*:/.exec(text.slice(brace, brace + mostBetween));
+  return begins ? balanced(text, brace + begins.index) : undefined;
+}
+
+/** The text from an opening brace to the one that closes it. */
+function balanced(text: string, from: number): string | undefined {
+  let depth = 0;
+  const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}]/gs;
+  tokens.lastIndex = from;
+  for (let found = tokens.exec(text); found; found = tokens.exec(text)) {
+    if (found[0] === '{') depth++;
+    else if (found[0] === '}' && --depth === 0) return text.slice(from, tokens.lastIndex);
+  }
+  return undefined;
+}
+
+const viewers = /swagger-?ui|swaggerui|redoc|scalar|rapi-?doc|elements-api|api-reference|api-docs/i;
+const attributes =
+  /\b(?:spec-url|data-url|data-spec-url|apiDescriptionUrl|api-description-url|spec)\s*=\s*["']([^"']{1,2000})["']/gi;
+const settings =
+  /["']?\b(?:url|specUrl|specURL|openApiUrl|configUrl)["']?\s*:\s*(?:[\w.$()]{1,60}\s*\+\s*)?["'`]([^"'`\n]{1,2000})["'`]/g;
+const calls = /\bRedoc\.init\(\s*["'`]([^"'`\n]{1,2000})["'`]/g;
+const links = /\bhref=["']([^"'\s<>]{1,500})["']/gi;
+const ofDescription = /(?:openapi|swagger|api-docs)[^/?#]*\.(?:json|ya?ml)(?:[?#]|$)/i;
+
+/** Addresses of descriptions in a page, as they stand there. */
+function addressesIn(text: string): string[] {
+  const searched = text.slice(0, mostSearched).replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+  if (!viewers.test(searched) && !/"(?:configUrl|urls|validatorUrl|oauth2RedirectUrl)"/.test(searched)) return [];
+  const found = [attributes, calls, settings].flatMap((pattern) =>
+    [...searched.matchAll(pattern)].map(([, one]) => one as string),
+  );
+  const linked = [...searched.matchAll(links)].map(([, one]) => one as string).filter((one) => ofDescription.test(one));
+  const all = found.length > 0 ? found : linked;
+  const told = [...new Set(all)].filter(
+    (one) => !/\.(?:js|css|png|svg|ico|html?)(?:[?#]|$)|^\s*[{$#]|validator|oauth2-redirect/i.test(one),
+  );
+  // The scripts of Swagger UI name its own example until somebody changes them.
+  const own = told.filter((one) => !/petstore\.swagger\.io/.test(one));
+  return own.length > 0 ? own : told;
+}
+
+/** Scripts of Swagger UI that say where the description is. */
+function scriptsOf(text: string): string[] {
+  const found = text.slice(0, mostSearched).matchAll(/\bsrc=["']([^"'\s<>]{1,1000})["']/gi);
+  const all = [...found].map(([, address]) => address as string);
+  const ofStart = /swagger-initializer|swagger-ui-init|swagger_ui|swagger-config/i;
+  return [
+    ...all.filter((one) => ofStart.test(one)),
+    ...all.filter((one) => /(?:^|\/)(?:index|docs)[\w.-]*\.js/i.test(one)),
+  ];
+}
+
+function refused(message: string): Error {
+  return invalid([{ path: 'url', message }], 'The document was not imported');
+}
