@@ -108,7 +108,17 @@ export type ApiScheme = {
 };
 
 export type ApiDescription = {
-  format: 'OpenAPI' | 'Swagger' | 'Postman' | 'curl' | 'HAR';
+  format:
+    | 'OpenAPI'
+    | 'Swagger'
+    | 'Postman'
+    | 'Insomnia'
+    | 'Bruno'
+    | 'OpenCollection'
+    | 'HTTP file'
+    | 'curl'
+    | 'fetch'
+    | 'HAR';
   version: string;
   title: string;
   description: string;

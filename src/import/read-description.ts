@@ -1,9 +1,16 @@
 import { invalid } from '../errors.ts';
 import { bundleFindings } from './bundle.ts';
+import { isBru } from './collections/bru-blocks.ts';
+import { readBru } from './collections/bruno.ts';
+import { isBrunoExport, readBrunoExport } from './collections/bruno-export.ts';
 import { isCurl, readCurl } from './collections/curl.ts';
+import { isFetch, readFetch } from './collections/fetch.ts';
 import { isHar, readHar } from './collections/har.ts';
+import { isHttpFile, readHttpFile } from './collections/http-file.ts';
+import { isInsomnia, readInsomnia, specOfInsomnia } from './collections/insomnia.ts';
 import { isPostman, readPostman } from './collections/postman.ts';
 import { foreignFormat } from './document/foreign-formats.ts';
+import type { JsonFields } from './document/lenient.ts';
 import { parseDocument, withoutFence } from './document/parse-document.ts';
 import { notFetched } from './document/references.ts';
 import type { ApiDescription } from './model.ts';
@@ -32,7 +39,7 @@ export function readDescription(text: string): ApiDescription {
 }
 
 const notKnown =
-  'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML), a Postman collection, curl commands or HAR';
+  'not an API description; allowed: OpenAPI 3, Swagger 2 (JSON or YAML), a collection of Postman, Insomnia or Bruno, an .http file, curl commands, fetch calls or HAR';
 
 /** Large descriptions are often kept in many files, which a text by itself does not lead to. */
 function whyNone({ findings }: ApiDescription): string {
@@ -44,6 +51,9 @@ function whyNone({ findings }: ApiDescription): string {
 function readAny(text: string): ApiDescription {
   const plain = withoutFence(text);
   if (isCurl(plain)) return readCurl(plain);
+  if (isFetch(plain)) return readFetch(plain);
+  if (isBru(plain)) return readBru(plain);
+  if (isHttpFile(plain)) return readHttpFile(plain);
   const { value, findings } = parseDocument(plain);
   const description = readValue(value);
   if (description)
@@ -54,5 +64,15 @@ function readAny(text: string): ApiDescription {
 function readValue(value: unknown): ApiDescription | undefined {
   if (isPostman(value)) return readPostman(value);
   if (isHar(value)) return readHar(value);
+  if (isInsomnia(value)) return specOf(value) ?? readInsomnia(value);
+  if (isBrunoExport(value)) return readBrunoExport(value);
   return isOpenApi(value) ? readOpenApi(value) : undefined;
+}
+
+/** The OpenAPI document inside of a design document of Insomnia, which says more than the requests beside it. */
+function specOf(root: JsonFields): ApiDescription | undefined {
+  const spec = specOfInsomnia(root);
+  const value = typeof spec === 'string' ? parseDocument(spec).value : spec;
+  const description = isOpenApi(value) ? readOpenApi(value) : undefined;
+  return description && description.operations.length > 0 ? description : undefined;
 }

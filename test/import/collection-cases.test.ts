@@ -29,7 +29,17 @@ describe('an imported collection', () => {
     const shop = await imports.imported(importCase('collections/placeholders.curl.txt'));
     const args = { shop_id: 'a', order_id: 'b', since: '2026-01-31' };
     assert.equal((await shop.sent('get_shop_order', args)).url, '/shops/a/orders/b?since=2026-01-31');
-    const spellings = ['{id}', '{{id}}', '{{ id }}', '<id>', '${id}', ':id', '%7Bid%7D', '%7B%7Bid%7D%7D', '%3Cid%3E'];
+    const spellings = [
+      '{id}',
+      '{{id}}',
+      '{{ id }}',
+      '<id>',
+      '\u0024{id}',
+      ':id',
+      '%7Bid%7D',
+      '%7B%7Bid%7D%7D',
+      '%3Cid%3E',
+    ];
     for (const spelling of spellings) {
       const made = await imports.imported(`curl 'https://a.example.com/things/${spelling}'`);
       assert.equal((await made.sent('get_thing', { id: 'x' })).url, '/things/x', spelling);

@@ -92,7 +92,7 @@ async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<W
   const onGone = goneWith(signal);
   const main = await behindPages<WholeDocument>(await fetchDocument(parts, { ...wanted, end }), {
     step: async (input) =>
-      doneOf(await threads.run({ kind: 'read-page', input, workspaceId, limitMs: jobMs, onGone }).catch(refusedJob)),
+      doneOf(await threads.run({ kind: 'read-page', input, workspaceId, ...importTimes, onGone }).catch(refusedJob)),
     follow: async (url) => {
       const own = readUrl(url)?.origin === readUrl(wanted.url)?.origin ? headers : {};
       return { ...(await fetchDocument(parts, { ...wanted, headers: own, url, end })), behind: url };

@@ -36,7 +36,9 @@ type Options = ConnectionOptions &
 
 export function addImport(program: Command): void {
   addConnectionOptions(program.command('import'))
-    .description('make a server of an API description: OpenAPI or Swagger, a Postman collection, curl commands or HAR')
+    .description(
+      'create a server from an API description: OpenAPI or Swagger, a Postman, Insomnia or Bruno collection, an .http file, curl commands, fetch calls or HAR',
+    )
     .argument('<file|url>', 'JSON or YAML; - reads standard input')
     .option(
       '--include <what>',
@@ -65,6 +67,7 @@ export function addImport(program: Command): void {
       'after',
       `
 Files that the description refers to are read too, below its folder or at its origin.
+The address may be that of a page that shows the description, such as Swagger UI, Redoc or Scalar.
 The service keeps --header sealed, to read the description again.
 Without --include the proposal of the plan is imported: what agents use most, in 40 tools and 10,000 tokens.
 With --plan or --out no service is needed.
@@ -73,6 +76,7 @@ Examples:
   toolhost import openapi.json --plan
   toolhost import openapi.json --for 'triage issues' --plan
   toolhost import https://api.example.com/openapi.yaml --include pets --read-only --out pets.yaml
+  cat bruno/*.bru | toolhost import - --plan
   toolhost import openapi.json --include 'GET /pets*' --server https://pets.example.com --set credential=bearer`,
     )
     .action(runImport);

@@ -10,6 +10,7 @@ type Action = { location: 'query' | 'header' | 'body'; name: string; trail: read
 
 /** Operations with the same values of their actions are one. */
 export function splitByAction(all: readonly ApiOperation[]): { actions: Action[]; operations: ApiOperation[] }[] {
+  if (all.length < 2) return [{ actions: [], operations: [...all] }];
   const found = all.map((operation) => ({ operation, words: wordsIn(operation) }));
   const keys = actionKeys(found);
   const groups = Map.groupBy(found, ({ words }) => JSON.stringify(keys.map((key) => words.get(key)?.value)));
@@ -114,7 +115,6 @@ const mostKeys = 5;
 
 /** Where the actions of these operations stand; empty when they are all the same operation. */
 function actionKeys(all: readonly Found[]): string[] {
-  if (all.length < 2) return [];
   const values = new Map<string, string[]>();
   for (const [key, { value }] of all.flatMap(({ words }) => [...words])) {
     const others = values.get(key);

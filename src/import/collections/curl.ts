@@ -1,6 +1,6 @@
 import type { ApiDescription } from '../model.ts';
 import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
-import { formFields } from './form-text.ts';
+import { urlencodedFields } from './form-text.ts';
 import { type BodyField, bodyOfText, type RequestBody } from './request-bodies.ts';
 
 /** Whether a text begins with a curl command, perhaps behind comments, a prompt or what a script does before. */
@@ -170,7 +170,7 @@ function bodyOf({ headers, data, fields, isJson, file, fileType }: Command): Req
   const text = data.join('&');
   if (given !== undefined && !/x-www-form-urlencoded/i.test(given)) return bodyOfText(given, text);
   if (isJson || /^\s*[{[]/.test(text)) return { mediaType: 'application/json', text };
-  return { mediaType: form, fields: formFields(text) };
+  return { mediaType: form, fields: urlencodedFields(text) };
 }
 
 /** A body that the command does not show. */

@@ -3,16 +3,17 @@ import type { JsonFields } from '../document/lenient.ts';
 import type { ApiDescription, ApiInput, ApiOperation, ApiRequirement, ApiScheme, Finding } from '../model.ts';
 import { isSameAddress } from '../plan/server-address.ts';
 import { short } from '../tools/input-arguments.ts';
-import { operationsOf, type Read } from './join-requests.ts';
+import { operationsOf, type ReadRequest } from './join-requests.ts';
 import { namedCall } from './named-calls.ts';
-import { isPlaceholder, type Variables, withVariables } from './placeholders.ts';
+import { filled, isPlaceholder, type Variables, withVariables } from './placeholders.ts';
 import {
   bodyOfRequest,
-  bodyProblem,
   type RequestBody,
   schemaOfSame,
   schemaOfText,
   shownValue,
+  unsendableBody,
+  withKnownType,
 } from './request-bodies.ts';
 import { readRequestUrl } from './request-url.ts';
 import { isOpaqueSegment, isRevealingName, isRevealingValue } from './revealing.ts';
@@ -87,7 +88,8 @@ export function describeRequests(
   found: readonly Finding[] = [],
 ): ApiDescription {
   const schemes = new Map<string, ApiScheme>();
-  const read = requests.map((request): Read => {
+  const known = requests.map((request) => ({ ...request, body: withKnownType(request.body, variables) }));
+  const read = known.map((request): ReadRequest => {
     const operation = operationOf(request, { schemes, variables, isRecorded: isRecorded || isOfBrowser(request) });
     const { headers, body } = request;
     const text = body && 'text' in body ? body.text : '';
@@ -96,7 +98,7 @@ export function describeRequests(
   const groups = Map.groupBy(read, ({ operation: { servers, method, path, unreadable }, call }) =>
     JSON.stringify([servers?.[0]?.url, method, path, call?.key, unreadable]),
   );
-  const all = [...groups.values()].flatMap(operationsOf);
+  const all = withFolders([...groups.values()].flatMap(operationsOf));
   const first = all[0]?.servers?.[0];
   return {
     ...about,
@@ -109,9 +111,24 @@ export function describeRequests(
   };
 }
 
+/** Requests of one name are told by the folders that they are in, such as `list` of orders and of customers. */
+function withFolders(all: readonly ApiOperation[]): ApiOperation[] {
+  const byName = Map.groupBy(all, ({ operationId }) => operationId);
+  return all.map((one) => {
+    const { operationId, tags } = one;
+    const isAlone = operationId === undefined || tags[0] === undefined || byName.get(operationId)?.length === 1;
+    return isAlone ? one : { ...one, operationId: `${operationId} ${tags[0]}` };
+  });
+}
+
 /** The host of the first request, as a title where the source has none. */
-export function hostTitle([first]: readonly DescribedRequest[], otherwise: string): string {
-  const host = /^(?:[a-z]+:\/\/)?(?:[^/?#]*@)?([^/?#@]+)/i.exec(first?.url ?? '')?.[1];
+export function hostTitle(
+  [first]: readonly DescribedRequest[],
+  otherwise: string,
+  variables: Variables = new Map(),
+): string {
+  const url = filled(withVariables(first?.url ?? ''), variables);
+  const host = /^(?:[a-z]+:\/\/)?(?:[^/?#]*@)?([^/?#@]+)/i.exec(url)?.[1];
   return host === undefined || /[{<$]/.test(host) ? otherwise : host;
 }
 
@@ -191,7 +208,7 @@ function operationOf(request: DescribedRequest, { schemes, variables, isRecorded
     security: needed.length > 0 ? [requirement] : [],
     servers: origin === '' ? undefined : [serverOf(origin, variables)],
     answers: { mediaTypes: acceptedBy(request), headers: [], isRedirect: false, fields: [], schema: undefined },
-    unreadable: pathProblem(segments) ?? bodyProblem(request.body),
+    unreadable: pathProblem(segments) ?? unsendableBody(request.body),
   };
 }
 
@@ -214,7 +231,8 @@ function serverOf(origin: string, variables: Variables) {
     url,
     description: '',
     variables: names.map((name) => {
-      const values = (variables.get(name) ?? []).filter((value) => value !== '' && !isPlaceholder(value));
+      const all = (variables.get(name) ?? []).filter((value) => value !== '' && !isPlaceholder(value));
+      const values = all.filter((value) => !/^(?!https?:)[a-z]+:\/\//i.test(value));
       return { name, fallback: values[0], options: values, description: '' };
     }),
   };

@@ -1,7 +1,7 @@
 import type { BodyField } from './request-bodies.ts';
 
 /** The pairs of a text as `application/x-www-form-urlencoded` has them. Line ends separate pairs, as in `.http` files. */
-export function formFields(text: string): BodyField[] {
+export function urlencodedFields(text: string): BodyField[] {
   const joined = text.replaceAll(/\s*\r?\n\s*/g, '');
   return [...new URLSearchParams(joined)].map(([name, value]) => ({ name, value, isFile: false }));
 }

@@ -7,10 +7,10 @@ import { joinOperations } from './join-operations.ts';
 import type { NamedCall } from './named-calls.ts';
 
 /** A request as an operation, and the call of a protocol that it is. */
-export type Read = { operation: ApiOperation; call: NamedCall | undefined };
+export type ReadRequest = { operation: ApiOperation; call: NamedCall | undefined };
 
 /** The operations of requests to one address. */
-export function operationsOf(group: readonly Read[]): ApiOperation[] {
+export function operationsOf(group: readonly ReadRequest[]): ApiOperation[] {
   const call = group[0]?.call;
   const all = group.map(({ operation, call: own }) => (own ? { ...operation, body: own.body } : operation));
   if (!call)
@@ -43,6 +43,7 @@ type Cluster = { fields: ReadonlySet<string>; members: ReadonlySet<ApiOperation>
 
 /** Operations whose bodies share less than half of their fields stay apart. One without a body is of the first. */
 function bySharedFields(all: readonly ApiOperation[]): ApiOperation[] {
+  if (all.length === 1) return [...all];
   const shapes = Map.groupBy(all, (operation) => [...fieldsIn(operation)].join('\n'));
   const bare = shapes.get('') ?? [];
   shapes.delete('');

@@ -3,18 +3,18 @@ import type { DescribedInput } from './described-requests.ts';
 import type { BodyField } from './request-bodies.ts';
 
 /** A header, a query parameter or a field of a form, as collections list them. */
-export type Pair = { name: string; value: string; description: string; isDisabled: boolean; isFile: boolean };
+export type CollectionPair = { name: string; value: string; description: string; isDisabled: boolean; isFile: boolean };
 
 /** The pairs of a list. Those without a name are left out. */
-export function pairsOf(list: unknown): Pair[] {
-  return listOf(list).flatMap((one): Pair[] => {
+export function collectionPairs(list: unknown): CollectionPair[] {
+  return listOf(list).flatMap((one): CollectionPair[] => {
     const name = asText(field(one, 'key') ?? field(one, 'name'));
     if (name === '') return [];
     return [
       {
         name,
         value: asText(field(one, 'value')),
-        description: descriptionOf(field(one, 'description')),
+        description: descriptionText(field(one, 'description')),
         isDisabled: field(one, 'disabled') === true || field(one, 'enabled') === false,
         isFile: field(one, 'type') === 'file',
       },
@@ -23,21 +23,24 @@ export function pairsOf(list: unknown): Pair[] {
 }
 
 /** A description is a text, or an object with its content. */
-export function descriptionOf(value: unknown): string {
+export function descriptionText(value: unknown): string {
   return asText(value) || asText(field(value, 'content'));
 }
 
-export function describedInputs(location: DescribedInput['location'], pairs: readonly Pair[]): DescribedInput[] {
+export function describedInputs(
+  location: DescribedInput['location'],
+  pairs: readonly CollectionPair[],
+): DescribedInput[] {
   return pairs.map(({ name, value, description }) => ({ location, name, value, description }));
 }
 
 /** The headers that are sent. */
-export function sentHeaders(pairs: readonly Pair[]): [name: string, value: string][] {
+export function sentHeaders(pairs: readonly CollectionPair[]): [name: string, value: string][] {
   return pairs.filter(({ isDisabled }) => !isDisabled).map(({ name, value }) => [name, value]);
 }
 
 /** The fields of a form; those that are switched off can be sent too. */
-export function formFieldsOf(pairs: readonly Pair[]): BodyField[] {
+export function formFieldsOf(pairs: readonly CollectionPair[]): BodyField[] {
   return pairs.map(({ name, value, isFile, description }) => ({
     name,
     value: isFile ? '' : value,
@@ -47,7 +50,7 @@ export function formFieldsOf(pairs: readonly Pair[]): BodyField[] {
 }
 
 /** An address with the query parameters that it does not have, those that are switched off among them. */
-export function withQuery(url: string, pairs: readonly Pair[]): string {
+export function withQuery(url: string, pairs: readonly CollectionPair[]): string {
   const [before = '', query = ''] = url.split(/\?(.*)/s);
   const known = new Set(query.split('&').map((pair) => pair.split('=')[0]));
   const more = pairs

@@ -37,6 +37,9 @@ export function placeholderName(text: string): string {
     /^\$(?:dotenv|processEnv|shared|prompt|env)\s+%?([\w.-]+)/i.exec(plain)?.[1] ??
     /\(\s*([\w.]+)\s*\)$/.exec(plain)?.[1] ??
     plain;
+  // The answer to an earlier request, as in `login.response.body.$.token`.
+  const [, request, path = ''] = /^([\w-]+)\.(?:response|request)\.(.*)$/s.exec(inner) ?? [];
+  if (request !== undefined) return `${request}_${path.match(/[A-Za-z_][\w-]*/g)?.at(-1) ?? 'response'}`;
   if (/^[\w.-]+$/.test(inner)) return inner;
   const words = inner.split(/[^\w.-]+/).filter((word) => word !== '');
   return (

@@ -1,7 +1,15 @@
 import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiDescription, Finding } from '../model.ts';
 import { type DescribedRequest, describeRequests } from './described-requests.ts';
-import { describedInputs, descriptionOf, formFieldsOf, type Pair, pairsOf, sentHeaders, withQuery } from './pairs.ts';
+import {
+  type CollectionPair,
+  collectionPairs,
+  describedInputs,
+  descriptionText,
+  formFieldsOf,
+  sentHeaders,
+  withQuery,
+} from './pairs.ts';
 import { variablesOf } from './placeholders.ts';
 import { bodyOfText, graphqlBody, type RequestBody } from './request-bodies.ts';
 
@@ -30,7 +38,7 @@ export function readPostman(root: JsonFields): ApiDescription {
   const add = (at: string, message: string) => findings.push({ at, message });
   const requests = requestsIn(collection.item, { tags: [], auth: collection.auth, at: 'item', add });
   const title = asText(field(collection.info, 'name'));
-  const description = descriptionOf(field(collection.info, 'description'));
+  const description = descriptionText(field(collection.info, 'description'));
   return describeRequests(requests, { format: 'Postman', version: '', title, description, variables }, findings);
 }
 
@@ -50,18 +58,18 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
       return requestsIn(inner, { ...folder, tags: [...folder.tags, name], auth, at: `${at}.item` });
     const request = field(item, 'request');
     const target = typeof request === 'string' ? request : field(request, 'url');
-    const query = pairsOf(field(target, 'query'));
+    const query = collectionPairs(field(target, 'query'));
     const url = urlOf(target, query);
     if (url === '') {
       folder.add(at, 'is no request with an address; left out');
       return [];
     }
     const own = field(request, 'auth') ?? auth;
-    const headers = pairsOf(field(request, 'header'));
+    const headers = collectionPairs(field(request, 'header'));
     return [
       {
         name,
-        description: descriptionOf(field(request, 'description')),
+        description: descriptionText(field(request, 'description')),
         tags: folder.tags.slice(0, 1),
         method: (asText(field(request, 'method')) || 'GET').toUpperCase(),
         url,
@@ -69,7 +77,7 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
         body: bodyOf(field(request, 'body'), sentHeaders(headers)),
         auth: authOf(own),
         inputs: [
-          ...describedInputs('path', pairsOf(field(target, 'variable'))),
+          ...describedInputs('path', collectionPairs(field(target, 'variable'))),
           ...describedInputs('query', query),
           ...describedInputs('header', headers),
         ],
@@ -80,7 +88,7 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
 }
 
 /** The raw text has no pairs that are switched off, which are optional inputs all the same. */
-function urlOf(url: unknown, query: readonly Pair[]): string {
+function urlOf(url: unknown, query: readonly CollectionPair[]): string {
   if (typeof url === 'string') return url;
   const raw = asText(field(url, 'raw')) || withoutRaw(url);
   return raw === '' ? '' : withQuery(raw, query);
@@ -129,7 +137,7 @@ function bodyOf(body: unknown, headers: readonly [string, string][]): RequestBod
   const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1].trim();
   if (mode === 'urlencoded' || mode === 'formdata') {
     const mediaType = mode === 'formdata' ? 'multipart/form-data' : 'application/x-www-form-urlencoded';
-    return { mediaType, fields: formFieldsOf(pairsOf(field(body, mode))) };
+    return { mediaType, fields: formFieldsOf(collectionPairs(field(body, mode))) };
   }
   if (mode === 'graphql') {
     const graphql = field(body, 'graphql');

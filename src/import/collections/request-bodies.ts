@@ -3,9 +3,9 @@ import { parseJson, plainNumbers } from '../../domain/json/json.ts';
 import { asText, isFields, type JsonFields } from '../document/lenient.ts';
 import { withoutComments } from '../document/relaxed-json.ts';
 import type { ApiBody, ApiContent, FieldEncoding } from '../model.ts';
-import { formFields, multipartFields } from './form-text.ts';
+import { multipartFields, urlencodedFields } from './form-text.ts';
 import { joinSchemas } from './join-operations.ts';
-import { exampleOf, isPlaceholder, type Variables, withVariables } from './placeholders.ts';
+import { exampleOf, filled, isPlaceholder, type Variables, withVariables } from './placeholders.ts';
 import { isRevealingName, isRevealingValue } from './revealing.ts';
 
 /** The body of a request: text of a media type, or fields of which some are files. */
@@ -20,11 +20,18 @@ const form = 'application/x-www-form-urlencoded';
 export function bodyOfText(given: string | undefined, text: string): RequestBody | undefined {
   if (text.trim() === '') return undefined;
   // People write JSON without saying so.
-  const mediaType = given?.trim() || (schemaOfBody(text, new Map()) === undefined ? 'text/plain' : 'application/json');
+  const mediaType = given?.trim() || (valueOfBody(text, new Map()) === undefined ? 'text/plain' : 'application/json');
   const type = mediaTypeOf(mediaType);
-  if (type === form) return { mediaType: form, fields: formFields(text) };
+  if (type === form) return { mediaType: form, fields: urlencodedFields(text) };
   const parts = type === 'multipart/form-data' ? multipartFields(mediaType, text) : undefined;
   return parts ? { mediaType: 'multipart/form-data', fields: parts } : { mediaType, text };
+}
+
+/** A body whose type is a variable, with the value of that, or with the type that it looks like. */
+export function withKnownType(body: RequestBody | undefined, variables: Variables): RequestBody | undefined {
+  if (!body?.mediaType.includes('{{') || 'fields' in body) return body;
+  const type = filled(withVariables(body.mediaType), variables);
+  return bodyOfText(isPlaceholder(type) ? undefined : type, body.text);
 }
 
 /** A query of GraphQL with its variables, which are a text of JSON or are not there. */
@@ -53,7 +60,7 @@ export function bodyOfRequest(body: RequestBody, variables: Variables): ApiBody 
 }
 
 /** Why a body of that type cannot be sent as it is written; undefined when it can. */
-export function bodyProblem(body: RequestBody | undefined): string | undefined {
+export function unsendableBody(body: RequestBody | undefined): string | undefined {
   const type = mediaTypeOf(body?.mediaType);
   const isOther = type.startsWith('multipart/') && body !== undefined && 'text' in body;
   return isOther ? `a body of type ${JSON.stringify(type)} that does not show its parts` : undefined;
@@ -104,7 +111,7 @@ const stringsAndVariables = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|\{\{[^{}]*\}\}/gs;
  * Undefined when it is no JSON. Variables of collections are none, as in `{"id": {{id}}}`: a known value takes their
  * place, or null.
  */
-function schemaOfBody(text: string, variables: Variables): JsonFields | undefined {
+function valueOfBody(text: string, variables: Variables): { value: unknown } | undefined {
   const named = withVariables(text);
   const isKnown = (value: string | undefined): value is string =>
     value !== undefined && /^-?\d{1,15}$|^(?:true|false)$/.test(value);
@@ -118,12 +125,17 @@ function schemaOfBody(text: string, variables: Variables): JsonFields | undefine
   });
   for (const candidate of [filledText, withoutComments(filledText)]) {
     try {
-      return schemaOfValue(parseJson(candidate), '', 0);
+      return { value: parseJson(candidate) };
     } catch {
       // Not JSON, so it is sent as the text that it is.
     }
   }
   return undefined;
+}
+
+function schemaOfBody(text: string, variables: Variables): JsonFields | undefined {
+  const parsed = valueOfBody(text, variables);
+  return parsed && schemaOfValue(parsed.value, '', 0);
 }
 
 const mostXml = 4000;

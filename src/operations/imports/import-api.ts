@@ -21,7 +21,9 @@ const importInput = z.strictObject({
     .min(1)
     .max(2048)
     .optional()
-    .describe('Address of the description. Together with document only the address that relative servers are below.'),
+    .describe(
+      'Address of the description, or of a page that shows it, such as Swagger UI. Together with document only the address that relative servers are below.',
+    ),
   headers: headersInput.optional(),
   document: z
     .string()
@@ -29,7 +31,7 @@ const importInput = z.strictObject({
     .max(mostDocumentCharacters)
     .optional()
     .describe(
-      'Text of the description instead of its address: OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman collection, curl commands or HAR.',
+      'Text of the description instead of its address: OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman, Insomnia or Bruno collection, an .http file, curl commands, fetch calls or HAR.',
     ),
   include: selectors
     .optional()
@@ -84,7 +86,7 @@ export const importApi = operation({
   name: 'importApi',
   summary: 'Make a server from an API description',
   description:
-    'First plan: it says how many operations there are by tag, what their tools cost in tokens, and which questions must be answered. Then create, with include for the operations that are wanted and answers for the questions.',
+    'Reads OpenAPI, Swagger, collections (Postman, Insomnia, Bruno), .http files, curl commands, fetch calls and HAR. First plan: it says how many operations there are by tag, what their tools cost in tokens, and which questions must be answered. Then create, with include for the operations that are wanted and answers for the questions.',
   scope: 'manage:write',
   effect: 'write',
   isTool: true,

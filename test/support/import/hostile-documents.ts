@@ -181,6 +181,73 @@ export const hostileDocuments: readonly { what: string; text: () => string; give
       }),
     gives: 2,
   },
+  { what: 'a page of script tags', text: () => `<html>swagger-ui${'<script src="'.repeat(200_000)}`, gives: /page/ },
+  { what: 'a page of links', text: () => `<html>redoc ${'<a '.repeat(700_000)}`, gives: /page/ },
+  {
+    what: 'a page of descriptions that do not end',
+    text: () => `<html>${'__redoc_state={"openapi":'.repeat(40_000)}`,
+    gives: /page/,
+  },
+  { what: 'calls of fetch inside of each other', text: () => 'fetch('.repeat(100_000), gives: 1 },
+  { what: 'declarations that do not end', text: () => `fetch("/a");${'const a = ['.repeat(100_000)}`, gives: 1 },
+  {
+    what: 'alternatives and templates of a script',
+    text: () => `fetch(a ${'|| b '.repeat(200_000)}, ${'`$\u007b'.repeat(50_000)})`,
+    gives: 1,
+  },
+  { what: 'spaces in requests', text: () => `GET https://a.example.com/a${' '.repeat(500_000)}b\n`, gives: 1 },
+  {
+    what: 'empty lines in a query',
+    text: () => `GRAPHQL https://a.example.com/a\n\nquery A { a }${'\n'.repeat(500_000)}x`,
+    gives: 1,
+  },
+  {
+    what: 'pairs of Bruno without an end',
+    text: () =>
+      `get {\n  url: https://a.example.com\n}\nheaders {\n a${' '.repeat(500_000)}\n b: '''\n${'c\n'.repeat(200_000)}`,
+    gives: 1,
+  },
+  {
+    what: 'placeholders that do not end',
+    text: () => `curl 'https://a.example.com/${'{{'.repeat(100_000)}${'<a'.repeat(100_000)}${'%7B'.repeat(50_000)}'`,
+    gives: 1,
+  },
+  {
+    what: 'variables that hold each other',
+    text: () => {
+      const twice = (index: number) => `{{v${index + 1}}}{{v${index + 1}}}`.repeat(20);
+      const variable = many(40, (index) => ({ key: `v${index}`, value: twice(index) }));
+      const item = [{ name: 'A', request: { method: 'GET', url: '{{v0}}/a/{{v1}}' } }];
+      return JSON.stringify({ info: { name: 'A' }, variable, item });
+    },
+    gives: 1,
+  },
+  {
+    what: 'bodies of two thousand shapes',
+    text: () => {
+      const body = (index: number) => Object.fromEntries(many(30, (field) => [`f${index}_${field}`, 1]));
+      const item = many(2000, (index) => ({
+        name: `R${index}`,
+        request: {
+          method: 'POST',
+          url: 'https://a.example.com/a',
+          body: { mode: 'raw', raw: JSON.stringify(body(index)) },
+        },
+      }));
+      return JSON.stringify({ info: { name: 'A' }, item });
+    },
+    gives: 1,
+  },
+  {
+    what: 'quotes in JSON that is none',
+    text: () => {
+      const raw = `"${'\\"'.repeat(500_000)}${'/*'.repeat(500_000)}`;
+      const header = [{ key: 'Content-Type', value: 'application/json' }];
+      const request = { method: 'POST', url: 'https://a.example.com/a', header, body: { mode: 'raw', raw } };
+      return JSON.stringify({ info: { name: 'A' }, item: [{ name: 'A', request }] });
+    },
+    gives: 1,
+  },
   {
     what: 'characters that are no document',
     text: () => '\u0000\u0001\u0002'.replaceAll('\u0000', '\u0003'),

@@ -42,7 +42,7 @@ function ImportFlow() {
     <Stack gap="md">
       <SourceForm
         title="API description"
-        text="OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman collection, curl commands or HAR. Nothing is stored yet."
+        text="OpenAPI 3 or Swagger 2 (JSON or YAML), a Postman, Insomnia or Bruno collection, an .http file, curl commands, fetch calls or HAR. Nothing is stored yet."
         onRead={(from) => read.mutate({ ...from, ...(purpose.trim() !== '' && { for: purpose.trim() }) })}
         isReading={read.isPending}
         refusal={refusalOf(read, read.variables ?? {})}

@@ -11,7 +11,7 @@ const choices = [
   {
     to: '/servers/new/import',
     title: 'From an API description',
-    text: 'OpenAPI, Swagger, Postman or curl: choose operations, and they become tools.',
+    text: 'OpenAPI, Postman, Insomnia, Bruno, curl and others: choose operations, and they become tools.',
     Icon: IconFileImport,
   },
   {

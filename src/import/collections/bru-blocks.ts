@@ -1,0 +1,69 @@
+/** A block of a `.bru` file: its name, such as `body:json`, and its lines without their indentation. */
+export type BruBlock = { name: string; lines: readonly string[]; line: number };
+
+/** A pair of a block, such as `~limit: 10`, which is switched off. */
+export type BruPair = { name: string; value: string; isDisabled: boolean; description: string };
+
+const opening = /^([A-Za-z][\w-]*(?::[\w:-]+)?)\s*([{[])\s*$/;
+
+/** Whether a text begins with a block of Bruno, perhaps behind empty lines. */
+export function isBru(text: string): boolean {
+  const first = /^\s*([^\n]*)\n/.exec(text.slice(0, 10_000))?.[1]?.trimEnd() ?? '';
+  return (
+    /^(?:meta|get|post|put|patch|delete|head|options|headers|auth|query|vars|params|script|docs)\b/.test(first) &&
+    opening.test(first)
+  );
+}
+
+/** The blocks of one or several files. Each ends with its bracket at the beginning of a line. */
+export function bruBlocks(text: string): BruBlock[] {
+  const found: BruBlock[] = [];
+  const all = text.replace(/^\ufeff/, '').split(/\r?\n/);
+  for (let at = 0; at < all.length; at++) {
+    const [, name, bracket] = opening.exec(all[at] ?? '') ?? [];
+    if (name === undefined) continue;
+    const end = bracket === '{' ? '}' : ']';
+    const lines: string[] = [];
+    const line = at + 1;
+    for (at++; at < all.length && all[at]?.trimEnd() !== end; at++)
+      lines.push((all[at] as string).replace(/^ {2}/, ''));
+    found.push({ name, lines, line });
+  }
+  return found;
+}
+
+/** The pairs of a block. A value of several lines stands between `'''`. */
+export function bruPairs(block: BruBlock | undefined): BruPair[] {
+  const found: BruPair[] = [];
+  const lines = block?.lines ?? [];
+  let description = '';
+  for (let at = 0; at < lines.length; at++) {
+    const line = (lines[at] as string).trim();
+    const noted = /^@description\((.*)\)$/s.exec(line)?.[1];
+    const { name, rest, isDisabled } = pairIn(line);
+    if (noted !== undefined) description = noted.replace(/^(["']{1,3})([\s\S]*)\1$/, '$2');
+    else if (name !== '') {
+      let value = rest;
+      if (rest.startsWith("'''") && !rest.slice(3).includes("'''")) {
+        const inner: string[] = [rest.slice(3)];
+        for (at++; at < lines.length && !(lines[at] as string).includes("'''"); at++)
+          inner.push((lines[at] as string).trim());
+        value = inner.join('\n').trim();
+      }
+      found.push({ name, value: value.replace(/^'''([\s\S]*?)'''/, '$1'), isDisabled, description });
+      description = '';
+    }
+  }
+  return found;
+}
+
+/** The name may stand in quotes, with colons in it. */
+function pairIn(line: string): { name: string; rest: string; isDisabled: boolean } {
+  const isDisabled = line.startsWith('~');
+  const text = isDisabled ? line.slice(1) : line;
+  const quoted = /^"((?:[^"\\]|\\.)*)"/.exec(text);
+  const colon = text.indexOf(':', quoted?.[0].length ?? 0);
+  if (colon < 0) return { name: '', rest: '', isDisabled };
+  const name = quoted ? (quoted[1] as string).replaceAll(/\\(.)/g, '$1') : text.slice(0, colon).trim();
+  return { name, rest: text.slice(colon + 1).trim(), isDisabled };
+}

@@ -1,0 +1,157 @@
+import type { ApiDescription, Finding } from '../model.ts';
+import { type BruBlock, type BruPair, bruBlocks, bruPairs } from './bru-blocks.ts';
+import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
+import { type CollectionPair, describedInputs, sentHeaders, withQuery } from './pairs.ts';
+import { variablesOf } from './placeholders.ts';
+import { type BodyField, bodyOfText, graphqlBody, type RequestBody } from './request-bodies.ts';
+
+/** The blocks of one file: a request, or what a folder or the collection gives to its requests. */
+type BruFile = { blocks: BruBlock[]; request: BruBlock | undefined };
+
+const verbs = /^(?:get|post|put|patch|delete|head|options|trace|connect|query|http)$/;
+
+/** Reads requests of Bruno: a `.bru` file, or all files of a collection one behind the other. */
+export function readBru(text: string): ApiDescription {
+  const blocks = bruBlocks(text);
+  const files = filesOf(blocks);
+  const shared = files.filter(({ request }) => !request).flatMap((file) => file.blocks);
+  const findings: Finding[] = [];
+  const requests = files.flatMap((file) => requestOf(file, shared, findings));
+  const values = blocks
+    .filter(({ name }) => /^vars(?::pre-request)?$/.test(name))
+    .flatMap((block) => bruPairs(block).map(({ name, value }): [string, string] => [name, value]));
+  const scripts = blocks.filter(({ name }) => /^script:/.test(name)).length;
+  if (scripts > 0)
+    findings.push({
+      at: 'document',
+      message: `has ${scripts} scripts, which are left out: a tool only sends the request`,
+    });
+  const variables = variablesOf(values);
+  const title = hostTitle(requests, requests[0]?.name ?? 'Bruno', variables);
+  const source = { format: 'Bruno' as const, version: '', title, description: '', variables };
+  return describeRequests(requests, source, findings);
+}
+
+/** A request begins with `meta`; `auth` and `vars` without more in their name are of a folder, a collection or an environment. */
+function filesOf(blocks: readonly BruBlock[]): BruFile[] {
+  const files: BruFile[] = [];
+  for (const block of blocks) {
+    const last = files.at(-1);
+    const isOfOther = (block.name === 'auth' || block.name === 'vars') && last?.request !== undefined;
+    const begins = block.name === 'meta' || isOfOther || (verbs.test(block.name) && last?.request !== undefined);
+    if (!last || begins) files.push({ blocks: [], request: undefined });
+    const file = files.at(-1) as BruFile;
+    file.blocks.push(block);
+    if (verbs.test(block.name)) file.request = block;
+  }
+  return files;
+}
+
+function requestOf({ blocks, request }: BruFile, shared: readonly BruBlock[], findings: Finding[]): DescribedRequest[] {
+  const block = (name: string) => blocks.find((one) => one.name === name);
+  const meta = (name: string) => pairValue(bruPairs(block('meta')), name);
+  if (!request) {
+    const isOther = blocks.some(({ name }) => /^(?:grpc|ws)$/.test(name));
+    if (isOther) findings.push({ at: `line ${blocks[0]?.line}`, message: 'is no HTTP request; left out' });
+    return [];
+  }
+  const about = bruPairs(request);
+  const query = asPairs([...bruPairs(block('params:query')), ...bruPairs(block('query'))]);
+  const headers = asPairs([
+    ...shared.filter(({ name }) => name === 'headers').flatMap(bruPairs),
+    ...bruPairs(block('headers')),
+  ]);
+  const url = pairValue(about, 'url');
+  const at = `line ${request.line}`;
+  if (url === '') {
+    findings.push({ at, message: 'is no request with an address; left out' });
+    return [];
+  }
+  return [
+    {
+      name: meta('name'),
+      description: (block('docs')?.lines ?? []).join('\n').trim(),
+      method:
+        request.name === 'http' ? (pairValue(about, 'method') || 'GET').toUpperCase() : request.name.toUpperCase(),
+      url: withQuery(url, query),
+      headers: sentHeaders(headers),
+      body: bodyOf(pairValue(about, 'body'), block, sentHeaders(headers)),
+      auth: authOf(pairValue(about, 'auth'), blocks, shared),
+      inputs: [
+        ...describedInputs('path', asPairs(bruPairs(block('params:path')))),
+        ...describedInputs('query', query),
+        ...describedInputs('header', headers),
+      ],
+      at,
+    },
+  ];
+}
+
+function pairValue(pairs: readonly BruPair[], name: string): string {
+  return pairs.find((pair) => pair.name === name)?.value ?? '';
+}
+
+function asPairs(pairs: readonly BruPair[]): CollectionPair[] {
+  return pairs.map((pair) => ({ ...pair, isFile: false }));
+}
+
+/** A request that inherits has what the collection or a folder says in `auth`. */
+function authOf(mode: string, blocks: readonly BruBlock[], shared: readonly BruBlock[]): DescribedRequest['auth'] {
+  const inherited = shared.find(({ name }) => name === 'auth');
+  const isInherited = mode === 'inherit' || mode === '';
+  const type = isInherited ? pairValue(bruPairs(inherited), 'mode') : mode;
+  const details = bruPairs((isInherited ? shared : blocks).find(({ name }) => name === `auth:${type}`));
+  return brunoAuth(type, (name) => pairValue(details, name));
+}
+
+/** A way to authenticate by its name in Bruno. */
+export function brunoAuth(type: string, detail: (name: string) => string): DescribedRequest['auth'] {
+  if (type === '' || type === 'none' || type === 'inherit') return undefined;
+  if (type === 'basic') return 'basic';
+  if (type === 'bearer' || type === 'oauth2') return 'bearer';
+  if (type === 'awsv4') return { region: detail('region'), service: detail('service') };
+  if (type !== 'apikey') return { unsupported: type };
+  const isQuery = /query/i.test(detail('placement'));
+  return { in: isQuery ? 'query' : 'header', name: detail('key') || (isQuery ? 'api_key' : 'X-API-Key') };
+}
+
+/** Types of the texts that a body may be. */
+export const brunoTypes: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    json: 'application/json',
+    text: 'text/plain',
+    xml: 'application/xml',
+    sparql: 'application/sparql-query',
+  }),
+);
+
+function bodyOf(
+  mode: string,
+  block: (name: string) => BruBlock | undefined,
+  headers: readonly [string, string][],
+): RequestBody | undefined {
+  const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
+  const textIn = (name: string) => (block(name)?.lines ?? []).join('\n').trim();
+  if (/^form-?url-?encoded$/i.test(mode)) {
+    const fields = bruPairs(block('body:form-urlencoded')).map(fieldOf);
+    return { mediaType: 'application/x-www-form-urlencoded', fields };
+  }
+  if (/^multipart-?form$/i.test(mode))
+    return { mediaType: 'multipart/form-data', fields: bruPairs(block('body:multipart-form')).map(fieldOf) };
+  if (mode === 'graphql') return graphqlBody(textIn('body:graphql'), textIn('body:graphql:vars'));
+  if (mode === 'file') {
+    const [file] = bruPairs(block('body:file'));
+    const said = /@contentType\(([^)]*)\)/.exec(file?.value ?? '')?.[1];
+    return { mediaType: given ?? (said || 'application/octet-stream'), text: '' };
+  }
+  const type = brunoTypes.get(mode);
+  return type === undefined ? undefined : bodyOfText(given ?? type, textIn(`body:${mode}`) || textIn('body'));
+}
+
+/** `@file(path) @contentType(image/png)` is a file. */
+function fieldOf({ name, value, description }: BruPair): BodyField {
+  const mediaType = /@contentType\(([^)]*)\)/.exec(value)?.[1];
+  const isFile = value.startsWith('@file(');
+  const text = isFile ? '' : value.replace(/\s*@contentType\([^)]*\)\s*$/, '');
+  return { name, value: text, isFile, description, ...(mediaType !== undefined && { mediaType }) };
+}

@@ -1,0 +1,195 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Imported, type Imports, importCase, startImports } from '../support/import/imports.ts';
+import { planOf } from '../support/import/plan-of.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+const format = (name: string) => importCase(`formats/${name}`);
+
+describe('a collection of a further format', () => {
+  let imports: Imports;
+  before(async () => {
+    imports = await startImports();
+  });
+  after(() => imports.stop());
+
+  /** Imports a text all of whose requests become whole tools and none of whose credentials is kept. */
+  async function whole(text: string): Promise<Imported> {
+    const made = await imports.imported(text);
+    for (const { operation, outcome, notes } of made.report)
+      assert.deepEqual([outcome, notes], ['whole', []], operation);
+    assert.doesNotMatch(JSON.stringify([made.config, made.report, made.findings]), /zq-\d/);
+    return made;
+  }
+
+  async function sent(made: Imported, tool: string, args: Json = {}) {
+    const { method, url, headers, body } = await made.sent(tool, args);
+    return {
+      request: `${method} ${url}`,
+      headers,
+      body: body.toString(),
+      json: () => JSON.parse(body.toString()) as Json,
+    };
+  }
+
+  it('[imp 1] fetch calls, as Chrome, Firefox and Node copy them: without what the browser adds', async () => {
+    const chrome = await whole(format('chrome.fetch.txt'));
+    assert.deepEqual(chrome.names, ['create_order', 'get_order']);
+    const order = { customer: { name: 'ann' }, count: 3 };
+    const added = await sent(chrome, 'create_order', { status: 'new', page: 1, ...order });
+    assert.equal(added.request, 'POST /api/orders?status=new&page=1');
+    assert.deepEqual(added.json(), order);
+    assert.equal(added.headers['content-type'], 'application/vnd.shop.order+json;charset=utf-8');
+    assert.deepEqual(chrome.config.tools[0]?.headers, {
+      'Content-Type': 'application/vnd.shop.order+json;charset=utf-8',
+      'x-shop-version': '3',
+    });
+    assert.deepEqual((chrome.config.authentication as Json).type, 'Bearer');
+    assert.equal((await sent(chrome, 'get_order', { order_id: 18 })).request, 'GET /api/orders/18');
+    const firefox = await whole(format('firefox.fetch.txt'));
+    assert.equal((await sent(firefox, 'create_search', { words: 'hat', limit: 2 })).body, 'words=hat&limit=2');
+  });
+
+  it('[imp 1] fetch calls in a script: templates, sums, JSON.stringify and values that are not written', async () => {
+    const made = await whole(format('script.fetch.txt'));
+    assert.deepEqual(made.names, ['list_project_tasks', 'replace_project', 'create_upload', 'create_login']);
+    const [list, save, upload, login] = made.names as [string, string, string, string];
+    const listed = await sent(made, list, { id: 'a', part: 'b' });
+    assert.deepEqual([listed.request, listed.headers['x-mode']], ['GET /api/projects/a/tasks?part=b', 'fast']);
+    const task = { title: 'x', tags: ['y'], owner: 5, count: 2, due: '2026-01-31', note: 'z' };
+    const saved = await sent(made, save, { id: 'a', ...task });
+    assert.deepEqual([saved.request, saved.json()], ['PUT /api/projects/a', task]);
+    const file = { title: 'A', width: 9, doc: 'aGVsbG8=', doc_name: 'b.pdf' };
+    assert.match((await sent(made, upload, file)).body, /name="doc"; filename="b\.pdf"[\s\S]*\r\n\r\nhello\r\n/);
+    assert.equal((await sent(made, login, { user: 'ann', pin: '1' })).body, 'user=ann&pin=1');
+  });
+
+  it('[imp 1] Insomnia 4: folders, environments inside of each other, switched-off credentials and tags', async () => {
+    const made = await whole(format('insomnia-4.json'));
+    assert.deepEqual(made.names, ['list_orders', 'list_customers', 'cancel_an_order', 'things']);
+    assert.deepEqual(
+      made.findings.map(({ message }) => message),
+      ['is no HTTP request; left out'],
+    );
+    assert.equal((await sent(made, 'list_customers', { sort: 'age' })).request, 'GET /customers?sort=age');
+    const canceled = await sent(made, 'cancel_an_order', { id: 8, reason: 'lost' });
+    assert.deepEqual([canceled.request, canceled.body], ['POST /orders/8/cancel', 'reason=lost']);
+    assert.deepEqual((await sent(made, 'things', { variables: { first: 5 } })).json().variables, { first: 5 });
+    const plan = planOf(format('insomnia-4.json'));
+    assert.equal(plan.config?.base_url, 'https://shop.example.org');
+    assert.match(JSON.stringify(plan.config), /By what to sort\. Example: name/);
+    assert.match(JSON.stringify(plan.config?.authentication), /"header":"apikey"/);
+  });
+
+  it('[imp 1] Insomnia 5: what a folder gives to its requests, and values of several environments as a question', async () => {
+    const made = await whole(format('insomnia-5.yaml'));
+    assert.deepEqual(made.names, ['get_an_order', 'add_an_order', 'upload']);
+    const got = await sent(made, 'get_an_order', { 'order.id': 7, part: 'notes', limit: 2 });
+    assert.deepEqual([got.request, got.headers['x-shop']], ['GET /orders/7?part=notes&limit=2', '7']);
+    const added = await sent(made, 'add_an_order', { owner: 'ann', count: 2 });
+    assert.deepEqual([added.request, added.json()], ['POST /v1/orders', { owner: 'ann', count: 2 }]);
+    assert.equal((await sent(made, 'upload', { name: 'b.png', file: 'aGVsbG8=' })).body, 'hello');
+    const two = format('insomnia-5.yaml').replace('data: { count: 4 }', "data: {base_url: 'https://dev.shop.io'}");
+    const [question] = planOf(two).questions;
+    assert.equal(question?.name, 'base_url');
+    assert.deepEqual(
+      question?.options?.map(({ value }) => value),
+      ['https://api.example.com', 'https://dev.shop.io'],
+    );
+    assert.equal(
+      planOf(two, { include: ['*'], answers: { base_url: 'https://dev.shop.io' } }).config?.base_url,
+      'https://dev.shop.io',
+    );
+  });
+
+  it('[imp 1] a design document of Insomnia, of which the OpenAPI document in it is read', () => {
+    const spec = 'openapi: 3.0.0\nservers: [{url: https://a.example.com}]\npaths: {/a: {get: {operationId: getA}}}';
+    const list = JSON.parse(format('insomnia-4.json')) as { resources: Json[] };
+    for (const resource of list.resources) if (resource._type === 'api_spec') resource.contents = spec;
+    const tree = {
+      type: 'spec.insomnia.rest/5.0',
+      name: 'A',
+      spec: { contents: { openapi: '3.0.0', paths: { '/a': { get: {} } } } },
+    };
+    for (const document of [list, tree])
+      assert.deepEqual(
+        planOf(document as Json).all.map(({ operation }) => operation.path),
+        ['/a'],
+      );
+  });
+
+  it('[imp 1] .bru files of Bruno, one behind the other: shared headers and credentials, every kind of body', async () => {
+    const made = await whole(format('collection.bru'));
+    assert.deepEqual(made.names, ['add_order', 'upload', 'log_in', 'things', 'get_a_user']);
+    assert.match(JSON.stringify(made.findings), /has 1 scripts, which are left out/);
+    const added = await sent(made, 'add_order', { name: 'a', count: 2 });
+    assert.deepEqual([added.json(), added.headers['x-version']], [{ name: 'a', count: 2 }, '2']);
+    const cat = { title: 'B', photo: 'aGVsbG8=', photo_name: 'c.png' };
+    assert.match((await sent(made, 'upload', cat)).body, /name="photo"; filename="c\.png"/);
+    assert.equal((await sent(made, 'log_in', { user: 'ann', note: 'x' })).body, 'user=ann&note=x');
+    const got = await sent(made, 'get_a_user', { id: 7, x: 2, q: 'hat', limit: 5, 'X-Trace': 't' });
+    assert.deepEqual([got.request, got.body, got.headers['x-trace']], ['GET /users/7?x=2&q=hat&limit=5', '', 't']);
+    assert.match(JSON.stringify(made.config), /One user with its addresses.*Example: 42.*Example: shoes/);
+    assert.equal(planOf(format('collection.bru')).config?.base_url, 'https://api.example.com');
+  });
+
+  it('[imp 1] the export of a Bruno collection and an OpenCollection document', async () => {
+    const bruno = await whole(format('bruno.json'));
+    assert.deepEqual(bruno.names, ['add_an_order', 'upload']);
+    const added = await sent(bruno, 'add_an_order', { shop: 'b', q: 'x', message: 'm', at: 'n' });
+    assert.deepEqual([added.request, added.json()], ['POST /v1/orders/b?q=x', { message: 'm', at: 'n' }]);
+    assert.deepEqual(
+      [added.headers['x-all'], added.headers['x-folder'], added.headers['x-off']],
+      ['2', '1.0', undefined],
+    );
+    assert.match(JSON.stringify(bruno.config), /Adds one order.*What to look for.*Of the picture/);
+    const open = await whole(format('opencollection.yaml'));
+    assert.deepEqual(open.names, ['get_an_order', 'add_an_order', 'log_in', 'things']);
+    assert.equal((await sent(open, 'get_an_order', { id: 7, part: 'x' })).request, 'GET /orders/7?part=x');
+    assert.deepEqual((await sent(open, 'add_an_order', { name: 'a', count: 1 })).json(), { name: 'a', count: 1 });
+    assert.equal((await sent(open, 'log_in', { user: 'ann' })).body, 'user=ann');
+    assert.match(JSON.stringify(open.config), /Number of the order\. Example: 42/);
+    assert.equal((await sent(open, 'things', { variables: { first: 1 } })).json().variables instanceof Object, true);
+  });
+
+  it('[imp 1] .http files of REST Client and JetBrains', async () => {
+    const made = await imports.imported(format('requests.http'));
+    assert.deepEqual(
+      made.report.map(({ operation, outcome, notes }) => [operation, outcome, ...notes]),
+      [
+        ['POST /login', 'whole'],
+        ['GET /v2/orders', 'whole'],
+        ['PUT /files/{id}', 'whole'],
+        ['POST /form', 'whole'],
+        ['POST /orders', 'whole'],
+        ['POST /graphql#repository', 'whole'],
+        ['GET /status', 'whole'],
+      ],
+    );
+    assert.deepEqual(
+      made.findings.map(({ at }) => at),
+      ['line 77', 'document'],
+    );
+    assert.deepEqual(made.names, ['login', 'list_orders', 'replace_file', 'create_form', 'create_order', 'gql', 'raw']);
+    assert.equal((await sent(made, 'login', { user: 'ann', pin: 2 })).body, 'user=ann&pin=2');
+    const listed = await sent(made, 'list_orders', { status: 'new', page: 1, 'api-version': '2', 'X-Trace': 't' });
+    assert.deepEqual([listed.request, listed.body], ['GET /v2/orders?status=new&page=1&api-version=2', '']);
+    assert.equal(
+      (await sent(made, 'replace_file', { id: 'a', file: 'aGVsbG8=' })).headers['content-type'],
+      'image/png',
+    );
+    const form = await sent(made, 'create_form', { title: 'x', data: 'e30=', data_name: 'd.json' });
+    assert.match(form.body, /name="data"; filename="d\.json"[\s\S]*name="title"\r\n\r\nx\r\n/);
+    const order = { name: 'a', at: 'b', count: 3 };
+    assert.deepEqual((await sent(made, 'create_order', order)).json(), order);
+    assert.deepEqual((await sent(made, 'gql', { variables: { name: 'z' } })).json().variables, { name: 'z' });
+    const { config } = planOf(format('requests.http'));
+    assert.equal(config?.base_url, 'https://api.example.com');
+    assert.match(JSON.stringify(config), /All orders of a shop/);
+    const open = planOf('@path = /v1\n\n### List\nGET {{host}}{{path}}/things\n');
+    assert.deepEqual(
+      open.questions.filter(({ required }) => required).map(({ name }) => name),
+      ['host'],
+    );
+  });
+});
