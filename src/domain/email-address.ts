@@ -13,7 +13,7 @@ const addressCharacter = String.raw`[^\p{C}\p{Z}\s,;:<>()[\]{}"\\@]`;
 const oneAddress = new RegExp(`^${addressCharacter}+@${addressCharacter}+$`, 'u');
 
 /**
- * Is true for exactly one bare address. Mail libraries read commas, semicolons, brackets, quotes, and spaces as lists,
+ * Returns true for exactly one bare address. Mail libraries read commas, semicolons, brackets, quotes, and spaces as lists,
  * groups, and display names, so such a text could add a recipient. Invitations accept fewer characters.
  */
 export function isOneAddress(text: string): boolean {

@@ -283,8 +283,9 @@ export function searchableText({ headers, body }: Pick<Answer, 'headers' | 'body
     const dense = text.replaceAll('\0', '');
     return dense.length < 0.75 * text.length ? dense : text;
   }
-  const decoder = declaredDecoder(start, contentTypeOf(headers));
-  return decoder?.encoding === 'utf-8' ? undefined : decoder?.decode(start);
+  // A character at the cut is left out; any other that cannot be decoded shows that this is no text.
+  const text = declaredDecoder(start, contentTypeOf(headers))?.decode(start, { stream: true });
+  return text?.includes('\ufffd') ? undefined : text;
 }
 
 function declaredDecoder(body: Buffer, contentType: string): TextDecoder | undefined {
