@@ -1,0 +1,74 @@
+/** Moves the servers and token endpoints of a document to the stub; the paths of the servers' URLs stay. */
+import { isObject, type Json, type JsonObject, toList, toObject, toText } from './json.ts';
+
+export function localize(document: JsonObject, stubUrl: string): JsonObject {
+  const moved: JsonObject = { ...document, ...moveTokenEndpoints(document, stubUrl) };
+  if (document.swagger !== undefined) return { ...moved, host: new URL(stubUrl).host, schemes: ['http'] };
+  if (Array.isArray(document.servers)) moved.servers = moveServers(document.servers, stubUrl);
+  const paths = Object.entries(toObject(document.paths)).map(
+    ([path, item]) => [path, moveItem(item, stubUrl)] as const,
+  );
+  moved.paths = Object.fromEntries(paths);
+  return moved;
+}
+
+export const tokenPath = '/audit-token';
+
+function moveTokenEndpoints(document: JsonObject, stubUrl: string): JsonObject {
+  const move = (value: Json): Json => {
+    if (Array.isArray(value)) return value.map(move);
+    if (!isObject(value)) return value;
+    return Object.fromEntries(
+      Object.entries(value).map(([name, one]) => [name, name === 'tokenUrl' ? stubUrl + tokenPath : move(one)]),
+    );
+  };
+  const components = toObject(document.components);
+  return {
+    ...(isObject(components.securitySchemes) && {
+      components: { ...components, securitySchemes: move(components.securitySchemes) },
+    }),
+    ...(isObject(document.securityDefinitions) && { securityDefinitions: move(document.securityDefinitions) }),
+  };
+}
+
+function moveItem(item: Json, stubUrl: string): Json {
+  if (!isObject(item)) return item;
+  const entries = Object.entries(item).map(([name, value]): [string, Json] => {
+    if (name === 'servers') return [name, moveServers(toList(value), stubUrl)];
+    return [
+      name,
+      isObject(value) && Array.isArray(value.servers)
+        ? { ...value, servers: moveServers(value.servers, stubUrl) }
+        : value,
+    ];
+  });
+  return Object.fromEntries(entries);
+}
+
+function moveServers(servers: readonly Json[], stubUrl: string): Json[] {
+  return servers.map((one) => {
+    const server = toObject(one);
+    const url = toText(server.url)
+      .trim()
+      .replace(/^([^/?#]*:)?\/\/[^/?#]*/, stubUrl);
+    const left = Object.entries(toObject(server.variables)).filter(([name]) => url.includes(`{${name}}`));
+    const { variables, ...rest } = server;
+    return { ...rest, url, ...(left.length > 0 && { variables: Object.fromEntries(left) }) };
+  });
+}
+
+/** The paths of the servers that an operation may be called at. */
+export function getBasePaths(document: JsonObject, path: string, operation: JsonObject): string[] {
+  if (document.swagger !== undefined) return [toText(document.basePath)];
+  const item = toObject(toObject(document.paths)[path]);
+  const servers = [operation.servers, item.servers, document.servers].map(toList).find((some) => some.length > 0) ?? [
+    { url: '/' },
+  ];
+  return servers.map((one) => {
+    const server = toObject(one);
+    const url = (toText(server.url) || '/').replaceAll(/\{([^{}]+)\}/g, (_, name: string) =>
+      toText(toObject(toObject(server.variables)[name]).default),
+    );
+    return decodeURI(new URL(url, 'http://127.0.0.1/spec/openapi.json').pathname);
+  });
+}

@@ -1,0 +1,291 @@
+/**
+ * Decides what became of an operation by comparing the document with the finished tool: an input without a place makes
+ * it partial, a rule of a schema that the tool does not enforce loosens it. Rules are tried with values that break
+ * one of them each, so it does not matter how the tool's schema is written.
+ */
+import { isObject, type Json, type JsonObject, toList, toObject } from '../json.ts';
+import type { Random } from '../random.ts';
+import { type Context, escapeToken, getFree, isOfType, type Trace, toPlain, type ValueMaker } from '../values.ts';
+import { type Check, createValidator, type Schemas } from './schemas.ts';
+
+export type Loss = {
+  /** `missing` and `refused` make an operation partial, `loosened` loosens it. */
+  kind: 'missing' | 'refused' | 'loosened';
+  /** Input and place in it. */
+  at: string;
+  /** Keyword of the schema, or the kind of value. */
+  what: string;
+  example?: Json;
+};
+
+export type Compared = {
+  at: string;
+  context: Context;
+  /** Schema of the document, converted. */
+  wanted: JsonObject | boolean;
+  /** Schema of the tool. */
+  offered: JsonObject | boolean;
+};
+
+const mostVariants = 6;
+const mostTrials = 80;
+
+export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMaker, random: Random): Loss[] {
+  const losses = new Map<string, Loss>();
+  const add = (loss: Loss) => {
+    const id = `${loss.kind} ${loss.at} ${loss.what}`;
+    if (!losses.has(id)) losses.set(id, loss);
+  };
+  const wants = schemas.createCheck(compared.wanted);
+  const offered = removeFormats(compared.offered) as JsonObject | boolean;
+  const offers = createValidator(offered);
+  const variants = Math.min(mostVariants, Math.max(2, countAlternatives(compared.wanted, schemas)));
+  for (let variant = 0; variant < variants; variant++) {
+    const made = maker.make(compared.wanted, { random, context: compared.context, share: 1, variant });
+    if (!made) continue;
+    const value = toPlain(made.value);
+    const isWhole = findMissing(value, '', [offered], { at: compared.at, add, trace: made.trace });
+    if (!isWhole) continue;
+    if (!offers(value)) {
+      add({ kind: 'refused', at: compared.at, what: 'a value that fits', example: value });
+      continue;
+    }
+    tryListed(value, made.trace, { wants, offers, at: compared.at, add });
+    tryBroken(value, made.trace, { wants, offers, at: compared.at, add }, compared.context);
+  }
+  return [...losses.values()];
+}
+
+/** The most alternatives of a union near the root. */
+function countAlternatives(schema: JsonObject | boolean, schemas: Schemas, level = 0): number {
+  const resolved = schemas.resolve(schema);
+  if (typeof resolved === 'boolean' || level > 4) return 1;
+  const children = [
+    ...toList(resolved.anyOf),
+    ...toList(resolved.allOf),
+    ...Object.values(toObject(resolved.properties)),
+    ...('items' in resolved ? [resolved.items] : []),
+  ];
+  const types = Array.isArray(resolved.type) ? resolved.type.length : 1;
+  return Math.max(
+    types,
+    toList(resolved.anyOf).length,
+    ...children.map((child) => countAlternatives(child as JsonObject | boolean, schemas, level + 1)),
+  );
+}
+
+/** `format` is a hint, which refuses nothing. */
+function removeFormats(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(removeFormats);
+  if (!isObject(schema)) return schema;
+  const entries = Object.entries(schema).filter(([name, value]) => !(name === 'format' && typeof value === 'string'));
+  return Object.fromEntries(
+    entries.map(([name, value]) => [
+      name,
+      ['enum', 'const', 'examples', 'default'].includes(name) ? value : removeFormats(value),
+    ]),
+  );
+}
+
+type Add = (loss: Loss) => void;
+
+type Search = { at: string; add: Add; trace: Trace };
+
+/** Looks for properties of a value that the tool's schema has no place for. */
+function findMissing(
+  value: Json,
+  pointer: string,
+  offered: readonly (JsonObject | boolean)[],
+  search: Search,
+): boolean {
+  const { at, add, trace } = search;
+  const applying = offered.flatMap(flatten);
+  if (Array.isArray(value)) {
+    const itemsAt = (index: number) =>
+      applying.map(({ items, prefixItems }) => (toList(prefixItems)[index] ?? items ?? true) as JsonObject | boolean);
+    return value.every((one, index) => findMissing(one, `${pointer}/${index}`, itemsAt(index), search));
+  }
+  if (!isObject(value)) return true;
+  let isWhole = true;
+  for (const [name, one] of Object.entries(value)) {
+    const place = `${pointer}/${escapeToken(name)}`;
+    const declared = applying
+      .filter(({ properties }) => name in toObject(properties))
+      .map(({ properties }) => toObject(properties)[name] as JsonObject | boolean);
+    if (declared.length > 0) isWhole = findMissing(one, place, declared, search) && isWhole;
+    else if (applying.some(isOpen)) {
+      if (trace.get(pointer)?.some(({ properties }) => name in toObject(properties)))
+        add({ kind: 'loosened', at: at + place, what: 'not shown' });
+    } else {
+      isWhole = false;
+      add({ kind: 'missing', at: at + place, what: 'input' });
+    }
+  }
+  return isWhole;
+}
+
+const isOpen = (schema: JsonObject) => schema.additionalProperties !== false;
+
+/** A schema and those that it is put together from. */
+function flatten(schema: JsonObject | boolean): JsonObject[] {
+  if (typeof schema === 'boolean') return schema ? [{}] : [];
+  const parts = [...toList(schema.allOf), ...toList(schema.anyOf), ...toList(schema.oneOf)] as (JsonObject | boolean)[];
+  const { allOf, anyOf, oneOf, ...own } = schema;
+  const hasOwn = parts.length === 0 || 'properties' in own || 'items' in own;
+  return [...(hasOwn ? [own as JsonObject] : []), ...parts.flatMap(flatten)];
+}
+
+type Trial = { wants: Check; offers: Check; at: string; add: Add };
+
+/** Tries each value of an enumeration, and null where it fits. */
+function tryListed(value: Json, trace: Trace, { wants, offers, at, add }: Trial): void {
+  for (const [pointer, facets] of trace) {
+    const listed = facets.flatMap((facet) => toList(facet.enum)).slice(0, 12);
+    for (const one of listed) {
+      const changed = replaceAt(value, pointer, one);
+      if (wants(changed) && !offers(changed))
+        add({ kind: 'refused', at: at + pointer, what: `the value ${JSON.stringify(one)}`, example: changed });
+    }
+  }
+}
+
+function tryBroken(value: Json, trace: Trace, { wants, offers, at, add }: Trial, context: Compared['context']): void {
+  let trials = 0;
+  for (const [pointer, facets] of trace) {
+    for (const facet of facets)
+      for (const { what, make } of breakRules(facet, facets, context)) {
+        if (trials >= mostTrials) return;
+        const current = readAt(value, pointer);
+        const broken = current === undefined ? undefined : make(current);
+        if (broken === undefined) continue;
+        const changed = replaceAt(value, pointer, broken);
+        if (wants(changed)) continue;
+        trials++;
+        if (offers(changed)) add({ kind: 'loosened', at: at + pointer, what, example: broken });
+      }
+  }
+}
+
+type Break = { what: string; make(current: Json): Json | undefined };
+
+const others: Json[] = ['zz-other', 987.5, true, { zz: 1 }, ['zz']];
+
+/** Changes that break one keyword of a schema each. */
+function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Compared['context']): Break[] {
+  const breaks: Break[] = [];
+  const on = (keyword: string, make: (current: Json) => Json | undefined) => {
+    if (facet[keyword] !== undefined) breaks.push({ what: keyword, make });
+  };
+  const size = (keyword: string) => Number(facet[keyword]);
+  const isText = (current: Json): current is string => typeof current === 'string';
+  const isNumber = (current: Json): current is number => typeof current === 'number';
+  on('type', () => {
+    const types = (Array.isArray(facet.type) ? facet.type : [facet.type]).map(String);
+    return others.find((other) => !types.some((type) => isOfType(other, type)));
+  });
+  on('enum', (current) => (isNumber(current) ? 987_654 : 'zz-not-listed'));
+  on('const', (current) => (isNumber(current) ? 987_654 : 'zz-not-listed'));
+  on('minLength', (current) =>
+    isText(current) && size('minLength') > 0 ? current.slice(0, size('minLength') - 1) : undefined,
+  );
+  on('maxLength', (current) =>
+    isText(current) && size('maxLength') < 20_000 ? current.padEnd(size('maxLength') + 1, 'x') : undefined,
+  );
+  on('pattern', (current) =>
+    isText(current)
+      ? ['', '~~ \u2603 ~~', 'Zz 9'].find((text) => !new RegExp(String(facet.pattern), 'u').test(text))
+      : undefined,
+  );
+  on('minimum', (current) => (isNumber(current) ? size('minimum') - 1 : undefined));
+  on('maximum', (current) => (isNumber(current) ? size('maximum') + 1 : undefined));
+  on('exclusiveMinimum', (current) => (isNumber(current) ? size('exclusiveMinimum') : undefined));
+  on('exclusiveMaximum', (current) => (isNumber(current) ? size('exclusiveMaximum') : undefined));
+  on('multipleOf', (current) => (isNumber(current) ? current + size('multipleOf') / 2 : undefined));
+  on('minItems', (current) =>
+    Array.isArray(current) && size('minItems') > 0 ? current.slice(0, size('minItems') - 1) : undefined,
+  );
+  on('maxItems', (current) =>
+    Array.isArray(current) && size('maxItems') < 200 ? growList(current, size('maxItems') + 1) : undefined,
+  );
+  on('uniqueItems', (current) =>
+    Array.isArray(current) && current.length > 0 ? [...current, current[0] as Json] : undefined,
+  );
+  on('maxProperties', (current) =>
+    isObject(current) && size('maxProperties') < 50 ? growObject(current, size('maxProperties') + 1) : undefined,
+  );
+  for (const [name, needed] of Object.entries(toObject(facet.dependentRequired)))
+    for (const other of toList(needed))
+      breaks.push({
+        what: 'dependentRequired',
+        make: (current) => (isObject(current) && name in current ? without(current, String(other)) : undefined),
+      });
+  if (isObject(facet) && context === 'json') breaks.push(...breakObjects(facet, all));
+  else
+    for (const name of toList(facet.required))
+      breaks.push({ what: `required ${name}`, make: (current) => without(current, String(name)) });
+  return breaks;
+}
+
+function breakObjects(facet: JsonObject, all: readonly JsonObject[]): Break[] {
+  const breaks: Break[] = toList(facet.required).map((name) => ({
+    what: `required ${name}`,
+    make: (current) => without(current, String(name)),
+  }));
+  const free = getFree(all);
+  if (facet.additionalProperties === false)
+    breaks.push({
+      what: 'additionalProperties',
+      make: (current) => (isObject(current) ? { ...current, zz_other: 1 } : undefined),
+    });
+  if (isObject(facet.additionalProperties) && free.isAllowed)
+    for (const other of others.slice(0, 3))
+      breaks.push({
+        what: 'additionalProperties',
+        make: (current) => (isObject(current) ? { ...current, zz_other: other } : undefined),
+      });
+  return breaks;
+}
+
+function without(current: Json, name: string): Json | undefined {
+  if (!isObject(current) || !(name in current)) return undefined;
+  const { [name]: _, ...rest } = current;
+  return rest;
+}
+
+const growList = (current: Json[], length: number) =>
+  current.length === 0 ? undefined : Array.from({ length }, (_, at) => current[at % current.length] as Json);
+
+function growObject(current: JsonObject, size: number): JsonObject | undefined {
+  const [value] = Object.values(current);
+  if (value === undefined) return undefined;
+  const grown = { ...current };
+  for (let at = 0; Object.keys(grown).length < size; at++) grown[`zz_${at}`] = value;
+  return grown;
+}
+
+function readAt(value: Json, pointer: string): Json | undefined {
+  let found: Json | undefined = value;
+  for (const token of readTokens(pointer))
+    found = Array.isArray(found) ? found[Number(token)] : isObject(found) ? found[token] : undefined;
+  return found;
+}
+
+function replaceAt(value: Json, pointer: string, replacement: Json): Json {
+  const [token, ...rest] = readTokens(pointer);
+  if (token === undefined) return replacement;
+  const inner = rest.map((one) => `/${escapeToken(one)}`).join('');
+  if (Array.isArray(value))
+    return value.map((one, at) => (String(at) === token ? replaceAt(one, inner, replacement) : one));
+  return isObject(value) ? { ...value, [token]: replaceAt(value[token] as Json, inner, replacement) } : value;
+}
+
+const readTokens = (pointer: string) =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map((token) => token.replaceAll('~1', '/').replaceAll('~0', '~'));
+
+export function decideOutcome(losses: readonly Loss[]): 'whole' | 'loosened' | 'partial' {
+  if (losses.some(({ kind }) => kind !== 'loosened')) return 'partial';
+  return losses.length > 0 ? 'loosened' : 'whole';
+}

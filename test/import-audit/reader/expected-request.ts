@@ -1,0 +1,173 @@
+/**
+ * The request that a document asks for, written from the text of OpenAPI alone. It shares nothing with the import, so
+ * that it can judge it.
+ */
+import { toPlain, type Value } from '../values.ts';
+import { isJsonType, normalizePercent, type Part, readMediaType, type WireRequest } from '../wire.ts';
+import type { Body, Encoding, Operation, Parameter, Style } from './operations.ts';
+import { encode, toText, Undefined, writeHeader, writePairs, writePath } from './wire-styles.ts';
+
+export type Inputs = {
+  parameters: Map<Parameter, Value>;
+  body?: { of: Body; value: Value };
+};
+
+/** @throws Undefined where no standard says how a value is written */
+export function buildExpectedRequest(operation: Operation, basePath: string, inputs: Inputs): WireRequest {
+  const headers = new Map<string, string>();
+  const cookies: [string, string][] = [];
+  const query: [string, string][] = [];
+  let path = `${basePath.replace(/\/$/, '')}${operation.path.split('#', 1)[0]}`;
+  for (const [parameter, value] of inputs.parameters) {
+    const { name, place } = parameter;
+    if (place === 'path') path = path.replaceAll(`{${name}}`, () => writePathParameter(parameter, value));
+    if (place === 'query') query.push(...writeQueryParameter(parameter, value));
+    if (place === 'querystring') query.push(...writeQuerystring(parameter, value));
+    if (place === 'header')
+      headers.set(
+        name.toLowerCase(),
+        parameter.mediaType === undefined ? writeHeader(value, parameter) : writeContent(parameter.mediaType, value),
+      );
+    if (place === 'cookie') cookies.push(...writeCookie(parameter, value));
+  }
+  const [pathname = '', search] = path.split('?', 2);
+  if (search !== undefined)
+    query.unshift(
+      ...search.split('&').map((pair): [string, string] => {
+        const at = pair.indexOf('=');
+        return at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];
+      }),
+    );
+  const { body } = inputs;
+  return {
+    method: operation.method,
+    path: normalizePercent(encodeIllegal(pathname)),
+    query: query.map(([name, value]) => [normalizePercent(name), normalizePercent(value)]),
+    headers,
+    cookies,
+    contentType: body ? readMediaType(body.of.mediaType) : '',
+    body: body ? writeBody(body.of, body.value) : { kind: 'none' },
+  };
+}
+
+/** The fixed text of a path may hold characters that no URL has. */
+const encodeIllegal = (path: string) => path.replaceAll(/[^\w\-.~!$&'()*+,;=:@/%]/gu, encode);
+
+function writeContent(mediaType: string, value: Value): string {
+  if (isJsonType(mediaType)) return JSON.stringify(toPlain(value));
+  return toText(value);
+}
+
+const writePathParameter = (parameter: Parameter, value: Value) =>
+  parameter.mediaType === undefined
+    ? writePath(parameter.name, value, parameter)
+    : encode(writeContent(parameter.mediaType, value));
+
+const writeQueryParameter = (parameter: Parameter, value: Value): [string, string][] =>
+  parameter.mediaType === undefined
+    ? writePairs(parameter.name, value, parameter)
+    : [[encode(parameter.name), encode(writeContent(parameter.mediaType, value))]];
+
+/** OpenAPI 3.2, `in: querystring`: the whole query is the serialized content. */
+function writeQuerystring({ mediaType = '' }: Parameter, value: Value): [string, string][] {
+  if (readMediaType(mediaType) === formType) return writeFormPairs(value, new Map(), encode);
+  return [[encode(writeContent(mediaType, value)), '']];
+}
+
+function writeCookie(parameter: Parameter, value: Value): [string, string][] {
+  if (parameter.mediaType !== undefined) return [[parameter.name, writeContent(parameter.mediaType, value)]];
+  if (typeof value === 'object' && value !== null && parameter.explode && parameter.style === 'form')
+    throw new Undefined('an exploded list in a cookie');
+  return writePairs(parameter.name, value, { ...parameter, style: 'form' }, (text) => text);
+}
+
+export const formType = 'application/x-www-form-urlencoded';
+
+function writeBody(body: Body, value: Value): WireRequest['body'] {
+  const type = readMediaType(body.mediaType);
+  if (isJsonType(type)) return { kind: 'json', value: toPlain(value) };
+  if (type === formType) return { kind: 'form', pairs: writeFormPairs(value, body.encoding, (text) => text) };
+  if (type.startsWith('multipart/')) return { kind: 'multipart', parts: writeParts(value, body.encoding) };
+  if (value instanceof Uint8Array) return { kind: 'bytes', content: toPlain(value) as string };
+  return {
+    kind: 'bytes',
+    content: toBytes(typeof value === 'object' ? JSON.stringify(toPlain(value)) : toText(value)),
+  };
+}
+
+const toBytes = (text: string) => Buffer.from(text, 'utf8').toString('latin1');
+
+/** OpenAPI 3.1.1, 4.8.15.1: pairs by style where one is given, else by content type; lists repeat their name. */
+function writeFormPairs(
+  value: Value,
+  encodings: ReadonlyMap<string, Encoding>,
+  write: (text: string) => string,
+): [string, string][] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
+    throw new Undefined('a form of a value that is no object');
+  return Object.entries(value).flatMap(([name, one]): [string, string][] => {
+    const encoding = encodings.get(name);
+    if (hasStyle(encoding)) return writePairs(name, one, toStyle(encoding), write);
+    const items = Array.isArray(one) ? one : [one];
+    return items.map((item) => [write(name), write(writeByType(item, encoding?.contentType))]);
+  });
+}
+
+/** Default `contentType` of the Encoding Object: JSON for objects, text for the rest. */
+function writeByType(value: Value, contentType: string | undefined): string {
+  if (value instanceof Uint8Array) throw new Undefined('bytes in a form');
+  if (typeof value === 'object' && value !== null) return JSON.stringify(toPlain(value));
+  if (contentType !== undefined && isJsonType(contentType)) return JSON.stringify(value);
+  return toText(value);
+}
+
+const hasStyle = (encoding: Encoding | undefined): encoding is StyledEncoding =>
+  encoding !== undefined &&
+  (encoding.style !== undefined || encoding.explode !== undefined || encoding.allowReserved !== undefined);
+
+type StyledEncoding = Encoding & { isStyled?: true };
+
+function toStyle({ style = 'form', explode = style === 'form', allowReserved = false }: Encoding): Style {
+  return { style, explode, allowReserved };
+}
+
+/** OpenAPI 3.1.1, Encoding Object: lists become one part for each item, objects parts of JSON. */
+function writeParts(value: Value, encodings: ReadonlyMap<string, Encoding>): Part[] {
+  if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
+    throw new Undefined('multipart of a value that is no object');
+  return Object.entries(value).flatMap(([name, one]): Part[] => {
+    const encoding = encodings.get(name);
+    if (
+      hasStyle(encoding) &&
+      encoding.contentType === undefined &&
+      !(Array.isArray(one) && toStyle(encoding).explode) &&
+      typeof one === 'object'
+    )
+      return writePairs(name, one, toStyle(encoding), (text) => text).map(([key, text]) => ({
+        name: key,
+        hasFileName: false,
+        contentType: 'text/plain',
+        content: toBytes(text),
+      }));
+    const items = Array.isArray(one) ? one : [one];
+    return items.map((item) => writePart(name, item, encoding?.contentType));
+  });
+}
+
+function writePart(name: string, value: Value, contentType: string | undefined): Part {
+  const isFile = value instanceof Uint8Array;
+  const usual = isFile
+    ? 'application/octet-stream'
+    : typeof value === 'object' && value !== null
+      ? 'application/json'
+      : 'text/plain';
+  const type = contentType ?? usual;
+  const content = isFile
+    ? (toPlain(value) as string)
+    : toBytes(
+        isJsonType(type) || (typeof value === 'object' && value !== null)
+          ? JSON.stringify(toPlain(value))
+          : toText(value),
+      );
+  return { name, hasFileName: isFile, contentType: type, content };
+}

@@ -1,0 +1,212 @@
+/** Reads the operations of a Swagger 2.0 or OpenAPI 3.0, 3.1, 3.2 document into one form, after the text of each. */
+import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject, toText } from '../json.ts';
+
+export type Place = 'path' | 'query' | 'header' | 'cookie' | 'querystring';
+
+/** How a value is written: RFC 6570 styles of OpenAPI, and `tab` of Swagger 2.0 (`tsv`). */
+export type Style = {
+  style: string;
+  explode: boolean;
+  allowReserved: boolean;
+};
+
+export type Parameter = Style & {
+  name: string;
+  place: Place;
+  isRequired: boolean;
+  schema: Json;
+  /** Media type of a parameter with `content`, which is then serialized by that type alone. */
+  mediaType?: string;
+};
+
+export type Encoding = Partial<Style> & { contentType?: string };
+
+export type Body = {
+  mediaType: string;
+  schema: Json;
+  encoding: ReadonlyMap<string, Encoding>;
+};
+
+export type Operation = {
+  /** Method and path as the document writes them, such as `GET /pets/{id}`. */
+  key: string;
+  method: string;
+  path: string;
+  parameters: Parameter[];
+  bodies: Body[];
+  isBodyRequired: boolean;
+  /** Security requirements, of which one suffices; undefined where nothing is required. */
+  security: JsonObject[] | undefined;
+  raw: JsonObject;
+};
+
+export type Version = '2.0' | '3.0' | '3.1' | '3.2';
+
+const fixedMethods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+
+export function getVersion(document: JsonObject): Version {
+  if (toText(document.swagger).startsWith('2')) return '2.0';
+  const openapi = toText(document.openapi);
+  for (const version of ['3.2', '3.1'] as const) if (openapi.startsWith(version)) return version;
+  return '3.0';
+}
+
+export function readOperations(document: JsonObject): Operation[] {
+  const version = getVersion(document);
+  return Object.entries(toObject(document.paths)).flatMap(([path, value]) => {
+    const item = toObject(follow(document, value));
+    if (!path.startsWith('/')) return [];
+    const methods = version === '3.2' ? [...fixedMethods, 'query'] : fixedMethods;
+    const fixed = methods.map((method): [string, Json | undefined] => [method.toUpperCase(), item[method]]);
+    const more = version === '3.2' ? Object.entries(toObject(item.additionalOperations)) : [];
+    return [...fixed, ...more]
+      .filter(([, raw]) => isObject(raw))
+      .map(([method, raw]) => readOperation(document, version, { method, path, item, raw: toObject(raw) }));
+  });
+}
+
+/** Follows references of objects that are not schemas. */
+function follow(document: JsonObject, value: Json | undefined): Json | undefined {
+  let found = value;
+  for (let steps = 0; steps < 20; steps++) {
+    const reference = isObject(found) ? found.$ref : undefined;
+    if (typeof reference !== 'string') return found;
+    found = resolvePointer(document, reference);
+  }
+  return undefined;
+}
+
+type Found = { method: string; path: string; item: JsonObject; raw: JsonObject };
+
+function readOperation(document: JsonObject, version: Version, { method, path, item, raw }: Found): Operation {
+  const declared = new Map<string, JsonObject>();
+  for (const one of [...toList(item.parameters), ...toList(raw.parameters)]) {
+    const parameter = toObject(follow(document, one));
+    declared.set(`${toText(parameter.in)} ${toText(parameter.name)}`, parameter);
+  }
+  const all = [...declared.values()];
+  const parameters = all
+    .filter((parameter) => isPlace(toText(parameter.in), version) && !isIgnoredHeader(parameter))
+    .map((parameter) => (version === '2.0' ? readSwaggerParameter(parameter) : readParameter(parameter)));
+  for (const [, name = ''] of path.split('#', 1)[0]?.matchAll(/\{([^{}]+)\}/g) ?? [])
+    if (!parameters.some((parameter) => parameter.name === name)) parameters.push(undeclaredPathParameter(name));
+  const requestBody = toObject(follow(document, raw.requestBody));
+  const swaggerBody = all.find((parameter) => parameter.in === 'body');
+  return {
+    key: `${method} ${path}`,
+    method,
+    path,
+    parameters,
+    bodies: version === '2.0' ? readSwaggerBodies(document, raw, all) : readBodies(document, requestBody),
+    isBodyRequired: (version === '2.0' ? swaggerBody?.required : requestBody.required) === true,
+    security: readSecurity(document, raw),
+    raw,
+  };
+}
+
+function isPlace(place: string, version: Version): place is Place {
+  return [
+    'path',
+    'query',
+    'header',
+    ...(version === '2.0' ? [] : ['cookie']),
+    ...(version === '3.2' ? ['querystring'] : []),
+  ].includes(place);
+}
+
+/** OpenAPI 3.x, Parameter Object: these header parameters "SHALL be ignored". */
+const isIgnoredHeader = ({ in: place, name }: JsonObject) =>
+  place === 'header' && ['accept', 'content-type', 'authorization'].includes(toText(name).toLowerCase());
+
+function undeclaredPathParameter(name: string): Parameter {
+  const style = { style: 'simple', explode: false, allowReserved: false };
+  return { name, place: 'path', isRequired: true, schema: { type: 'string' }, ...style };
+}
+
+function readParameter(parameter: JsonObject): Parameter {
+  const place = parameter.in as Place;
+  const style = toText(parameter.style) || (place === 'query' || place === 'cookie' ? 'form' : 'simple');
+  const [content] = Object.entries(toObject(parameter.content));
+  return {
+    name: toText(parameter.name),
+    place,
+    isRequired: place === 'path' || parameter.required === true,
+    schema: content ? (toObject(content[1]).schema ?? true) : (parameter.schema ?? true),
+    ...(content && { mediaType: content[0] }),
+    style,
+    explode: typeof parameter.explode === 'boolean' ? parameter.explode : style === 'form' || style === 'cookie',
+    allowReserved: parameter.allowReserved === true,
+  };
+}
+
+/** Swagger 2.0, Parameter Object: `collectionFormat`, `csv` when absent. */
+const collectionStyles: Record<string, Style> = {
+  csv: { style: 'form', explode: false, allowReserved: false },
+  ssv: { style: 'spaceDelimited', explode: false, allowReserved: false },
+  tsv: { style: 'tab', explode: false, allowReserved: false },
+  pipes: { style: 'pipeDelimited', explode: false, allowReserved: false },
+  multi: { style: 'form', explode: true, allowReserved: false },
+};
+
+const getCollectionStyle = (parameter: JsonObject) =>
+  collectionStyles[toText(parameter.collectionFormat)] ?? (collectionStyles.csv as Style);
+
+function readSwaggerParameter(parameter: JsonObject): Parameter {
+  const { name, in: place, required, description, collectionFormat, allowEmptyValue, ...schema } = parameter;
+  const style = getCollectionStyle(parameter);
+  const isSimple = (place === 'path' || place === 'header') && style.style === 'form';
+  return {
+    name: toText(name),
+    place: place as Place,
+    isRequired: place === 'path' || required === true,
+    schema: isObject(schema.schema) ? schema.schema : schema,
+    ...(isSimple ? { ...style, style: 'simple' } : style),
+  };
+}
+
+function readBodies(document: JsonObject, requestBody: JsonObject): Body[] {
+  return Object.entries(toObject(requestBody.content)).map(([mediaType, value]) => {
+    const media = toObject(follow(document, value));
+    const encoding = Object.entries(toObject(media.encoding)).map(([name, one]) => [name, readEncoding(one)] as const);
+    return { mediaType, schema: media.schema ?? true, encoding: new Map(encoding) };
+  });
+}
+
+function readEncoding(value: Json): Encoding {
+  const { contentType, style, explode, allowReserved } = toObject(value);
+  return {
+    ...(typeof contentType === 'string' && { contentType }),
+    ...(typeof style === 'string' && { style }),
+    ...(typeof explode === 'boolean' && { explode }),
+    ...(typeof allowReserved === 'boolean' && { allowReserved }),
+  };
+}
+
+function readSwaggerBodies(document: JsonObject, raw: JsonObject, all: readonly JsonObject[]): Body[] {
+  const consumes = toList(raw.consumes ?? document.consumes).map(toText);
+  const body = all.find((parameter) => parameter.in === 'body');
+  if (body) {
+    const types = consumes.length > 0 ? consumes : ['application/json'];
+    return types.map((mediaType) => ({ mediaType, schema: body.schema ?? true, encoding: new Map() }));
+  }
+  const fields = all.filter((parameter) => parameter.in === 'formData');
+  if (fields.length === 0) return [];
+  const hasFile = fields.some(({ type }) => type === 'file');
+  const isForm = (type: string) => type === 'multipart/form-data' || (type === formType && !hasFile);
+  const usual = hasFile ? 'multipart/form-data' : formType;
+  const types = consumes.filter(isForm);
+  const properties = fields.map((field) => [toText(field.name), readSwaggerParameter(field).schema] as const);
+  const required = fields.filter((field) => field.required === true).map(({ name }) => toText(name));
+  const schema: JsonObject = { type: 'object', properties: Object.fromEntries(properties), required };
+  const encoding = new Map(fields.map((field) => [toText(field.name), getCollectionStyle(field)]));
+  return (types.length > 0 ? types : [usual]).map((mediaType) => ({ mediaType, schema, encoding }));
+}
+
+const formType = 'application/x-www-form-urlencoded';
+
+function readSecurity(document: JsonObject, raw: JsonObject): JsonObject[] | undefined {
+  const requirements = toList(raw.security ?? document.security).map(toObject);
+  return requirements.length === 0 || requirements.some((one) => Object.keys(one).length === 0)
+    ? undefined
+    : requirements;
+}

@@ -1,0 +1,187 @@
+/**
+ * Turns the schemas of a document into JSON Schema 2020-12 as they hold for requests: without what is only read,
+ * with `nullable` and the boolean limits of earlier drafts rewritten.
+ */
+import { Validator } from '@cfworker/json-schema';
+import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject, toText } from '../json.ts';
+import type { Version } from './operations.ts';
+
+export type Check = (value: unknown) => boolean;
+
+export type Schemas = {
+  /** A schema of a request, whose references are resolved with `resolve`. */
+  convert(schema: Json): JsonObject | boolean;
+  /** Follows the reference of a converted schema. */
+  resolve(schema: JsonObject | boolean): JsonObject | boolean;
+  createCheck(schema: JsonObject | boolean): Check;
+};
+
+const childSchemas = ['not', 'if', 'then', 'else', 'contains', 'propertyNames', 'unevaluatedProperties'];
+const listsOfSchemas = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
+const mapsOfSchemas = ['patternProperties', 'dependentSchemas'];
+const numberLimits = ['minimum', 'maximum', 'multipleOf'];
+const counts = ['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'];
+const types = ['string', 'number', 'integer', 'boolean', 'array', 'object', 'null'];
+/** Annotations that the audit reads, under names that no validator acts upon. */
+const annotations = { format: 'x-format', example: 'x-example', default: 'x-default' };
+
+export function createSchemas(document: JsonObject, version: Version): Schemas {
+  const definitions: JsonObject = {};
+  const names = new Map<string, string>();
+  const isDraft2020 = version === '3.1' || version === '3.2';
+
+  const refer = (reference: string): JsonObject | true => {
+    const known = names.get(reference);
+    if (known !== undefined) return { $ref: `#/$defs/${known}` };
+    const target = resolvePointer(document, reference);
+    if (target === undefined) return true;
+    const name = `d${names.size}`;
+    names.set(reference, name);
+    definitions[name] = true;
+    definitions[name] = convert(target) as Json;
+    return { $ref: `#/$defs/${name}` };
+  };
+
+  const convert = (schema: Json): JsonObject | boolean => {
+    if (typeof schema === 'boolean') return schema;
+    if (!isObject(schema)) return true;
+    if (typeof schema.$ref === 'string') {
+      const target = refer(schema.$ref);
+      const { $ref, ...siblings } = schema;
+      // OpenAPI 3.0, Reference Object: "any properties added SHALL be ignored".
+      if (!isDraft2020 || Object.keys(siblings).length === 0) return target;
+      return { allOf: [target, convertKeywords(siblings)] };
+    }
+    return convertKeywords(schema);
+  };
+
+  const convertKeywords = (schema: JsonObject): JsonObject => {
+    const converted: JsonObject = {};
+    copyAssertions(schema, converted);
+    for (const [name, target] of Object.entries(annotations))
+      if (name in schema) converted[target] = schema[name] as Json;
+    for (const name of ['contentEncoding', 'contentMediaType'])
+      if (name in schema) converted[name] = schema[name] as Json;
+    for (const name of childSchemas) if (name in schema) converted[name] = convert(schema[name] as Json) as Json;
+    for (const name of listsOfSchemas)
+      if (Array.isArray(schema[name]) && toList(schema[name]).length > 0)
+        // Alternatives that overlap are usual, so `oneOf` is read as `anyOf`.
+        append(
+          converted,
+          name === 'oneOf' ? 'anyOf' : name,
+          toList(schema[name]).map((one) => convert(one) as Json),
+        );
+    for (const name of mapsOfSchemas) if (isObject(schema[name])) converted[name] = convertMap(schema[name]);
+    if (isObject(schema.items) || typeof schema.items === 'boolean') converted.items = convert(schema.items) as Json;
+    if (isObject(schema.additionalProperties) || typeof schema.additionalProperties === 'boolean')
+      converted.additionalProperties = convert(schema.additionalProperties) as Json;
+    if (isObject(schema.dependentRequired)) converted.dependentRequired = schema.dependentRequired;
+    copyProperties(schema, converted);
+    return converted;
+  };
+
+  const convertMap = (schemas: JsonObject): JsonObject =>
+    Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, convert(schema) as Json]));
+
+  const copyProperties = (schema: JsonObject, converted: JsonObject) => {
+    const properties = Object.entries(toObject(schema.properties));
+    const isRead = new Set(properties.filter(([, one]) => isReadOnly(one)).map(([name]) => name));
+    const sent = properties.filter(([name]) => !isRead.has(name));
+    if (sent.length > 0) converted.properties = convertMap(Object.fromEntries(sent));
+    const required = toList(schema.required).filter((name) => typeof name === 'string' && !isRead.has(name));
+    if (required.length > 0) converted.required = required;
+  };
+
+  const isReadOnly = (schema: Json): boolean => {
+    let found: Json | undefined = schema;
+    for (let steps = 0; steps < 10 && isObject(found); steps++) {
+      if (found.readOnly === true) return true;
+      found = typeof found.$ref === 'string' ? resolvePointer(document, found.$ref) : undefined;
+    }
+    return false;
+  };
+
+  const resolve = (schema: JsonObject | boolean): JsonObject | boolean => {
+    let found = schema;
+    for (let steps = 0; steps < 20; steps++) {
+      if (typeof found === 'boolean' || typeof found.$ref !== 'string') return found;
+      found = definitions[found.$ref.slice('#/$defs/'.length)] as JsonObject | boolean;
+    }
+    return true;
+  };
+
+  const createCheck = (schema: JsonObject | boolean): Check =>
+    createValidator(typeof schema === 'boolean' ? schema : { ...schema, $defs: collect(schema, definitions) });
+
+  return { convert, resolve, createCheck };
+}
+
+/** The definitions that a schema reaches. */
+function collect(schema: Json, definitions: JsonObject, reached: JsonObject = {}): JsonObject {
+  if (Array.isArray(schema)) for (const one of schema) collect(one, definitions, reached);
+  if (!isObject(schema)) return reached;
+  for (const [name, value] of Object.entries(schema)) {
+    const definition = name === '$ref' && typeof value === 'string' ? value.slice('#/$defs/'.length) : undefined;
+    if (definition === undefined) collect(value, definitions, reached);
+    else if (!(definition in reached)) {
+      reached[definition] = definitions[definition] as Json;
+      collect(reached[definition] as Json, definitions, reached);
+    }
+  }
+  return reached;
+}
+
+/** Checks values against a schema that has no `format`. */
+export function createValidator(schema: JsonObject | boolean): Check {
+  const validator = new Validator(schema, '2020-12', true);
+  return (value) => validator.validate(value).valid;
+}
+
+function append(target: JsonObject, name: string, more: Json[]): void {
+  if (target[name] === undefined) target[name] = more;
+  else target.allOf = [...toList(target.allOf), { [name]: more }];
+}
+
+function copyAssertions(schema: JsonObject, converted: JsonObject): void {
+  const listed = (Array.isArray(schema.type) ? schema.type : [schema.type]).map((type) =>
+    type === 'file' ? 'string' : toText(type),
+  );
+  const known = listed.filter((type) => types.includes(type));
+  if (schema.type === 'file') converted['x-format'] = 'binary';
+  if (known.length > 0) converted.type = known.length === 1 ? (known[0] as string) : known;
+  if (Array.isArray(schema.enum) && schema.enum.length > 0) converted.enum = schema.enum;
+  if ('const' in schema) converted.const = schema.const as Json;
+  for (const name of numberLimits) if (typeof schema[name] === 'number') converted[name] = schema[name];
+  for (const name of counts) if (typeof schema[name] === 'number' && schema[name] >= 0) converted[name] = schema[name];
+  for (const [exclusive, limit] of [
+    ['exclusiveMinimum', 'minimum'],
+    ['exclusiveMaximum', 'maximum'],
+  ] as const) {
+    if (typeof schema[exclusive] === 'number') converted[exclusive] = schema[exclusive];
+    if (schema[exclusive] === true && typeof schema[limit] === 'number') {
+      converted[exclusive] = schema[limit];
+      delete converted[limit];
+    }
+  }
+  if (schema.uniqueItems === true) converted.uniqueItems = true;
+  const pattern = translatePattern(schema.pattern);
+  if (pattern !== undefined) converted.pattern = pattern;
+  if (schema.nullable === true || schema['x-nullable'] === true) addNull(converted);
+}
+
+/** OpenAPI 3.0.3: `nullable` counts where `type` is given in the same schema. An `enum` keeps its values. */
+function addNull(converted: JsonObject): void {
+  if (converted.type !== undefined && !Array.isArray(converted.type)) converted.type = [converted.type, 'null'];
+}
+
+/** ECMAScript for the anchors of Ruby and Python; undefined for a pattern that ECMAScript does not know. */
+function translatePattern(pattern: Json | undefined): string | undefined {
+  if (typeof pattern !== 'string') return undefined;
+  const translated = pattern.replaceAll('\\A', '^').replaceAll(/\\[zZ]/g, '$');
+  try {
+    new RegExp(translated, 'u');
+    return translated;
+  } catch {
+    return undefined;
+  }
+}

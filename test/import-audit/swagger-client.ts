@@ -1,0 +1,193 @@
+/**
+ * The request that `swagger-client` builds of a document, as it sends it to the stub. It gets only the operation that is
+ * called and what that refers to, and defaults that it does not know in full.
+ */
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject } from './json.ts';
+import { formType, type Inputs } from './reader/expected-request.ts';
+import { getVersion, type Operation } from './reader/operations.ts';
+import type { Value } from './values.ts';
+import { isJsonType, readMediaType, readRequest, type Stub, type WireRequest } from './wire.ts';
+
+type Library = {
+  resolve(options: { spec: JsonObject }): Promise<{ spec: JsonObject; errors: unknown[] }>;
+  execute(options: object): Promise<unknown>;
+};
+
+/** `unable` says why the library cannot build a request. */
+export type Built = { request: WireRequest } | { unable: string };
+
+export type SwaggerClient = {
+  build(document: JsonObject, operation: Operation, inputs: Inputs, basePath: string): Promise<Built>;
+};
+
+export function createSwaggerClient(folder: string, stub: Stub): SwaggerClient {
+  const library = createRequire(join(folder, 'index.js'))('swagger-client') as Library;
+  return {
+    async build(document, operation, inputs, basePath) {
+      const unable = findObstacle(document, operation, inputs);
+      if (unable !== undefined) return { unable };
+      const small = cutOut(document, operation, inputs, stub.url + basePath.replace(/\/$/, ''));
+      stub.take();
+      try {
+        const { spec } = await library.resolve({ spec: small });
+        await library.execute({
+          spec,
+          pathName: operation.path,
+          method: operation.method.toLowerCase(),
+          ...toOptions(document, inputs),
+        });
+      } catch (error) {
+        return { unable: `fails: ${String(error).slice(0, 200)}` };
+      }
+      const [arrived] = stub.take();
+      return arrived ? { request: readRequest(arrived) } : { unable: 'sends nothing' };
+    },
+  };
+}
+
+function findObstacle(document: JsonObject, operation: Operation, { parameters, body }: Inputs): string | undefined {
+  const type = readMediaType(body?.of.mediaType ?? '');
+  const cookies = [...parameters.keys()].filter(({ place }) => place === 'cookie');
+  if (getVersion(document) === '3.2') return 'OpenAPI 3.2';
+  if (operation.method === 'TRACE') return 'the method TRACE';
+  if (body && ['GET', 'HEAD'].includes(operation.method)) return 'a body of GET or HEAD, which fetch does not send';
+  if (type.startsWith('multipart/') && type !== 'multipart/form-data') return `a body of ${type}`;
+  return cookies.length > 1 ? 'several cookies, of which it keeps one' : undefined;
+}
+
+/** A document of one operation. */
+function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url: string): JsonObject {
+  const item = toObject(follow(document, toObject(document.paths)[operation.path]));
+  const { servers, security, ...own } = operation.raw;
+  const declared = operation.parameters.filter(
+    ({ place, name }) => place === 'path' && !isDeclared(document, [item, own], name),
+  );
+  const added = declared.map(
+    ({ name }): JsonObject => ({
+      name,
+      in: 'path',
+      required: true,
+      ...(document.swagger === undefined ? { schema: { type: 'string' } } : { type: 'string' }),
+    }),
+  );
+  const parameters = [...toList(item.parameters), ...toList(own.parameters), ...added];
+  const kept: JsonObject = {
+    ...own,
+    parameters: withoutRepeats(document, parameters),
+    ...(inputs.body &&
+      document.swagger === undefined && { requestBody: makeExplicit(document, own.requestBody, inputs) }),
+  };
+  const small: JsonObject = {
+    ...(document.swagger === undefined
+      ? { openapi: document.openapi as Json, servers: [{ url }] }
+      : { swagger: '2.0', ...splitUrl(url), consumes: document.consumes ?? [] }),
+    info: { title: 'One operation', version: '1' },
+    paths: { [operation.path]: { [operation.method.toLowerCase()]: { ...kept, responses: {} } } },
+  };
+  copyReferences(document, kept, small, new Set());
+  return small;
+}
+
+const splitUrl = (url: string): JsonObject => ({
+  host: new URL(url).host,
+  basePath: new URL(url).pathname,
+  schemes: ['http'],
+});
+
+function follow(document: JsonObject, value: Json | undefined): Json | undefined {
+  return isObject(value) && typeof value.$ref === 'string' ? resolvePointer(document, value.$ref) : value;
+}
+
+/** A parameter of the operation replaces one of its path. */
+function withoutRepeats(document: JsonObject, parameters: readonly Json[]): Json[] {
+  const byName = new Map(
+    parameters.map((one) => {
+      const { in: place, name } = toObject(follow(document, one));
+      return [`${place} ${name}`, one] as const;
+    }),
+  );
+  return [...byName.values()];
+}
+
+const isDeclared = (document: JsonObject, holders: readonly JsonObject[], name: string) =>
+  holders.some((holder) =>
+    toList(holder.parameters).some((one) => {
+      const parameter = toObject(follow(document, one));
+      return parameter.in === 'path' && parameter.name === name;
+    }),
+  );
+
+/**
+ * Writes out the default of the Encoding Object for lists (OpenAPI 3.0.4, 4.7.15: style `form`, explode true), which
+ * the library joins with commas.
+ */
+function makeExplicit(document: JsonObject, requestBody: Json | undefined, { body }: Inputs): Json {
+  const found = toObject(follow(document, requestBody));
+  const type = readMediaType(body?.of.mediaType ?? '');
+  if (!body || (type !== formType && type !== 'multipart/form-data') || !isObject(body.value)) return found;
+  const media = toObject(toObject(found.content)[body.of.mediaType]);
+  const encoding = { ...toObject(media.encoding) };
+  for (const [name, value] of Object.entries(body.value))
+    if (Array.isArray(value) && encoding[name] === undefined) encoding[name] = { style: 'form', explode: true };
+  return { ...found, content: { [body.of.mediaType]: { ...media, encoding } } };
+}
+
+function copyReferences(document: JsonObject, value: Json, target: JsonObject, done: Set<string>): void {
+  if (Array.isArray(value)) for (const one of value) copyReferences(document, one, target, done);
+  if (!isObject(value)) return;
+  if (typeof value.$ref === 'string' && !done.has(value.$ref)) {
+    done.add(value.$ref);
+    const found = resolvePointer(document, value.$ref);
+    if (found !== undefined) {
+      putAt(target, value.$ref, found);
+      copyReferences(document, found, target, done);
+    }
+  }
+  for (const one of Object.values(value)) copyReferences(document, one, target, done);
+}
+
+function putAt(target: JsonObject, reference: string, value: Json): void {
+  const names = reference
+    .slice(1)
+    .split('/')
+    .slice(1)
+    .map((name) => decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~'));
+  const last = names.pop();
+  let holder = target;
+  for (const name of names) {
+    if (!isObject(holder[name])) holder[name] = {};
+    holder = holder[name] as JsonObject;
+  }
+  if (last !== undefined && holder[last] === undefined) holder[last] = value;
+}
+
+function toOptions(document: JsonObject, { parameters, body }: Inputs): object {
+  const values: { [name: string]: unknown } = {};
+  // The library takes content of JSON as a text that the caller wrote.
+  for (const [{ place, name, mediaType }, value] of parameters)
+    values[`${place}.${name}`] = mediaType !== undefined && isJsonType(mediaType) ? JSON.stringify(value) : value;
+  if (!body) return { parameters: values };
+  const isForm = [formType, 'multipart/form-data'].includes(readMediaType(body.of.mediaType));
+  const content =
+    isForm || body.value instanceof Uint8Array || !isJsonType(body.of.mediaType)
+      ? toContent(body.value)
+      : JSON.stringify(body.value);
+  if (document.swagger === undefined)
+    return { parameters: values, requestBody: content, requestContentType: body.of.mediaType };
+  if (isForm)
+    for (const [name, value] of Object.entries(body.value as object))
+      values[`formData.${name}`] = toContent(value as Value);
+  else values.body = content;
+  return { parameters: values, requestContentType: body.of.mediaType };
+}
+
+/** Bytes as the library takes them. */
+function toContent(value: Value): unknown {
+  if (value instanceof Uint8Array) return Buffer.from(value);
+  if (Array.isArray(value)) return value.map(toContent);
+  return isObject(value)
+    ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toContent(one as Value)]))
+    : value;
+}

@@ -1,0 +1,357 @@
+/** Makes values that fit a schema, and remembers which keywords applied where. */
+import { isObject, isSameJson, type Json, type JsonObject, toList, toObject } from './json.ts';
+import { makePatternText } from './pattern-text.ts';
+import type { Random } from './random.ts';
+import type { Check, Schemas } from './reader/schemas.ts';
+
+/** A JSON value in which bytes stand for the content of a file. */
+export type Value = null | boolean | number | string | Uint8Array | Value[] | { [name: string]: Value };
+
+export type Context = 'json' | 'path' | 'query' | 'header' | 'cookie' | 'form' | 'multipart' | 'bytes' | 'reserved';
+
+export type Options = {
+  random: Random;
+  context: Context;
+  /** Share of the optional properties that a value has. */
+  share: number;
+  /** Number of the alternative that is taken of each union. */
+  variant: number;
+};
+
+/** Keywords that applied at a place of a value, by JSON pointer. */
+export type Trace = Map<string, JsonObject[]>;
+
+export type Made = { value: Value; trace: Trace };
+
+export type ValueMaker = {
+  /** Undefined where no value that fits was found. */
+  make(schema: JsonObject | boolean, options: Options): Made | undefined;
+};
+
+/** Levels that get optional properties, and the most levels at all. */
+const levels = { optional: 9, all: 18 };
+const nodeBudget = 400;
+const tries = 6;
+
+const text: Record<Context, readonly string[]> = {
+  json: ['alpha', 'two words', 'ä "quoted" \\ text', 'a/b?c=d&e#f', '100%'],
+  form: ['alpha', 'two words', 'ä&b=c', 'a+b', '50% off'],
+  multipart: ['alpha', 'two words', 'ä&b=c', 'a+b'],
+  query: ['alpha', 'two words', 'ä&b=c', 'a+b', 'x/y?z#w', '50% off', 'a:b@c'],
+  path: ['alpha', 'two words', 'ä-b', 'a/b', '50%', 'a:b@c'],
+  header: ['alpha', 'two words', 'a=b; c'],
+  cookie: ['alpha', 'beta-1'],
+  bytes: ['alpha'],
+  // Without the characters that end a pair (OpenAPI 3.1.1, Parameter Object, `allowReserved`).
+  reserved: ['alpha', 'a/b:c', 'x@y!z', "it's;(1)"],
+};
+
+const byFormat: Record<string, string> = {
+  date: '2026-01-31',
+  'date-time': '2026-01-31T10:00:00Z',
+  time: '10:00:00Z',
+  duration: 'P1D',
+  email: 'ada@example.com',
+  uuid: '8c5f3c0e-5a8b-4b1e-9a57-0c8a3f6f2d11',
+  uri: 'https://example.com/a?b=c',
+  url: 'https://example.com/a?b=c',
+  'uri-reference': '/a/b',
+  ipv4: '192.0.2.7',
+  ipv6: '2001:db8::7',
+  hostname: 'host.example.com',
+  byte: Buffer.from('audit of imports').toString('base64'),
+};
+
+export function createValueMaker(schemas: Schemas): ValueMaker {
+  const checks = new WeakMap<JsonObject, Check>();
+  const fits = (schema: JsonObject | boolean, value: Value) => {
+    if (typeof schema === 'boolean') return schema;
+    const check = checks.get(schema) ?? schemas.createCheck(schema);
+    checks.set(schema, check);
+    return check(toPlain(value));
+  };
+  return {
+    make(schema, options) {
+      for (let attempt = 0; attempt < tries; attempt++) {
+        const share = attempt < tries - 1 ? options.share : 0;
+        const made = new Building(schemas, {
+          ...options,
+          share,
+          variant: options.variant + Math.max(0, attempt - 2),
+        }).tryMake(schema);
+        if (made && fits(schema, made.value)) return made;
+      }
+      return undefined;
+    },
+  };
+}
+
+/** The value as JSON, in which texts stand for bytes. */
+export function toPlain(value: Value): Json {
+  if (value instanceof Uint8Array) return Buffer.from(value).toString('latin1');
+  if (Array.isArray(value)) return value.map(toPlain);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toPlain(one)]));
+}
+
+class NoValue extends Error {}
+
+/** Schemas that all apply to one value, put together. */
+type Merged = {
+  facets: JsonObject[];
+  types: string[];
+  properties: Map<string, Json[]>;
+  required: Set<string>;
+};
+
+class Building {
+  readonly #schemas: Schemas;
+  readonly #options: Options;
+  readonly #trace: Trace = new Map();
+  #nodes = 0;
+
+  constructor(schemas: Schemas, options: Options) {
+    this.#schemas = schemas;
+    this.#options = options;
+  }
+
+  tryMake(schema: JsonObject | boolean): Made | undefined {
+    try {
+      return { value: this.#make(schema, '', 0), trace: this.#trace };
+    } catch (error) {
+      if (error instanceof NoValue) return undefined;
+      throw error;
+    }
+  }
+
+  #make(schema: Json, pointer: string, level: number): Value {
+    if (level > levels.all) throw new NoValue();
+    this.#nodes++;
+    const merged = merge(this.#expand(schema, 0));
+    this.#trace.set(pointer, merged.facets);
+    const fixed = merged.facets.find((facet) => 'const' in facet);
+    if (fixed) return fixed.const as Value;
+    const listed = merged.facets.filter((facet) => Array.isArray(facet.enum)).map((facet) => toList(facet.enum));
+    if (listed.length > 0) return this.#pickListed(listed, merged.types);
+    const type = this.#pickType(merged);
+    if (type === 'object') return this.#makeObject(merged, pointer, level);
+    if (type === 'array') return this.#makeArray(merged, pointer, level);
+    if (type === 'string') return this.#makeString(merged, level);
+    if (type === 'integer' || type === 'number') return this.#makeNumber(merged, type);
+    if (type === 'boolean') return this.#options.random.chance(0.5);
+    return null;
+  }
+
+  /** The schema and all that apply with it; of alternatives one is chosen. */
+  #expand(schema: Json, steps: number): JsonObject[] {
+    const resolved = this.#schemas.resolve(schema as JsonObject | boolean);
+    if (resolved === false || steps > 40) throw new NoValue();
+    if (typeof resolved === 'boolean') return [{}];
+    const { allOf, anyOf, if: condition, then, else: otherwise, dependentSchemas, ...own } = resolved;
+    const { variant } = this.#options;
+    const facets = [own as JsonObject];
+    for (const one of toList(allOf)) facets.push(...this.#expand(one, steps + 1));
+    const alternatives = toList(anyOf).filter((one) => !isNullOnly(this.#schemas.resolve(one as JsonObject)));
+    const chosen = alternatives[variant % Math.max(1, alternatives.length)] ?? toList(anyOf)[0];
+    if (chosen !== undefined) facets.push(...this.#expand(chosen, steps + 1));
+    if (condition !== undefined && variant % 2 === 0) {
+      facets.push(...this.#expand(condition, steps + 1));
+      if (then !== undefined) facets.push(...this.#expand(then, steps + 1));
+    } else if (otherwise !== undefined) facets.push(...this.#expand(otherwise, steps + 1));
+    for (const one of Object.values(toObject(dependentSchemas))) facets.push(...this.#expand(one, steps + 1));
+    return facets;
+  }
+
+  #pickListed(lists: Json[][], allowed: readonly string[]): Value {
+    const [first = [], ...others] = lists;
+    const common = first
+      .filter((value) => others.every((list) => list.some((other) => isSameJson(other, value))))
+      .filter((value) => allowed.length === 0 || allowed.some((type) => isOfType(value, type)));
+    const usual = common.filter((value) => value !== null && value !== '');
+    if (common.length === 0) throw new NoValue();
+    return this.#options.random.pick(usual.length > 0 ? usual : common) as Value;
+  }
+
+  #pickType({ types, facets, properties, required }: Merged): string {
+    const usual = types.filter((type) => type !== 'null');
+    if (usual.length > 0) return usual[this.#options.variant % usual.length] as string;
+    if (types.length > 0) return 'null';
+    const has = (...names: string[]) => facets.some((facet) => names.some((name) => name in facet));
+    if (properties.size > 0 || required.size > 0 || has('additionalProperties', 'patternProperties')) return 'object';
+    if (has('items', 'minItems')) return 'array';
+    if (has('minimum', 'maximum', 'multipleOf')) return 'number';
+    return 'string';
+  }
+
+  #makeObject(merged: Merged, pointer: string, level: number): Value {
+    const { random, share } = this.#options;
+    const value: { [name: string]: Value } = {};
+    const put = (name: string, schema: Json) => {
+      value[name] = this.#make(schema, `${pointer}/${escapeToken(name)}`, level + 1);
+    };
+    for (const [name, found] of merged.properties) {
+      const isRequired = merged.required.has(name);
+      const hasRoom = level < levels.optional && this.#nodes < nodeBudget;
+      if (!isRequired && !(hasRoom && random.chance(share))) continue;
+      try {
+        put(name, toAll(found));
+      } catch (error) {
+        if (isRequired || !(error instanceof NoValue)) throw error;
+      }
+    }
+    const free = getFree(merged.facets);
+    for (const name of merged.required) if (!(name in value)) put(name, free.schema ?? true);
+    const least = Math.max(0, ...merged.facets.map(({ minProperties }) => Number(minProperties ?? 0)));
+    if (free.isAllowed && level < levels.optional && random.chance(share)) this.#putFree(free, put);
+    for (let more = 0; Object.keys(value).length < least && more < 20; more++) {
+      const absent = [...merged.properties].find(([name]) => !(name in value));
+      if (absent) put(absent[0], toAll(absent[1]));
+      else put(`key_${more}`, free.schema ?? true);
+    }
+    return value;
+  }
+
+  #putFree(free: Free, put: (name: string, schema: Json) => void): void {
+    try {
+      if (free.pattern !== undefined) put(makePatternText(free.pattern, this.#options.random), free.schema ?? true);
+      else put('extra_key', free.schema ?? true);
+    } catch (error) {
+      if (!(error instanceof NoValue) && !(error instanceof Error)) throw error;
+    }
+  }
+
+  #makeArray({ facets }: Merged, pointer: string, level: number): Value {
+    const { random, context } = this.#options;
+    const least = Math.max(0, ...facets.map(({ minItems }) => Number(minItems ?? 0)));
+    const most = Math.min(...facets.map(({ maxItems }) => Number(maxItems ?? Number.POSITIVE_INFINITY)));
+    const items = facets.filter((facet) => 'items' in facet).map((facet) => facet.items as Json);
+    const fixed = toList(facets.find((facet) => Array.isArray(facet.prefixItems))?.prefixItems);
+    const wanted =
+      level >= levels.optional + 2 && context === 'json' ? least : Math.max(least, 1 + random.below(2), fixed.length);
+    const isUnique = facets.some((facet) => facet.uniqueItems === true);
+    const value: Value[] = [];
+    for (let at = 0; at < Math.min(wanted, most, 40); at++) {
+      const one = this.#make(fixed[at] ?? toAll(items), `${pointer}/${at}`, level + 1);
+      const isRepeated = isUnique && value.some((other) => isSameJson(toPlain(other), toPlain(one)));
+      if (!isRepeated) value.push(one);
+      else if (value.length >= least) break;
+    }
+    return value;
+  }
+
+  #makeString({ facets }: Merged, level: number): Value {
+    const { random, context } = this.#options;
+    const least = Math.max(0, ...facets.map(({ minLength }) => Number(minLength ?? 0)));
+    const most = Math.min(...facets.map(({ maxLength }) => Number(maxLength ?? Number.POSITIVE_INFINITY)));
+    if (isBinary(facets, context, level)) return new TextEncoder().encode(`bytes ${random.below(1000)} \u0000é`);
+    const pattern = facets.find((facet) => typeof facet.pattern === 'string')?.pattern;
+    if (typeof pattern === 'string') {
+      try {
+        const made = makePatternText(pattern, random);
+        return made.length < least ? makePatternText(pattern, random, least) : made;
+      } catch {
+        throw new NoValue();
+      }
+    }
+    const format = facets.find((facet) => typeof facet['x-format'] === 'string')?.['x-format'];
+    const isBase64 = facets.some(({ contentEncoding }) => contentEncoding === 'base64');
+    const usual = isBase64 ? byFormat.byte : byFormat[String(format)];
+    const start = usual ?? random.pick(text[context]);
+    return start.padEnd(least, 'x').slice(0, most);
+  }
+
+  #makeNumber({ facets }: Merged, type: string): Value {
+    const { random } = this.#options;
+    const all = (name: string) => facets.map((facet) => facet[name]).filter((limit) => typeof limit === 'number');
+    const low = Math.max(
+      ...all('minimum'),
+      ...all('exclusiveMinimum').map((limit) => limit + (type === 'integer' ? 1 : 0.5)),
+    );
+    const high = Math.min(
+      ...all('maximum'),
+      ...all('exclusiveMaximum').map((limit) => limit - (type === 'integer' ? 1 : 0.5)),
+    );
+    const [step = type === 'integer' ? 1 : 0] = all('multipleOf');
+    const from = Number.isFinite(low) ? low : Number.isFinite(high) ? Math.min(1, high) : 1;
+    const room = Math.min(Number.isFinite(high) ? high - from : 100, 100);
+    const value = from + Math.max(0, Math.floor(random.next() * room));
+    const stepped = step > 0 ? Math.ceil(value / step) * step : value;
+    const bounded = stepped > high && step > 0 ? Math.floor(high / step) * step : stepped;
+    return type === 'number' && step === 0 && room > 1 && random.chance(0.5) && bounded + 0.5 <= from + room
+      ? bounded + 0.5
+      : bounded;
+  }
+}
+
+/** JSON pointers of RFC 6901. */
+export const escapeToken = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
+
+const toAll = (schemas: readonly Json[]): Json =>
+  schemas.length === 0 ? true : schemas.length === 1 ? (schemas[0] as Json) : { allOf: [...schemas] };
+
+const isNullOnly = (schema: JsonObject | boolean) =>
+  typeof schema === 'object' &&
+  (schema.type === 'null' ||
+    ('const' in schema && schema.const === null) ||
+    (Array.isArray(schema.enum) && schema.enum.every((value) => value === null)));
+
+export function isOfType(value: unknown, type: string): boolean {
+  if (type === 'null') return value === null;
+  if (type === 'array') return Array.isArray(value);
+  if (type === 'object') return isObject(value);
+  if (type === 'integer') return Number.isInteger(value);
+  return typeof value === type;
+}
+
+function merge(facets: JsonObject[]): Merged {
+  let types: string[] | undefined;
+  const properties = new Map<string, Json[]>();
+  const required = new Set<string>();
+  for (const facet of facets) {
+    const own = (Array.isArray(facet.type) ? facet.type : facet.type === undefined ? [] : [facet.type]).map(String);
+    if (own.length > 0) types = types === undefined ? own : intersectTypes(types, own);
+    for (const [name, schema] of Object.entries(toObject(facet.properties)))
+      properties.set(name, [...(properties.get(name) ?? []), schema]);
+    for (const name of toList(facet.required)) if (typeof name === 'string') required.add(name);
+  }
+  if (types?.length === 0) throw new NoValue();
+  return { facets, types: types ?? [], properties, required };
+}
+
+const intersectTypes = (a: readonly string[], b: readonly string[]) =>
+  a
+    .map((type) =>
+      b.includes(type)
+        ? type
+        : type === 'number' && b.includes('integer')
+          ? 'integer'
+          : type === 'integer' && b.includes('number')
+            ? 'integer'
+            : '',
+    )
+    .filter((type) => type !== '');
+
+/** Keys without a definition of their own that the document speaks of. */
+type Free = { isAllowed: boolean; pattern?: string; schema?: Json };
+
+export function getFree(facets: readonly JsonObject[]): Free {
+  for (const { patternProperties } of facets) {
+    const [first] = Object.entries(toObject(patternProperties));
+    if (first) return { isAllowed: true, pattern: first[0], schema: first[1] };
+  }
+  const said = facets.map(({ additionalProperties }) => additionalProperties).filter((one) => one !== undefined);
+  if (said.length === 0 || said.includes(false)) return { isAllowed: false };
+  return { isAllowed: true, schema: said[0] as Json };
+}
+
+function isBinary(facets: readonly JsonObject[], context: Context, level: number): boolean {
+  if (context === 'bytes') return level === 0;
+  if (context !== 'multipart' || level > 2) return false;
+  return facets.some(
+    (facet) =>
+      facet['x-format'] === 'binary' ||
+      (typeof facet.contentMediaType === 'string' &&
+        facet.contentEncoding === undefined &&
+        !facet.contentMediaType.startsWith('text/')),
+  );
+}
