@@ -25,6 +25,7 @@ const onlyInWhole: readonly string[] = [
   'gateway/displaced-answers.test.ts',
   'gateway/own-credentials-stored.test.ts',
   'gateway/search-quality.test.ts',
+  'import-audit/import-audit.test.ts',
   'import/corpus.test.ts',
   'import/import-bounds.test.ts',
   'import/wire.test.ts',

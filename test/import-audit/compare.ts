@@ -109,18 +109,19 @@ const isSameList = (a: string, b: string) => a.replaceAll(/\s*,\s*/g, ',') === b
 
 function compareBodies(expected: WireRequest, found: WireRequest, add: Add): void {
   const [wanted, got] = [expected.body, found.body];
-  if (wanted.kind === 'none' && got.kind === 'none') return;
-  if (wanted.kind === 'none') return add('body.extra', '', show(got));
-  if (got.kind === 'none') return add('body.missing', show(wanted), '');
+  if (wanted.kind === 'none' || got.kind === 'none') {
+    if (wanted.kind !== got.kind) add(wanted.kind === 'none' ? 'body.extra' : 'body.missing', show(wanted), show(got));
+    return;
+  }
   if (!isTypeOf(found.contentType, expected.contentType))
     add('body.content-type', expected.contentType, found.contentType);
-  if (wanted.kind !== got.kind) return add('body.kind', show(wanted), show(got));
-  if (wanted.kind === 'json' && got.kind === 'json' && !isSameJson(wanted.value, got.value))
-    add('body.json', show(wanted), show(got));
-  if (wanted.kind === 'form' && got.kind === 'form') comparePairs('form', wanted.pairs, got.pairs, add);
-  if (wanted.kind === 'bytes' && got.kind === 'bytes' && wanted.content !== got.content)
-    add('body.bytes', show(wanted), show(got));
-  if (wanted.kind === 'multipart' && got.kind === 'multipart') compareParts(wanted.parts, got.parts, add);
+  if (wanted.kind === 'json' && got.kind === 'json') {
+    if (!isSameJson(wanted.value, got.value)) add('body.json', show(wanted), show(got));
+  } else if (wanted.kind === 'bytes' && got.kind === 'bytes') {
+    if (wanted.content !== got.content) add('body.bytes', show(wanted), show(got));
+  } else if (wanted.kind === 'form' && got.kind === 'form') comparePairs('form', wanted.pairs, got.pairs, add);
+  else if (wanted.kind === 'multipart' && got.kind === 'multipart') compareParts(wanted.parts, got.parts, add);
+  else add('body.kind', show(wanted), show(got));
 }
 
 /** A media type within a list of media types and ranges. */

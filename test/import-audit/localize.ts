@@ -57,18 +57,19 @@ function moveServers(servers: readonly Json[], stubUrl: string): Json[] {
   });
 }
 
-/** The paths of the servers that an operation may be called at. */
-export function getBasePaths(document: JsonObject, path: string, operation: JsonObject): string[] {
+/** The paths of the servers that an operation may be called at; a variable of one may be a secret. */
+export function getBasePaths(document: JsonObject, path: string, operation: JsonObject, secret: string): string[] {
   if (document.swagger !== undefined) return [toText(document.basePath)];
   const item = toObject(toObject(document.paths)[path]);
   const servers = [operation.servers, item.servers, document.servers].map(toList).find((some) => some.length > 0) ?? [
     { url: '/' },
   ];
-  return servers.map((one) => {
-    const server = toObject(one);
-    const url = (toText(server.url) || '/').replaceAll(/\{([^{}]+)\}/g, (_, name: string) =>
-      toText(toObject(toObject(server.variables)[name]).default),
-    );
-    return decodeURI(new URL(url, 'http://127.0.0.1/spec/openapi.json').pathname);
+  return servers.flatMap((one) => {
+    const { url, variables } = toObject(one);
+    const fill = (getValue: (name: string) => string) => {
+      const filled = (toText(url) || '/').replaceAll(/\{([^{}]+)\}/g, (_, name: string) => getValue(name));
+      return decodeURI(new URL(filled, 'http://127.0.0.1/spec/openapi.json').pathname);
+    };
+    return [fill((name) => toText(toObject(toObject(variables)[name]).default)), fill(() => secret)];
   });
 }

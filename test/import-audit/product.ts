@@ -30,7 +30,8 @@ export type Product = {
   stop(): Promise<void>;
 };
 
-const secret = 'audit-secret';
+/** Value of every secret. */
+export const secret = 'audit-secret';
 
 /** Starts the service of a checkout, which may call the stub alone. */
 export async function startProduct(checkout: string, stub: { url: string; port: number }): Promise<Product> {
@@ -43,7 +44,7 @@ export async function startProduct(checkout: string, stub: { url: string; port: 
   const program = join(checkout, 'bin', 'toolhost');
   const create = ['keys', 'create', '--name', 'audit', '--scopes', 'manage,call', '--json'];
   const { key } = JSON.parse((await promisify(execFile)(program, create, { env })).stdout) as { key: string };
-  const child = spawn(program, ['serve'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const child = spawn(program, ['serve'], { env, stdio: ['ignore', 'pipe', 'pipe'] });
   const url = await readUrl(child);
   const send = async (method: string, path: string, body?: unknown) => {
     const response = await fetch(url + path, {
@@ -81,7 +82,11 @@ export async function startProduct(checkout: string, stub: { url: string; port: 
 }
 
 async function readUrl(child: ChildProcess): Promise<string> {
-  if (!child.stdout) throw new Error('the service has no output');
+  if (!child.stdout || !child.stderr) throw new Error('The service has no output.');
+  let errors = '';
+  child.stderr.on('data', (chunk: Buffer) => {
+    errors = (errors + chunk.toString()).slice(-4000);
+  });
   for await (const line of createInterface({ input: child.stdout })) {
     const url = /^toolhost ready (\S+)$/.exec(line)?.[1];
     if (url !== undefined) {
@@ -89,7 +94,7 @@ async function readUrl(child: ChildProcess): Promise<string> {
       return url;
     }
   }
-  throw new Error('The service ended before it was ready.');
+  throw new Error(`The service ended before it was ready: ${errors}`);
 }
 
 type Entries = {

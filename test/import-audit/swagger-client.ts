@@ -34,7 +34,7 @@ export function createSwaggerClient(folder: string, stub: Stub): SwaggerClient {
         const { spec } = await library.resolve({ spec: small });
         await library.execute({
           spec,
-          pathName: operation.path,
+          pathName: withoutFragment(operation.path),
           method: operation.method.toLowerCase(),
           ...toOptions(document, inputs),
         });
@@ -54,8 +54,16 @@ function findObstacle(document: JsonObject, operation: Operation, { parameters, 
   if (operation.method === 'TRACE') return 'the method TRACE';
   if (body && ['GET', 'HEAD'].includes(operation.method)) return 'a body of GET or HEAD, which fetch does not send';
   if (type.startsWith('multipart/') && type !== 'multipart/form-data') return `a body of ${type}`;
+  const isTypedField = Object.entries(toObject(body?.value)).some(([, one]) =>
+    [one].flat().some((item) => isObject(item)),
+  );
+  if (type === 'multipart/form-data' && isTypedField)
+    return 'a typed part without a file name, which FormData does not hold';
   return cookies.length > 1 ? 'several cookies, of which it keeps one' : undefined;
 }
+
+/** The library writes the query after a fragment, which no request has. */
+const withoutFragment = (path: string) => path.split('#', 1)[0] as string;
 
 /** A document of one operation. */
 function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url: string): JsonObject {
@@ -84,10 +92,11 @@ function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url:
       ? { openapi: document.openapi as Json, servers: [{ url }] }
       : { swagger: '2.0', ...splitUrl(url), consumes: document.consumes ?? [] }),
     info: { title: 'One operation', version: '1' },
-    paths: { [operation.path]: { [operation.method.toLowerCase()]: { ...kept, responses: {} } } },
+    paths: { [withoutFragment(operation.path)]: { [operation.method.toLowerCase()]: { ...kept, responses: {} } } },
   };
   copyReferences(document, kept, small, new Set());
-  return small;
+  // The library changes what it is given.
+  return structuredClone(small);
 }
 
 const splitUrl = (url: string): JsonObject => ({
@@ -108,8 +117,12 @@ function withoutRepeats(document: JsonObject, parameters: readonly Json[]): Json
       return [`${place} ${name}`, one] as const;
     }),
   );
-  return [...byName.values()];
+  return [...byName.values()].filter((one) => !isIgnored(toObject(follow(document, one))));
 }
+
+/** OpenAPI 3.1.1, Parameter Object: these "SHALL be ignored", which the library does after it has required them. */
+const isIgnored = ({ in: place, name }: JsonObject) =>
+  place === 'header' && ['accept', 'authorization', 'content-type'].includes(String(name).toLowerCase());
 
 const isDeclared = (document: JsonObject, holders: readonly JsonObject[], name: string) =>
   holders.some((holder) =>

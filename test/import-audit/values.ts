@@ -7,7 +7,17 @@ import type { Check, Schemas } from './reader/schemas.ts';
 /** A JSON value in which bytes stand for the content of a file. */
 export type Value = null | boolean | number | string | Uint8Array | Value[] | { [name: string]: Value };
 
-export type Context = 'json' | 'path' | 'query' | 'header' | 'cookie' | 'form' | 'multipart' | 'bytes' | 'reserved';
+export type Context =
+  | 'json'
+  | 'path'
+  | 'query'
+  | 'header'
+  | 'cookie'
+  | 'form'
+  | 'multipart'
+  | 'bytes'
+  | 'reserved'
+  | 'token';
 
 export type Options = {
   random: Random;
@@ -42,6 +52,8 @@ const text: Record<Context, readonly string[]> = {
   header: ['alpha', 'two words', 'a=b; c'],
   cookie: ['alpha', 'beta-1'],
   bytes: ['alpha'],
+  // Without the delimiters of lists.
+  token: ['alpha', 'ä&b=c', '50%'],
   // Without the characters that end a pair (OpenAPI 3.1.1, Parameter Object, `allowReserved`).
   reserved: ['alpha', 'a/b:c', 'x@y!z', "it's;(1)"],
 };

@@ -2,6 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
 import { tokenPath } from './localize.ts';
 
 export type Part = { name: string; hasFileName: boolean; contentType: string; content: string };
@@ -43,11 +44,12 @@ const tokenReply = JSON.stringify({ access_token: 'audit-token', token_type: 'be
 export async function startStub(): Promise<Stub> {
   let arrived: Arrived[] = [];
   const server: Server = createServer({ maxHeaderSize: 256 * 1024 }, async (message, response) => {
-    const chunks: Buffer[] = [];
-    for await (const chunk of message as AsyncIterable<Buffer>) chunks.push(chunk);
+    // Undefined where the client left before its request was complete.
+    const body = await buffer(message).catch(() => undefined);
+    if (body === undefined) return;
     const { method = '', url: target = '', rawHeaders } = message;
     const isToken = target === tokenPath;
-    if (!isToken) arrived.push({ method, target, rawHeaders, body: Buffer.concat(chunks) });
+    if (!isToken) arrived.push({ method, target, rawHeaders, body });
     response.writeHead(200, { 'Content-Type': 'application/json' }).end(isToken ? tokenReply : '{}');
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -93,9 +95,10 @@ export const readMediaType = (type: string) => (type.split(';', 1)[0] as string)
 
 export const isJsonType = (mediaType: string) => /[/+]json$/.test(readMediaType(mediaType));
 
-/** Decodes what needs no encoding, and writes the rest in capitals. */
+/** Decodes what needs no encoding, encodes what no URI may hold, and writes the digits as capitals. */
 export function normalizePercent(text: string): string {
-  return text.replaceAll(/%([0-9a-fA-F]{2})/g, (_, digits: string) => {
+  const legal = text.replaceAll(/[^\w\-.~!$&'()*+,;=:@/?%[\]]/gu, encodeURIComponent);
+  return legal.replaceAll(/%([0-9a-fA-F]{2})/g, (_, digits: string) => {
     const character = String.fromCharCode(Number.parseInt(digits, 16));
     return /[A-Za-z0-9\-._~]/.test(character) ? character : `%${digits.toUpperCase()}`;
   });

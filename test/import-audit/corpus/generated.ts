@@ -1,8 +1,8 @@
 /** Documents of OpenAPI 3.1 and 3.2 in the manner of five frameworks, made with a seed. */
 import type { Json, JsonObject } from '../json.ts';
 import type { Random } from '../random.ts';
-import type { Source } from './directory.ts';
 import { frameworks, makeModel, makeName, makeSimple, refer, type Writing } from './schemas-of-frameworks.ts';
+import type { Source } from './sources.ts';
 
 export function* generateDocuments(random: Random): Generator<Source> {
   for (let count = 1; ; count++) {
@@ -31,7 +31,7 @@ export function* generateDocuments(random: Random): Generator<Source> {
       paths,
       components: { schemas: writing.components },
     };
-    yield { name: `generated/${framework}-${count}`, document };
+    yield { name: `generated/${framework}-${count}`, load: () => document };
   }
 }
 
@@ -213,7 +213,13 @@ const kinds: readonly Kind[] = [
     ...(isNewest && { style: 'cookie' }),
     schema: nullable(writing, { type: 'string' }),
   }),
-  (writing) => ({ name: 'path', in: 'query', allowReserved: true, ...optional(writing), schema: { type: 'string' } }),
+  (writing, isNewest) => ({
+    name: 'path',
+    in: 'query',
+    ...(isNewest && { allowReserved: true }),
+    ...optional(writing),
+    schema: { type: 'string' },
+  }),
   (writing) => ({
     name: writing.random.pick(['$filter', 'ids[]', 'filter[name]', 'order-by', 'größe']),
     in: 'query',

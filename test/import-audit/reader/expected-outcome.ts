@@ -37,7 +37,7 @@ export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMak
     if (!losses.has(id)) losses.set(id, loss);
   };
   const wants = schemas.createCheck(compared.wanted);
-  const offered = removeFormats(compared.offered) as JsonObject | boolean;
+  const { offered } = compared;
   const offers = createValidator(offered);
   const variants = Math.min(mostVariants, Math.max(2, countAlternatives(compared.wanted, schemas)));
   for (let variant = 0; variant < variants; variant++) {
@@ -71,19 +71,6 @@ function countAlternatives(schema: JsonObject | boolean, schemas: Schemas, level
     types,
     toList(resolved.anyOf).length,
     ...children.map((child) => countAlternatives(child as JsonObject | boolean, schemas, level + 1)),
-  );
-}
-
-/** `format` is a hint, which refuses nothing. */
-function removeFormats(schema: Json): Json {
-  if (Array.isArray(schema)) return schema.map(removeFormats);
-  if (!isObject(schema)) return schema;
-  const entries = Object.entries(schema).filter(([name, value]) => !(name === 'format' && typeof value === 'string'));
-  return Object.fromEntries(
-    entries.map(([name, value]) => [
-      name,
-      ['enum', 'const', 'examples', 'default'].includes(name) ? value : removeFormats(value),
-    ]),
   );
 }
 
@@ -200,7 +187,11 @@ function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Comp
   on('maximum', (current) => (isNumber(current) ? size('maximum') + 1 : undefined));
   on('exclusiveMinimum', (current) => (isNumber(current) ? size('exclusiveMinimum') : undefined));
   on('exclusiveMaximum', (current) => (isNumber(current) ? size('exclusiveMaximum') : undefined));
-  on('multipleOf', (current) => (isNumber(current) ? current + size('multipleOf') / 2 : undefined));
+  on('multipleOf', (current) => {
+    if (!isNumber(current)) return undefined;
+    const step = size('multipleOf');
+    return step > 1 ? current + 1 : current + step / 2;
+  });
   on('minItems', (current) =>
     Array.isArray(current) && size('minItems') > 0 ? current.slice(0, size('minItems') - 1) : undefined,
   );

@@ -9,7 +9,12 @@ import { encode, toText, Undefined, writeHeader, writePairs, writePath } from '.
 
 export type Inputs = {
   parameters: Map<Parameter, Value>;
-  body?: { of: Body; value: Value };
+  body?: {
+    of: Body;
+    value: Value;
+    /** Media type that the caller names, where the document has a range. */
+    givenType?: string;
+  };
 };
 
 /** @throws Undefined where no standard says how a value is written */
@@ -45,7 +50,7 @@ export function buildExpectedRequest(operation: Operation, basePath: string, inp
     query: query.map(([name, value]) => [normalizePercent(name), normalizePercent(value)]),
     headers,
     cookies,
-    contentType: body ? readMediaType(body.of.mediaType) : '',
+    contentType: body ? (body.givenType ?? readMediaType(body.of.mediaType)) : '',
     body: body ? writeBody(body.of, body.value) : { kind: 'none' },
   };
 }
@@ -85,7 +90,8 @@ export const formType = 'application/x-www-form-urlencoded';
 
 function writeBody(body: Body, value: Value): WireRequest['body'] {
   const type = readMediaType(body.mediaType);
-  if (isJsonType(type)) return { kind: 'json', value: toPlain(value) };
+  const isJson = isJsonType(type) || (type === '*/*' && !(value instanceof Uint8Array));
+  if (isJson) return { kind: 'json', value: toPlain(value) };
   if (type === formType) return { kind: 'form', pairs: writeFormPairs(value, body.encoding, (text) => text) };
   if (type.startsWith('multipart/')) return { kind: 'multipart', parts: writeParts(value, body.encoding) };
   if (value instanceof Uint8Array) return { kind: 'bytes', content: toPlain(value) as string };
@@ -150,9 +156,13 @@ function writeParts(value: Value, encodings: ReadonlyMap<string, Encoding>): Par
         content: toBytes(text),
       }));
     const items = Array.isArray(one) ? one : [one];
+    if (Array.isArray(one) && one.some(isNested)) throw new Undefined('a list of objects in multipart');
     return items.map((item) => writePart(name, item, encoding?.contentType));
   });
 }
+
+/** OpenAPI 3.0 and 3.1 do not say whether such a list is one part or several. */
+const isNested = (value: Value) => typeof value === 'object' && value !== null && !(value instanceof Uint8Array);
 
 function writePart(name: string, value: Value, contentType: string | undefined): Part {
   const isFile = value instanceof Uint8Array;

@@ -80,8 +80,7 @@ export function createSchemas(document: JsonObject, version: Version): Schemas {
     return converted;
   };
 
-  const convertMap = (schemas: JsonObject): JsonObject =>
-    Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, convert(schema) as Json]));
+  const convertMap = (schemas: JsonObject) => mapValues(schemas, (schema) => convert(schema) as Json);
 
   const copyProperties = (schema: JsonObject, converted: JsonObject) => {
     const properties = Object.entries(toObject(schema.properties));
@@ -131,9 +130,9 @@ function collect(schema: Json, definitions: JsonObject, reached: JsonObject = {}
   return reached;
 }
 
-/** Checks values against a schema that has no `format`. */
+/** Checks values against a schema. `format` is a hint, which refuses nothing. */
 export function createValidator(schema: JsonObject | boolean): Check {
-  const validator = new Validator(schema, '2020-12', true);
+  const validator = new Validator(toCheckable(schema) as JsonObject | boolean, '2020-12', true);
   return (value) => validator.validate(value).valid;
 }
 
@@ -177,7 +176,7 @@ function addNull(converted: JsonObject): void {
 /** ECMAScript for the anchors of Ruby and Python; undefined for a pattern that ECMAScript does not know. */
 function translatePattern(pattern: Json | undefined): string | undefined {
   if (typeof pattern !== 'string') return undefined;
-  const translated = pattern.replaceAll('\\A', '^').replaceAll(/\\[zZ]/g, '$');
+  const translated = withoutNeedlessEscapes(pattern.replaceAll('\\A', '^').replaceAll(/\\[zZ]/g, '$'));
   try {
     new RegExp(translated, 'u');
     return translated;
@@ -185,3 +184,35 @@ function translatePattern(pattern: Json | undefined): string | undefined {
     return undefined;
   }
 }
+
+/** Removes escapes that ECMAScript knows without the flag `u` alone, such as `\:`; they change nothing. */
+function withoutNeedlessEscapes(pattern: string): string {
+  return pattern.replaceAll(/\\([\s\S])/g, (whole, character: string) => {
+    if (character === '-') return '\\x2d';
+    return /[\^$\\.*+?()[\]{}|/dDwWsSbBpPuxcfnrtvk0-9]/.test(character) ? whole : character;
+  });
+}
+
+const mapsOfNames = ['properties', 'patternProperties', 'dependentSchemas', '$defs'];
+const isAnnotation = (name: string) =>
+  name.startsWith('x-') || ['format', 'default', 'examples', 'title', 'description'].includes(name);
+
+/** A schema for a validator: without annotations, and without needless escapes in patterns. */
+function toCheckable(schema: Json): Json {
+  if (Array.isArray(schema)) return schema.map(toCheckable);
+  if (!isObject(schema)) return schema;
+  const entries = Object.entries(schema).filter(([name]) => !isAnnotation(name));
+  return Object.fromEntries(
+    entries.map(([name, value]) => {
+      if (name === 'enum' || name === 'const') return [name, value];
+      if (mapsOfNames.includes(name)) return [name, mapValues(toObject(value), toCheckable)];
+      return [
+        name,
+        name === 'pattern' && typeof value === 'string' ? withoutNeedlessEscapes(value) : toCheckable(value),
+      ];
+    }),
+  );
+}
+
+const mapValues = (values: JsonObject, change: (value: Json) => Json): JsonObject =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [name, change(value)]));

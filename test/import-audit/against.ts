@@ -1,0 +1,52 @@
+/** Another version of the product, and what got worse since. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { root } from '../files.ts';
+import type { Verdict } from './audit.ts';
+import { judgeOf } from './report.ts';
+
+const run = promisify(execFile);
+
+/** A checkout of a commit, with the dependencies of this one. */
+export async function checkOut(cache: string, commit: string): Promise<string> {
+  const { stdout } = await run('git', ['rev-parse', '--verify', `${commit}^{commit}`], { cwd: root });
+  const folder = join(cache, 'commits', stdout.trim());
+  if (!existsSync(folder)) await run('git', ['worktree', 'add', '--detach', folder, stdout.trim()], { cwd: root });
+  const modules = join(folder, 'node_modules');
+  if (!existsSync(modules)) await symlink(join(root, 'node_modules'), modules);
+  return folder;
+}
+
+const ranks = ['whole', 'loosened', 'partial', 'skipped'];
+
+/** Operations whose request or outcome was better before. */
+export function listWorse(before: readonly Verdict[], now: readonly Verdict[]): string[] {
+  const byKey = new Map(before.map((verdict) => [`${verdict.document} ${verdict.operation}`, verdict]));
+  return now.flatMap((verdict) => {
+    const key = `${verdict.document} ${verdict.operation}`;
+    const old = byKey.get(key);
+    const reasons = old ? findReasons(old, verdict) : [];
+    return reasons.length > 0 ? [`${key}: ${reasons.join('; ')}`] : [];
+  });
+}
+
+function findReasons(old: Verdict, verdict: Verdict): string[] {
+  const [was, is] = [judgeOf(old), judgeOf(verdict)];
+  const reasons: string[] = [];
+  if ((was === 'same' || was === 'explained') && is === 'different')
+    reasons.push(`its request agreed; now ${showWire(verdict)}`);
+  const { outcome } = verdict;
+  const fell = ranks.indexOf(outcome.expected) > ranks.indexOf(old.outcome.expected);
+  if (fell) reasons.push(`it was ${old.outcome.expected}; now it is ${outcome.expected}`);
+  if (old.outcome.expected === old.outcome.reported && outcome.expected !== outcome.reported)
+    reasons.push(`its outcome agreed; now ${outcome.reported} is reported, and it is ${outcome.expected}`);
+  return reasons;
+}
+
+function showWire({ wire }: Verdict): string {
+  if (wire?.kind === 'refused') return `the call is refused (${wire.reason})`;
+  return wire?.kind === 'compared' ? wire.differences.map(({ id }) => id).join(', ') : 'it has no tool';
+}

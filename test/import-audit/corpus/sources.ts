@@ -1,0 +1,69 @@
+/** The documents and operations of a run, drawn with its seed. */
+import type { Cache } from '../cache.ts';
+import type { JsonObject } from '../json.ts';
+import type { Random } from '../random.ts';
+import { readOperations } from '../reader/operations.ts';
+import { drawDirectory } from './directory.ts';
+import { readFastapi } from './fastapi.ts';
+import { generateDocuments } from './generated.ts';
+
+/** A document that is loaded when it is needed, since all together need too much memory. */
+export type Source = { name: string; load(): JsonObject };
+
+export type Chosen = Source & {
+  /** Operations to judge, such as `GET /pets`. */
+  operations: string[];
+};
+
+/** Half of the documents are real, the other half new-style; the operations are spread evenly over each half. */
+export async function chooseSources(
+  cache: Cache,
+  random: Random,
+  documents: number,
+  operations: number,
+): Promise<Chosen[]> {
+  const real = take(drawDirectory(cache.descriptions, random.fork('directory')), Math.floor(documents / 2));
+  const fastapi = await readFastapi(cache.folder);
+  const generated = generateDocuments(random.fork('generated'));
+  const modern = take(generated, Math.ceil(documents / 2) - 1);
+  const half = Math.ceil(operations / 2);
+  const all = readOperations(fastapi).map(({ key }) => key);
+  const whole: Chosen[] = [{ name: 'fastapi', load: () => fastapi, operations: all.slice(0, half) }];
+  const first = [...whole, ...chooseOperations(modern, random.fork('operations of modern'), half - count(whole))];
+  return [...first, ...chooseOperations(real, random.fork('operations of real'), operations - count(first))];
+}
+
+const count = (chosen: readonly Chosen[]) => chosen.reduce((sum, { operations }) => sum + operations.length, 0);
+
+function take<Item>(items: Iterable<Item>, most: number): Item[] {
+  const taken: Item[] = [];
+  if (most > 0)
+    for (const item of items) {
+      taken.push(item);
+      if (taken.length >= most) break;
+    }
+  return taken;
+}
+
+/** Takes one operation of each document in turn. */
+function chooseOperations(sources: readonly Source[], random: Random, most: number): Chosen[] {
+  const left = sources.map((source) => ({
+    source,
+    keys: random.fork(source.name).shuffle(readOperations(source.load()).map(({ key }) => key)),
+  }));
+  const chosen = new Map<Source, string[]>(sources.map((source) => [source, []]));
+  let taken = 0;
+  for (let isMore = true; isMore && taken < most; ) {
+    isMore = false;
+    for (const { source, keys } of left) {
+      const key = taken < most ? keys.pop() : undefined;
+      if (key === undefined) continue;
+      chosen.get(source)?.push(key);
+      taken++;
+      isMore = true;
+    }
+  }
+  return [...chosen]
+    .filter(([, operations]) => operations.length > 0)
+    .map(([source, operations]) => ({ ...source, operations }));
+}

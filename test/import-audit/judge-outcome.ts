@@ -1,0 +1,76 @@
+/** Judges what the import says of an operation. */
+import { chooseBody, getBodyContext, getParameterContext } from './described.ts';
+import { type Json, type JsonObject, toList, toObject, toText } from './json.ts';
+import { findAuxiliary, type Work } from './prepare-call.ts';
+import type { Outcome, Reported } from './product.ts';
+import { type Compared, decideOutcome, findLosses, type Loss } from './reader/expected-outcome.ts';
+import type { Schemas } from './reader/schemas.ts';
+import { findBodyTarget, findParameterTargets, type Target, type Tool } from './tool-places.ts';
+
+export type OutcomeVerdict = { expected: Outcome; reported: Outcome; notes: string[]; losses: Loss[] };
+
+export function judgeOutcome(work: Work, reported: Reported): OutcomeVerdict {
+  const { schemas, maker } = work.described;
+  const required = findRequired(work.tool);
+  const compared = [...compareParameters(work, required), ...compareBody(work, required)];
+  const losses = compared.flatMap((one) => ('kind' in one ? [one] : findLosses(one, schemas, maker, work.random)));
+  return { expected: decideOutcome(losses), reported: reported.outcome, notes: reported.notes, losses };
+}
+
+/** Required arguments that the document knows. */
+function findRequired(tool: Tool): Set<string> {
+  const auxiliary = findAuxiliary(tool);
+  const required = toList(tool.inputSchema.required).map(toText);
+  return new Set(required.filter((name) => !auxiliary.includes(name)));
+}
+
+const getSchema = (tool: Tool, argument: string) =>
+  (toObject(tool.inputSchema.properties)[argument] ?? true) as JsonObject | boolean;
+
+function* compareParameters({ described, operation, tool }: Work, required: Set<string>): Generator<Compared | Loss> {
+  for (const [parameter, target] of findParameterTargets(tool, operation)) {
+    const at = `${parameter.place} ${parameter.name}`;
+    if (target.kind === 'none' && !described.credentials.has(parameter.name.toLowerCase()))
+      yield { kind: 'missing', at, what: 'input' };
+    if (target.kind !== 'argument') continue;
+    if (parameter.isRequired && !required.has(target.argument)) yield { kind: 'loosened', at, what: 'required' };
+    const wanted = described.schemas.convert(parameter.schema);
+    yield { at, context: getParameterContext(parameter), wanted, offered: getSchema(tool, target.argument) };
+  }
+}
+
+function* compareBody({ described, operation, tool }: Work, required: Set<string>): Generator<Compared | Loss> {
+  const { schemas } = described;
+  const body = chooseBody(operation, tool);
+  const context = body && getBodyContext(body, schemas);
+  if (!body || !context) return;
+  const wanted = schemas.convert(body.schema);
+  const target = findBodyTarget(tool, []);
+  if (target.kind === 'none') {
+    if (hasInputs(wanted, schemas)) yield { kind: 'missing', at: 'body', what: 'input' };
+  } else if (target.kind === 'whole') {
+    const isLoose = operation.isBodyRequired && !required.has(target.argument);
+    if (isLoose) yield { kind: 'loosened', at: 'body', what: 'required' };
+    yield { at: 'body', context, wanted, offered: getSchema(tool, target.argument) };
+  } else yield { at: 'body', context, wanted, offered: joinFields(tool, target.targets, required) };
+}
+
+/** The arguments of a body as the schema of the object that they make. */
+function joinFields(tool: Tool, targets: ReadonlyMap<string, Target>, required: ReadonlySet<string>): JsonObject {
+  const properties: JsonObject = {};
+  const needed: string[] = [];
+  for (const [name, target] of targets) {
+    if (target.kind === 'none') continue;
+    if (target.kind === 'argument') properties[name] = getSchema(tool, target.argument) as Json;
+    else properties[name] = target.value === undefined ? true : { const: target.value };
+    if (target.kind === 'constant' || required.has(target.argument)) needed.push(name);
+  }
+  return { type: 'object', properties, required: needed, additionalProperties: false };
+}
+
+function hasInputs(schema: JsonObject | boolean, schemas: Schemas): boolean {
+  const resolved = schemas.resolve(schema);
+  if (typeof resolved === 'boolean') return resolved;
+  const { type, ...rest } = resolved;
+  return Object.keys(rest).length > 0 || (type !== undefined && type !== 'object');
+}

@@ -1,0 +1,86 @@
+/** Judges the request of a tool on the wire. */
+import { compareRequests, type Difference } from './compare.ts';
+import type { JsonObject } from './json.ts';
+import { getBasePaths } from './localize.ts';
+import { type Prepared, prepareCall, type Work } from './prepare-call.ts';
+import { type Product, type Reported, secret } from './product.ts';
+import { buildExpectedRequest, type Inputs } from './reader/expected-request.ts';
+import { Undefined } from './reader/wire-styles.ts';
+import type { SwaggerClient } from './swagger-client.ts';
+import { readRequest, type Stub, type WireRequest } from './wire.ts';
+
+export type WireVerdict =
+  | {
+      kind: 'compared';
+      judge: 'swagger-client' | 'second reader';
+      /** Those with `library.` before their class are by swagger-client alone; the second reader agrees with the tool. */
+      differences: Difference[];
+      /** Why swagger-client did not judge. */
+      unable?: string;
+      /** What the second reader alone finds. */
+      doubts?: Difference[];
+    }
+  | { kind: 'refused'; reason: string }
+  /** No standard says what the request would be, or no value was found. */
+  | { kind: 'undecided'; reason: string };
+
+export type Judges = { product: Product; stub: Stub; slug: string; swaggerClient: SwaggerClient };
+
+/** `args` are those of the call. */
+export type Judged = { verdict: WireVerdict; args: JsonObject };
+
+export async function judgeWire(work: Work, reported: Reported, judges: Judges): Promise<Judged> {
+  let args: JsonObject = {};
+  try {
+    const prepared = prepareCall(work);
+    args = prepared.args;
+    leaveOutNamed(prepared, reported);
+    return { verdict: await callAndCompare(work, prepared, judges), args };
+  } catch (error) {
+    if (error instanceof Undefined) return { verdict: { kind: 'undecided', reason: error.message }, args };
+    throw error;
+  }
+}
+
+/** Parameters without an argument are no difference on the wire where the report names them. */
+function leaveOutNamed({ inputs, unplaced }: Prepared, { outcome, notes }: Reported): void {
+  for (const parameter of inputs.parameters.keys()) {
+    const isNamed = outcome === 'partial' && notes.some((note) => note.includes(parameter.name));
+    if (isNamed && unplaced.includes(`${parameter.place} ${parameter.name}`)) inputs.parameters.delete(parameter);
+  }
+}
+
+async function callAndCompare(work: Work, { inputs, args }: Prepared, judges: Judges): Promise<WireVerdict> {
+  const { described, operation, tool } = work;
+  const { product, stub, slug, swaggerClient } = judges;
+  buildOwnRequest(work, inputs);
+  stub.take();
+  const result = await product.call(slug, tool.name, args);
+  const [arrived] = stub.take();
+  if (!arrived) return { kind: 'refused', reason: result.text };
+  const found = readRequest(arrived);
+  const { request, base } = buildOwnRequest(work, inputs, found);
+  const byOwn = compareRequests(request, found, described.credentials);
+  const theirs = await swaggerClient.build(described.document, operation, inputs, base);
+  if ('unable' in theirs)
+    return { kind: 'compared', judge: 'second reader', differences: byOwn, unable: theirs.unable };
+  const byTheirs = compareRequests(theirs.request, found, described.credentials);
+  const isTheirsAlone = byOwn.length === 0;
+  return {
+    kind: 'compared',
+    judge: 'swagger-client',
+    differences: byTheirs.map((one) => (isTheirsAlone ? { ...one, id: `library.${one.id}` } : one)),
+    ...(byTheirs.length === 0 && byOwn.length > 0 && { doubts: byOwn }),
+  };
+}
+
+type OwnRequest = { request: WireRequest; base: string };
+
+/** The request of the second reader, at that server of the document which was called. */
+function buildOwnRequest({ operation, described }: Work, inputs: Inputs, found?: WireRequest): OwnRequest {
+  const bases = getBasePaths(described.document, operation.path, operation.raw, secret);
+  const requests = bases.map((base) => ({ base, request: buildExpectedRequest(operation, base, inputs) }));
+  const [first] = requests;
+  if (!first) throw new Undefined('no server');
+  return requests.find(({ request }) => request.path === found?.path) ?? first;
+}

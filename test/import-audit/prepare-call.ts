@@ -1,0 +1,101 @@
+/** Makes the inputs of a call from the document, and the arguments of the tool that stand for them. */
+
+import { chooseBody, type Described, getBodyContext, getParameterContext } from './described.ts';
+import { isObject, type JsonObject, toList, toText } from './json.ts';
+import type { Random } from './random.ts';
+import type { Inputs } from './reader/expected-request.ts';
+import type { Operation, Parameter } from './reader/operations.ts';
+import { Undefined } from './reader/wire-styles.ts';
+import { findBodyTarget, findParameterTargets, type Tool, toArgument } from './tool-places.ts';
+import type { Value } from './values.ts';
+import { readMediaType } from './wire.ts';
+
+export type Work = { described: Described; operation: Operation; tool: Tool; random: Random };
+
+/** `unplaced` are the inputs that have no argument. */
+export type Prepared = { inputs: Inputs; args: JsonObject; unplaced: string[] };
+
+/** @throws Undefined where no value was found for a required input */
+export function prepareCall(work: Work): Prepared {
+  const { described, operation, tool, random } = work;
+  const prepared: Prepared = { inputs: { parameters: new Map() }, args: {}, unplaced: [] };
+  const { inputs, args, unplaced } = prepared;
+  const variant = random.below(6);
+  for (const [parameter, target] of findParameterTargets(tool, operation)) {
+    const at = `${parameter.place} ${parameter.name}`;
+    const own = random.fork(at);
+    if (target.kind === 'none' && described.credentials.has(parameter.name.toLowerCase())) continue;
+    if (!own.chance(0.65) && !parameter.isRequired && target.kind !== 'constant') continue;
+    const value = makeParameter(described, parameter, { random: own, share: 0.6, variant });
+    if (value === undefined && parameter.isRequired) throw new Undefined(`no value for ${at}`);
+    if (value === undefined) continue;
+    const constant = target.kind === 'constant' ? target.value : undefined;
+    inputs.parameters.set(parameter, constant === undefined ? value : (constant as Value));
+    if (target.kind === 'argument') args[target.argument] = toArgument(value);
+    if (target.kind === 'none') unplaced.push(at);
+  }
+  prepareBody(work, prepared, { random: random.fork('body'), share: 0.6, variant });
+  const required = toList(tool.inputSchema.required);
+  for (const name of findAuxiliary(tool)) if (required.includes(name) && !(name in args)) args[name] = 'audit.bin';
+  return prepared;
+}
+
+/** Arguments that name or type a file, which the document does not have. */
+export function findAuxiliary(tool: Tool): string[] {
+  const names = [...tool.fields.values()].flatMap(({ file_name: name, media_type: type }) => [name, type]);
+  return names.flatMap((one) => (isObject(one) ? [toText(one.argument)] : []));
+}
+
+type MakeOptions = { random: Random; share: number; variant: number };
+
+/** Empty values and null have no defined form outside of bodies. */
+function makeParameter({ maker, schemas }: Described, parameter: Parameter, options: MakeOptions): Value | undefined {
+  const context = getParameterContext(parameter);
+  const value = maker.make(schemas.convert(parameter.schema), { ...options, context })?.value;
+  if (parameter.mediaType !== undefined) return value;
+  return value === null || value === '' || isEmpty(value) ? undefined : value;
+}
+
+const isEmpty = (value: Value | undefined) =>
+  typeof value === 'object' && value !== null && Object.keys(value).length === 0;
+
+function prepareBody({ operation, described, tool }: Work, prepared: Prepared, options: MakeOptions): void {
+  const body = chooseBody(operation, tool);
+  if (!body) return;
+  const { maker, schemas } = described;
+  const context = getBodyContext(body, schemas);
+  if (context === undefined) throw new Undefined(`a body of ${body.mediaType}`);
+  const schema = schemas.convert(body.schema);
+  const isForm = context === 'form' || context === 'multipart';
+  const values = [options.share, 0, 1].map((share) => maker.make(schema, { ...options, context, share })?.value);
+  const value = values.find((one) => one !== undefined && !(isForm && isEmpty(one)));
+  if (value === undefined)
+    throw new Undefined(values.some((one) => one !== undefined) ? 'an empty form' : 'no value for the body');
+  const givenType = value instanceof Uint8Array ? pickType(readMediaType(body.mediaType)) : undefined;
+  prepared.inputs.body = { of: body, value, ...(givenType !== undefined && { givenType }) };
+  placeBody(tool, prepared, value, givenType);
+}
+
+function placeBody(tool: Tool, { args, unplaced }: Prepared, value: Value, givenType: string | undefined): void {
+  const target = findBodyTarget(tool, isObject(value) ? Object.keys(value) : []);
+  if (target.kind === 'none') unplaced.push('body');
+  if (target.kind === 'whole') {
+    const argument = toArgument(value);
+    args[target.argument] = givenType === undefined ? argument : `data:${givenType};base64,${argument}`;
+  }
+  if (target.kind !== 'fields' || !isObject(value)) return;
+  const fields = value as { [name: string]: Value };
+  for (const [name, one] of Object.entries(fields)) {
+    const place = target.targets.get(name);
+    if (place?.kind === 'argument') args[place.argument] = toArgument(one);
+    if (place === undefined || place.kind === 'none') unplaced.push(`body ${name}`);
+    if (place?.kind === 'constant' && place.value !== undefined) fields[name] = place.value as Value;
+  }
+}
+
+/** A type within a range such as `image/*`, which the caller names; undefined for a type. */
+function pickType(mediaType: string): string | undefined {
+  if (!mediaType.includes('*')) return undefined;
+  const usual: Record<string, string> = { 'image/*': 'image/png', 'audio/*': 'audio/mpeg', 'video/*': 'video/mp4' };
+  return usual[mediaType] ?? 'application/pdf';
+}
