@@ -42,7 +42,7 @@ export async function acceptLoss(file: string, onLoss: (sentence: string) => voi
     const stored = statSync(file, { throwIfNoEntry: false });
     if (!stored?.size) return removeMark(file);
     const last = stored.mtime.toISOString();
-    onLoss(`${sentenceOf(loss, file)} The database opens without them; its own file was last written at ${last}.`);
+    onLoss(`${sentenceOf(loss, file)} The database opens without them. Its own file was last written at ${last}.`);
     refuseUnsound(file);
     const found = findOrMakeFile(file);
     closeLast(await openSqlite(found, { synchronous: 'FULL', busyMs: 0, checkpointPages: 0 }), found);
@@ -60,14 +60,15 @@ function sentenceOf({ frame, transactions }: LogLoss, file: string): string {
 
 /** @throws AppError when the content of a database and of the readable part of its log do not fit together */
 function refuseUnsound(file: string): void {
+  // A connection that only reads changes nothing.
+  const database = new DatabaseSync(file, { readOnly: true });
   let found: unknown;
   try {
-    // A connection that only reads changes nothing.
-    const database = new DatabaseSync(file, { readOnly: true });
     found = database.prepare('pragma integrity_check(1)').get()?.integrity_check;
-    database.close();
   } catch (error) {
     throw openingFailure(error, file);
+  } finally {
+    database.close();
   }
   if (found === 'ok') return;
   throw new AppError('conflict', `The database ${file} is damaged without its log (${found}). Restore a backup.`);
