@@ -5,7 +5,7 @@ import { originsOfSecrets, secretUsesOfServer, secretUsesOfTool } from './server
 
 /**
  * The secrets that the calls of a configuration need, short enough to be stored beside it: `names` are those that
- * placeholders refer to. All of them go to `origins`; those in `apart` go elsewhere too.
+ * placeholders refer to. All of them go to `origins`; those in `apart` also to the origins there.
  */
 export type SecretNeeds = {
   names: readonly string[];
@@ -32,7 +32,9 @@ export async function secretNeedsOf(config: ServerConfig): Promise<SecretNeeds> 
   return {
     names: known,
     origins: all.slice(0, mostOrigins),
-    apart: Object.fromEntries(apart.slice(0, mostNames).map((name) => [name, originsOf(name).slice(0, mostOrigins)])),
+    apart: Object.fromEntries(
+      apart.slice(0, mostNames).map((name) => [name, originsOf(name).slice(all.length, all.length + mostOrigins)]),
+    ),
   };
 }
 
@@ -45,7 +47,10 @@ export function unmetNeeds(
   stored: readonly Stored[],
 ): { missing: string[]; moved: string[] } {
   const known = new Set(stored.map(({ name }) => name));
-  const needed = (name: string) => (Object.hasOwn(apart, name) ? apart[name] : origins) ?? [];
-  const moved = stored.filter(({ name, origins: allowed }) => needed(name).some((origin) => !allowed.includes(origin)));
+  const needed = (name: string) => [...origins, ...((Object.hasOwn(apart, name) && apart[name]) || [])];
+  const allowed = new Map(stored.map((secret) => [secret.origins, new Set(secret.origins)]));
+  const moved = stored.filter((secret) =>
+    needed(secret.name).some((origin) => !allowed.get(secret.origins)?.has(origin)),
+  );
   return { missing: names.filter((name) => !known.has(name)), moved: moved.map(({ name }) => name) };
 }

@@ -144,7 +144,7 @@ export function originsOf(config: ServerWide & { tools: readonly Pick<Tool, 'url
 
 /**
  * The origins that each secret of a configuration may be sent to: those of the tools, and for a secret that a token is
- * asked for with also that of the token endpoint.
+ * asked for with also that of the token endpoint, which come last.
  */
 export function originsOfSecrets(config: OfSecrets): (name: string) => string[] {
   const all = originsOf(config);

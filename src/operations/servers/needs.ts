@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { unmetNeeds } from '../../domain/config/secret-needs.ts';
 import { configSecrets } from '../../domain/config/server-config.ts';
+import { yieldBetweenRows } from '../../domain/work/next-turn.ts';
 import { findImportChecks } from '../../store/servers/imports.ts';
 import { findSecretsByServer } from '../../store/servers/secrets.ts';
 import { findNeeds } from '../../store/servers/servers.ts';
@@ -48,19 +49,22 @@ const listNeeds = operation({
     const ids = servers.map(({ id }) => id);
     const secrets = await findSecretsByServer(db, actor.workspaceId, ids);
     const checks = await findImportChecks(db, actor.workspaceId, ids);
-    const found = servers.map(({ id, slug, needs }) => {
+    const found = [];
+    const yieldAfterRow = yieldBetweenRows();
+    for (const { id, slug, needs } of servers) {
+      await yieldAfterRow();
       const stored = (secrets.get(id) ?? []).filter(({ name }) => !apart.includes(name));
       const { missing, moved } = needs ? unmetNeeds(needs, stored) : { missing: [], moved: [] };
       const check = checks.get(id);
       const { changed, error } = check ? importStateOf(check) : {};
       const description = error !== undefined ? 'unreadable' : changed ? 'changed' : undefined;
-      return {
+      found.push({
         slug,
         missing_secrets: missing.slice(0, mostSecrets),
         moved_secrets: moved.slice(0, mostSecrets),
         ...(description !== undefined && ({ description } as const)),
-      };
-    });
+      });
+    }
     return {
       servers: found
         .filter((one) => one.missing_secrets.length + one.moved_secrets.length > 0 || one.description !== undefined)

@@ -1,3 +1,5 @@
+import { sql } from 'kysely';
+import { yieldBetweenRows } from '../../domain/work/next-turn.ts';
 import type { Db } from '../db.ts';
 import { isOf } from '../page.ts';
 import { contexts, type Keyring } from '../sealing/sealing.ts';
@@ -51,24 +53,34 @@ export async function findSecrets(db: Db, server: Owner): Promise<SecretInfo[]> 
   }));
 }
 
-/** The secrets of these servers, by the id of their server. */
+/** The secrets of these servers, by the id of their server. A list of hosts that several have is read and parsed once. */
 export async function findSecretsByServer(
   db: Db,
   workspaceId: string,
   serverIds: readonly string[],
 ): Promise<Map<string, Pick<SecretInfo, 'name' | 'origins'>[]>> {
   if (serverIds.length === 0) return new Map();
-  const originsOf = originsReader();
+  const isFirst = sql`row_number() over (partition by server_id, origins order by name) = 1`;
   const rows = await db
     .selectFrom('secrets')
-    .select(['server_id', 'name', 'origins'])
+    .select(['server_id', 'name', sql<string | null>`case when ${isFirst} then origins end`.as('list')])
     .where('server_id', 'in', serverIds)
     .where(isOf(workspaceId))
+    .orderBy('server_id')
+    .orderBy('origins')
+    .orderBy('name')
     .execute();
-  return Map.groupBy(
-    rows.map((row) => ({ serverId: row.server_id, name: row.name, origins: originsOf(row.origins) })),
-    ({ serverId }) => serverId,
-  );
+  const found = new Map<string, { name: string; origins: string[] }[]>();
+  const yieldAfterRow = yieldBetweenRows();
+  let origins: string[] = [];
+  for (const { server_id, name, list } of rows) {
+    await yieldAfterRow();
+    if (list !== null) origins = JSON.parse(list) as string[];
+    const secrets = found.get(server_id) ?? [];
+    secrets.push({ name, origins });
+    found.set(server_id, secrets);
+  }
+  return found;
 }
 
 /** The value of a sealed secret; undefined where the key that sealed it is missing. */

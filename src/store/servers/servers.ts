@@ -5,7 +5,7 @@ import { type Access, accessOf, isOpen } from '../../domain/config/server-wide.t
 import { enabledTools } from '../../domain/config/tool.ts';
 import { parseJson, parseStored } from '../../domain/json/json.ts';
 import type { SetLimits } from '../../domain/limits.ts';
-import { turnAfter } from '../../domain/work/next-turn.ts';
+import { turnAfter, yieldBetweenRows } from '../../domain/work/next-turn.ts';
 import type { Db } from '../db.ts';
 import { type Cursor, isOf, olderThan, type Page, pageOf } from '../page.ts';
 import type { Tables } from '../schema.ts';
@@ -329,7 +329,9 @@ export async function listServers(
     .execute();
   const { rows: kept, next } = pageOf(rows, page.limit, cursorIn(page));
   const summaries: ServerSummary[] = [];
+  const yieldAfterRow = yieldBetweenRows();
   for (const { id, slug, name, version, summary, ...row } of kept) {
+    await yieldAfterRow();
     const times = { createdBy: row.created_by, createdAt: row.created_at, updatedAt: row.updated_at };
     const known = knownSummary(summary) ?? (await summariseConfig(db, workspaceId, id));
     const label = row.label === null ? {} : { label: row.label };
@@ -359,9 +361,13 @@ export async function findNeeds(
 ): Promise<{ id: string; slug: string; needs: SecretNeeds | undefined }[]> {
   const page: Page = { limit: most, after: undefined };
   const rows = await pageOfServers(db, workspaceId, slugs, page).select(['id', 'slug', 'summary']).execute();
-  return rows
-    .slice(0, most)
-    .map(({ id, slug, summary }) => ({ id, slug, needs: (JSON.parse(summary ?? '{}') as StoredSummary).needs }));
+  const found = [];
+  const yieldAfterRow = yieldBetweenRows();
+  for (const { id, slug, summary } of rows.slice(0, most)) {
+    await yieldAfterRow();
+    found.push({ id, slug, needs: (JSON.parse(summary ?? '{}') as StoredSummary).needs });
+  }
+  return found;
 }
 
 /** Slugs of the servers that `listServers` gives for the same page. */
