@@ -37,4 +37,28 @@ describe('what servers need', () => {
     });
     assert.deepEqual(await needs(String(body.key)), []);
   });
+
+  it('[find E5] tells the secrets of a token request, which go to the token endpoint too, from the others', async () => {
+    const authentication = (host: string) => ({
+      type: 'ClientCredentials',
+      token_url: `https://${host}/token`,
+      client_id: '{{ID}}',
+      client_secret: '{{SECRET}}',
+    });
+    const slug = 'needs-token';
+    const headers = { 'X-Key': '{{KEY}}', 'X-Other': '{{OTHER}}' };
+    const config = { authentication: authentication('token.example.com'), headers };
+    await toolhost.createServer(serverAt(slug, 'https://api.example.com', config));
+    const ofServer = async () => (await needs()).find((one) => one.slug === slug);
+    const names = ['ID', 'SECRET', 'KEY', 'OTHER'];
+    assert.deepEqual(new Set((await ofServer())?.missing_secrets as string[]), new Set(names));
+    for (const name of names)
+      await toolhost.rest('PUT', `/servers/${slug}/secrets/${name}`, { body: { value: 'a-secret' } });
+    assert.equal(await ofServer(), undefined);
+    const changed = { authentication: authentication('other.example.com') };
+    const { status, text } = await toolhost.rest('PATCH', `/servers/${slug}`, { body: changed });
+    assert.equal(status, 200, text);
+    const { missing_secrets, moved_secrets } = (await ofServer()) ?? {};
+    assert.deepEqual([missing_secrets, new Set(moved_secrets as string[])], [[], new Set(['ID', 'SECRET'])]);
+  });
 });
