@@ -6,7 +6,7 @@ import { type LoadGenerator, loadGenerator } from './load.ts';
 import { type Child, cores, node, startChild } from './processes.ts';
 import { ratioOf } from './ratio.ts';
 import { machineItems, table } from './report.ts';
-import { type Contestant, type Disturbed, median, quietRound, type RoundPlan, warmUp } from './rounds.ts';
+import { type Contestant, type Disturbed, median, quietRound, type RoundPlan, type WarmUp, warmUp } from './rounds.ts';
 import type { MeasuredService } from './service.ts';
 import type { Size } from './sizes.ts';
 
@@ -42,18 +42,18 @@ export async function against(folder: string, commit: string, size: Size): Promi
   // Fills the caches of compiled code, which the first start of a checkout lacks.
   await stop(await start(0));
   const disturbed = { repeated: 0, keptDisturbed: 0 };
-  const plan: RoundPlan = { ...size, seconds, patientUntil: performance.now() + patientMs };
   let roundMs = 0;
   for (let round = 1; round <= minRounds || performance.now() + roundMs < budgetMs; round++) {
     const startedAt = performance.now();
     const started = await start(round);
-    await warmUpAll(started, load, plan);
+    await warmUpAll(started, load, size);
+    const plan: RoundPlan = { ...size, seconds, patientUntil: performance.now() + patientMs };
     await measureRound(started, load, plan, { measurements, round, disturbed });
     await stop(started);
     roundMs = performance.now() - startedAt;
     console.log(`round ${round} took ${Math.round(roundMs / 1000)} s`);
   }
-  return textOf(sides, load, plan, { measurements, disturbed });
+  return textOf(sides, load, size, disturbed);
 }
 
 const sideOf = (checkout: Checkout): Side => ({
@@ -87,10 +87,10 @@ function contestantOf({ side, service }: Started, row: RowName): Contestant {
 }
 
 /** The calls of the warm-up count for each process: its rows share most of their code. */
-async function warmUpAll(started: readonly Started[], load: LoadGenerator, plan: RoundPlan): Promise<void> {
-  const warmUpCalls = Math.ceil(plan.warmUpCalls / rows.length);
+async function warmUpAll(started: readonly Started[], load: LoadGenerator, size: Size): Promise<void> {
+  const plan: WarmUp = { warmUpCalls: Math.ceil(size.warmUpCalls / rows.length), seconds: size.against.seconds };
   for (const [row] of rows) {
-    for (const each of started) await warmUp(contestantOf(each, row), load, { ...plan, warmUpCalls });
+    for (const each of started) await warmUp(contestantOf(each, row), load, plan);
   }
 }
 
@@ -124,8 +124,8 @@ function add(figures: Side['figures'], row: string, value: number): void {
 function textOf(
   sides: readonly Side[],
   load: LoadGenerator,
-  { seconds, warmUpCalls }: RoundPlan,
-  { measurements, disturbed }: { measurements: number; disturbed: Disturbed },
+  { warmUpCalls, against: { measurements, seconds } }: Size,
+  disturbed: Disturbed,
 ): string {
   const [before, after] = sides as [Side, Side];
   const line = (row: string, name: string, unit: string) => {

@@ -16,8 +16,8 @@ export type Size = {
   servers: number;
   calledServers: number;
   /**
-   * In a round of `--against` both services are started, and each row is measured so many times. After `minRounds` there
-   * are more as long as they end within `budgetMs` after the start of the bench.
+   * In a round of `--against` both services are started, and each row is measured so many times, with patience anew. After
+   * `minRounds` there are more as long as they end within `budgetMs` after the start of the bench.
    */
   against: { minRounds: number; budgetMs: number; measurements: number; seconds: number; patientMs: number };
   soak: { minutes: number; workspaces: number; serversEach: number; phaseSeconds: number; coolDownMs: number };
@@ -36,7 +36,7 @@ export const wholeSize: Size = {
   starts: 5,
   servers: 100_000,
   calledServers: 3000,
-  against: { minRounds: 3, budgetMs: 540_000, measurements: 2, seconds: 1, patientMs: 120_000 },
+  against: { minRounds: 3, budgetMs: 540_000, measurements: 2, seconds: 1, patientMs: 20_000 },
   // Connections to upstreams are kept for less than the 15 s at the end.
   soak: { minutes: 10, workspaces: 10, serversEach: 100, phaseSeconds: 10, coolDownMs: 15_000 },
   reports: { scale: 1, maxRequestsOfOperation: Number.POSITIVE_INFINITY, rounds: 6, seconds: 3 },
