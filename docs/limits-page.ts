@@ -59,7 +59,7 @@ import { mostSecrets } from '../src/operations/servers/secrets.ts';
 import {
   firstKeepAliveMs,
   keepAliveMs,
-  mostIdlePerWorkspace,
+  mostIdlePerTenant,
   mostPerPool,
   mostUpstreamConnections,
 } from '../src/outbound/connections.ts';
@@ -109,8 +109,8 @@ function span(ms: number): string {
 const part = (share: number) => `${share * 100} % of the time`;
 const body = ({ bytes, elements, names, depth }: BodyLimits) =>
   `${size(bytes)}, ${count(elements)} elements, ${count(names)} names, ${depth} levels`;
-const ofBoth = ({ ofWorkspace, ofAll }: { ofWorkspace: number; ofAll: number }) =>
-  `${ofWorkspace} of a workspace, ${count(ofAll)} of a process`;
+const ofBoth = ({ ofTenant, ofAll }: { ofTenant: number; ofAll: number }) =>
+  `${ofTenant} of a creator, ${count(ofAll)} of a process`;
 const setting = (name: keyof typeof variables) => `${count(Number(variables[name].fallback))} (\`${name}\`)`;
 
 const { queueMs, slowReaderMs, headersMs, requestMs, silentMs, reportShare } = usualSurroundings;
@@ -126,7 +126,7 @@ const sections: Record<string, Bound[]> = {
     ['time that a call waits for a slot', span(queueMs), 'process/start.ts'],
     [
       'calls of a process, waiting ones too',
-      `${count(usualCapacity)}; of a workspace what is left for others`,
+      `${count(usualCapacity)}; of a creator what is left for others`,
       'gateway/limits/limits.ts',
     ],
     ['lateness of timers, twice in a row, from which calls are refused', span(shedAboveMs), 'gateway/limits/limits.ts'],
@@ -173,18 +173,18 @@ const sections: Record<string, Bound[]> = {
   ],
   Operations: [
     ['reads at once', count(operationsAtOnce.read), 'operations/quotas/gate.ts'],
-    ['changes at once', `${operationsAtOnce.write}; one of a workspace writes`, 'operations/quotas/gate.ts'],
+    ['changes at once', `${operationsAtOnce.write}; one of a creator writes`, 'operations/quotas/gate.ts'],
     ['try-outs and checks of a connection at once', count(operationsAtOnce.call), 'operations/quotas/gate.ts'],
     ['more of each that wait, and for how long', `${usualWaiting}; ${span(usualPatienceMs)}`, 'domain/work/gate.ts'],
-    ['lists, statistics and exports of a workspace', `1 at once, ${part(reportShare)}`, 'operations/quotas/gate.ts'],
+    ['lists, statistics and exports of a creator', `1 at once, ${part(reportShare)}`, 'operations/quotas/gate.ts'],
     [
       'those that wait, and for how long',
       `${waitingReports.waiting}; ${span(waitingReports.patienceMs)}`,
       'operations/quotas/gate.ts',
     ],
     [
-      'large servers of a workspace that are read',
-      `${timeOfLarge.ofWorkspace} at once, ${part(timeOfLarge.share())}, waiting ${span(timeOfLarge.patienceMs)}`,
+      'large servers that are read',
+      `${ofBoth({ ...timeOfLarge, ofAll: timeOfLarge.atOnce })} at once, ${part(timeOfLarge.share())}, waiting ${span(timeOfLarge.patienceMs)}`,
       'gateway/hosted/hosted-servers.ts',
     ],
     ['threads for long work of a process', count(mostThreads), 'app/adapters/threads.ts'],
@@ -279,7 +279,7 @@ const sections: Record<string, Bound[]> = {
   'Connections to APIs': [
     ['connections of a process', count(mostUpstreamConnections), 'outbound/connections.ts'],
     ['connections of a workspace, origin and credential', count(mostPerPool), 'outbound/connections.ts'],
-    ['idle connections of a workspace', count(mostIdlePerWorkspace), 'outbound/connections.ts'],
+    ['idle connections of a creator', count(mostIdlePerTenant), 'outbound/connections.ts'],
     [
       'time that an idle one is kept',
       `${span(keepAliveMs)}, after its first request ${span(firstKeepAliveMs)}`,
@@ -294,7 +294,7 @@ const sections: Record<string, Bound[]> = {
     ],
     [
       'new logins a minute',
-      `${size(mostInMinute.ofWorkspace)} of a workspace, ${size(mostInMinute.ofServer)} of a server`,
+      `${size(mostInMinute.ofTenant)} of a creator, ${size(mostInMinute.ofServer)} of a server`,
       'store/logins/grants.ts',
     ],
     ['tokens that were handed out, of a workspace', count(mostHandedOutTokens), 'store/pruning/prune-logins.ts'],
@@ -340,12 +340,16 @@ const sections: Record<string, Bound[]> = {
     ['webhooks', count(mostWebhooks), 'domain/notices.ts'],
     ['notices', `${count(mostNoticesInDay)} a day, kept for ${span(noticesKeptMs)}`, 'domain/notices.ts'],
     ['details of an entry of the audit', size(mostOfDetail), 'store/audit-events.ts'],
-    [`details above ${count(shortDetail)} characters a day`, size(mostDetailsInDay), 'store/audit-events.ts'],
+    [
+      `details of a creator above ${count(shortDetail)} characters a day`,
+      size(mostDetailsInDay),
+      'store/audit-events.ts',
+    ],
   ],
   'Memory of a process': [
     [
       'bodies, arguments, answers, configurations in use',
-      `a quarter, ${size(leastWork)} at least; a workspace half of what others leave`,
+      `a quarter, ${size(leastWork)} at least; a creator half of what others leave`,
       'app/process-memory.ts',
     ],
     ['what is not counted', `up to ${size(uncountedBytes)}`, 'domain/work/memory-budget.ts'],
@@ -371,7 +375,7 @@ export function limitsPage(generated: string): string {
   return [
     '# All limits',
     generated,
-    'Every bound of the service. [Limits](../limits.md) says what happens above one, and who sets those that can be set. A name in capitals is a [variable](environment.md).\n',
+    'Every bound of the service. [Limits](../limits.md) says what happens above one, and who sets those that can be set. A name in capitals is a [variable](environment.md). "Of a creator" counts all workspaces that one person created; a workspace that no person created counts alone.\n',
     ...tables,
   ].join('\n');
 }

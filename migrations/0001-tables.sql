@@ -4,6 +4,7 @@
 
 -- The tenants of the service: everything else belongs to one of them.
 create table workspaces (
+  -- Begins with the id of the person who created it: the first 26 characters name the tenant (`src/domain/ids.ts`).
   id text primary key,
   name text not null,
   created_at bigint not null,
@@ -20,6 +21,7 @@ create table workspaces (
   deleted_at bigint
 );
 create index workspaces_by_end on workspaces (deleted_at) where deleted_at is not null;
+create index workspaces_by_tenant on workspaces (substr(id, 1, 26));
 
 -- People who have signed in to the dashboard, as their identity provider names them.
 create table users (

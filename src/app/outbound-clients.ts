@@ -1,6 +1,7 @@
 import type { Secrets } from '../config.ts';
 import { requestHoldsCredential } from '../domain/credentials/own-credentials.ts';
 import { hopHeader } from '../domain/http/headers.ts';
+import { tenantOf } from '../domain/ids.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { createOwnedMemory } from '../domain/work/owned-memory.ts';
 import { afterRunning } from '../domain/work/running-time.ts';
@@ -29,11 +30,12 @@ export function outboundClients(
   const message =
     'an upstream sent bytes that no request asked for; its connections are not used twice for ten minutes';
   const onUnasked = (workspaceId: string, origin: string) => log.warn({ workspaceId, origin }, message);
-  const { ofWorkspace, ofStranger } = createLookups(resolve, lookups, afterRunning);
+  const { ofTenant, ofStranger } = createLookups(resolve, lookups, afterRunning);
   const options = {
     decodeOnThread,
     memory,
     createMemory: createOwnedMemory,
+    tenantOf,
     isWithheld: requestHoldsCredential,
     hopHeader,
     onBlocked: observability.onBlocked,
@@ -41,7 +43,7 @@ export function outboundClients(
     proxy,
   };
   return {
-    http: createHttpClient({ ...options, lookupsOf: ofWorkspace, allow: egressAllow }),
+    http: createHttpClient({ ...options, lookupsOf: (id) => ofTenant(tenantOf(id)), allow: egressAllow }),
     documents: createHttpClient({ ...options, lookupsOf: ofStranger, allow: publicAddresses }),
   };
 }

@@ -89,6 +89,22 @@ export function newId(random: Random, prefix: string): string {
   return `${prefix}_${base62(random(16), 22)}`;
 }
 
+/** Length of the part of a workspace's id that names its tenant: that of any other id. */
+export const tenantLength = 26;
+
+/** An identifier of a workspace that a person creates. It begins with that of the person, for `tenantOf`. */
+export function newWorkspaceId(random: Random, creatorId: string): string {
+  return newId(random, `wsp_${creatorId.slice('usr_'.length, tenantLength)}`);
+}
+
+/**
+ * Returns whom the shares of the process are counted for: the person who created the workspace, however many they have.
+ * A workspace that no person created has a shorter id, and is a tenant of its own.
+ */
+export function tenantOf(workspaceId: string): string {
+  return workspaceId.slice(0, tenantLength);
+}
+
 /** 256 random bits as text. */
 export function newSecret(random: Random): string {
   return base62(random(32), 43);

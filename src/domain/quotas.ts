@@ -1,15 +1,18 @@
-/** Limits of a workspace's stored data and changes; 0 is no limit. */
+/**
+ * Limits of a workspace's stored data and changes; 0 is no limit. What ends with a workspace is counted in it. What a
+ * deleted workspace does not give back, slugs and changes, is counted in all workspaces of the tenant.
+ */
 export const quotaKinds = {
   servers: { fallback: 1000, what: 'hosted servers' },
-  slugs: { fallback: 10_000, what: 'slugs, with those of deleted servers, which stay reserved' },
+  slugs: { fallback: 10_000, what: 'slugs in all workspaces of the creator, with deleted ones, which stay reserved' },
   tools: { fallback: 1000, what: 'tools of a server' },
   megabytes: { fallback: 200, what: 'MB of configurations, with the versions that are kept' },
   versions: { fallback: 50, what: 'versions that are kept of a server' },
   secrets: { fallback: 2000, what: 'secrets of all servers' },
   keys: { fallback: 1000, what: 'API keys that work' },
   members: { fallback: 200, what: 'members and invitations' },
-  writes: { fallback: 600, what: 'changes a minute' },
-  dailywrites: { fallback: 20_000, what: 'changes a day' },
+  writes: { fallback: 600, what: 'changes a minute in all workspaces of the creator' },
+  dailywrites: { fallback: 20_000, what: 'changes a day in all workspaces of the creator' },
 } as const;
 
 export type QuotaName = keyof typeof quotaKinds;

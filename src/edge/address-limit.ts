@@ -83,7 +83,7 @@ export type ReturnLimitOptions = Omit<AddressLimitOptions, 'perMinute'> & {
 /** Codes that were refused in a minute: of one address, and of all that came back from one provider. */
 export const mostFailed = { ofAddress: 100, ofProvider: 300 };
 /** Returns at once from one provider to one address, and in all. */
-const mostAtOnce = { ofWorkspace: 20, ofAll: 2000 };
+const mostAtOnce = { ofTenant: 20, ofAll: 2000 };
 
 /**
  * Limits how often strangers have a provider asked about codes that they made up: a provider that throttles this service

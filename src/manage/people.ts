@@ -1,6 +1,6 @@
 import { covers, type Scope, scopesOf } from '../domain/credentials/credential.ts';
 import { foldedAddress } from '../domain/email-address.ts';
-import { newId, type Random } from '../domain/ids.ts';
+import { newId, newWorkspaceId, type Random } from '../domain/ids.ts';
 import { AppError } from '../errors.ts';
 import type { Actor } from '../operations/operation.ts';
 import type { Db } from '../store/db.ts';
@@ -63,7 +63,7 @@ async function findHome(userId: string, { db, commonWorkspace }: PeopleParts): P
 
 async function makeHome({ id: userId, name, email }: User, at: number, parts: PeopleParts): Promise<string> {
   const { db, random, commonWorkspace } = parts;
-  const id = commonWorkspace ?? newId(random, 'wsp');
+  const id = commonWorkspace ?? newWorkspaceId(random, userId);
   await insertWorkspace(db, { id, name: `Workspace of ${name ?? email ?? 'a new user'}`, at });
   await saveMember(db, { workspaceId: id, userId, role: 'owner', at });
   return id;

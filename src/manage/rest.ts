@@ -190,7 +190,7 @@ async function bodyOf(
 }
 
 /** Bodies of more than a configuration that are read at the same time. */
-export const mostLargeBodies = { ofWorkspace: 2, ofAll: 8 };
+export const mostLargeBodies = { ofTenant: 2, ofAll: 8 };
 const firmMs = 2000;
 
 /**

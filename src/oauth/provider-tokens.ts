@@ -245,7 +245,7 @@ const retryMs = 100;
 
 /**
  * Above this many logins in one outage, or characters of their tokens, the oldest are dropped, and their people must log in
- * again: those of the workspace that has more than half, if there is one. One workspace can fill three fourths of it.
+ * again: those of the tenant that has more than half, if there is one. One tenant can fill three fourths of it.
  */
 const most = {
   max: 13_500,

@@ -7,8 +7,8 @@ import type { OutboundOptions, Transfer } from './http-client.ts';
 /** Connections of a process; each takes a file descriptor and about 50 KB of memory. */
 export const mostUpstreamConnections = 4096;
 export const mostPerPool = 128;
-/** Idle connections that one workspace keeps for later requests. */
-export const mostIdlePerWorkspace = 1024;
+/** Idle connections that one tenant keeps for later requests. */
+export const mostIdlePerTenant = 1024;
 export const keepAliveMs = 10_000;
 /** For a connection that has carried one request: most callers are seen once. */
 export const firstKeepAliveMs = 2000;
@@ -21,7 +21,7 @@ const restMs = 50;
 const provenRests = 100;
 /** How long connections to an upstream that sent an unasked byte carry one request each. */
 const distrustMs = 10 * 60_000;
-/** One workspace can fill three fourths of it. */
+/** One tenant can fill three fourths of it. */
 const rememberedUpstreams = 2700;
 
 /** An origin as used by one workspace. */
@@ -37,10 +37,12 @@ type Upstream = {
   distrustedUntil: number;
 };
 
+/** `requests`: those that have a connection. */
+type Tenant = { id: string; requests: number; workspaces: number };
+
 type Workspace = {
   id: string;
-  /** Requests that have a connection. */
-  requests: number;
+  tenant: Tenant;
   pools: number;
   /**
    * Pools for more than one request, by origin and then by digest of the credentials: a single key would have to be joined
@@ -82,6 +84,7 @@ export class Connections {
   readonly #open = new Set<Connection>();
   readonly #pools = new Set<Pool>();
   readonly #workspaces = new Map<string, Workspace>();
+  readonly #tenants = new Map<string, Tenant>();
   readonly #upstreams: Memory<Upstream>;
   #requests = 0;
   #unasked = 0;
@@ -108,10 +111,10 @@ export class Connections {
    */
   begin(transfer: Transfer): void {
     const { workspaceId, origin, credentialHash, timeoutMs } = transfer.exchange;
-    const workspace = this.#workspaces.get(workspaceId) ?? newWorkspace(workspaceId);
-    // A workspace may use at most as much as is still free, so another workspace always finds a connection.
-    const isTooMany = workspace.requests >= this.#most - this.#requests;
-    if (this.#isClosed || isTooMany) transfer.fail(this.#isClosed ? stopping() : tooManyRequests(workspace));
+    const workspace = this.#workspaces.get(workspaceId) ?? this.#newWorkspace(workspaceId);
+    // A tenant may use at most as much as is still free, so another tenant always finds a connection.
+    const isTooMany = workspace.tenant.requests >= this.#most - this.#requests;
+    if (this.#isClosed || isTooMany) transfer.fail(this.#isClosed ? stopping() : tooManyRequests(workspace.tenant));
     if (transfer.isSettled) return;
     const known = credentialHash === undefined ? undefined : workspace.reusable.get(origin)?.get(credentialHash);
     const pool = known ?? this.#addPool(workspace, origin, credentialHash);
@@ -124,7 +127,7 @@ export class Connections {
       pool.waiting.push(transfer);
       this.#awaitRest(pool);
     } else {
-      transfer.fail(tooManyRequests(workspace));
+      transfer.fail(tooManyRequests(workspace.tenant));
       this.#dropUnused(pool);
     }
   }
@@ -133,7 +136,7 @@ export class Connections {
   giveBack(connection: Connection): void {
     const { pool } = connection;
     this.#requests--;
-    pool.workspace.requests--;
+    pool.workspace.tenant.requests--;
     connection.transfer = undefined;
     connection.isAsked = false;
     connection.served++;
@@ -149,7 +152,7 @@ export class Connections {
   /** Ends a connection after anything else than a whole answer. */
   discard(connection: Connection): void {
     this.#requests--;
-    connection.pool.workspace.requests--;
+    connection.pool.workspace.tenant.requests--;
     this.#end(connection);
   }
 
@@ -171,7 +174,7 @@ export class Connections {
   #lend(connection: Connection, transfer: Transfer): void {
     const { upstream, workspace } = connection.pool;
     this.#requests++;
-    workspace.requests++;
+    workspace.tenant.requests++;
     connection.transfer = transfer;
     transfer.connection = connection;
     if (connection.served === 0 || upstream.rests >= provenRests) connection.send(this.#mark);
@@ -251,10 +254,16 @@ export class Connections {
       if (!connection && pool.connections > 0) break;
       const transfer = waiting.shift() as Transfer;
       if (connection) this.#lend(connection, transfer);
-      else transfer.fail(tooManyRequests(pool.workspace));
+      else transfer.fail(tooManyRequests(pool.workspace.tenant));
     }
     if (waiting.length > 0) this.#awaitRest(pool);
     this.#dropUnused(pool);
+  }
+
+  #newWorkspace(id: string): Workspace {
+    const ofTenant = this.#options.tenantOf(id);
+    const tenant = this.#tenants.get(ofTenant) ?? { id: ofTenant, requests: 0, workspaces: 0 };
+    return { id, tenant, pools: 0, reusable: new Map() };
   }
 
   /** A pool lives as long as it has connections, or transfers that wait. @throws TypeError when `origin` is not a URL */
@@ -262,9 +271,12 @@ export class Connections {
     const upstream = this.#upstreamOf(workspace.id, origin);
     const none = { connections: 0, turn: undefined, rest: undefined };
     const pool: Pool = { credentialHash, upstream, workspace, idle: [], waiting: [], ...none };
-    this.#workspaces.set(workspace.id, workspace);
     this.#pools.add(pool);
-    workspace.pools++;
+    if (workspace.pools++ === 0) {
+      this.#workspaces.set(workspace.id, workspace);
+      this.#tenants.set(workspace.tenant.id, workspace.tenant);
+      workspace.tenant.workspaces++;
+    }
     if (credentialHash !== undefined) {
       const { reusable } = workspace;
       reusable.set(origin, (reusable.get(origin) ?? new Map()).set(credentialHash, pool));
@@ -275,7 +287,10 @@ export class Connections {
   #dropUnused(pool: Pool): void {
     if (pool.connections > 0 || pool.waiting.length > 0 || !this.#pools.delete(pool)) return;
     const { workspace, credentialHash, upstream } = pool;
-    if (--workspace.pools === 0) this.#workspaces.delete(workspace.id);
+    if (--workspace.pools === 0) {
+      this.#workspaces.delete(workspace.id);
+      if (--workspace.tenant.workspaces === 0) this.#tenants.delete(workspace.tenant.id);
+    }
     if (credentialHash === undefined) return;
     const ofOrigin = workspace.reusable.get(upstream.origin);
     ofOrigin?.delete(credentialHash);
@@ -307,20 +322,20 @@ export class Connections {
     }
   }
 
-  /** The connection that has been idle longest, in the workspace itself or, if it has none, in any. */
-  #longestIdle(workspace: Workspace): Connection | undefined {
+  /** The connection that has been idle longest, of the tenant itself or, if it has none, of any. */
+  #longestIdle({ tenant }: Workspace): Connection | undefined {
     let own: Connection | undefined;
     let any: Connection | undefined;
     for (const { idle } of this.#pools) {
       const [first] = idle;
       if (!first) continue;
       if (!any || first.idleSince < any.idleSince) any = first;
-      if (first.pool.workspace === workspace && (!own || first.idleSince < own.idleSince)) own = first;
+      if (first.pool.workspace.tenant === tenant && (!own || first.idleSince < own.idleSince)) own = first;
     }
     return own ?? any;
   }
 
-  /** Ends connections that have been idle for too long, and the oldest of workspaces that keep too many. */
+  /** Ends connections that have been idle for too long, and the oldest of tenants that keep too many. */
   #sweep(): void {
     const now = this.#clock();
     const kept: Connection[] = [];
@@ -329,25 +344,21 @@ export class Connections {
       if (now - connection.idleSince >= keepMs) this.endIdle(connection);
       else kept.push(connection);
     }
-    for (const list of Map.groupBy(kept, ({ pool }) => pool.workspace).values()) {
-      if (list.length <= mostIdlePerWorkspace) continue;
+    for (const list of Map.groupBy(kept, ({ pool }) => pool.workspace.tenant).values()) {
+      if (list.length <= mostIdlePerTenant) continue;
       list.sort((a, b) => b.idleSince - a.idleSince);
-      for (const connection of list.slice(mostIdlePerWorkspace)) this.endIdle(connection);
+      for (const connection of list.slice(mostIdlePerTenant)) this.endIdle(connection);
     }
   }
-}
-
-function newWorkspace(id: string): Workspace {
-  return { id, requests: 0, pools: 0, reusable: new Map() };
 }
 
 function stopping(): OutboundError {
   return new OutboundError('reset', 'the service is stopping, so nothing was sent to the upstream');
 }
 
-function tooManyRequests({ requests }: Workspace): OutboundError {
+function tooManyRequests({ requests }: Tenant): OutboundError {
   return new OutboundError(
     'no_connection',
-    `this workspace has ${requests} requests to upstreams under way, which is its share of what this process can carry; try again in a moment`,
+    `this workspace and the others of its creator have ${requests} requests to upstreams under way, which is their share of what this process can carry; try again in a moment`,
   );
 }

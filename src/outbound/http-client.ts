@@ -35,6 +35,8 @@ export type OutboundOptions = {
   lookupsOf: LookupsOf;
   decodeOnThread: DecodeOnThread;
   createMemory: MakeMemory;
+  /** Whom the connections of a workspace count for. */
+  tenantOf: (workspaceId: string) => string;
   /**
    * Whether a request must not be sent, because it holds a credential of this service, whatever put it there. Every request
    * passes here when it is finished, so a place that a rule of arguments or configurations forgets is searched as well.
@@ -271,7 +273,7 @@ function stopped(): OutboundError {
 function noMemory(): OutboundError {
   return new OutboundError(
     'no_memory',
-    'the call was ended: this service has no memory left for its answer, and this workspace uses its share of it; the upstream may have done what was asked, so check that before you try again, with fewer large calls at a time',
+    'the call was ended: this service has no memory left for its answer, and this workspace and the others of its creator use their share of it; the upstream may have done what was asked, so check that before you try again, with fewer large calls at a time',
   );
 }
 

@@ -1,15 +1,15 @@
 import type { LookupAddress } from 'node:dns';
 import type { Resolve } from './connector.ts';
 
-/** How many names are looked up at once: in all, for one workspace, for all strangers, and for one of their addresses. */
-export type LookupLimits = { ofAll: number; ofWorkspace: number; ofStrangers: number; ofAddress: number };
+/** How many names are looked up at once: in all, for one tenant, for all strangers, and for one of their addresses. */
+export type LookupLimits = { ofAll: number; ofTenant: number; ofStrangers: number; ofAddress: number };
 
-/** Looks up names for one workspace, or for one address of strangers. */
+/** Looks up names for one tenant, or for one address of strangers. */
 export type LookupsOf = (id: string) => Resolve;
 
-export type Lookups = { ofWorkspace: LookupsOf; ofStranger: LookupsOf };
+export type Lookups = { ofTenant: LookupsOf; ofStranger: LookupsOf };
 
-/** A workspace, or an address of strangers, and the number of its lookups that run. */
+/** A tenant, or an address of strangers, and the number of its lookups that run. */
 type Party = { isStranger: boolean; running: number };
 
 type Callback = Parameters<Resolve>[1];
@@ -32,12 +32,12 @@ export function lookupLimits(threadPoolSize: string | undefined): LookupLimits {
   const threads = Number(threadPoolSize) || usualThreads;
   const ofAll = Math.max(2, Math.ceil(threads / 2) - leftToOthers);
   const part = (share: number) => Math.max(1, Math.floor(ofAll * share));
-  return { ofAll, ofWorkspace: part(1 / 3), ofStrangers: part(1 / 2), ofAddress: part(1 / 6) };
+  return { ofAll, ofTenant: part(1 / 3), ofStrangers: part(1 / 2), ofAddress: part(1 / 6) };
 }
 
 /**
- * Shares lookups of names fairly: a workspace, or an address of strangers, whose name servers are silent uses its own
- * share, which is at most half of what is left. Strangers leave half of all lookups to workspaces. Further lookups wait for
+ * Shares lookups of names fairly: a tenant, or an address of strangers, whose name servers are silent uses its own
+ * share, which is at most half of what is left. Strangers leave half of all lookups to tenants. Further lookups wait for
  * a short time. All who want the same name share one lookup.
  */
 export function createLookups(resolve: Resolve, most: LookupLimits, after: After): Lookups {
@@ -50,7 +50,7 @@ export function createLookups(resolve: Resolve, most: LookupLimits, after: After
     const free = isStranger
       ? Math.min(most.ofAll - running.size, most.ofStrangers - ofStrangers)
       : most.ofAll - running.size;
-    return free > 0 && own < (isStranger ? most.ofAddress : most.ofWorkspace) && own * 2 <= free;
+    return free > 0 && own < (isStranger ? most.ofAddress : most.ofTenant) && own * 2 <= free;
   }
 
   function count(key: string, party: Party, change: 1 | -1): void {
@@ -107,7 +107,7 @@ export function createLookups(resolve: Resolve, most: LookupLimits, after: After
       else if (mayStart(party)) start({ key, party, hostname, settle });
       else wait({ key, party, hostname, settle });
     };
-  return { ofWorkspace: lookupsOf(false), ofStranger: lookupsOf(true) };
+  return { ofTenant: lookupsOf(false), ofStranger: lookupsOf(true) };
 }
 
 type Waiting = { key: string; party: Party; hostname: string; settle: Callback };

@@ -319,7 +319,7 @@ type ApiKeyCheck = {
   counts(): { entries: number; hits: number; misses: number };
 };
 
-/** One workspace can fill three fourths of it. */
+/** One tenant can fill three fourths of it. */
 export const mostKeysRemembered = 13_500;
 
 type ApiKeyCheckOptions = {

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { type Selectable, sql } from 'kysely';
-import { newId } from '../domain/ids.ts';
+import { newId, tenantOf } from '../domain/ids.ts';
 import { dayMs } from './calls/call-writer.ts';
 import type { Db } from './db.ts';
 import { deleteInSteps, type Pause } from './delete-in-steps.ts';
@@ -15,7 +15,7 @@ export type AuditEvent = Selectable<Tables['audit_events']>;
 export const mostOfDetail = 32 * 1024;
 /** Details that are no longer than this are kept however many there are. */
 export const shortDetail = 1000;
-/** Most characters of longer details that a day (UTC) keeps of a workspace. */
+/** Most characters of longer details that a day (UTC) keeps of a tenant. */
 export const mostDetailsInDay = 20_000_000;
 /** The detail of an event that has a longer one. */
 const leftOut = '{"left_out":true}';
@@ -29,10 +29,10 @@ export async function insertAuditEvent(db: Db, event: AuditEvent): Promise<void>
     .execute();
 }
 
-async function isKept(db: Db, { workspace_id: ref, at, detail: { length } }: AuditEvent): Promise<boolean> {
+async function isKept(db: Db, { workspace_id: id, at, detail: { length } }: AuditEvent): Promise<boolean> {
   if (length <= shortDetail) return true;
   if (length > mostOfDetail) return false;
-  const day = periodOf('auditDetails', ref, 'day', at);
+  const day = periodOf('auditDetails', tenantOf(id), 'day', at);
   const [use] = await takeOfQuotas(db, [{ ...day, quota: mostDetailsInDay, calls: length }]);
   return use?.granted === length;
 }

@@ -1,4 +1,5 @@
 import { type RawBuilder, sql } from 'kysely';
+import { tenantLength, tenantOf } from '../domain/ids.ts';
 import type { SetLimits } from '../domain/limits.ts';
 import type { SetQuotas } from '../domain/quotas.ts';
 import { dayMs, minuteMs } from './calls/call-writer.ts';
@@ -41,7 +42,7 @@ export async function updateWorkspaceLimits(db: Db, id: string, limits: SetLimit
 /** The quotas that the operator set for a workspace. */
 export async function findSetQuotas(db: Db, workspaceId: string): Promise<SetQuotas> {
   const row = await db.selectFrom('workspaces').select('quotas').where('id', '=', workspaceId).executeTakeFirst();
-  return parsed(row?.quotas);
+  return row?.quotas ? (JSON.parse(row.quotas) as SetQuotas) : {};
 }
 
 export async function setQuotas(db: Db, workspaceId: string, quotas: SetQuotas): Promise<void> {
@@ -52,12 +53,15 @@ export async function setQuotas(db: Db, workspaceId: string, quotas: SetQuotas):
     .execute();
 }
 
-const parsed = (text: string | null | undefined): SetQuotas => (text ? (JSON.parse(text) as SetQuotas) : {});
-
-/** Number of changes of a workspace in a minute and in a day (UTC). */
+/** Number of changes in a minute and in a day (UTC), in all workspaces of a tenant. */
 export type Writes = { inMinute: number; inDay: number };
 
 const startOf = (at: number, span: number) => at - (at % span);
+
+/** The condition that a workspace is one of the same tenant, deleted or not. The literal is that of the index. */
+function isOfTenant(workspaceId: string): RawBuilder<boolean> {
+  return sql<boolean>`substr(id, 1, ${sql.lit(tenantLength)}) = ${tenantOf(workspaceId)}`;
+}
 
 /**
  * Counts a change of a workspace, in the transaction that makes it. This updates the row of the workspace and so
@@ -78,18 +82,22 @@ export async function countWrite(
       day_writes: sql<number>`case when day_writes_at = ${day} then day_writes + 1 else 1 end`,
     })
     .where('id', '=', workspaceId)
-    .returning(['writes', 'day_writes', 'quotas'])
+    .returning('quotas')
     .executeTakeFirst();
-  return { writes: { inMinute: row?.writes ?? 1, inDay: row?.day_writes ?? 1 }, quotas: parsed(row?.quotas) };
+  const quotas = row?.quotas ? (JSON.parse(row.quotas) as SetQuotas) : {};
+  return { writes: await writesAt(db, workspaceId, at), quotas };
 }
 
-/** Changes in the minute and the day of `at`. */
+/** Changes in the minute and the day of `at`, also in workspaces that were deleted since. */
 export async function writesAt(db: Db, workspaceId: string, at: number): Promise<Writes> {
-  const row = await db.selectFrom('workspaces').selectAll().where('id', '=', workspaceId).executeTakeFirst();
-  return {
-    inMinute: row?.writes_at === startOf(at, minuteMs) ? (row.writes ?? 0) : 0,
-    inDay: row?.day_writes_at === startOf(at, dayMs) ? (row.day_writes ?? 0) : 0,
-  };
+  const [minute, day] = [startOf(at, minuteMs), startOf(at, dayMs)];
+  const row = await db
+    .selectFrom('workspaces')
+    .select(sql<number>`coalesce(sum(case when writes_at = ${minute} then writes end), 0)`.as('minute'))
+    .select(sql<number>`coalesce(sum(case when day_writes_at = ${day} then day_writes end), 0)`.as('day'))
+    .where(isOfTenant(workspaceId))
+    .executeTakeFirstOrThrow();
+  return { inMinute: Number(row.minute), inDay: Number(row.day) };
 }
 
 /** Number of servers, and the bytes of their configurations and kept versions. Deleted ones that are kept only count for these. */
@@ -116,9 +124,9 @@ export async function bytesOfServer(db: Db, server: { workspaceId: string; id: s
   return row?.stored_bytes ?? 0;
 }
 
-/** Number of slugs that the workspace occupies: those of its servers, deleted ones included. */
+/** Number of slugs that the tenant occupies: those of its servers, also of deleted ones and of deleted workspaces. */
 export async function countSlugs(db: Db, workspaceId: string): Promise<number> {
-  return counted(db, sql`servers where workspace_id = ${workspaceId}`);
+  return counted(db, sql`servers where workspace_id in (select id from workspaces where ${isOfTenant(workspaceId)})`);
 }
 
 export async function countSecrets(db: Db, workspaceId: string): Promise<number> {

@@ -1,4 +1,5 @@
 import { Worker } from 'node:worker_threads';
+import { tenantOf } from '../domain/ids.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { JobError } from '../errors.ts';
 import type { JobInput, JobKind, JobOutput } from './jobs.ts';
@@ -7,7 +8,7 @@ import type { JobAnswer, JobQuestion } from './thread.ts';
 export type JobRequest<Kind extends JobKind> = {
   kind: Kind;
   input: JobInput<Kind>;
-  /** The owner of the job: workspaces take turns. */
+  /** The owner of the job, or the network of a stranger: tenants take turns. */
   workspaceId: string;
   /** Longest time that it may run, in ms in which this process ran; its thread is ended then. */
   limitMs: number;
@@ -40,6 +41,7 @@ export type ThreadPoolOptions = {
 };
 
 type Job = JobRequest<JobKind> & {
+  tenant: string;
   thread: Thread | undefined;
   /** Cancels the timer of its wait, or of its run. */
   stopTimer: () => void;
@@ -89,14 +91,20 @@ export class ThreadPool {
         if (outcome === 'done') resolve(result as JobOutput<Kind>);
         else reject(result);
       };
-      const job: Job = { ...request, thread: undefined, stopTimer: () => undefined, settle };
+      const job: Job = {
+        ...request,
+        tenant: tenantOf(request.workspaceId),
+        thread: undefined,
+        stopTimer: () => undefined,
+        settle,
+      };
       if (this.#isClosed) refuse(job, stopping);
       else if (own && !own.add(bytesOf(request.input))) refuse(job, noMemory);
-      else if (!this.#queue.add(job.workspaceId, job)) refuse(job, 'too much of the kind is waiting');
+      else if (!this.#queue.add(job.tenant, job)) refuse(job, 'too much of the kind is waiting');
       else {
         request.onGone?.(() => this.#cancel(job));
         job.stopTimer = after(job.waitMs, () => {
-          if (this.#queue.remove(job.workspaceId, job)) refuse(job, 'it waited too long for a thread');
+          if (this.#queue.remove(job.tenant, job)) refuse(job, 'it waited too long for a thread');
         });
         this.#startNext();
       }
@@ -140,12 +148,12 @@ export class ThreadPool {
     return this.#threads.size - this.states().ending < most && this.#threads.size < 2 * most;
   }
 
-  /** With several threads, neither one workspace nor long jobs ever occupy all of them. */
-  #mayRun(workspaceId: string, { limitMs }: Job): boolean {
+  /** With several threads, neither one tenant nor long jobs ever occupy all of them. */
+  #mayRun(tenant: string, { limitMs }: Job): boolean {
     const { threads, longMs } = this.#options;
     const most = Math.max(1, threads - 1);
     const jobs = [...this.#threads].flatMap(({ job, isEnding }) => (job && !isEnding ? [job] : []));
-    if (jobs.filter((job) => job.workspaceId === workspaceId).length >= most) return false;
+    if (jobs.filter((job) => job.tenant === tenant).length >= most) return false;
     return limitMs <= longMs || jobs.filter((job) => job.limitMs > longMs).length < most;
   }
 
@@ -220,7 +228,7 @@ export class ThreadPool {
 
   #cancel(job: Job): void {
     const { thread } = job;
-    if (this.#queue.remove(job.workspaceId, job)) job.settle('cancelled', cancelled());
+    if (this.#queue.remove(job.tenant, job)) job.settle('cancelled', cancelled());
     else if (thread?.job === job) {
       job.stopTimer();
       job.stopTimer = this.#options.after(graceMs, () => this.#end(thread, 'cancelled', cancelled()));
@@ -232,7 +240,8 @@ function refuse(job: Job, message: string): void {
   job.settle('refused', new JobError('refused', message));
 }
 
-const noMemory = 'the service has no memory left for it, and this workspace uses its share of it';
+const noMemory =
+  'the service has no memory left for it, and this workspace and the others of its creator use their share of it';
 
 /** Bytes of the texts and buffers in an input, at any depth that jobs have; everything else in it is small. */
 function bytesOf(input: unknown, depth = 0): number {
@@ -245,12 +254,12 @@ function bytesOf(input: unknown, depth = 0): number {
 }
 const mostDepth = 2;
 
-/** How many items may wait for one workspace, and for all together. */
-type QueueLimits = { ofWorkspace: number; ofAll: number };
+/** How many items may wait for one tenant, and for all together. */
+type QueueLimits = { ofTenant: number; ofAll: number };
 
 /**
- * A queue in which workspaces take turns; of one workspace, first come, first served. A workspace gets no more than half of
- * the free places, so that a few which fill all they can leave some to the others.
+ * A queue in which tenants take turns; of one tenant, first come, first served. A tenant gets no more than half of the
+ * free places, so that a few which fill all they can leave some to the others.
  */
 class FairQueue<Item> {
   readonly #limits: QueueLimits;
@@ -267,36 +276,36 @@ class FairQueue<Item> {
   }
 
   /** False when the queue is full. */
-  add(workspaceId: string, item: Item): boolean {
-    const items = this.#waiting.get(workspaceId) ?? [];
+  add(tenant: string, item: Item): boolean {
+    const items = this.#waiting.get(tenant) ?? [];
     const free = this.#limits.ofAll - this.#size;
-    if (free <= 0 || items.length * 2 > free || items.length >= this.#limits.ofWorkspace) return false;
+    if (free <= 0 || items.length * 2 > free || items.length >= this.#limits.ofTenant) return false;
     items.push(item);
-    this.#waiting.set(workspaceId, items);
+    this.#waiting.set(tenant, items);
     this.#size++;
     return true;
   }
 
-  /** Takes the next item that may run, of the next workspace that has one. */
-  next(mayRun: (workspaceId: string, item: Item) => boolean): Item | undefined {
-    for (const [workspaceId, items] of this.#waiting) {
-      const item = items.find((one) => mayRun(workspaceId, one));
+  /** Takes the next item that may run, of the next tenant that has one. */
+  next(mayRun: (tenant: string, item: Item) => boolean): Item | undefined {
+    for (const [tenant, items] of this.#waiting) {
+      const item = items.find((one) => mayRun(tenant, one));
       if (item === undefined) continue;
-      this.remove(workspaceId, item);
-      this.#waiting.delete(workspaceId);
-      if (items.length > 0) this.#waiting.set(workspaceId, items);
+      this.remove(tenant, item);
+      this.#waiting.delete(tenant);
+      if (items.length > 0) this.#waiting.set(tenant, items);
       return item;
     }
     return undefined;
   }
 
   /** Removes an item that is no longer wanted. False if it does not wait. */
-  remove(workspaceId: string, item: Item): boolean {
-    const items = this.#waiting.get(workspaceId) ?? [];
+  remove(tenant: string, item: Item): boolean {
+    const items = this.#waiting.get(tenant) ?? [];
     const index = items.indexOf(item);
     if (index < 0) return false;
     items.splice(index, 1);
-    if (items.length === 0) this.#waiting.delete(workspaceId);
+    if (items.length === 0) this.#waiting.delete(tenant);
     this.#size--;
     return true;
   }

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { stat } from 'node:fs/promises';
 import https from 'node:https';
@@ -7,6 +8,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setTimeout as delay, setImmediate as immediate } from 'node:timers/promises';
 import tls from 'node:tls';
 import { hopHeader } from '../../src/domain/http/headers.ts';
+import { newWorkspaceId, tenantOf } from '../../src/domain/ids.ts';
 import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
 import { OutboundError } from '../../src/errors.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
@@ -72,6 +74,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
       isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
+      tenantOf,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
       lookupsOf: () => () => undefined,
       hopHeader,
@@ -115,6 +118,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
       isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
+      tenantOf,
       allow: parseEgressAllow(`kept.example:${port}`),
       lookupsOf: () => (_name, answer) => answer(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,
@@ -229,10 +233,15 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
     const own = clientTo(silent.port);
     const hold = (workspaceId: string, n: number) =>
       failureOf(own.send(exchangeAt(`http://127.0.0.1:${silent.port}`, { workspaceId, credentialHash: String(n) })));
-    const held = Array.from({ length: 10 }, (_, n) => hold('greedy', n));
-    const refused = await hold('greedy', 10);
+    // Those of one creator count together.
+    const greedy = Array.from({ length: 11 }, () => newWorkspaceId(randomBytes, `usr_${'a'.repeat(22)}`));
+    const held = greedy.slice(1).map((id, n) => hold(id, n));
+    const refused = await hold(greedy[0] as string, 10);
     assert.equal(refused.reason, 'no_connection');
-    assert.match(refused.message, /^this workspace has 10 requests to upstreams under way, which is its share /);
+    assert.match(
+      refused.message,
+      /^this workspace and the others of its creator have 10 requests to upstreams under way, which is their share /,
+    );
     held.push(...Array.from({ length: 5 }, (_, n) => hold('other', n)));
     assert.equal((await hold('other', 5)).reason, 'no_connection');
     held.push(hold('third', 0));
@@ -270,6 +279,7 @@ describe('connections to upstreams: how many, for whom, and for how long', () =>
       isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
+      tenantOf,
       allow: parseEgressAllow('192.0.2.1:9'),
       lookupsOf: () => () => undefined,
       hopHeader,

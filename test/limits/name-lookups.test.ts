@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
 import { afterEach, beforeEach, describe, it } from 'node:test';
+import { newWorkspaceId } from '../../src/domain/ids.ts';
 import { lookupLimits } from '../../src/outbound/lookups.ts';
 import { toolAt as configuredTool } from '../support/configs.ts';
 import { eventually } from '../support/eventually.ts';
@@ -34,8 +36,13 @@ describe('lookups of names', () => {
     surroundings: { resolve: names.resolve, lookups },
   });
   /** A server of a workspace whose tools call these hosts. Returns its key. */
-  const serve = async (toolhost: TestToolhost, slug: string, urls: readonly string[], more: Json = {}) => {
-    const key = await toolhost.key({ workspace: slug, scopes: ['manage', 'call'] });
+  const serve = async (
+    toolhost: TestToolhost,
+    slug: string,
+    urls: readonly string[],
+    { workspace = slug, ...more }: Json = {},
+  ) => {
+    const key = await toolhost.key({ workspace: String(workspace), scopes: ['manage', 'call'] });
     const tools = urls.map((url, n) => configuredTool(url, { name: `get_${n}`, timeout_ms: 5000 }));
     const body = { name: slug, slug, tools, ...more };
     const { status, text } = await toolhost.rest('POST', '/servers', { key, body });
@@ -67,6 +74,22 @@ describe('lookups of names', () => {
     const results = await Promise.all(calls);
     assert.ok(results.every(({ isError }) => isError));
     await isServed(toolhost);
+  });
+
+  it('[sec M9] of several workspaces of one creator are no more than those of one', async () => {
+    const toolhost = await startToolhost(options());
+    stop = toolhost.stop;
+    const slugs = ['one', 'two', 'three'];
+    for (const slug of slugs) {
+      const workspace = newWorkspaceId(randomBytes, `usr_${'a'.repeat(22)}`);
+      const urls = Array.from({ length: 10 }, (_, n) => `https://h${n}.${slug}.silent.example/thing`);
+      await serve(toolhost, slug, urls, { workspace });
+    }
+    const calls = slugs.flatMap((slug) =>
+      Array.from({ length: 10 }, (_, n) => toolhost.callTool(slug, 'some-token', `get_${n}`)),
+    );
+    assert.ok((await Promise.all(calls)).every(({ isError }) => isError));
+    assert.equal(names.asked.length, lookups.ofTenant);
   });
 
   it('[sec F5] that strangers cause by the addresses of client documents leave threads to others', async () => {

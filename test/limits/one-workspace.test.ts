@@ -184,7 +184,10 @@ describe('[sec M9] the fair share of a process', () => {
       try {
         for (;;) slots.push(await gate.enter(serverOf(workspace), anybody));
       } catch (error) {
-        assert.match(String(error), /the service is busy, and this workspace has its share/);
+        assert.match(
+          String(error),
+          /the service is busy, and this workspace and the others of its creator have their share/,
+        );
       }
       return slots;
     };
@@ -255,7 +258,7 @@ describe('[find A7] the memory of calls', () => {
       assert.equal(status, 200);
       assert.match(
         text,
-        /no memory left for its answer, and this workspace uses its share of it; .* fewer large calls/,
+        /no memory left for its answer, and this workspace and the others of its creator use their share of it; .* fewer large calls/,
       );
     }
     for (const response of held.splice(0)) response.end();

@@ -206,7 +206,7 @@ describe('the playground', () => {
       model: modelOf('anthropic', { url: `${upstream.url}/v1` }),
       messages: [user('Hello')],
     });
-    const asking = Array.from({ length: modelsAtOnce.ofWorkspace / 2 }, () =>
+    const asking = Array.from({ length: modelsAtOnce.ofTenant / 2 }, () =>
       fetch(url, {
         method: 'POST',
         headers: { authorization, 'content-type': 'application/json', accept: 'application/jsonl' },
@@ -214,8 +214,8 @@ describe('the playground', () => {
         signal: leave.signal,
       }).catch(() => 'left'),
     );
-    const held = await upstream.waitForRequest(modelsAtOnce.ofWorkspace / 2);
-    assert.equal(toolhost.running.app.runner.gates.model.counts().running, modelsAtOnce.ofWorkspace / 2);
+    const held = await upstream.waitForRequest(modelsAtOnce.ofTenant / 2);
+    assert.equal(toolhost.running.app.runner.gates.model.counts().running, modelsAtOnce.ofTenant / 2);
     leave.abort();
     assert.deepEqual(
       await Promise.all(asking),

@@ -164,7 +164,7 @@ for (const engine of engines) {
       const late = replies.filter(({ status }) => status === 429);
       assert.equal(late.length, 3);
       assert.equal(late[0]?.headers.get('retry-after'), '50');
-      assert.match(late[0]?.text ?? '', /was changed 5 times in this minute.*try again in 50 s/);
+      assert.match(late[0]?.text ?? '', /were changed 5 times in this minute.*try again in 50 s/);
       assert.equal((await quota('writes'))?.used, 5);
       await world.wait(50_000);
       assert.equal((await create('later')).status, 201);
@@ -176,7 +176,7 @@ for (const engine of engines) {
       assert.deepEqual([(await create('a')).status, (await create('b')).status], [201, 201]);
       const late = await create('c');
       assert.equal(late.status, 429);
-      assert.match(late.text, /was changed 2 times in this day.*try again in 86400 s/);
+      assert.match(late.text, /were changed 2 times in this day.*try again in 86400 s/);
       assert.equal((await quota('dailywrites'))?.used, 2);
       await world.wait(day);
       assert.equal((await create('c')).status, 201);
@@ -188,6 +188,55 @@ for (const engine of engines) {
       await ask('DELETE', `/servers/${workspace}-a`);
       assert.equal((await create('b')).status, 201);
       refused(await create('c'), /would have 3 slugs.*; allowed: 2/);
+    });
+
+    /** A person who creates workspaces, each with these quotas. */
+    const creator = async (name: string, set: Partial<Record<QuotaName, number>>) => {
+      const session = await personSession(world.toolhost, { name, workspace: `quota-${++workspaces}` });
+      const as = (method: string, path: string, body: Json) =>
+        personRequest(world.toolhost, session, method, path, body);
+      return {
+        as,
+        create: (slug: string) => as('POST', '/servers', serverAt(slug, api)),
+        openWorkspace: async (called: string) => {
+          const { status, body } = await as('POST', '/workspaces', { name: called });
+          assert.equal(status, 201, JSON.stringify(body));
+          await operate(world.toolhost, 'setWorkspaceQuotas', String(body.id), { servers: 0, ...set });
+        },
+      };
+    };
+
+    it('[sec M9] slugs are counted in all workspaces of their creator, also in deleted ones', async () => {
+      const { as, create, openWorkspace } = await creator('Ada', { slugs: 2 });
+      await openWorkspace('First');
+      assert.equal((await create('ada-first')).status, 201);
+      assert.equal((await as('POST', '/workspace/delete', { name: 'First' })).status, 200);
+      await openWorkspace('Second');
+      assert.equal((await create('ada-second')).status, 201);
+      await openWorkspace('Third');
+      const { status, body } = await create('ada-third');
+      assert.deepEqual(
+        [status, /would have 3 slugs in all workspaces of the creator/.test(String(body.detail))],
+        [403, true],
+      );
+      const other = await creator('Bea', { slugs: 2 });
+      await other.openWorkspace('First');
+      assert.equal((await other.create('ada-third')).status, 201);
+    });
+
+    it('[sec M9] changes are counted in all workspaces of their creator', async () => {
+      await world.wait(day - (world.now() % day));
+      const { create, openWorkspace } = await creator('Cleo', { dailywrites: 5 });
+      await openWorkspace('First');
+      assert.equal((await create('cleo-first')).status, 201);
+      // Making the next one, and setting its quotas, are changes too.
+      await openWorkspace('Second');
+      assert.equal((await create('cleo-second')).status, 201);
+      const { status, body } = await create('cleo-third');
+      assert.deepEqual([status, /others of its creator were changed 5 times/.test(String(body.detail))], [429, true]);
+      const other = await creator('Dora', { dailywrites: 5 });
+      await other.openWorkspace('First');
+      assert.equal((await other.create('cleo-third')).status, 201);
     });
 
     it('[find A5] are set for a workspace by the operator, and go back to the defaults', async () => {

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, it } from 'node:test';
 import { setImmediate as immediate } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { hopHeader } from '../../src/domain/http/headers.ts';
+import { tenantOf } from '../../src/domain/ids.ts';
 import { MemoryBudget } from '../../src/domain/work/memory-budget.ts';
 import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
 import { OutboundError } from '../../src/errors.ts';
@@ -121,6 +122,7 @@ describe('the HTTP client', () => {
       isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
+      tenantOf,
       allow,
       lookupsOf: () => resolve,
       hopHeader,
@@ -255,6 +257,7 @@ describe('the HTTP client', () => {
       isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
+      tenantOf,
       allow: parseEgressAllow(`127.0.0.1:${port}`),
       lookupsOf: () => resolve,
       hopHeader,

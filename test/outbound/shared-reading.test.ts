@@ -8,6 +8,7 @@ import { after, before, describe, it } from 'node:test';
 import tls from 'node:tls';
 import fc from 'fast-check';
 import { hopHeader } from '../../src/domain/http/headers.ts';
+import { tenantOf } from '../../src/domain/ids.ts';
 import { createOwnedMemory } from '../../src/domain/work/owned-memory.ts';
 import { parseEgressAllow } from '../../src/outbound/egress.ts';
 import { createHttpClient, type HttpClient } from '../../src/outbound/http-client.ts';
@@ -45,6 +46,7 @@ describe('answers that arrive at the same time', () => {
       isWithheld: () => false,
       decodeOnThread,
       createMemory: createOwnedMemory,
+      tenantOf,
       allow: parseEgressAllow(`plain.example:${plain},tls.example:${secure}`),
       lookupsOf: () => (_name, found) => found(null, [{ address: '127.0.0.1', family: 4 }]),
       hopHeader,

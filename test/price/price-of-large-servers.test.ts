@@ -234,7 +234,7 @@ describe('the cost of a large server', () => {
     /** On a busy machine some are not begun within five seconds. */
     function assertRefused({ status, text }: { status: number; text: string }): void {
       if (status === 429)
-        assert.match(text, /was not begun within 5 s; large servers of a workspace are read one at a time/);
+        assert.match(text, /was not begun within 5 s; large servers of one person are read one at a time/);
       else assert.equal(status, 401, text);
     }
 

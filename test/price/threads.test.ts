@@ -25,7 +25,7 @@ describe('jobs on threads', () => {
     pool = new ThreadPool({
       threadBytes: 512 * 1024 * 1024,
       threads: 2,
-      queue: { ofWorkspace: 10, ofAll: 20 },
+      queue: { ofTenant: 10, ofAll: 20 },
       longMs: 60_000,
       idleMs: 60_000,
       after: afterRunning,
@@ -87,7 +87,7 @@ describe('jobs on threads', () => {
   });
 
   it('[find A2] of one workspace, and of all together, a limited number waits; others are refused at once', async () => {
-    const threads = start({ queue: { ofWorkspace: 2, ofAll: 3 } });
+    const threads = start({ queue: { ofTenant: 2, ofAll: 3 } });
     const of = (workspaceId: string) => reasonOf(threads.run(check(long, { workspaceId })));
     const first = [of('a'), of('a'), of('a')];
     assert.equal(await of('a'), 'refused');

@@ -108,7 +108,7 @@ describe('the cached values of a process', () => {
           max: 2,
           freshness,
           idsOf: ({ key }) => [`id of ${key}`],
-          ownerOf: () => undefined,
+          ownerOf: () => 'nobody',
         });
         const waiting: (() => void)[] = [];
         const asked: Promise<void>[] = [];

@@ -23,7 +23,7 @@ import {
 import { importTimes, ownMemory, refusalOfJob } from './threads.ts';
 
 /** Imports under way: each holds a document of megabytes. */
-export const mostImportsAtOnce = { ofWorkspace: 2, ofAll: 8 };
+export const mostImportsAtOnce = { ofTenant: 2, ofAll: 8 };
 const firmMs = 2000;
 const refusedJob = refusalOfJob('the document was not read', 'import a part of it');
 

@@ -9,11 +9,11 @@ import type { DecodeOnThread } from '../../outbound/decode.ts';
 import { counter, gauge, type Source } from '../../telemetry/metric.ts';
 import { ThreadPool } from '../../threads/thread-pool.ts';
 
-/** Two, so that neither one workspace nor imports ever have all of them. Each takes 15 to 20 MB. */
+/** Two, so that neither one tenant nor imports ever have all of them. Each takes 15 to 20 MB. */
 export const mostThreads = 2;
 
 /** Number of jobs that may wait before more are refused. A job takes about 50 ms. */
-export const jobQueue = { ofWorkspace: 100, ofAll: 400 };
+export const jobQueue = { ofTenant: 100, ofAll: 400 };
 const idleMs = 10_000;
 
 /**

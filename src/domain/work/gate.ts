@@ -1,28 +1,29 @@
 import { AppError } from '../../errors.ts';
+import { tenantOf } from '../ids.ts';
 import { afterRunning, runningNow } from './running-time.ts';
 
 type GateOptions = {
   /** The rule that a refusal explains. */
   rule: string;
   atOnce: number;
-  /** How many of a workspace run; half of what the others leave when absent. */
-  ofWorkspace?: number;
+  /** Maximum of a tenant that run, besides half of what the others leave. */
+  ofTenant?: number;
   /** How many may wait, and how many bytes their inputs may have together. */
   waiting?: number;
   waitingBytes?: number;
   patienceMs?: number;
-  /** Part of the time in which a workspace may run, from 0 to 1; all of it when absent. */
+  /** Part of the time in which a tenant may run, from 0 to 1; all of it when absent. */
   share?: () => number;
   onRefused?: () => void;
 };
 
 /** A piece of work: whose it is, and the bytes of its input. */
-type Asked = { workspaceId: string; actorId: string; bytes: number; start: () => void };
+type Asked = { tenant: string; actorId: string; bytes: number; start: () => void };
 
 /** How many wait, and for how long, where a gate does not say. */
 export const usualWaiting = 200;
 export const usualPatienceMs = 20_000;
-/** Time that a workspace with a share may save up. */
+/** Time that a tenant with a share may save up. */
 const savedMs = 2000;
 const mostRemembered = 1000;
 const retryAfterS = 2;
@@ -32,13 +33,13 @@ const halfOf = (all: number, ofOthers: number) => Math.ceil((all - ofOthers) / 2
 
 /**
  * What stands before work that takes long: some of it runs, some waits in the order in which it came, and the rest is
- * refused. Where workspaces have a share of the time, the one that owes least begins first.
+ * refused. Where tenants have a share of the time, the one that owes least begins first.
  */
 export class Gate {
   readonly #options: GateOptions;
   readonly #running = new Set<Asked>();
   readonly #waiting = new Set<Asked>();
-  /** Until when workspaces with a share pay for the time that they took. */
+  /** Until when tenants with a share pay for the time that they took. */
   readonly #paysUntil = new Map<string, number>();
   #refused = 0;
   #timer: NodeJS.Timeout | undefined;
@@ -58,7 +59,7 @@ export class Gate {
     bytes = 0,
   ): Promise<Output> {
     const { promise: started, resolve: start } = Promise.withResolvers<void>();
-    const asked = { workspaceId: actor.workspaceId, actorId: actor.id, bytes, start };
+    const asked = { tenant: tenantOf(actor.workspaceId), actorId: actor.id, bytes, start };
     if (this.#mayRun(asked)) this.#running.add(asked);
     else await this.#wait(asked, started);
     // A long turn of this very work looks like a stop of the process, and must not be free.
@@ -73,9 +74,9 @@ export class Gate {
   }
 
   #mayRun(asked: Asked): boolean {
-    const { atOnce, ofWorkspace } = this.#options;
+    const { atOnce, ofTenant = atOnce } = this.#options;
     const { all, own, ofActor } = countOf(this.#running, asked);
-    const most = ofWorkspace ?? halfOf(atOnce, all - own);
+    const most = Math.min(ofTenant, halfOf(atOnce, all - own));
     return this.#paysForMs(asked) === 0 && own < most && ofActor < halfOf(most, own - ofActor);
   }
 
@@ -99,11 +100,11 @@ export class Gate {
     await Promise.race([started, isLate]).finally(cancel);
   }
 
-  /** Starts what may run now, and looks again when a workspace has paid. */
+  /** Starts what may run now, and looks again when a tenant has paid. */
   #startWaiting(): void {
     clearTimeout(this.#timer);
     let soonest = Number.POSITIVE_INFINITY;
-    const owed = ({ workspaceId }: Asked) => this.#paysUntil.get(workspaceId) ?? 0;
+    const owed = ({ tenant }: Asked) => this.#paysUntil.get(tenant) ?? 0;
     const inTurn = this.#options.share ? [...this.#waiting].toSorted((a, b) => owed(a) - owed(b)) : this.#waiting;
     for (const asked of inTurn) {
       if (this.#mayRun(asked)) {
@@ -116,17 +117,17 @@ export class Gate {
       this.#timer = setTimeout(() => this.#startWaiting(), Math.ceil(soonest)).unref();
   }
 
-  #pay({ workspaceId }: Asked, ms: number): void {
+  #pay({ tenant }: Asked, ms: number): void {
     const share = this.#options.share?.();
     if (share === undefined) return;
     const hasAll = runningNow() - savedMs / share;
     if (this.#paysUntil.size > mostRemembered)
       for (const [id, until] of this.#paysUntil) if (until <= hasAll) this.#paysUntil.delete(id);
-    this.#paysUntil.set(workspaceId, Math.max(this.#paysUntil.get(workspaceId) ?? hasAll, hasAll) + ms / share);
+    this.#paysUntil.set(tenant, Math.max(this.#paysUntil.get(tenant) ?? hasAll, hasAll) + ms / share);
   }
 
-  #paysForMs({ workspaceId }: Asked): number {
-    return Math.max(0, (this.#paysUntil.get(workspaceId) ?? 0) - runningNow());
+  #paysForMs({ tenant }: Asked): number {
+    return Math.max(0, (this.#paysUntil.get(tenant) ?? 0) - runningNow());
   }
 
   #refusal(asked: Asked, found: string): AppError {
@@ -141,12 +142,12 @@ export class Gate {
   }
 }
 
-/** Numbers and bytes: of all, of the workspace, and of the actor. */
-function countOf(all: ReadonlySet<Asked>, { workspaceId, actorId }: Asked) {
+/** Numbers and bytes: of all, of the tenant, and of the actor. */
+function countOf(all: ReadonlySet<Asked>, { tenant, actorId }: Asked) {
   const count = { all: all.size, own: 0, ofActor: 0, bytes: 0, ownBytes: 0 };
   for (const one of all) {
     count.bytes += one.bytes;
-    if (one.workspaceId !== workspaceId) continue;
+    if (one.tenant !== tenant) continue;
     count.own++;
     count.ownBytes += one.bytes;
     if (one.actorId === actorId) count.ofActor++;

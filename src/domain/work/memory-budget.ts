@@ -1,4 +1,5 @@
 import { AppError } from '../../errors.ts';
+import { tenantOf } from '../ids.ts';
 
 /** Shorter bodies, answers and arguments, in bytes, are not counted: a connection itself takes as much. */
 export const uncountedBytes = 16 * 1024;
@@ -7,7 +8,7 @@ const retryAfterS = 5;
 
 /**
  * The bytes of the process that work and slow clients may fill: bodies, arguments, answers, inputs of jobs,
- * configurations. They count for a party: a workspace, or the network of a stranger, because anybody can bring a token to
+ * configurations. They count for a party: a tenant, or the network of a stranger, because anybody can bring a token to
  * any server. Nobody gets more than half of what others leave, and strangers together no more than half of all. What
  * finds no room is refused at once.
  */
@@ -34,57 +35,59 @@ export class MemoryBudget {
 
   /** A hold of nothing yet, which costs an object. `network` is that of a stranger. */
   hold(workspaceId: string, network?: string): Held {
-    return new Held(this, network ?? workspaceId, network !== undefined);
+    return new Held(this, workspaceId, network);
   }
 
   /** Counts bytes of a party. False, and not counted, when there is no room. */
-  take(party: string, isStranger: boolean, bytes: number): boolean {
-    this.count(party, isStranger, bytes);
-    if (!this.isOver(party, isStranger)) return true;
-    this.count(party, isStranger, -bytes);
+  take(workspaceId: string, network: string | undefined, bytes: number): boolean {
+    this.count(workspaceId, network, bytes);
+    if (!this.isOver(workspaceId, network)) return true;
+    this.count(workspaceId, network, -bytes);
     this.#onGivenUp('memory');
     return false;
   }
 
   /** Whether a party holds more than it may. */
-  isOver(party: string, isStranger: boolean): boolean {
-    const own = this.#parties.get(party) ?? 0;
+  isOver(workspaceId: string, network: string | undefined): boolean {
+    const own = this.#parties.get(network ?? tenantOf(workspaceId)) ?? 0;
+    const isStranger = network !== undefined;
     return own * 2 > this.#most - (this.#all - own) || (isStranger && this.#ofStrangers * 2 > this.#most);
   }
 
   /** Counts bytes that are held or given back, whether there is room or not. */
-  count(party: string, isStranger: boolean, bytes: number): void {
+  count(workspaceId: string, network: string | undefined, bytes: number): void {
+    const party = network ?? tenantOf(workspaceId);
     const own = (this.#parties.get(party) ?? 0) + bytes;
     if (own > 0) this.#parties.set(party, own);
     else this.#parties.delete(party);
     this.#all += bytes;
-    if (isStranger) this.#ofStrangers += bytes;
+    if (network !== undefined) this.#ofStrangers += bytes;
   }
 }
 
 /** What one piece of work holds of the memory, until it ends. */
 export class Held {
   readonly #budget: MemoryBudget;
-  readonly #party: string;
-  readonly #isStranger: boolean;
+  readonly #workspaceId: string;
+  readonly #network: string | undefined;
   bytes: number;
 
-  constructor(budget: MemoryBudget, party: string, isStranger: boolean) {
+  constructor(budget: MemoryBudget, workspaceId: string, network: string | undefined) {
     this.#budget = budget;
-    this.#party = party;
-    this.#isStranger = isStranger;
+    this.#workspaceId = workspaceId;
+    this.#network = network;
     this.bytes = 0;
   }
 
   /** False when there is no room for them; the work must end then. */
   add(bytes: number): boolean {
-    if (!this.#budget.take(this.#party, this.#isStranger, bytes)) return false;
+    if (!this.#budget.take(this.#workspaceId, this.#network, bytes)) return false;
     this.bytes += bytes;
     return true;
   }
 
   get isOver(): boolean {
-    return this.#budget.isOver(this.#party, this.#isStranger);
+    return this.#budget.isOver(this.#workspaceId, this.#network);
   }
 
   /** Makes sure that so many bytes are counted. What has some already is not refused: its work would be wasted. @throws AppError tooMany */
@@ -102,12 +105,12 @@ export class Held {
   /** Counts bytes that its work has and keeps, whether there is room for them or not. */
   keep(bytes: number): void {
     if (bytes <= 0) return;
-    this.#budget.count(this.#party, this.#isStranger, bytes);
+    this.#budget.count(this.#workspaceId, this.#network, bytes);
     this.bytes += bytes;
   }
 
   end(): void {
-    if (this.bytes > 0) this.#budget.count(this.#party, this.#isStranger, -this.bytes);
+    if (this.bytes > 0) this.#budget.count(this.#workspaceId, this.#network, -this.bytes);
     this.bytes = 0;
   }
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { tenantOf } from '../ids.ts';
 
 export type OwnedMemoryOptions<Value> = {
   /** Above it the least recently used value is dropped. */
@@ -9,11 +10,10 @@ export type OwnedMemoryOptions<Value> = {
   /** Ids by which `keysOf` finds the keys of values. */
   idsOf?: (value: Value) => readonly string[];
   /**
-   * Who can cause values like this one, such as a workspace or an address of strangers. In a memory that is nearly full,
-   * a new value displaces those of the owner that has more than half of it, whoever reads it. Undefined for a value that
-   * is nobody's.
+   * Who can cause values like this one: a workspace, which counts for its tenant, or an address of strangers. In a memory
+   * that is nearly full, a new value displaces those of the owner that has more than half of it, whoever reads it.
    */
-  ownerOf: (value: Value) => string | undefined;
+  ownerOf: (value: Value) => string;
   /** A part of the owner, such as an address. The one with more than half of what an owner has loses first. */
   partyOf?: (value: Value) => string;
 };
@@ -49,7 +49,7 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
   const large = new Map<string, string | undefined>();
   const sizeAt = (value: Value) => 1 + (sizeOf?.(value) ?? 0);
   const idsAt = (value: Value) =>
-    [...(idsOf?.(value) ?? []), ownerOf(value), partyOf?.(value)].filter((id) => id !== undefined);
+    [...(idsOf?.(value) ?? []), tenantOf(ownerOf(value)), partyOf?.(value)].filter((id) => id !== undefined);
   // The library reserves room for `max` values at once when it knows that number, so it only knows the size.
   const entries = new LRUCache<string, Value>({
     maxSize,
@@ -64,8 +64,7 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
   const hasMost = (party: string, owner: string) => keysOf(party).size * 2 > keysOf(owner).size;
 
   function addSize(value: Value, size: number): void {
-    const owner = ownerOf(value);
-    if (owner === undefined) return;
+    const owner = tenantOf(ownerOf(value));
     const left = (sizes.get(owner) ?? 0) + size;
     if (left > 0) sizes.set(owner, left);
     else sizes.delete(owner);
@@ -100,8 +99,8 @@ export function createOwnedMemory<Value extends object>(options: OwnedMemoryOpti
       if (entries.size > max) entries.pop();
       for (const id of idsAt(value)) link(keysById, id, key);
       addSize(value, size);
-      const [owner, party] = [ownerOf(value), partyOf?.(value)];
-      if (owner === undefined || !hasHalf(owner)) return;
+      const [owner, party] = [tenantOf(ownerOf(value)), partyOf?.(value)];
+      if (!hasHalf(owner)) return;
       large.set(owner, party !== undefined && hasMost(party, owner) ? party : large.get(owner));
     },
     delete: (key) => void entries.delete(key),

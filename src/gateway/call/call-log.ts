@@ -1,3 +1,4 @@
+import { tenantOf } from '../../domain/ids.ts';
 import type { CredentialUses } from '../../store/api-keys.ts';
 import { batchRows, type CallWriter } from '../../store/calls/call-writer.ts';
 import { type CaptureRow, insertCaptures } from '../../store/calls/captures.ts';
@@ -22,9 +23,9 @@ export type CallLog = {
 };
 
 const intervalMs = 500;
-/** More waiting records than this mean that the database is down; the workspace with most loses its oldest. */
+/** More waiting records than this mean that the database is down; the tenant with most loses its oldest. */
 export const mostWaitingRecords = 20_000;
-/** Captures are large and not essential: above this number the workspace with most loses so many of its oldest. */
+/** Captures are large and not essential: above this number the tenant with most loses so many of its oldest. */
 const maxWaitingCaptures = 200;
 const droppedCaptures = 20;
 /** Most captures, and characters of them, that one statement writes: everybody else waits for it with SQLite. */
@@ -97,7 +98,7 @@ export function createCallLog(options: CallLogOptions): CallLog {
       if (waiting.length === batchRows) void write();
       if (document !== undefined) addCapture(captures, row, document);
       if (waiting.length > mostWaitingRecords)
-        options.onDropped(takeOfLargest(waiting, ({ workspace_id }) => workspace_id, batchRows).length);
+        options.onDropped(takeOfLargest(waiting, ({ workspace_id }) => tenantOf(workspace_id), batchRows).length);
     },
     flush,
     waiting: () => waiting.length,
@@ -123,7 +124,8 @@ function batchOf(captures: readonly CaptureRow[]): number {
 function addCapture(captures: CaptureRow[], row: CallRow, document: string): void {
   const { id, workspace_id, server_id, started_at } = row;
   captures.push({ callId: id, workspaceId: workspace_id, serverId: server_id, at: started_at, document });
-  if (captures.length > maxWaitingCaptures) takeOfLargest(captures, ({ workspaceId }) => workspaceId, droppedCaptures);
+  if (captures.length > maxWaitingCaptures)
+    takeOfLargest(captures, ({ workspaceId }) => tenantOf(workspaceId), droppedCaptures);
 }
 
 /** Most refused calls of one server that a process records in a minute. */

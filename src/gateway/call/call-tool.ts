@@ -98,7 +98,7 @@ export async function callTool(
 function noMemory(): AppError {
   return new AppError(
     'unavailable',
-    'the service has no memory left for the arguments of this call, and this workspace uses its share of it; this call was not made, try again in 5 s, with fewer large calls at a time',
+    'the service has no memory left for the arguments of this call, and this workspace and the others of its creator use their share of it; this call was not made, try again in 5 s, with fewer large calls at a time',
     { retryAfterS: 5 },
   );
 }

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { covers, presentedCredential } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential, looksLikeOurs } from '../../domain/credentials/own-credentials.ts';
+import { tenantOf } from '../../domain/ids.ts';
 import type { Lookup, Visit } from '../../domain/visit.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { createOwnedMemory } from '../../domain/work/owned-memory.ts';
@@ -128,7 +129,7 @@ function ownCredential(server: HostedServer, options: CallerOptions): Unauthenti
 /** When the upstream last answered a credential with success, in monotonic ms, and whose server and which address asked. */
 type Known = { at: number; readonly workspaceId: string; readonly network: string | undefined };
 
-/** One workspace can fill three fourths of it. */
+/** One tenant can fill three fourths of it. */
 export const mostKnown = 27_000;
 
 /**
@@ -139,7 +140,7 @@ export function createKnownCallers(clock: () => number): KnownCallers {
   const all = createOwnedMemory<Known>({
     max: mostKnown,
     ownerOf: ({ workspaceId }) => workspaceId,
-    partyOf: ({ workspaceId, network }) => `${workspaceId} ${network}`,
+    partyOf: ({ workspaceId, network }) => `${tenantOf(workspaceId)} ${network}`,
   });
   return {
     has(id) {

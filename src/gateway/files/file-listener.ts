@@ -31,8 +31,8 @@ export type FileListenerParts = {
   runningClock: () => number;
 };
 
-/** Downloads at once, in a process and of one workspace. Each holds up to two chunks in memory. */
-export const mostDownloads = { ofWorkspace: 20, ofAll: 100 };
+/** Downloads at once, in a process and of one tenant. Each holds up to two chunks in memory. */
+export const mostDownloads = { ofTenant: 20, ofAll: 100 };
 const firmMs = 2000;
 
 /**

@@ -137,20 +137,20 @@ export const mostCompiledCharacters = 30_000_000;
  */
 const mostOfOne = mostCompiledCharacters / 2;
 /**
- * Large servers are read one after the other, and those of a workspace take a tenth of the time: one that uses more of them
- * than the cache holds, in turn, would otherwise have them read and compiled all of the time.
+ * Large servers are read a few at a time, one of a tenant, and a tenant gets a tenth of the time: one that uses more of
+ * them than the cache holds, in turn, would otherwise have them read and compiled all of the time.
  */
 export const timeOfLarge = {
-  atOnce: 1,
-  ofWorkspace: 1,
+  atOnce: 4,
+  ofTenant: 1,
   share: () => 0.1,
   patienceMs: 5000,
-  rule: 'large servers of a workspace are read one at a time, and not all of the time; use fewer of them at once, or make them smaller',
+  rule: 'large servers of one person are read one at a time, and not all of the time; use fewer of them at once, or make them smaller',
 };
 /** The same for servers in another mode or version. */
 const timeOfVariants = {
   ...timeOfLarge,
-  rule: 'servers are made ready in another mode or version one at a time in a workspace, and not all of the time; ask less often',
+  rule: 'servers of one person are made ready in another mode or version one at a time, and not all of the time; ask less often',
 };
 /** Secrets as a text for comparison; a list of hosts that several secrets share is in it once. */
 function secretsText(secrets: ReadonlyMap<string, OpenSecret>): string {

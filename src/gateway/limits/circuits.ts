@@ -37,7 +37,7 @@ export const circuitWindowMs = 30_000;
 const slots = 30;
 export const circuitOpenMs = 10_000;
 export const leastFailures = 20;
-/** One workspace can fill three fourths of it. */
+/** One tenant can fill three fourths of it. */
 export const mostCircuits = 13_500;
 
 /** Statuses that say that the upstream cannot be reached or does not answer. */

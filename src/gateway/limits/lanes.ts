@@ -1,3 +1,4 @@
+import { tenantOf } from '../../domain/ids.ts';
 import { type CallLimits, type KeyLimits, type LimitedKey, type Processes, shareOf } from '../../domain/limits.ts';
 import { afterRunning } from '../../domain/work/running-time.ts';
 import { type Caller, knownMs } from '../callers/caller.ts';
@@ -26,6 +27,8 @@ export type Lane = {
   of: LaneOf;
   /** Key under which its quotas are counted. */
   id: string;
+  /** Tenant of the workspace; empty in all other lanes. */
+  tenant: string;
   /** How many may run at once; 0 is no limit. It may change at any time. */
   slots: number;
   /** Calls a second; 0 is no limit. It may change at any time. */
@@ -101,6 +104,7 @@ export class LaneBook {
     if (server.fitted !== of.server || server.processes !== count)
       fit(server, of.server, of.server.concurrentCalls, count);
     const workspace = laneOf(this.#workspaces, workspaceId, now);
+    if (workspace.tenant === '') workspace.tenant = tenantOf(workspaceId);
     if (workspace.fitted !== of.workspace || workspace.processes !== count)
       fit(workspace, of.workspace, of.workspace.concurrentCalls, count);
     const found: Lane[] = [];
@@ -157,7 +161,7 @@ function laneOf(kind: Lanes, id: string, now: number): Lane {
   const limits = { slots: 0, rate: 0, perMinute: 0, perDay: 0, fitted: undefined, processes: 0 };
   const use = { running: 0, inside: 0, waiting: [], dueAt: 0, refused: undefined, minute: undefined, day: undefined };
   const never = Number.NEGATIVE_INFINITY;
-  const lane: Lane = { of, id, ...limits, ...use, knownFrom: undefined, knownAt: never, otherAt: never };
+  const lane: Lane = { of, id, tenant: '', ...limits, ...use, knownFrom: undefined, knownAt: never, otherAt: never };
   byId.set(id, lane);
   return lane;
 }

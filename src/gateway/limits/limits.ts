@@ -60,6 +60,8 @@ export class Limits {
   readonly #options: LimitOptions;
   readonly #book: LaneBook;
   readonly #refused = Object.fromEntries(refusals.map((by) => [by, 0])) as Record<RefusedBy, number>;
+  /** Calls in the process, by tenant and in all. */
+  readonly #insideOf = new Map<string, number>();
   #inside = 0;
   #running = 0;
 
@@ -77,6 +79,8 @@ export class Limits {
     const lanes = this.#book.lanesOf(server, caller, now);
     const refused = this.#refusedNow(lanes, now);
     if (refused) throw this.#refusal(lanes, refused);
+    const { tenant } = lanes.at(-1) as Lane;
+    this.#insideOf.set(tenant, (this.#insideOf.get(tenant) ?? 0) + 1);
     this.#inside++;
     let mustWait = false;
     for (const lane of lanes) {
@@ -94,8 +98,9 @@ export class Limits {
   #refusedNow(lanes: Slots, now: number): Refused | undefined {
     const { lag, capacity = usualCapacity } = this.#options;
     if (lag.ms > shedAboveMs) return { by: 'overload' };
-    // A workspace may use at most as much as is still free, so another workspace always finds capacity.
-    if ((lanes.at(-1) as Lane).inside >= capacity - this.#inside) return { by: 'fair_share' };
+    // A tenant may use at most as much as is still free, so another tenant always finds capacity.
+    const ofTenant = this.#insideOf.get((lanes.at(-1) as Lane).tenant) ?? 0;
+    if (ofTenant >= capacity - this.#inside) return { by: 'fair_share' };
     for (const lane of lanes) {
       const { of, rate: limit, slots } = lane;
       // How long until the next call is due under the rate (GCRA).
@@ -113,16 +118,15 @@ export class Limits {
     const askedAt = clock();
     const usedUp = await quotas?.take(lanes);
     if (usedUp) {
-      this.#goOut(lanes);
+      this.#giveUp(lanes, 0);
       throw this.#refusal(lanes, usedUp);
     }
     const taken: Lane[] = [];
     try {
       await this.#takeSlots(lanes, taken, onGone);
     } catch (error) {
-      this.#goOut(lanes);
+      this.#giveUp(lanes, taken.length);
       quotas?.giveBack(lanes, clock() - askedAt);
-      for (const lane of taken) giveBack(lane);
       throw error;
     }
     this.#running++;
@@ -147,9 +151,13 @@ export class Limits {
     }
   }
 
-  leave(slots: Slots, caller: LimitedCaller): void {
+  leave(slots: Slots, caller?: LimitedCaller): void {
     const { clock } = this.#options;
-    if (caller.isKnown) noteKnown(slots, caller, clock());
+    if (caller?.isKnown) noteKnown(slots, caller, clock());
+    const { tenant } = slots.at(-1) as Lane;
+    const left = (this.#insideOf.get(tenant) ?? 1) - 1;
+    if (left > 0) this.#insideOf.set(tenant, left);
+    else this.#insideOf.delete(tenant);
     this.#running--;
     this.#inside--;
     for (let at = slots.length - 1; at >= 0; at--) {
@@ -159,9 +167,11 @@ export class Limits {
     }
   }
 
-  #goOut(lanes: Slots): void {
-    this.#inside--;
-    for (const lane of lanes) lane.inside--;
+  /** Takes the slots that are missing behind the first `taken`, and then leaves with all. */
+  #giveUp(lanes: Slots, taken: number): void {
+    for (const lane of lanes.slice(taken)) lane.running++;
+    this.#running++;
+    this.leave(lanes);
   }
 
   #tooManyAtOnce({ of, slots }: Lane): Refused {
@@ -236,7 +246,7 @@ function reasonOf(refused: Refused, processes: number): string {
   if ('by' in refused) {
     return refused.by === 'overload'
       ? 'the service is overloaded for the moment'
-      : 'the service is busy, and this workspace has its share of it under way';
+      : 'the service is busy, and this workspace and the others of its creator have their share of it under way';
   }
   const isLimitOfKey = refused.of === 'key' && refused.kind !== 'concurrency';
   const [subject, ending] = isLimitOfKey ? keySubject : subjects[refused.of];

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { newId } from '../../domain/ids.ts';
+import { newWorkspaceId } from '../../domain/ids.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
 import { deleteWorkspaceContents, memberIds } from '../../store/delete-workspace.ts';
@@ -37,7 +37,7 @@ const createWorkspace = operation({
         'forbidden',
         `a person may own ${mostOwned} workspaces, and make as many in a day; delete one`,
       );
-    const id = newId(context.random, 'wsp');
+    const id = newWorkspaceId(context.random, actor.id);
     const at = now();
     await insertWorkspace(db, { id, name, at });
     await saveMember(db, { workspaceId: id, userId: actor.id, role: 'owner', at });

@@ -8,7 +8,7 @@ export type Gates = { [Kind in Operation['effect'] | 'model' | 'report' | 'trans
 /** How many operations of each kind run in a process. */
 export const operationsAtOnce = { read: 24, write: 24, call: 200 };
 /** Models that are asked at once. */
-export const modelsAtOnce = { ofWorkspace: 4, ofAll: 40 };
+export const modelsAtOnce = { ofTenant: 4, ofAll: 40 };
 /** A list is asked for again sooner than a change. */
 export const waitingReports = { waiting: 32, patienceMs: 5000 };
 
@@ -29,9 +29,9 @@ export function createGates({ reportsAtOnce = 1, reportShare, waitingBytes, onGi
     call: new Gate({ ...ofAll, rule: fewAtOnce('calls to try a tool or a login'), atOnce: operationsAtOnce.call }),
     model: new Gate({
       ...ofAll,
-      rule: `models are asked ${modelsAtOnce.ofWorkspace} at a time in a workspace, and one person gets half of them`,
+      rule: `models are asked ${modelsAtOnce.ofTenant} at a time in the workspaces that one person created, and one caller gets half of them`,
       atOnce: modelsAtOnce.ofAll,
-      ofWorkspace: modelsAtOnce.ofWorkspace,
+      ofTenant: modelsAtOnce.ofTenant,
     }),
     report: new Gate({
       rule: fewAtOnce('lists, statistics and exports'),
@@ -41,9 +41,9 @@ export function createGates({ reportsAtOnce = 1, reportShare, waitingBytes, onGi
     }),
     // The database would do so too (`countWrite`), but a change that waits there holds a connection that others need.
     transaction: new Gate({
-      rule: fewAtOnce('changes of a workspace'),
+      rule: fewAtOnce('changes in the workspaces that one person created'),
       atOnce: Number.POSITIVE_INFINITY,
-      ofWorkspace: 1,
+      ofTenant: 1,
     }),
   };
 }

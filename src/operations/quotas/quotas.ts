@@ -139,7 +139,7 @@ function tooOften(allowed: number, span: string, leftMs: number): AppError {
   const retryAfterS = Math.ceil(leftMs / 1000);
   return new AppError(
     'tooMany',
-    `the workspace was changed ${allowed} times in this ${span}, which is all that is allowed; try again in ${retryAfterS} s`,
+    `this workspace and the others of its creator were changed ${allowed} times in this ${span}, which is all that is allowed; try again in ${retryAfterS} s`,
     { retryAfterS },
   );
 }

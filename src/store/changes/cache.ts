@@ -21,7 +21,7 @@ export type RememberOptions<Value> = {
   /** The ids whose changes invalidate a value, besides its key. */
   idsOf: (value: Value) => readonly string[];
   /** The owner of a value; see `OwnedMemoryOptions`. A change with its id invalidates the value, too. */
-  ownerOf: (value: Value) => string | undefined;
+  ownerOf: (value: Value) => string;
 };
 
 /** Values of the database that a process caches by a key. */
@@ -66,7 +66,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
     max,
     ...(maxSize !== undefined && { maxSize }),
     ...(sizeOf && { sizeOf: ({ value }) => sizeOf(value) }),
-    idsOf: ({ value }) => idsOf(value),
+    idsOf: ({ value }) => [...idsOf(value), ownerOf(value)],
     ownerOf: ({ value }) => ownerOf(value),
   });
   const underWay = new Map<string, Promise<Value | undefined>>();
@@ -85,7 +85,7 @@ export function createRemembered<Value extends object>(options: RememberOptions<
         return undefined;
       }
       const { value, lifeMs: life = lifeMs } = found;
-      const ids = [key, ...idsOf(value), ownerOf(value) ?? key];
+      const ids = [key, ...idsOf(value), ownerOf(value)];
       if (!reading.isCleared && !ids.some((id) => reading.invalidated.has(id))) {
         entries.set(key, { value, until: startedAt + life });
       }

@@ -1,4 +1,5 @@
 import { type Insertable, type Selectable, type SelectQueryBuilder, type SqlBool, sql } from 'kysely';
+import { tenantOf } from '../../domain/ids.ts';
 import type { Db } from '../db.ts';
 import { rowsAtOnce } from '../delete-in-steps.ts';
 import { isOf, olderThan, type Page, pageOf } from '../page.ts';
@@ -436,11 +437,11 @@ export function isAgreed(
 
 /**
  * Most bytes that new logins add in a minute, in all processes together, because upkeep bounds the sum only once an hour.
- * It suffices for 5,000 logins with tokens of 2,000 characters. A server has half of its workspace's, so that a crowd at
+ * It suffices for 5,000 logins with tokens of 2,000 characters. A server has half of its tenant's, so that a crowd at
  * one leaves room for the others. Refreshed tokens do not count: a provider may have ended those before, and so they must
  * be stored.
  */
-export const mostInMinute = { ofWorkspace: 20_000_000, ofServer: 10_000_000 };
+export const mostInMinute = { ofTenant: 20_000_000, ofServer: 10_000_000 };
 
 /** Counts a new login in this minute. False, and it must not be stored, where it is more than is left. */
 export async function takeLoginBytes(
@@ -454,7 +455,7 @@ export async function takeLoginBytes(
     calls: bytes,
   });
   const uses = await takeOfQuotas(db, [
-    wishOf(workspaceId, mostInMinute.ofWorkspace),
+    wishOf(tenantOf(workspaceId), mostInMinute.ofTenant),
     wishOf(serverId, mostInMinute.ofServer),
   ]);
   return uses.every(({ granted }) => granted === bytes);

@@ -110,7 +110,7 @@ function RetentionSection() {
 
 const names: [name: keyof Quotas, label: string][] = [
   ['servers', 'Servers'],
-  ['slugs', 'Slugs, with those of deleted servers'],
+  ['slugs', 'Slugs, with deleted ones'],
   ['tools', 'Tools of a server'],
   ['megabytes', 'Configurations with their versions, MB'],
   ['versions', 'Versions kept of a server'],
@@ -135,7 +135,11 @@ const columns: Column<Row>[] = [
 function QuotasSection() {
   const query = useAnswer(queryKeys.quotas, 'getWorkspaceQuotas', {});
   return (
-    <Section title="Quotas" text="What is above them is refused. The operator of the service sets them." flush>
+    <Section
+      title="Quotas"
+      text="The operator of the service sets them. Slugs and changes count in all workspaces of the creator."
+      flush
+    >
       <Loaded query={query}>
         {(quotas) => {
           const rows = names.map(([name, label]) => ({ label, ...quotas[name] }));
