@@ -321,7 +321,7 @@ const shipping = {
     'ship 1': 'The npm package installs and runs on every maintained Node line.',
   }),
   ...of('.github/workflows/release.yml', {
-    'ship 10':
+    'ship 11':
       'What a release is made with is pinned, and code of dependencies runs only where nothing can be published.',
   }),
   ...of('docs/clients.md', {

@@ -104,11 +104,11 @@ const shares: Record<string, Take> = {
   },
   async 'the queue of the threads'(ids) {
     const { threads, queue } = { threads: 1, queue: { ofTenant: 4, ofAll: 12 } };
-    const ms = { waitMs: 60_000, idleMs: 60_000, threadBytes: 64 * 1024 * 1024 };
+    const ms = { longMs: 60_000, idleMs: 60_000, threadBytes: 64 * 1024 * 1024 };
     const pool = new ThreadPool({ threads, queue, ...ms, after: () => () => undefined });
     const input = { schema: '{}', args: '{}' };
     for (const workspaceId of inTurn(ids))
-      pool.run({ kind: 'check-arguments', input, workspaceId, limitMs: 60_000 }).catch(() => undefined);
+      pool.run({ kind: 'check-arguments', input, workspaceId, limitMs: 60_000, waitMs: 60_000 }).catch(() => undefined);
     const { running, waiting } = pool.counts();
     await pool.close();
     return running + waiting;

@@ -55,7 +55,7 @@ function imagesIn(node: unknown): string[] {
 }
 
 describe('the supply chain of a release', () => {
-  it('pins every image by its digest, or says why not [ship 10]', () => {
+  it('pins every image by its digest, or says why not [ship 11]', () => {
     const ofActions = steps.flatMap(({ uses = '', with: inputs = {} }) => {
       const input = pullingActions[uses.split('@')[0] ?? ''];
       return input === undefined ? [] : [String(inputs[input] ?? uses).replace(/^(?:image|generator)=/, '')];
@@ -76,7 +76,7 @@ describe('the supply chain of a release', () => {
     assert.deepEqual([...floating], Object.keys(unpinned));
   });
 
-  it('pins every action by its commit [ship 10]', () => {
+  it('pins every action by its commit [ship 11]', () => {
     const used = steps.flatMap(({ uses }) => uses ?? []);
     assert.ok(used.length > 10);
     assert.deepEqual(
@@ -85,7 +85,7 @@ describe('the supply chain of a release', () => {
     );
   });
 
-  it('runs code of the package and its dependencies only in jobs without rights [ship 10]', () => {
+  it('runs code of the package and its dependencies only in jobs without rights [ship 11]', () => {
     const canWrite = ({ permissions = {} }: Job) => Object.values(permissions).includes('write');
     const trusted = jobs.filter(canWrite);
     assert.deepEqual(
