@@ -251,7 +251,7 @@ describe('a view of a server', () => {
     assert.deepEqual(await calls('?view=w'), ofW);
     assert.deepEqual(await calls('?view=x'), []);
     const { text } = await toolhost.rest('GET', '/calls.csv?slug=recorded&view=v');
-    assert.match(text, /^id,at,server,tool,.*,view\r\n/);
+    assert.match(text, /^id,at,server,tool,.*,view,model,/);
     assert.equal(text.trim().split('\r\n').length, 2);
   });
 

@@ -21,9 +21,7 @@ const importInput = z.strictObject({
     .min(1)
     .max(2048)
     .optional()
-    .describe(
-      'Address of the description, or of a page that shows it, such as Swagger UI. Together with document only the address that relative servers are below.',
-    ),
+    .describe('Address of the description or of its Swagger UI; with document only the base of relative servers.'),
   headers: headersInput.optional(),
   document: z
     .string()
@@ -31,7 +29,7 @@ const importInput = z.strictObject({
     .max(mostDocumentCharacters)
     .optional()
     .describe(
-      'Text of the description instead of its address: OpenAPI 3 or Swagger 2 as JSON or YAML, a Postman, Insomnia or Bruno collection, an .http file, curl commands, fetch calls or HAR.',
+      'Text instead of an address: OpenAPI 3, Swagger 2, Postman, Insomnia, Bruno, .http, curl, fetch, or HAR.',
     ),
   include: selectors
     .optional()
