@@ -124,6 +124,13 @@ describe('an imported collection', () => {
     assert.doesNotMatch(JSON.stringify(parcels.config), /zq-1/);
   });
 
+  it('[imp 2] sends a User-Agent that the author wrote, and not that of the program that exported the request', async () => {
+    const own = await imports.imported("curl https://a.example.com/items -A 'shop-sync (ops@example.com)'");
+    assert.equal((await own.sent('list_items')).headers['user-agent'], 'shop-sync (ops@example.com)');
+    const other = await imports.imported("curl https://a.example.com/items -H 'User-Agent: insomnia/11.2.0'");
+    assert.deepEqual(other.config.tools[0]?.headers ?? {}, {});
+  });
+
   it('[imp 2] sends the headers that the author wrote, and of a browser only those of the page', async () => {
     const made = await imports.imported(importCase('collections/headers-of-the-author.postman.json'));
     const sent = await made.sent('change_order', { id: '5', state: 'sent', 'If-Match': '"e1"' });

@@ -109,7 +109,8 @@ export function isListedCredential(name: string, { headers, query, listed }: Cre
 }
 
 /** Headers of the body, of the answer and of HTTP itself are set by the service (OpenAPI 3.1, 4.8.12). */
-function isSendable(input: ApiInput, parts: InputParts, { report, maker, seen }: Making): boolean {
+function isSendable(input: ApiInput, parts: InputParts, making: Making): boolean {
+  const { report, maker, seen } = making;
   const folded = foldedHeader(input.name);
   if (folded === 'accept' || folded === 'content-type') {
     const { schema } = maker.flat(input.schema);
@@ -122,7 +123,8 @@ function isSendable(input: ApiInput, parts: InputParts, { report, maker, seen }:
     return false;
   }
   seen.add(folded);
-  if (folded !== 'user-agent' && headerNameProblem(input.name) === undefined) return true;
+  const isOfAuthor = folded !== 'user-agent' || constantOf(input, making) !== undefined;
+  if (isOfAuthor && headerNameProblem(input.name) === undefined) return true;
   report.repairs.add(`the header ${short(input.name)} is set by the service`);
   return false;
 }
