@@ -7,11 +7,11 @@ import { isCurl, readCurl } from './collections/curl.ts';
 import { isFetch, readFetch } from './collections/fetch.ts';
 import { isHar, readHar } from './collections/har.ts';
 import { isHttpFile, readHttpFile } from './collections/http-file.ts';
-import { isInsomnia, readInsomnia, specOfInsomnia } from './collections/insomnia.ts';
+import { findInsomniaSpec, isInsomnia, readInsomnia } from './collections/insomnia.ts';
 import { isPostman, readPostman } from './collections/postman.ts';
-import { foreignFormat } from './document/foreign-formats.ts';
+import { explainForeignFormat } from './document/foreign-formats.ts';
 import type { JsonFields } from './document/lenient.ts';
-import { parseDocument, withoutFence } from './document/parse-document.ts';
+import { parseDocument, stripFence } from './document/parse-document.ts';
 import { notFetched } from './document/references.ts';
 import type { ApiDescription } from './model.ts';
 import { isOpenApi, readOpenApi } from './openapi/read-openapi.ts';
@@ -49,7 +49,7 @@ function whyNone({ findings }: ApiDescription): string {
 }
 
 function readAny(text: string): ApiDescription {
-  const plain = withoutFence(text);
+  const plain = stripFence(text);
   if (isCurl(plain)) return readCurl(plain);
   if (isFetch(plain)) return readFetch(plain);
   if (isBru(plain)) return readBru(plain);
@@ -58,7 +58,7 @@ function readAny(text: string): ApiDescription {
   const description = readValue(value);
   if (description)
     return { ...description, findings: [...findings, ...bundleFindings(value), ...description.findings] };
-  throw invalid([{ path: 'document', message: foreignFormat(plain, value) ?? notKnown }]);
+  throw invalid([{ path: 'document', message: explainForeignFormat(plain, value) ?? notKnown }]);
 }
 
 function readValue(value: unknown): ApiDescription | undefined {
@@ -71,7 +71,7 @@ function readValue(value: unknown): ApiDescription | undefined {
 
 /** The OpenAPI document inside of a design document of Insomnia, which says more than the requests beside it. */
 function specOf(root: JsonFields): ApiDescription | undefined {
-  const spec = specOfInsomnia(root);
+  const spec = findInsomniaSpec(root);
   const value = typeof spec === 'string' ? parseDocument(spec).value : spec;
   const description = isOpenApi(value) ? readOpenApi(value) : undefined;
   return description && description.operations.length > 0 ? description : undefined;

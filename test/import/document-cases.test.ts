@@ -112,15 +112,15 @@ describe('a document that is one step away', () => {
     assert.equal(refused.status, 400);
     assert.match(
       refused.text,
-      /2 API descriptions; import one of them by its address: http:\S+\/one\.json, http:\S+\/two\.json/,
+      /2 API descriptions\. Import one of them by its address: http:\S+\/one\.json, http:\S+\/two\.json/,
     );
     const none = await imports.planFrom('/none', {
       '/none': { body: '<!doctype html><html><body>Hello</body></html>' },
     });
     assert.equal(none.status, 400);
-    assert.match(none.text, /a web page without an API description; allowed: .*\/openapi\.json/);
+    assert.match(none.text, /a web page without an API description\. Import .*\/openapi\.json/);
     const pasted = await imports.refusal(importCase('documents/swagger-ui.txt'));
-    assert.match(pasted, /shows the API description at .*\/v3\/api-docs.*; import that address/);
+    assert.match(pasted, /shows the API description at .*\/v3\/api-docs.*Import that address/);
   });
 
   it('[imp 1] is read as Base64, as a text of JSON, behind comments and between fences', () => {
@@ -165,9 +165,13 @@ describe('a format that is not read', () => {
   const xml = '<?xml version="1.0"?>\n';
   const formats: [text: string, name: RegExp, way: RegExp][] = [
     [`${xml}<wsdl:definitions xmlns:wsdl="http://schemas.xmlsoap.org/wsdl/" name="A"/>`, /WSDL/, /curl commands/],
-    [`${xml}<application xmlns="http://wadl.dev.java.net/2009/02"/>`, /WADL/, /openapi\.json/],
-    [`${xml}<edmx:Edmx Version="4.0" xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx"/>`, /OData/, /npx odata-/],
-    ['#%RAML 1.0\ntitle: A\n/a:\n  get:', /RAML/, /convert it to OpenAPI/],
+    [`${xml}<application xmlns="http://wadl.dev.java.net/2009/02"/>`, /WADL/, /OpenAPI document/],
+    [
+      `${xml}<edmx:Edmx Version="4.0" xmlns:edmx="http://docs.oasis-open.org/odata/ns/edmx"/>`,
+      /OData/,
+      /odata-openapi3/,
+    ],
+    ['#%RAML 1.0\ntitle: A\n/a:\n  get:', /RAML/, /Convert it to OpenAPI/],
     [
       'FORMAT: 1A\nHOST: https://a.example.com\n\n# Things [/things]\n## List [GET]\n+ Response 200',
       /API Blueprint/,
@@ -177,7 +181,7 @@ describe('a format that is not read', () => {
     [
       'type Query {\n  things(first: Int!): [Thing]\n}\ntype Thing { id: ID! }',
       /GraphQL schema/,
-      /each becomes a tool/,
+      /Each becomes a tool/,
     ],
     ['import "@typespec/http";\nnamespace A;', /TypeSpec/, /tsp compile/],
     [
@@ -193,10 +197,10 @@ describe('a format that is not read', () => {
     ['https://api.example.com/openapi.json', /an address/, /as the address/],
     [JSON.stringify({ asyncapi: '3.0.0', info: {}, channels: {} }), /AsyncAPI/, /OpenAPI document/],
     ['asyncapi: 2.6.0\nchannels: {}', /AsyncAPI/, /OpenAPI document/],
-    [JSON.stringify({ data: { __schema: { types: [] } } }), /GraphQL schema/, /each becomes a tool/],
+    [JSON.stringify({ data: { __schema: { types: [] } } }), /GraphQL schema/, /Each becomes a tool/],
     [JSON.stringify({ openrpc: '1.2.6', methods: [] }), /OpenRPC/, /becomes a tool/],
-    [JSON.stringify({ kind: 'discovery#restDescription', resources: {} }), /Google API discovery/, /convert it/],
-    [JSON.stringify({ smithy: '2.0', shapes: {} }), /Smithy/, /convert it/],
+    [JSON.stringify({ kind: 'discovery#restDescription', resources: {} }), /Google API discovery/, /Convert it/],
+    [JSON.stringify({ smithy: '2.0', shapes: {} }), /Smithy/, /Convert it/],
     [
       JSON.stringify({ name: 'Dev', values: [], _postman_variable_scope: 'environment' }),
       /Postman environment/,
@@ -204,8 +208,8 @@ describe('a format that is not read', () => {
     ],
     [JSON.stringify({ id: 'x', name: 'Old', order: [], requests: [] }), /format 1/, /v2\.1/],
     [JSON.stringify({ version: '1', name: 'A', type: 'collection' }), /Bruno/, /cat \*\.bru/],
-    [JSON.stringify({ client: 'Thunder Client', requests: [] }), /Thunder Client/, /export it/],
-    [JSON.stringify([{ v: 1, name: 'A', folders: [], requests: [] }]), /Hoppscotch/, /export it/],
+    [JSON.stringify({ client: 'Thunder Client', requests: [] }), /Thunder Client/, /Export it/],
+    [JSON.stringify([{ v: 1, name: 'A', folders: [], requests: [] }]), /Hoppscotch/, /Export it/],
     [
       JSON.stringify({ $schema: 'https://json-schema.org/draft/2020-12/schema', type: 'object' }),
       /JSON Schema/,

@@ -88,9 +88,9 @@ async function fetchWhole(parts: ImportParts, wanted: WantedDocument): Promise<W
   const { workspaceId, signal } = wanted;
   const end = clock() + fetchMs;
   // With the parser of YAML, which a start need not wait for.
-  const { behindPages, withFiles } = await import('../../operations/imports/description-files.ts');
+  const { followPages, withFiles } = await import('../../operations/imports/description-files.ts');
   const onGone = goneWith(signal);
-  const main = await behindPages<WholeDocument>(await fetchDocument(parts, { ...wanted, end }), {
+  const main = await followPages<WholeDocument>(await fetchDocument(parts, { ...wanted, end }), {
     step: async (input) =>
       doneOf(await threads.run({ kind: 'read-page', input, workspaceId, ...importTimes, onGone }).catch(refusedJob)),
     follow: async (url) => {

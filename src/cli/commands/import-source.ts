@@ -23,7 +23,7 @@ const mostBytes = 32 * 1024 * 1024;
 export async function readImportSource(from: string, headers?: Fields): Promise<ImportSource> {
   if (/^https?:\/\//i.test(from)) {
     const ownOf = (url: string) => (new URL(url).origin === new URL(from).origin ? headers : undefined);
-    const { text, url, named } = await behindPages(from, (address) => fetchText(address, ownOf(address)));
+    const { text, url, named } = await followPages(from, (address) => fetchText(address, ownOf(address)));
     const read = async (file: string) => (await fetchText(file, ownOf(url))).text;
     return { text: await withFiles(text, url, read), url: named };
   }
@@ -36,11 +36,11 @@ export async function readImportSource(from: string, headers?: Fields): Promise<
 }
 
 /** Fetches a document. Of a page it follows the address of the description that the page shows. @throws AppError */
-async function behindPages(from: string, read: (address: string) => Promise<{ text: string; url: string }>) {
-  const { mayBePage, maxPageSteps, pageStep } = await import('../../import/document/page.ts');
+async function followPages(from: string, read: (address: string) => Promise<{ text: string; url: string }>) {
+  const { mayBePage, maxPageSteps, readPageStep } = await import('../../import/document/page.ts');
   let main = { ...(await read(from)), named: from };
   for (let steps = 0; steps < maxPageSteps && mayBePage(Buffer.from(main.text.slice(0, 200)), steps); steps++) {
-    const step = pageStep(main.text, main.url);
+    const step = readPageStep(main.text, main.url);
     if (!step) break;
     if ('document' in step) return { ...main, text: step.document };
     main = { ...(await read(step.address)), named: step.address };

@@ -1,6 +1,6 @@
 import { field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiBody, ApiInput, ApiOperation } from '../model.ts';
-import { fieldsIn, leavesIn } from './body-fields.ts';
+import { listFieldNames, listLeaves } from './body-fields.ts';
 
 /**
  * A value that says which operation of an address is wanted, as `m=open` does in `/index.php?m=open&gate=north`. It stands
@@ -85,7 +85,7 @@ function wordsIn(operation: ApiOperation): Map<string, Action> {
     ...operation.inputs.flatMap(({ location, name, schema }) =>
       location === 'query' || location === 'header' ? actionOf(location, [name], schema) : [],
     ),
-    ...leavesIn(operation).flatMap(({ trail, schema }) => actionOf('body', trail, schema)),
+    ...listLeaves(operation).flatMap(({ trail, schema }) => actionOf('body', trail, schema)),
   ];
   return new Map(actions.map((action) => [`${action.location} ${action.name}`, action]));
 }
@@ -151,6 +151,6 @@ function isTelling(key: string, all: readonly Found[]): boolean {
 }
 
 function namesIn(operation: ApiOperation): string[] {
-  const fields = [...fieldsIn(operation)].map((name) => `body ${name}`);
+  const fields = [...listFieldNames(operation)].map((name) => `body ${name}`);
   return [...operation.inputs.map(({ location, name }: ApiInput) => `${location} ${name}`), ...fields];
 }

@@ -1,27 +1,27 @@
 import { entriesOf, field } from '../document/lenient.ts';
 import type { ApiOperation } from '../model.ts';
 
-const deepest = 6;
-const mostFields = 200;
+const maxDepth = 6;
+const maxFields = 200;
 
 /** A field of a body with the names that lead to it. */
 export type BodyFieldAt = { trail: readonly string[]; schema: unknown };
 
 /** The fields of a JSON body or a form that hold values, at any depth; those of list entries are not told apart. */
-export function leavesIn({ body }: ApiOperation): BodyFieldAt[] {
+export function listLeaves({ body }: ApiOperation): BodyFieldAt[] {
   const found: BodyFieldAt[] = [];
   const waiting: BodyFieldAt[] = [{ trail: [], schema: body?.contents[0]?.schema }];
-  for (let at = 0; at < waiting.length && found.length < mostFields; at++) {
+  for (let at = 0; at < waiting.length && found.length < maxFields; at++) {
     const next = waiting[at] as BodyFieldAt;
     const { trail, schema } = next;
     const inner = entriesOf(field(field(schema, 'items') ?? schema, 'properties'));
-    if (trail.length > 0 && (inner.length === 0 || trail.length >= deepest)) found.push(next);
+    if (trail.length > 0 && (inner.length === 0 || trail.length >= maxDepth)) found.push(next);
     else for (const [name, property] of inner) waiting.push({ trail: [...trail, name], schema: property });
   }
   return found;
 }
 
 /** Names of these fields. */
-export function fieldsIn(operation: ApiOperation): Set<string> {
-  return new Set(leavesIn(operation).map(({ trail }) => trail.join('.')));
+export function listFieldNames(operation: ApiOperation): Set<string> {
+  return new Set(listLeaves(operation).map(({ trail }) => trail.join('.')));
 }

@@ -6,7 +6,7 @@ export type BruPair = { name: string; value: string; isDisabled: boolean; descri
 
 const opening = /^([A-Za-z][\w-]*(?::[\w:-]+)?)\s*([{[])\s*$/;
 
-/** Whether a text begins with a block of Bruno, perhaps behind empty lines. */
+/** Returns whether a text begins with a Bruno block; empty lines may precede it. */
 export function isBru(text: string): boolean {
   const first = /^\s*([^\n]*)\n/.exec(text.slice(0, 10_000))?.[1]?.trimEnd() ?? '';
   return (
@@ -16,7 +16,7 @@ export function isBru(text: string): boolean {
 }
 
 /** The blocks of one or several files. Each ends with its bracket at the beginning of a line. */
-export function bruBlocks(text: string): BruBlock[] {
+export function readBruBlocks(text: string): BruBlock[] {
   const found: BruBlock[] = [];
   const all = text.replace(/^\ufeff/, '').split(/\r?\n/);
   for (let at = 0; at < all.length; at++) {
@@ -33,7 +33,7 @@ export function bruBlocks(text: string): BruBlock[] {
 }
 
 /** The pairs of a block. A value of several lines stands between `'''`. */
-export function bruPairs(block: BruBlock | undefined): BruPair[] {
+export function readBruPairs(block: BruBlock | undefined): BruPair[] {
   const found: BruPair[] = [];
   const lines = block?.lines ?? [];
   let description = '';

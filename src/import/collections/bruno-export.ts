@@ -1,18 +1,18 @@
 import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiDescription, Finding } from '../model.ts';
-import { brunoAuth, brunoTypes } from './bruno.ts';
-import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
+import { brunoTypes, readBrunoAuth } from './bruno.ts';
+import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
 import {
+  addQuery,
   type CollectionPair,
-  collectionPairs,
-  describedInputs,
-  descriptionText,
-  formFieldsOf,
-  sentHeaders,
-  withQuery,
+  listSentHeaders,
+  readDescriptionText,
+  readPairs,
+  toDescribedInputs,
+  toFormFields,
 } from './pairs.ts';
-import { variablesOf } from './placeholders.ts';
-import { type BodyField, bodyOfText, graphqlBody, type RequestBody } from './request-bodies.ts';
+import { collectVariables } from './placeholders.ts';
+import { type BodyField, makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
 /** A collection as Bruno exports it (JSON), or one file of OpenCollection (YAML), with its requests in it. */
 export function isBrunoExport(root: unknown): root is JsonFields {
@@ -30,12 +30,12 @@ function isBrunoJson(root: JsonFields): boolean {
   );
 }
 
-/** What a folder gives to its requests. */
+/** Headers and credentials that a folder gives to its requests. */
 type Folder = { folders: readonly string[]; headers: readonly CollectionPair[]; auth: unknown; at: string };
 
 type Reading = { findings: Finding[]; values: [name: string, value: string][] };
 
-const deepestFolder = 20;
+const maxFolders = 20;
 
 export function readBrunoExport(root: JsonFields): ApiDescription {
   const reading: Reading = { findings: [], values: [] };
@@ -45,12 +45,12 @@ export function readBrunoExport(root: JsonFields): ApiDescription {
   const environments = listOf(isOpen ? field(root.config, 'environments') : root.environments);
   for (const one of environments) reading.values.push(...valuesOf(field(one, 'variables')));
   const requests = requestsIn(root.items, folder, reading);
-  const title = asText(root.name) || asText(field(root.info, 'name')) || hostTitle(requests, 'Bruno');
+  const title = asText(root.name) || asText(field(root.info, 'name')) || findHostTitle(requests, 'Bruno');
   const docs = root.docs ?? field(root.root, 'docs');
   const format = isOpen ? 'OpenCollection' : 'Bruno';
   const source = { format, version: isOpen ? asText(root.opencollection) : '', title } as const;
-  const variables = variablesOf(reading.values);
-  return describeRequests(requests, { ...source, description: descriptionText(docs), variables }, reading.findings);
+  const variables = collectVariables(reading.values);
+  return describeRequests(requests, { ...source, description: readDescriptionText(docs), variables }, reading.findings);
 }
 
 /** A value is a text, or one of several with a type. */
@@ -67,7 +67,7 @@ function folderOf(outer: Folder, request: unknown, name: string, { values }: Rea
   const auth = field(request, 'auth');
   return {
     folders: name === '' ? outer.folders : [...outer.folders, name],
-    headers: [...outer.headers, ...collectionPairs(field(request, 'headers'))],
+    headers: [...outer.headers, ...readPairs(field(request, 'headers'))],
     auth: modeOf(auth) === 'inherit' || modeOf(auth) === '' ? outer.auth : auth,
     at: outer.at,
   };
@@ -80,7 +80,7 @@ function requestsIn(items: unknown, folder: Folder, reading: Reading): Described
     const name = asText(field(info, 'name'));
     const inner = field(item, 'items');
     if (Array.isArray(inner) && inner.length > 0 && !field(item, 'http')) {
-      if (folder.folders.length >= deepestFolder) return [];
+      if (folder.folders.length >= maxFolders) return [];
       const own = folderOf(folder, field(item, 'request') ?? field(field(item, 'root'), 'request'), name, reading);
       return requestsIn(inner, { ...own, at: `${at}.items` }, reading);
     }
@@ -103,11 +103,11 @@ function requestsIn(items: unknown, folder: Folder, reading: Reading): Described
 type Found = { request: unknown; name: string; docs: unknown; at: string; url: string };
 
 function requestOf({ request, name, docs, at, url }: Found, folder: Folder): DescribedRequest {
-  const headers = [...folder.headers, ...collectionPairs(field(request, 'headers'))];
-  const sent = sentHeaders([...new Map(headers.map((header) => [header.name.toLowerCase(), header])).values()]);
+  const headers = [...folder.headers, ...readPairs(field(request, 'headers'))];
+  const sent = listSentHeaders([...new Map(headers.map((header) => [header.name.toLowerCase(), header])).values()]);
   const params = listOf(field(request, 'params'));
   const [path, query] = [true, false].map((isPath) =>
-    collectionPairs(params.filter((one) => (field(one, 'type') === 'path') === isPath)),
+    readPairs(params.filter((one) => (field(one, 'type') === 'path') === isPath)),
   ) as [CollectionPair[], CollectionPair[]];
   const own = field(request, 'auth');
   const isInherited = modeOf(own) === 'inherit' || own === 'inherit';
@@ -115,17 +115,17 @@ function requestOf({ request, name, docs, at, url }: Found, folder: Folder): Des
   const mode = modeOf(auth);
   return {
     name,
-    description: descriptionText(docs),
+    description: readDescriptionText(docs),
     tags: folder.folders.slice(0, 1),
     method: (asText(field(request, 'method')) || 'GET').toUpperCase(),
-    url: withQuery(url, query),
+    url: addQuery(url, query),
     headers: sent,
     body: bodyOf(field(request, 'body'), sent.find(([one]) => /^content-type$/i.test(one))?.[1]),
-    auth: brunoAuth(mode, (detail) => asText(field(auth, detail)) || asText(field(field(auth, mode), detail))),
+    auth: readBrunoAuth(mode, (detail) => asText(field(auth, detail)) || asText(field(field(auth, mode), detail))),
     inputs: [
-      ...describedInputs('path', path),
-      ...describedInputs('query', query),
-      ...describedInputs('header', headers),
+      ...toDescribedInputs('path', path),
+      ...toDescribedInputs('query', query),
+      ...toDescribedInputs('header', headers),
     ],
     at,
   };
@@ -144,17 +144,17 @@ function bodyOf(given: unknown, contentType: string | undefined): RequestBody | 
   if (/^form-?url-?encoded$/i.test(mode))
     return {
       mediaType: 'application/x-www-form-urlencoded',
-      fields: formFieldsOf(collectionPairs(data('formUrlEncoded'))),
+      fields: toFormFields(readPairs(data('formUrlEncoded'))),
     };
   if (/^multipart-?form$/i.test(mode))
     return { mediaType: 'multipart/form-data', fields: partsOf(data('multipartForm')) };
   const graphql = field(body, 'graphql') ?? body;
   const query = asText(field(graphql, 'query'));
   if (mode === 'graphql' || (mode === '' && query !== ''))
-    return graphqlBody(query, asText(field(graphql, 'variables')));
+    return makeGraphqlBody(query, asText(field(graphql, 'variables')));
   if (mode === 'file') return { mediaType: contentType ?? fileType(data('file')), text: '' };
   const type = brunoTypes.get(mode);
-  return type === undefined ? undefined : bodyOfText(contentType ?? type, asText(data(mode)));
+  return type === undefined ? undefined : readBodyText(contentType ?? type, asText(data(mode)));
 }
 
 function fileType(files: unknown): string {
@@ -164,7 +164,7 @@ function fileType(files: unknown): string {
 
 function partsOf(list: unknown): BodyField[] {
   const types = listOf(list).map((one) => asText(field(one, 'contentType')));
-  return formFieldsOf(collectionPairs(list)).map((part, index) =>
+  return toFormFields(readPairs(list)).map((part, index) =>
     types[index] ? { ...part, mediaType: types[index] } : part,
   );
 }

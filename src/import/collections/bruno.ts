@@ -1,9 +1,9 @@
 import type { ApiDescription, Finding } from '../model.ts';
-import { type BruBlock, type BruPair, bruBlocks, bruPairs } from './bru-blocks.ts';
-import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
-import { type CollectionPair, describedInputs, sentHeaders, withQuery } from './pairs.ts';
-import { variablesOf } from './placeholders.ts';
-import { type BodyField, bodyOfText, graphqlBody, type RequestBody } from './request-bodies.ts';
+import { type BruBlock, type BruPair, readBruBlocks, readBruPairs } from './bru-blocks.ts';
+import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
+import { addQuery, type CollectionPair, listSentHeaders, toDescribedInputs } from './pairs.ts';
+import { collectVariables } from './placeholders.ts';
+import { type BodyField, makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
 /** The blocks of one file: a request, or what a folder or the collection gives to its requests. */
 type BruFile = { blocks: BruBlock[]; request: BruBlock | undefined };
@@ -12,22 +12,22 @@ const verbs = /^(?:get|post|put|patch|delete|head|options|trace|connect|query|ht
 
 /** Reads requests of Bruno: a `.bru` file, or all files of a collection one behind the other. */
 export function readBru(text: string): ApiDescription {
-  const blocks = bruBlocks(text);
+  const blocks = readBruBlocks(text);
   const files = filesOf(blocks);
   const shared = files.filter(({ request }) => !request).flatMap((file) => file.blocks);
   const findings: Finding[] = [];
   const requests = files.flatMap((file) => requestOf(file, shared, findings));
   const values = blocks
     .filter(({ name }) => /^vars(?::pre-request)?$/.test(name))
-    .flatMap((block) => bruPairs(block).map(({ name, value }): [string, string] => [name, value]));
+    .flatMap((block) => readBruPairs(block).map(({ name, value }): [string, string] => [name, value]));
   const scripts = blocks.filter(({ name }) => /^script:/.test(name)).length;
   if (scripts > 0)
     findings.push({
       at: 'document',
       message: `has ${scripts} scripts, which are left out: a tool only sends the request`,
     });
-  const variables = variablesOf(values);
-  const title = hostTitle(requests, requests[0]?.name ?? 'Bruno', variables);
+  const variables = collectVariables(values);
+  const title = findHostTitle(requests, requests[0]?.name ?? 'Bruno', variables);
   const source = { format: 'Bruno' as const, version: '', title, description: '', variables };
   return describeRequests(requests, source, findings);
 }
@@ -49,17 +49,17 @@ function filesOf(blocks: readonly BruBlock[]): BruFile[] {
 
 function requestOf({ blocks, request }: BruFile, shared: readonly BruBlock[], findings: Finding[]): DescribedRequest[] {
   const block = (name: string) => blocks.find((one) => one.name === name);
-  const meta = (name: string) => pairValue(bruPairs(block('meta')), name);
+  const meta = (name: string) => pairValue(readBruPairs(block('meta')), name);
   if (!request) {
     const isOther = blocks.some(({ name }) => /^(?:grpc|ws)$/.test(name));
     if (isOther) findings.push({ at: `line ${blocks[0]?.line}`, message: 'is no HTTP request; left out' });
     return [];
   }
-  const about = bruPairs(request);
-  const query = asPairs([...bruPairs(block('params:query')), ...bruPairs(block('query'))]);
+  const about = readBruPairs(request);
+  const query = asPairs([...readBruPairs(block('params:query')), ...readBruPairs(block('query'))]);
   const headers = asPairs([
-    ...shared.filter(({ name }) => name === 'headers').flatMap(bruPairs),
-    ...bruPairs(block('headers')),
+    ...shared.filter(({ name }) => name === 'headers').flatMap(readBruPairs),
+    ...readBruPairs(block('headers')),
   ]);
   const url = pairValue(about, 'url');
   const at = `line ${request.line}`;
@@ -73,14 +73,14 @@ function requestOf({ blocks, request }: BruFile, shared: readonly BruBlock[], fi
       description: (block('docs')?.lines ?? []).join('\n').trim(),
       method:
         request.name === 'http' ? (pairValue(about, 'method') || 'GET').toUpperCase() : request.name.toUpperCase(),
-      url: withQuery(url, query),
-      headers: sentHeaders(headers),
-      body: bodyOf(pairValue(about, 'body'), block, sentHeaders(headers)),
+      url: addQuery(url, query),
+      headers: listSentHeaders(headers),
+      body: bodyOf(pairValue(about, 'body'), block, listSentHeaders(headers)),
       auth: authOf(pairValue(about, 'auth'), blocks, shared),
       inputs: [
-        ...describedInputs('path', asPairs(bruPairs(block('params:path')))),
-        ...describedInputs('query', query),
-        ...describedInputs('header', headers),
+        ...toDescribedInputs('path', asPairs(readBruPairs(block('params:path')))),
+        ...toDescribedInputs('query', query),
+        ...toDescribedInputs('header', headers),
       ],
       at,
     },
@@ -99,13 +99,13 @@ function asPairs(pairs: readonly BruPair[]): CollectionPair[] {
 function authOf(mode: string, blocks: readonly BruBlock[], shared: readonly BruBlock[]): DescribedRequest['auth'] {
   const inherited = shared.find(({ name }) => name === 'auth');
   const isInherited = mode === 'inherit' || mode === '';
-  const type = isInherited ? pairValue(bruPairs(inherited), 'mode') : mode;
-  const details = bruPairs((isInherited ? shared : blocks).find(({ name }) => name === `auth:${type}`));
-  return brunoAuth(type, (name) => pairValue(details, name));
+  const type = isInherited ? pairValue(readBruPairs(inherited), 'mode') : mode;
+  const details = readBruPairs((isInherited ? shared : blocks).find(({ name }) => name === `auth:${type}`));
+  return readBrunoAuth(type, (name) => pairValue(details, name));
 }
 
 /** A way to authenticate by its name in Bruno. */
-export function brunoAuth(type: string, detail: (name: string) => string): DescribedRequest['auth'] {
+export function readBrunoAuth(type: string, detail: (name: string) => string): DescribedRequest['auth'] {
   if (type === '' || type === 'none' || type === 'inherit') return undefined;
   if (type === 'basic') return 'basic';
   if (type === 'bearer' || type === 'oauth2') return 'bearer';
@@ -133,19 +133,19 @@ function bodyOf(
   const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
   const textIn = (name: string) => (block(name)?.lines ?? []).join('\n').trim();
   if (/^form-?url-?encoded$/i.test(mode)) {
-    const fields = bruPairs(block('body:form-urlencoded')).map(fieldOf);
+    const fields = readBruPairs(block('body:form-urlencoded')).map(fieldOf);
     return { mediaType: 'application/x-www-form-urlencoded', fields };
   }
   if (/^multipart-?form$/i.test(mode))
-    return { mediaType: 'multipart/form-data', fields: bruPairs(block('body:multipart-form')).map(fieldOf) };
-  if (mode === 'graphql') return graphqlBody(textIn('body:graphql'), textIn('body:graphql:vars'));
+    return { mediaType: 'multipart/form-data', fields: readBruPairs(block('body:multipart-form')).map(fieldOf) };
+  if (mode === 'graphql') return makeGraphqlBody(textIn('body:graphql'), textIn('body:graphql:vars'));
   if (mode === 'file') {
-    const [file] = bruPairs(block('body:file'));
+    const [file] = readBruPairs(block('body:file'));
     const said = /@contentType\(([^)]*)\)/.exec(file?.value ?? '')?.[1];
     return { mediaType: given ?? (said || 'application/octet-stream'), text: '' };
   }
   const type = brunoTypes.get(mode);
-  return type === undefined ? undefined : bodyOfText(given ?? type, textIn(`body:${mode}`) || textIn('body'));
+  return type === undefined ? undefined : readBodyText(given ?? type, textIn(`body:${mode}`) || textIn('body'));
 }
 
 /** `@file(path) @contentType(image/png)` is a file. */

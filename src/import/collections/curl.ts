@@ -1,7 +1,7 @@
 import type { ApiDescription } from '../model.ts';
-import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
-import { urlencodedFields } from './form-text.ts';
-import { type BodyField, bodyOfText, type RequestBody } from './request-bodies.ts';
+import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
+import { parseUrlencoded } from './form-text.ts';
+import { type BodyField, type RequestBody, readBodyText } from './request-bodies.ts';
 
 /** Whether a text begins with a curl command, perhaps behind comments, a prompt or what a script does before. */
 export function isCurl(text: string): boolean {
@@ -24,7 +24,7 @@ export function readCurl(text: string): ApiDescription {
   return describeRequests(requests, {
     format: 'curl',
     version: '',
-    title: hostTitle(requests, 'curl'),
+    title: findHostTitle(requests, 'curl'),
     description: '',
   });
 }
@@ -168,9 +168,9 @@ function bodyOf({ headers, data, fields, isJson, file, fileType }: Command): Req
   if (file !== undefined) return bodyOfFile(given ?? (isJson || /\.json$/i.test(file) ? 'application/json' : fileType));
   if (data.length === 0) return undefined;
   const text = data.join('&');
-  if (given !== undefined && !/x-www-form-urlencoded/i.test(given)) return bodyOfText(given, text);
+  if (given !== undefined && !/x-www-form-urlencoded/i.test(given)) return readBodyText(given, text);
   if (isJson || /^\s*[{[]/.test(text)) return { mediaType: 'application/json', text };
-  return { mediaType: form, fields: urlencodedFields(text) };
+  return { mediaType: form, fields: parseUrlencoded(text) };
 }
 
 /** A body that the command does not show. */

@@ -5,15 +5,15 @@ import { isSameAddress } from '../plan/server-address.ts';
 import { short } from '../tools/input-arguments.ts';
 import { operationsOf, type ReadRequest } from './join-requests.ts';
 import { namedCall } from './named-calls.ts';
-import { filled, isPlaceholder, type Variables, withVariables } from './placeholders.ts';
+import { expandVariables, isPlaceholder, normalizeVariables, type Variables } from './placeholders.ts';
 import {
   bodyOfRequest,
+  findUnsendableBody,
   type RequestBody,
+  resolveMediaType,
   schemaOfSame,
   schemaOfText,
-  shownValue,
-  unsendableBody,
-  withKnownType,
+  toExample,
 } from './request-bodies.ts';
 import { readRequestUrl } from './request-url.ts';
 import { isOpaqueSegment, isRevealingName, isRevealingValue } from './revealing.ts';
@@ -30,7 +30,7 @@ export type DescribedRequest = {
   body: RequestBody | undefined;
   /** Credential that is given beside the headers. */
   auth?: GivenAuth | undefined;
-  /** What the source says of its inputs. */
+  /** Descriptions and values that the source has for its inputs. */
   inputs?: readonly DescribedInput[];
   at: string;
 };
@@ -51,11 +51,11 @@ type GivenAuth =
   /** The name of a way to authenticate that no tool has. */
   | { unsupported: string };
 
-/** What requests are of, and what is known beside them. */
+/** Source of requests, with the variables that it defines. */
 export type RequestSource = Pick<ApiDescription, 'format' | 'version' | 'title' | 'description'> & {
   /** Values of variables, by their names. */
   variables?: Variables;
-  /** Whether a browser recorded them, with headers that it adds by itself. */
+  /** True if a browser recorded the requests, with headers that it adds by itself. */
   isRecorded?: boolean;
 };
 
@@ -88,7 +88,7 @@ export function describeRequests(
   found: readonly Finding[] = [],
 ): ApiDescription {
   const schemes = new Map<string, ApiScheme>();
-  const known = requests.map((request) => ({ ...request, body: withKnownType(request.body, variables) }));
+  const known = requests.map((request) => ({ ...request, body: resolveMediaType(request.body, variables) }));
   const read = known.map((request): ReadRequest => {
     const operation = operationOf(request, { schemes, variables, isRecorded: isRecorded || isOfBrowser(request) });
     const { headers, body } = request;
@@ -98,7 +98,7 @@ export function describeRequests(
   const groups = Map.groupBy(read, ({ operation: { servers, method, path, unreadable }, call }) =>
     JSON.stringify([servers?.[0]?.url, method, path, call?.key, unreadable]),
   );
-  const all = withFolders([...groups.values()].flatMap(operationsOf));
+  const all = addFolderNames([...groups.values()].flatMap(operationsOf));
   const first = all[0]?.servers?.[0];
   return {
     ...about,
@@ -112,7 +112,7 @@ export function describeRequests(
 }
 
 /** Requests of one name are told by the folders that they are in, such as `list` of orders and of customers. */
-function withFolders(all: readonly ApiOperation[]): ApiOperation[] {
+function addFolderNames(all: readonly ApiOperation[]): ApiOperation[] {
   const byName = Map.groupBy(all, ({ operationId }) => operationId);
   return all.map((one) => {
     const { operationId, tags } = one;
@@ -122,22 +122,22 @@ function withFolders(all: readonly ApiOperation[]): ApiOperation[] {
 }
 
 /** The host of the first request, as a title where the source has none. */
-export function hostTitle(
+export function findHostTitle(
   [first]: readonly DescribedRequest[],
   otherwise: string,
   variables: Variables = new Map(),
 ): string {
-  const url = filled(withVariables(first?.url ?? ''), variables);
+  const url = expandVariables(normalizeVariables(first?.url ?? ''), variables);
   const host = /^(?:[a-z]+:\/\/)?(?:[^/?#]*@)?([^/?#@]+)/i.exec(url)?.[1];
   return host === undefined || /[{<$]/.test(host) ? otherwise : host;
 }
 
-/** Whether a command was copied from a browser: nobody writes these headers by hand. */
+/** Returns whether a command was copied from a browser: no one writes these headers by hand. */
 function isOfBrowser({ headers }: DescribedRequest): boolean {
   return headers.some(([name]) => /^sec-(?:fetch|ch|gpc)/i.test(name));
 }
 
-/** What the requests of a source share. */
+/** State shared by all requests of a source. */
 type Reading = { schemes: Map<string, ApiScheme>; variables: Variables; isRecorded: boolean };
 
 /** Makes an input of what a request has at a place; a value that stands for another one is no example. */
@@ -148,7 +148,7 @@ function inputMaker(inputs: readonly DescribedInput[], variables: Variables): In
   return (name, location, value) => {
     const said = byKey.get(keyOf(location, name));
     const [first = '', second = ''] = [value, said?.value ?? ''].map((text) =>
-      shownValue(withVariables(text), variables),
+      toExample(normalizeVariables(text), variables),
     );
     const schema = schemaOfText(first || second, name);
     return { name, location, required: false, description: said?.description ?? '', schema };
@@ -191,7 +191,7 @@ function operationOf(request: DescribedRequest, { schemes, variables, isRecorded
   }
   for (const [name, value] of request.headers) {
     if (isRecorded && ofBrowser.test(name.toLowerCase())) continue;
-    addHeader(name, withVariables(value), { inputs, inputOf, need });
+    addHeader(name, normalizeVariables(value), { inputs, inputOf, need });
   }
   const requirement: ApiRequirement = new Map(needed.map((name) => [name, []]));
   return {
@@ -208,11 +208,11 @@ function operationOf(request: DescribedRequest, { schemes, variables, isRecorded
     security: needed.length > 0 ? [requirement] : [],
     servers: origin === '' ? undefined : [serverOf(origin, variables)],
     answers: { mediaTypes: acceptedBy(request), headers: [], isRedirect: false, fields: [], schema: undefined },
-    unreadable: pathProblem(segments) ?? unsendableBody(request.body),
+    unreadable: pathProblem(segments) ?? findUnsendableBody(request.body),
   };
 }
 
-/** Nothing of a placeholder may go out as it stands. */
+/** Returns why a path cannot be sent: no part of a placeholder may remain in a URL. */
 function pathProblem(segments: readonly string[]): string | undefined {
   const odd = segments.find((segment) => /[{}<>]/.test(segment.replaceAll(/\{[^{}<>]+\}/g, '')));
   return odd === undefined ? undefined : `the part ${short(odd)} of the path, whose brackets name no value`;

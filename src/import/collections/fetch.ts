@@ -1,13 +1,13 @@
 import type { ApiDescription, Finding } from '../model.ts';
-import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
-import { bodyOfText, type RequestBody } from './request-bodies.ts';
-import { FormValue, ScriptReader, type ScriptValue, scriptText, UnknownValue } from './script-values.ts';
+import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
+import { type RequestBody, readBodyText } from './request-bodies.ts';
+import { FormValue, ScriptReader, type ScriptValue, toScriptText, UnknownValue } from './script-values.ts';
 
 /** Beginnings of a script: "Copy as fetch" of a browser begins with the call itself. */
 const beginning =
   /^(?:\s|\/\/[^\n]*\n|\/\*[^*]*\*+(?:[^/*][^*]*\*+)*\/)*(?:(?:return\s+|void\s+)?(?:await\s+)?(?:window\.|globalThis\.)?fetch\s*\(|(?:const|let|var|import|export|function)\s|\(?\s*async\b|[\w$.]+\s*[(=]|['"]use strict['"])/;
 
-/** Whether a text is a script that calls `fetch`. */
+/** Returns whether a text is a script that calls `fetch`. */
 export function isFetch(text: string): boolean {
   return beginning.test(text.slice(0, 10_000)) && /\bfetch\s*\(/.test(text);
 }
@@ -16,15 +16,15 @@ export function isFetch(text: string): boolean {
 const telling =
   /\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|\b(?:const|let|var)\s+([A-Za-z_$][\w$]*)\s*(?::[^=\n;]{1,80})?=(?!=)|\b([A-Za-z_$][\w$]*)\.(?:append|set)\s*\(|\bfetch\s*\(/g;
 
-/** Work of reading declarations, in characters: those that cannot be read are read again from behind their name. */
-const worth = 8;
+/** Maximum work, as a multiple of the text: a declaration that cannot be read is searched again behind its name. */
+const maxWork = 8;
 
 /** Reads the calls of `fetch` in a script, as browsers copy them ("Copy as fetch") or as people write them. */
 export function readFetch(text: string): ApiDescription {
   const requests: DescribedRequest[] = [];
   const findings: Finding[] = [];
   const constants = new Map<string, ScriptValue>();
-  let left = worth * text.length;
+  let left = maxWork * text.length;
   const search = new RegExp(telling);
   for (let found = search.exec(text); found && left > 0; found = search.exec(text)) {
     const [whole, declared, changed] = found;
@@ -36,7 +36,7 @@ export function readFetch(text: string): ApiDescription {
       const value = reader.expression();
       if (!(value instanceof UnknownValue)) constants.set(declared, value);
       left -= reader.at - from;
-      // What is inside of it may be a call that is still to be read.
+      // A call inside of it is still to be read.
       search.lastIndex = value instanceof UnknownValue ? from : reader.at;
     } else {
       const given = reader.arguments();
@@ -47,7 +47,7 @@ export function readFetch(text: string): ApiDescription {
     }
   }
   if (left <= 0) findings.push({ at: 'document', message: 'is too long a script; the rest of it is left out' });
-  const title = hostTitle(requests, 'fetch');
+  const title = findHostTitle(requests, 'fetch');
   return describeRequests(
     requests,
     { format: 'fetch', version: '', title, description: '', isRecorded: true },
@@ -59,17 +59,17 @@ export function readFetch(text: string): ApiDescription {
 function change(target: ScriptValue | undefined, [name, value]: readonly ScriptValue[]): void {
   if (typeof name !== 'string') return;
   if (target instanceof Map) target.set(name, value ?? null);
-  if (target instanceof FormValue) target.pairs.push([name, scriptText(value)]);
+  if (target instanceof FormValue) target.pairs.push([name, toScriptText(value)]);
 }
 
 function requestOf([target, options]: readonly ScriptValue[], at: string): DescribedRequest {
   const option = (name: string): ScriptValue => (options instanceof Map ? (options.get(name) ?? null) : null);
   const headers = headersOf(option('headers'));
   const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1];
-  const method = scriptText(option('method')).toUpperCase();
+  const method = toScriptText(option('method')).toUpperCase();
   return {
     method: /^[A-Z]{1,20}$/.test(method) ? method : 'GET',
-    url: scriptText(target),
+    url: toScriptText(target),
     // The cookies of a browser are those of a person, and belong to no tool.
     headers: headers.filter(([name]) => !/^cookie$/i.test(name)),
     body: bodyOf(option('body'), given),
@@ -79,11 +79,11 @@ function requestOf([target, options]: readonly ScriptValue[], at: string): Descr
 
 function headersOf(value: ScriptValue): [string, string][] {
   const pairs = value instanceof Map ? [...value] : Array.isArray(value) ? value.map(pairOf) : [];
-  return pairs.map(([name, one]): [string, string] => [name, scriptText(one)]).filter(([name]) => name !== '');
+  return pairs.map(([name, one]): [string, string] => [name, toScriptText(one)]).filter(([name]) => name !== '');
 }
 
 function pairOf(value: ScriptValue): [string, ScriptValue] {
-  return Array.isArray(value) ? [scriptText(value[0]), value[1] ?? null] : ['', null];
+  return Array.isArray(value) ? [toScriptText(value[0]), value[1] ?? null] : ['', null];
 }
 
 function bodyOf(value: ScriptValue, given: string | undefined): RequestBody | undefined {
@@ -94,5 +94,5 @@ function bodyOf(value: ScriptValue, given: string | undefined): RequestBody | un
   }
   const isForm = value instanceof UnknownValue && given === undefined && /form/i.test(value.name);
   if (isForm) return { mediaType: 'multipart/form-data', fields: [] };
-  return bodyOfText(given, scriptText(value));
+  return readBodyText(given, toScriptText(value));
 }

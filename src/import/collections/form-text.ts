@@ -1,13 +1,13 @@
 import type { BodyField } from './request-bodies.ts';
 
 /** The pairs of a text as `application/x-www-form-urlencoded` has them. Line ends separate pairs, as in `.http` files. */
-export function urlencodedFields(text: string): BodyField[] {
+export function parseUrlencoded(text: string): BodyField[] {
   const joined = text.replaceAll(/\s*\r?\n\s*/g, '');
   return [...new URLSearchParams(joined)].map(([name, value]) => ({ name, value, isFile: false }));
 }
 
 /** The parts of a multipart text; undefined when the type does not say where they end. */
-export function multipartFields(mediaType: string, text: string): BodyField[] | undefined {
+export function parseMultipart(mediaType: string, text: string): BodyField[] | undefined {
   const [, quoted, plain] = /;\s*boundary=(?:"([^"]+)"|([^\s;]+))/i.exec(mediaType) ?? [];
   const boundary = quoted ?? plain;
   if (boundary === undefined) return undefined;

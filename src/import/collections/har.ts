@@ -1,7 +1,7 @@
 import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiDescription } from '../model.ts';
-import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
-import { bodyOfText, type RequestBody } from './request-bodies.ts';
+import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
+import { type RequestBody, readBodyText } from './request-bodies.ts';
 
 export function isHar(root: unknown): root is JsonFields {
   return Array.isArray(field(field(root, 'log'), 'entries'));
@@ -15,7 +15,7 @@ export function readHar(root: JsonFields): ApiDescription {
   return describeRequests(requests, {
     format: 'HAR',
     version: asText(field(field(root, 'log'), 'version')),
-    title: hostTitle(requests, 'Recording'),
+    title: findHostTitle(requests, 'Recording'),
     description: '',
     isRecorded: true,
   });
@@ -67,5 +67,5 @@ function bodyOf(data: unknown): RequestBody | undefined {
       fields,
     };
   }
-  return bodyOfText(mediaType, asText(data.text));
+  return readBodyText(mediaType, asText(data.text));
 }

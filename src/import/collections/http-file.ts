@@ -1,7 +1,7 @@
 import type { ApiDescription, Finding } from '../model.ts';
-import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
-import { variablesOf } from './placeholders.ts';
-import { bodyOfText, graphqlBody, type RequestBody } from './request-bodies.ts';
+import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
+import { collectVariables } from './placeholders.ts';
+import { makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
 const verbs =
   'GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|TRACE|CONNECT|QUERY|PROPFIND|REPORT|COPY|MOVE|LOCK|UNLOCK|GRAPHQL';
@@ -10,7 +10,7 @@ const version = /\sHTTP\/[\d.]+$/;
 const otherProtocol = /^(?:WEBSOCKET|GRPC|RSOCKET|WS|MQTT|SSE|AMQP|EVENTSOURCE)\s+\S/;
 const variableLine = /^@([\w.-]{1,100})\s*=\s*(.*)$/;
 
-/** Whether a text is a file of requests, as editors run it (`.http`, `.rest`), or a request as HTTP writes it. */
+/** Returns whether a text is a file of requests that editors run (`.http`, `.rest`), or a raw HTTP request. */
 export function isHttpFile(text: string): boolean {
   let isMarked = false;
   for (const line of text.slice(0, 20_000).split(/\r?\n/)) {
@@ -34,8 +34,8 @@ export function readHttpFile(text: string): ApiDescription {
   const reader = new HttpFileReader(text.replace(/^\ufeff/, '').split(/\r?\n/));
   reader.read();
   const { requests, findings } = reader;
-  const variables = variablesOf(reader.values);
-  const title = hostTitle(requests, 'Requests', variables);
+  const variables = collectVariables(reader.values);
+  const title = findHostTitle(requests, 'Requests', variables);
   const source = { format: 'HTTP file' as const, version: '', title, description: '', variables };
   return describeRequests(requests, source, findings);
 }
@@ -159,9 +159,9 @@ class HttpFileReader {
 
 function bodyOf(text: string, given: string | undefined): RequestBody | undefined {
   const file = /^<@?(?:\w+)?\s+(\S.*)$/.exec(text)?.[1];
-  if (file === undefined) return bodyOfText(given, text);
+  if (file === undefined) return readBodyText(given, text);
   const mediaType = given ?? (/\.json$/i.test(file) ? 'application/json' : 'application/octet-stream');
-  // What a file of JSON holds is not known, so it may be any value.
+  // The content of a JSON file is unknown, so it may be any value.
   return { mediaType, text: /json/i.test(mediaType) ? 'null' : '' };
 }
 
@@ -169,6 +169,6 @@ function bodyOf(text: string, given: string | undefined): RequestBody | undefine
 function graphqlOf(text: string): RequestBody {
   const parts = text.split(/\n[ \t]*\n/);
   const found = parts.findIndex((part, index) => index > 0 && part.trimStart().startsWith('{'));
-  if (found < 0) return graphqlBody(text, '');
-  return graphqlBody(parts.slice(0, found).join('\n\n'), parts.slice(found).join('\n'));
+  if (found < 0) return makeGraphqlBody(text, '');
+  return makeGraphqlBody(parts.slice(0, found).join('\n\n'), parts.slice(found).join('\n'));
 }

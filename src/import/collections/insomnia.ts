@@ -1,9 +1,9 @@
 import { asText, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import type { ApiDescription, Finding } from '../model.ts';
-import { type DescribedRequest, describeRequests, hostTitle } from './described-requests.ts';
-import { collectionPairs, describedInputs, formFieldsOf, sentHeaders, withQuery } from './pairs.ts';
-import { variablesOf } from './placeholders.ts';
-import { bodyOfText, graphqlBody, type RequestBody } from './request-bodies.ts';
+import { type DescribedRequest, describeRequests, findHostTitle } from './described-requests.ts';
+import { addQuery, listSentHeaders, readPairs, toDescribedInputs, toFormFields } from './pairs.ts';
+import { collectVariables } from './placeholders.ts';
+import { makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
 /** An export of format 4, in which all is one list, or a document of format 5, which is a tree. */
 export function isInsomnia(root: unknown): root is JsonFields {
@@ -12,7 +12,7 @@ export function isInsomnia(root: unknown): root is JsonFields {
 }
 
 /** The OpenAPI document inside of a design document, as a text or a value; undefined where there is none. */
-export function specOfInsomnia(root: JsonFields): unknown {
+export function findInsomniaSpec(root: JsonFields): unknown {
   const inList = listOf(root.resources).find((one) => field(one, '_type') === 'api_spec');
   const spec = field(inList, 'contents') ?? field(root.spec, 'contents');
   return isFields(spec) || asText(spec).trim() !== '' ? spec : undefined;
@@ -28,7 +28,7 @@ type Node = {
   above: readonly JsonFields[];
 };
 
-const deepestFolder = 20;
+const maxFolders = 20;
 
 export function readInsomnia(root: JsonFields): ApiDescription {
   const isList = Array.isArray(root.resources);
@@ -38,11 +38,11 @@ export function readInsomnia(root: JsonFields): ApiDescription {
     : nodesOfTree(root.collection, { folders: [], above: [], at: 'collection' });
   const requests = nodes.flatMap((node) => requestOf(node, findings));
   const workspace = isList ? listOf(root.resources).find((one) => field(one, '_type') === 'workspace') : root;
-  const title = asText(field(workspace, 'name')) || hostTitle(requests, 'Insomnia');
+  const title = asText(field(workspace, 'name')) || findHostTitle(requests, 'Insomnia');
   const description = asText(field(workspace, 'description')) || asText(field(root.meta, 'description'));
   const environments = isList ? environmentsOfList(root.resources) : environmentsOfTree(root.environments);
   const ofFolders = nodes.flatMap(({ above }) => above.flatMap(({ environment }) => flatValues(environment)));
-  const variables = variablesOf([...environments, ...ofFolders]);
+  const variables = collectVariables([...environments, ...ofFolders]);
   return describeRequests(
     requests,
     { format: 'Insomnia', version: isList ? '4' : '5', title, description, variables },
@@ -58,7 +58,7 @@ function nodesOfList(resources: unknown): Node[] {
   const inOrder = requests.toSorted((a, b) => Number(asText(a.metaSortKey)) - Number(asText(b.metaSortKey)));
   return inOrder.map((item) => {
     const above: JsonFields[] = [];
-    for (let id = asText(item.parentId); above.length < deepestFolder; ) {
+    for (let id = asText(item.parentId); above.length < maxFolders; ) {
       const folder = byId.get(id);
       if (folder?._type !== 'request_group') break;
       above.push(folder);
@@ -74,7 +74,7 @@ function nodesOfTree(items: unknown, { folders, above, at }: Omit<Node, 'item'>)
     const here = `${at}[${index}]`;
     if (!isFields(item)) return [];
     if (!Array.isArray(item.children)) return [{ item, folders, above, at: here }];
-    if (folders.length >= deepestFolder) return [];
+    if (folders.length >= maxFolders) return [];
     const inner = { folders: [...folders, asText(item.name)], above: [item, ...above], at: `${here}.children` };
     return nodesOfTree(item.children, inner);
   });
@@ -88,26 +88,23 @@ function requestOf({ item, folders, above, at }: Node, findings: Finding[]): Des
     findings.push({ at, message });
     return [];
   }
-  const headers = [
-    ...above.toReversed().flatMap((folder) => collectionPairs(folder.headers)),
-    ...collectionPairs(item.headers),
-  ];
-  const query = collectionPairs(item.parameters);
-  const sent = sentHeaders([...new Map(headers.map((header) => [header.name.toLowerCase(), header])).values()]);
+  const headers = [...above.toReversed().flatMap((folder) => readPairs(folder.headers)), ...readPairs(item.headers)];
+  const query = readPairs(item.parameters);
+  const sent = listSentHeaders([...new Map(headers.map((header) => [header.name.toLowerCase(), header])).values()]);
   return [
     {
       name: asText(item.name),
       description: asText(item.description) || asText(field(item.meta, 'description')),
       tags: folders.slice(0, 1),
       method: (asText(item.method) || 'GET').toUpperCase(),
-      url: withQuery(url, query),
+      url: addQuery(url, query),
       headers: sent,
       body: bodyOf(item.body, sent.find(([name]) => /^content-type$/i.test(name))?.[1]),
       auth: authOf([item, ...above].map(({ authentication }) => authentication).find(isGiven)),
       inputs: [
-        ...describedInputs('path', collectionPairs(item.pathParameters)),
-        ...describedInputs('query', query),
-        ...describedInputs('header', headers),
+        ...toDescribedInputs('path', readPairs(item.pathParameters)),
+        ...toDescribedInputs('query', query),
+        ...toDescribedInputs('header', headers),
       ],
       at,
     },
@@ -137,19 +134,19 @@ function bodyOf(body: unknown, given: string | undefined): RequestBody | undefin
   const text = asText(field(body, 'text'));
   if (/^multipart\/form-data|^application\/x-www-form-urlencoded/.test(mediaType)) {
     const kind = mediaType.startsWith('multipart') ? 'multipart/form-data' : 'application/x-www-form-urlencoded';
-    return { mediaType: kind, fields: formFieldsOf(collectionPairs(field(body, 'params'))) };
+    return { mediaType: kind, fields: toFormFields(readPairs(field(body, 'params'))) };
   }
   if (mediaType === 'application/graphql') return graphqlOf(text);
   const isFile = text === '' && asText(field(body, 'fileName')) !== '';
   if (isFile) return { mediaType: given ?? (mediaType || 'application/octet-stream'), text: '' };
-  return bodyOfText(given ?? mediaType, text);
+  return readBodyText(given ?? mediaType, text);
 }
 
 /** The body is JSON with the query and its variables, as it is sent. */
 function graphqlOf(text: string): RequestBody | undefined {
   return text.trimStart().startsWith('{"') || /^\s*\{\s*"query"/.test(text)
-    ? bodyOfText('application/json', text)
-    : graphqlBody(text, '');
+    ? readBodyText('application/json', text)
+    : makeGraphqlBody(text, '');
 }
 
 type Values = [name: string, value: string][];
@@ -162,7 +159,7 @@ function flatValues(data: unknown, before = '', depth = 0): Values {
   });
 }
 
-/** Those of the base environment come first: it is in the workspace, and the others are in it. */
+/** Lists the base environment first: it is in the workspace, and the others are in it. */
 function environmentsOfList(resources: unknown): Values {
   const all = listOf(resources).filter((one) => field(one, '_type') === 'environment');
   const isBase = (one: unknown) => !asText(field(one, 'parentId')).startsWith('env');

@@ -2,7 +2,7 @@ import { mediaTypeOf } from '../../domain/http/headers.ts';
 import { field } from '../document/lenient.ts';
 import type { ApiOperation } from '../model.ts';
 import { splitByAction, withActions } from './actions.ts';
-import { fieldsIn } from './body-fields.ts';
+import { listFieldNames } from './body-fields.ts';
 import { joinOperations } from './join-operations.ts';
 import type { NamedCall } from './named-calls.ts';
 
@@ -16,7 +16,7 @@ export function operationsOf(group: readonly ReadRequest[]): ApiOperation[] {
   if (!call)
     return byBody(all).flatMap((same) =>
       splitByAction(same).flatMap(({ actions, operations }) =>
-        bySharedFields(operations).map((one) => withActions(one, actions)),
+        joinBySharedFields(operations).map((one) => withActions(one, actions)),
       ),
     );
   return byBody(all).map((same) => {
@@ -37,28 +37,28 @@ function byBody(all: readonly ApiOperation[]): ApiOperation[][] {
 }
 
 /** Beyond this the bodies have no shape of their own, and one operation takes them all. */
-const mostOperations = 30;
+const maxClusters = 30;
 
 type Cluster = { fields: ReadonlySet<string>; members: ReadonlySet<ApiOperation> };
 
 /** Operations whose bodies share less than half of their fields stay apart. One without a body is of the first. */
-function bySharedFields(all: readonly ApiOperation[]): ApiOperation[] {
+function joinBySharedFields(all: readonly ApiOperation[]): ApiOperation[] {
   if (all.length === 1) return [...all];
-  const shapes = Map.groupBy(all, (operation) => [...fieldsIn(operation)].join('\n'));
+  const shapes = Map.groupBy(all, (operation) => [...listFieldNames(operation)].join('\n'));
   const bare = shapes.get('') ?? [];
   shapes.delete('');
   let clusters: Cluster[] = [];
   for (const same of shapes.values()) {
-    const fields = fieldsIn(same[0] as ApiOperation);
+    const fields = listFieldNames(same[0] as ApiOperation);
     const near = clusters.filter((cluster) => areNear(cluster.fields, fields));
     const joined = {
       fields: new Set([...near.flatMap((cluster) => [...cluster.fields]), ...fields]),
       members: new Set([...near.flatMap((cluster) => [...cluster.members]), ...same]),
     };
     clusters = [...clusters.filter((cluster) => !near.includes(cluster)), joined];
-    if (clusters.length > mostOperations) break;
+    if (clusters.length > maxClusters) break;
   }
-  if (clusters.length < 2 || clusters.length > mostOperations) return [joinOperations(all)];
+  if (clusters.length < 2 || clusters.length > maxClusters) return [joinOperations(all)];
   return clusters.map(({ fields, members }, index) => {
     const operation = joinOperations(all.filter((one) => members.has(one) || (index === 0 && bare.includes(one))));
     const others = new Set(clusters.flatMap((other, at) => (at === index ? [] : [...other.fields])));
@@ -67,7 +67,7 @@ function bySharedFields(all: readonly ApiOperation[]): ApiOperation[] {
   });
 }
 
-/** Whether two sets have at least half of the smaller one in common: fields that are left out are optional ones. */
+/** Returns whether two sets share at least half of the smaller one: fields that are left out are optional. */
 function areNear(one: ReadonlySet<string>, other: ReadonlySet<string>): boolean {
   const [small, large] = one.size < other.size ? [one, other] : [other, one];
   let shared = 0;

@@ -53,7 +53,7 @@ function graphqlCall(properties: JsonFields, body: ApiBody | undefined): NamedCa
     operationName ||
     /\b(?:query|mutation|subscription)\s+(\w+)/.exec(query)?.[1] ||
     (/\{\s*(\w+)/.exec(query)?.[1] ?? 'query');
-  const variables = variablesOf(query, field(properties, 'variables'));
+  const variables = collectVariables(query, field(properties, 'variables'));
   const constants = { query, ...(operationName !== '' && { operationName }) };
   const fixed = withFixedFields(body, fixedFields(constants));
   const [content] = fixed?.contents ?? [];
@@ -77,7 +77,7 @@ const scalars: ReadonlyMap<string, string> = new Map(
 );
 
 /** The variables that a query declares, such as `$first: Int!`, with what the request gave them (GraphQL, 2.10). */
-function variablesOf(query: string, given: unknown): (JsonFields & { required: string[] }) | undefined {
+function collectVariables(query: string, given: unknown): (JsonFields & { required: string[] }) | undefined {
   const properties = new Map(entriesOf(field(given, 'properties')));
   const required: string[] = [];
   for (const [, name = '', type = '', fallback] of query.matchAll(/\$(\w+)\s*:\s*([[\]\w!]{1,200})(\s*=)?/g)) {

@@ -6,7 +6,7 @@ import type { BodyField } from './request-bodies.ts';
 export type CollectionPair = { name: string; value: string; description: string; isDisabled: boolean; isFile: boolean };
 
 /** The pairs of a list. Those without a name are left out. */
-export function collectionPairs(list: unknown): CollectionPair[] {
+export function readPairs(list: unknown): CollectionPair[] {
   return listOf(list).flatMap((one): CollectionPair[] => {
     const name = asText(field(one, 'key') ?? field(one, 'name'));
     if (name === '') return [];
@@ -14,7 +14,7 @@ export function collectionPairs(list: unknown): CollectionPair[] {
       {
         name,
         value: asText(field(one, 'value')),
-        description: descriptionText(field(one, 'description')),
+        description: readDescriptionText(field(one, 'description')),
         isDisabled: field(one, 'disabled') === true || field(one, 'enabled') === false,
         isFile: field(one, 'type') === 'file',
       },
@@ -23,11 +23,11 @@ export function collectionPairs(list: unknown): CollectionPair[] {
 }
 
 /** A description is a text, or an object with its content. */
-export function descriptionText(value: unknown): string {
+export function readDescriptionText(value: unknown): string {
   return asText(value) || asText(field(value, 'content'));
 }
 
-export function describedInputs(
+export function toDescribedInputs(
   location: DescribedInput['location'],
   pairs: readonly CollectionPair[],
 ): DescribedInput[] {
@@ -35,12 +35,12 @@ export function describedInputs(
 }
 
 /** The headers that are sent. */
-export function sentHeaders(pairs: readonly CollectionPair[]): [name: string, value: string][] {
+export function listSentHeaders(pairs: readonly CollectionPair[]): [name: string, value: string][] {
   return pairs.filter(({ isDisabled }) => !isDisabled).map(({ name, value }) => [name, value]);
 }
 
 /** The fields of a form; those that are switched off can be sent too. */
-export function formFieldsOf(pairs: readonly CollectionPair[]): BodyField[] {
+export function toFormFields(pairs: readonly CollectionPair[]): BodyField[] {
   return pairs.map(({ name, value, isFile, description }) => ({
     name,
     value: isFile ? '' : value,
@@ -50,7 +50,7 @@ export function formFieldsOf(pairs: readonly CollectionPair[]): BodyField[] {
 }
 
 /** An address with the query parameters that it does not have, those that are switched off among them. */
-export function withQuery(url: string, pairs: readonly CollectionPair[]): string {
+export function addQuery(url: string, pairs: readonly CollectionPair[]): string {
   const [before = '', query = ''] = url.split(/\?(.*)/s);
   const known = new Set(query.split('&').map((pair) => pair.split('=')[0]));
   const more = pairs

@@ -12,7 +12,7 @@ const spellings =
   /\{\{([^{}]{1,200})\}\}|\{%([^{}%]{1,400})%\}|\$\{([^{}]{1,200})\}|\{([\w.-]{1,100})\}|<([a-z_][\w .:-]{0,100})>|%7b%7b([\w.-]{1,100})%7d%7d|%7b([\w.-]{1,100})%7d|%3c([a-z_][\w.-]{0,100})%3e/gi;
 
 /** Writes every spelling of a placeholder as `{{name}}`. */
-export function withPlaceholders(text: string): string {
+export function normalizePlaceholders(text: string): string {
   return text.replaceAll(spellings, (...found: unknown[]) => {
     const inner = found.slice(1, 9).find((group) => group !== undefined);
     return `{{${placeholderName(String(inner))}}}`;
@@ -20,7 +20,7 @@ export function withPlaceholders(text: string): string {
 }
 
 /** Writes `{{ name }}` and the tags of Insomnia in the same way, and leaves every other text of a header or a body. */
-export function withVariables(text: string): string {
+export function normalizeVariables(text: string): string {
   return text.replaceAll(
     /\{\{([^{}]{1,200})\}\}|\{%([^{}%]{1,400})%\}/g,
     (_, name?: string, tag?: string) => `{{${placeholderName(name ?? tag ?? '')}}}`,
@@ -50,45 +50,45 @@ export function placeholderName(text: string): string {
   );
 }
 
-/** Whether a value stands for another one, such as `{{name}}` and `<string>`. */
+/** Returns whether a value stands for another one, such as `{{name}}` and `<string>`. */
 export function isPlaceholder(value: string): boolean {
   return /\{\{|^<.*>$/s.test(value);
 }
 
 /** The values of variables as the sources have them. A name that has several has them in the order of the sources. */
-export function variablesOf(entries: Iterable<readonly [name: string, value: string]>): Variables {
+export function collectVariables(entries: Iterable<readonly [name: string, value: string]>): Variables {
   const found = new Map<string, string[]>();
   for (const [name, value] of entries) {
     const key = placeholderName(name);
     const values = found.get(key) ?? [];
-    if (!values.includes(value) && values.length < mostValues) values.push(withVariables(value));
+    if (!values.includes(value) && values.length < maxValues) values.push(normalizeVariables(value));
     found.set(key, values);
   }
   return found;
 }
 
-const mostValues = 20;
-const deepest = 5;
+const maxValues = 20;
+const maxDepth = 5;
 /** A text that grows beyond this stays as it is: variables may hold each other. */
-const longest = 4000;
+const maxLength = 4000;
 
 /** Fills the variables that have one value, and those inside these. */
-export function filled(text: string, variables: Variables): string {
+export function expandVariables(text: string, variables: Variables): string {
   let all = text;
-  for (let depth = 0; depth < deepest && all.includes('{{'); depth++) {
+  for (let depth = 0; depth < maxDepth && all.includes('{{'); depth++) {
     all = all.replaceAll(/\{\{([^{}]+)\}\}/g, (found, name: string) => {
       const [value, ...others] = variables.get(name) ?? [];
       return value === undefined || value === '' || others.length > 0 ? found : value;
     });
-    if (all.length > longest) return text;
+    if (all.length > maxLength) return text;
   }
   return all;
 }
 
 /** The value of a text that is one variable, as an example of it; undefined for what may be a credential. */
-export function exampleOf(text: string, variables: Variables): string | undefined {
+export function findExample(text: string, variables: Variables): string | undefined {
   const name = /^\{\{([^{}]+)\}\}$/.exec(text.trim())?.[1];
   const isHidden = name === undefined || isRevealingName(name);
-  const value = isHidden ? undefined : filled(variables.get(name)?.[0] ?? '', variables);
+  const value = isHidden ? undefined : expandVariables(variables.get(name)?.[0] ?? '', variables);
   return value === undefined || value === '' || isPlaceholder(value) ? undefined : value;
 }

@@ -2,16 +2,16 @@ import { asText, field, isFields, type JsonFields, listOf } from '../document/le
 import type { ApiDescription, Finding } from '../model.ts';
 import { type DescribedRequest, describeRequests } from './described-requests.ts';
 import {
+  addQuery,
   type CollectionPair,
-  collectionPairs,
-  describedInputs,
-  descriptionText,
-  formFieldsOf,
-  sentHeaders,
-  withQuery,
+  listSentHeaders,
+  readDescriptionText,
+  readPairs,
+  toDescribedInputs,
+  toFormFields,
 } from './pairs.ts';
-import { variablesOf } from './placeholders.ts';
-import { bodyOfText, graphqlBody, type RequestBody } from './request-bodies.ts';
+import { collectVariables } from './placeholders.ts';
+import { makeGraphqlBody, type RequestBody, readBodyText } from './request-bodies.ts';
 
 /** A collection, also as the API of Postman answers it: inside of `collection`. */
 export function isPostman(root: unknown): root is JsonFields {
@@ -28,7 +28,7 @@ const deepestFolder = 20;
 /** Reads a Postman collection of format 2.0 or 2.1. */
 export function readPostman(root: JsonFields): ApiDescription {
   const collection = collectionOf(root) as JsonFields;
-  const variables = variablesOf(
+  const variables = collectVariables(
     listOf(collection.variable).map((one) => [
       asText(field(one, 'key') ?? field(one, 'id')),
       asText(field(one, 'value')),
@@ -38,7 +38,7 @@ export function readPostman(root: JsonFields): ApiDescription {
   const add = (at: string, message: string) => findings.push({ at, message });
   const requests = requestsIn(collection.item, { tags: [], auth: collection.auth, at: 'item', add });
   const title = asText(field(collection.info, 'name'));
-  const description = descriptionText(field(collection.info, 'description'));
+  const description = readDescriptionText(field(collection.info, 'description'));
   return describeRequests(requests, { format: 'Postman', version: '', title, description, variables }, findings);
 }
 
@@ -58,28 +58,28 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
       return requestsIn(inner, { ...folder, tags: [...folder.tags, name], auth, at: `${at}.item` });
     const request = field(item, 'request');
     const target = typeof request === 'string' ? request : field(request, 'url');
-    const query = collectionPairs(field(target, 'query'));
+    const query = readPairs(field(target, 'query'));
     const url = urlOf(target, query);
     if (url === '') {
       folder.add(at, 'is no request with an address; left out');
       return [];
     }
     const own = field(request, 'auth') ?? auth;
-    const headers = collectionPairs(field(request, 'header'));
+    const headers = readPairs(field(request, 'header'));
     return [
       {
         name,
-        description: descriptionText(field(request, 'description')),
+        description: readDescriptionText(field(request, 'description')),
         tags: folder.tags.slice(0, 1),
         method: (asText(field(request, 'method')) || 'GET').toUpperCase(),
         url,
-        headers: sentHeaders(headers),
-        body: bodyOf(field(request, 'body'), sentHeaders(headers)),
+        headers: listSentHeaders(headers),
+        body: bodyOf(field(request, 'body'), listSentHeaders(headers)),
         auth: authOf(own),
         inputs: [
-          ...describedInputs('path', collectionPairs(field(target, 'variable'))),
-          ...describedInputs('query', query),
-          ...describedInputs('header', headers),
+          ...toDescribedInputs('path', readPairs(field(target, 'variable'))),
+          ...toDescribedInputs('query', query),
+          ...toDescribedInputs('header', headers),
         ],
         at,
       },
@@ -91,7 +91,7 @@ function requestsIn(items: unknown, folder: Folder): DescribedRequest[] {
 function urlOf(url: unknown, query: readonly CollectionPair[]): string {
   if (typeof url === 'string') return url;
   const raw = asText(field(url, 'raw')) || withoutRaw(url);
-  return raw === '' ? '' : withQuery(raw, query);
+  return raw === '' ? '' : addQuery(raw, query);
 }
 
 /** The text of an address that has only its parts. */
@@ -137,16 +137,16 @@ function bodyOf(body: unknown, headers: readonly [string, string][]): RequestBod
   const given = headers.find(([name]) => /^content-type$/i.test(name))?.[1].trim();
   if (mode === 'urlencoded' || mode === 'formdata') {
     const mediaType = mode === 'formdata' ? 'multipart/form-data' : 'application/x-www-form-urlencoded';
-    return { mediaType, fields: formFieldsOf(collectionPairs(field(body, mode))) };
+    return { mediaType, fields: toFormFields(readPairs(field(body, mode))) };
   }
   if (mode === 'graphql') {
     const graphql = field(body, 'graphql');
     const text = (name: string) => asText(field(graphql, name));
-    return graphqlBody(text('query'), text('variables'), text('operationName'));
+    return makeGraphqlBody(text('query'), text('variables'), text('operationName'));
   }
   if (mode === 'file') return { mediaType: given || 'application/octet-stream', text: '' };
   const language = asText(field(field(field(body, 'options'), 'raw'), 'language'));
-  return mode === 'raw' ? bodyOfText(given || languages.get(language), asText(field(body, 'raw'))) : undefined;
+  return mode === 'raw' ? readBodyText(given || languages.get(language), asText(field(body, 'raw'))) : undefined;
 }
 
 /** Types of the languages that a text is marked with. */

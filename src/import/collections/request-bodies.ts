@@ -1,11 +1,11 @@
 import { mediaTypeOf } from '../../domain/http/headers.ts';
 import { parseJson, plainNumbers } from '../../domain/json/json.ts';
 import { asText, isFields, type JsonFields } from '../document/lenient.ts';
-import { withoutComments } from '../document/relaxed-json.ts';
+import { stripComments } from '../document/relaxed-json.ts';
 import type { ApiBody, ApiContent, FieldEncoding } from '../model.ts';
-import { multipartFields, urlencodedFields } from './form-text.ts';
+import { parseMultipart, parseUrlencoded } from './form-text.ts';
 import { joinSchemas } from './join-operations.ts';
-import { exampleOf, filled, isPlaceholder, type Variables, withVariables } from './placeholders.ts';
+import { expandVariables, findExample, isPlaceholder, normalizeVariables, type Variables } from './placeholders.ts';
 import { isRevealingName, isRevealingValue } from './revealing.ts';
 
 /** The body of a request: text of a media type, or fields of which some are files. */
@@ -17,25 +17,25 @@ export type BodyField = { name: string; value: string; isFile: boolean; mediaTyp
 const form = 'application/x-www-form-urlencoded';
 
 /** A text as the body that its type says, or that it looks like where no type is given; undefined when there is none. */
-export function bodyOfText(given: string | undefined, text: string): RequestBody | undefined {
+export function readBodyText(given: string | undefined, text: string): RequestBody | undefined {
   if (text.trim() === '') return undefined;
   // People write JSON without saying so.
   const mediaType = given?.trim() || (valueOfBody(text, new Map()) === undefined ? 'text/plain' : 'application/json');
   const type = mediaTypeOf(mediaType);
-  if (type === form) return { mediaType: form, fields: urlencodedFields(text) };
-  const parts = type === 'multipart/form-data' ? multipartFields(mediaType, text) : undefined;
+  if (type === form) return { mediaType: form, fields: parseUrlencoded(text) };
+  const parts = type === 'multipart/form-data' ? parseMultipart(mediaType, text) : undefined;
   return parts ? { mediaType: 'multipart/form-data', fields: parts } : { mediaType, text };
 }
 
 /** A body whose type is a variable, with the value of that, or with the type that it looks like. */
-export function withKnownType(body: RequestBody | undefined, variables: Variables): RequestBody | undefined {
+export function resolveMediaType(body: RequestBody | undefined, variables: Variables): RequestBody | undefined {
   if (!body?.mediaType.includes('{{') || 'fields' in body) return body;
-  const type = filled(withVariables(body.mediaType), variables);
-  return bodyOfText(isPlaceholder(type) ? undefined : type, body.text);
+  const type = expandVariables(normalizeVariables(body.mediaType), variables);
+  return readBodyText(isPlaceholder(type) ? undefined : type, body.text);
 }
 
 /** A query of GraphQL with its variables, which are a text of JSON or are not there. */
-export function graphqlBody(query: string, variables: string, operationName = ''): RequestBody {
+export function makeGraphqlBody(query: string, variables: string, operationName = ''): RequestBody {
   const name = operationName === '' ? '' : `"operationName":${JSON.stringify(operationName)},`;
   const given = variables.trim();
   const text = `{${name}"query":${JSON.stringify(query)},"variables":${given.startsWith('{') ? given : '{}'}}`;
@@ -59,8 +59,8 @@ export function bodyOfRequest(body: RequestBody, variables: Variables): ApiBody 
   return bodyWith({ mediaType, schema: { type: 'string' }, encodings, ...example });
 }
 
-/** Why a body of that type cannot be sent as it is written; undefined when it can. */
-export function unsendableBody(body: RequestBody | undefined): string | undefined {
+/** Returns why a body cannot be sent as it is written; undefined if it can. */
+export function findUnsendableBody(body: RequestBody | undefined): string | undefined {
   const type = mediaTypeOf(body?.mediaType);
   const isOther = type.startsWith('multipart/') && body !== undefined && 'text' in body;
   return isOther ? `a body of type ${JSON.stringify(type)} that does not show its parts` : undefined;
@@ -79,13 +79,13 @@ function schemaOfField({ name, value, isFile, mediaType, description }: BodyFiel
   const isJson = mediaType !== undefined && isJsonType(mediaType);
   const schema = isFile
     ? { type: 'string', format: 'binary' }
-    : ((isJson ? schemaOfBody(value, variables) : undefined) ?? schemaOfText(shownValue(value, variables), name));
+    : ((isJson ? schemaOfBody(value, variables) : undefined) ?? schemaOfText(toExample(value, variables), name));
   return description === undefined || description === '' ? schema : { ...schema, description };
 }
 
 /** The value of a field, where it is written or that of a known variable; variables without one show nothing. */
-export function shownValue(value: string, variables: Variables): string {
-  return isPlaceholder(value) ? (exampleOf(value, variables) ?? '') : value;
+export function toExample(value: string, variables: Variables): string {
+  return isPlaceholder(value) ? (findExample(value, variables) ?? '') : value;
 }
 
 /** The schema of fields of a form. One that is there several times, or is called `ids[]`, is a list. */
@@ -112,18 +112,18 @@ const stringsAndVariables = /"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)|\{\{[^{}]*\}\}/gs;
  * place, or null.
  */
 function valueOfBody(text: string, variables: Variables): { value: unknown } | undefined {
-  const named = withVariables(text);
+  const named = normalizeVariables(text);
   const isKnown = (value: string | undefined): value is string =>
     value !== undefined && /^-?\d{1,15}$|^(?:true|false)$/.test(value);
   const filledText = named.replaceAll(stringsAndVariables, (found) => {
     if (!found.startsWith('"')) {
-      const value = exampleOf(found, variables);
+      const value = findExample(found, variables);
       return isKnown(value) ? value : 'null';
     }
-    const value = found.includes('{{') ? exampleOf(found.slice(1, -1), variables) : undefined;
+    const value = found.includes('{{') ? findExample(found.slice(1, -1), variables) : undefined;
     return value === undefined ? found : JSON.stringify(value);
   });
-  for (const candidate of [filledText, withoutComments(filledText)]) {
+  for (const candidate of [filledText, stripComments(filledText)]) {
     try {
       return { value: parseJson(candidate) };
     } catch {

@@ -1,4 +1,4 @@
-import { filled, type Variables, withPlaceholders } from './placeholders.ts';
+import { expandVariables, normalizePlaceholders, type Variables } from './placeholders.ts';
 
 /** The parts of the address of a request; a user and a password in it are left out. */
 export type RequestUrl = { origin: string; hasUser: boolean; path: string; query: [name: string, value: string][] };
@@ -7,9 +7,9 @@ const scheme = String.raw`(?:\{\{[^{}]*\}\}|[a-z][a-z0-9+.-]*):\/\/[^/]*`;
 const noScheme = String.raw`\/\/[^/]*|\{\{[^{}]*\}\}[^/]*|localhost(?::\d+)?(?=\/|$)|[\w.-]+:\d+(?=\/|$)|[^/:]+\.[^/]+`;
 const parts = new RegExp(`^(${scheme}|${noScheme})?(.*)$`, 'is');
 
-/** Reads an address as a request has it. In its host the variables are filled that have one value. */
+/** Reads an address as a request has it. In its host the variables are expandVariables that have one value. */
 export function readRequestUrl(text: string, variables: Variables, declared: readonly string[]): RequestUrl {
-  const url = withHost(withPlaceholders(text.trim()), variables);
+  const url = withHost(normalizePlaceholders(text.trim()), variables);
   const plain = url.replace(/^((?:(?:\{\{[^{}]*\}\}|[a-z][a-z0-9+.-]*):)?\/\/)?[^/?#]*@/i, '$1');
   const [before = '', after = ''] = plain.split('#')[0]?.split(/\?(.*)/s) ?? [];
   const match = parts.exec(before);
@@ -38,7 +38,7 @@ function withDeclared(path: string, declared: readonly string[]): string {
 /** Fills the variables before the path, which are the address of the API. One that is empty adds nothing behind them. */
 function withHost(url: string, variables: Variables): string {
   return url.replace(/^(?:[a-z]+:\/\/)?[^/?]*/i, (host) =>
-    filled(host, variables).replaceAll(/(?<=[^/])\{\{([^{}]+)\}\}/g, (found, name: string) =>
+    expandVariables(host, variables).replaceAll(/(?<=[^/])\{\{([^{}]+)\}\}/g, (found, name: string) =>
       variables.get(name)?.every((value) => value === '') ? '' : found,
     ),
   );

@@ -22,7 +22,7 @@ export class FormValue {
       typeof value === 'string'
         ? [...new URLSearchParams(value)]
         : value instanceof Map
-          ? [...value].map(([name, one]) => [name, scriptText(one)])
+          ? [...value].map(([name, one]) => [name, toScriptText(one)])
           : [];
   }
 }
@@ -31,7 +31,7 @@ export type ScriptValue = string | number | boolean | null | UnknownValue | Form
 export type ScriptObject = Map<string, ScriptValue>;
 
 /** A value as text. In it, what is not known is `{{name}}`. */
-export function scriptText(value: ScriptValue | undefined): string {
+export function toScriptText(value: ScriptValue | undefined): string {
   if (value === undefined || value === null) return '';
   if (value instanceof FormValue)
     return value.pairs.map(([name, one]) => `${encodeURIComponent(name)}=${one}`).join('&');
@@ -48,7 +48,7 @@ export function jsonOf(value: ScriptValue): string {
   return JSON.stringify(value);
 }
 
-const deepest = 60;
+const maxDepth = 60;
 
 /** Reads values of JavaScript from a place in a script. It reads literals and the calls that requests are made of. */
 export class ScriptReader {
@@ -94,7 +94,7 @@ export class ScriptReader {
   #primary(depth: number): ScriptValue {
     const start = this.#skipSpace();
     const next = this.#text[this.at] ?? '';
-    if (depth > deepest) {
+    if (depth > maxDepth) {
       this.#skipExpression(depth);
       return new UnknownValue('value');
     }
@@ -156,7 +156,7 @@ export class ScriptReader {
       const character = this.#text[this.at] as string;
       if (character === '$' && this.#text[this.at + 1] === '{') {
         this.at += 2;
-        value += scriptText(this.#list('}', depth + 1)[0]);
+        value += toScriptText(this.#list('}', depth + 1)[0]);
         this.at--;
       } else value += character === '\\' ? this.#escape() : character;
     }
@@ -209,7 +209,7 @@ export class ScriptReader {
     if (next === '"' || next === "'") return this.#string(next);
     if (next === '[') {
       this.at++;
-      return scriptText(this.#list(']', depth + 1)[0]);
+      return toScriptText(this.#list(']', depth + 1)[0]);
     }
     const name = /^[\w$]+/.exec(this.#text.slice(this.at, this.at + 200))?.[0] ?? '';
     this.at += name.length;
@@ -237,7 +237,7 @@ export class ScriptReader {
       if (/["']/.test(character)) {
         this.#string(character);
         this.at--;
-      } else if (character === '`' && depth <= deepest) {
+      } else if (character === '`' && depth <= maxDepth) {
         this.#template(depth + 1);
         this.at--;
       } else if (/[([{]/.test(character)) open++;
@@ -245,7 +245,7 @@ export class ScriptReader {
     }
   }
 
-  /** Whether a new statement begins on another line, as it may without a semicolon. */
+  /** Returns whether a new statement begins on another line, as it may without a semicolon. */
   #isNextStatement(): boolean {
     return /\n\s*$/.test(this.#text.slice(Math.max(0, this.at - 100), this.at)) && /[\w$]/.test(this.#peek());
   }
@@ -269,8 +269,8 @@ export class ScriptReader {
 
 /** Texts are joined; of a sum nothing is known. */
 function added(one: ScriptValue, other: ScriptValue): ScriptValue {
-  if (typeof one === 'string' || typeof other === 'string') return scriptText(one) + scriptText(other);
-  return new UnknownValue(one instanceof UnknownValue ? one.name : scriptText(other));
+  if (typeof one === 'string' || typeof other === 'string') return toScriptText(one) + toScriptText(other);
+  return new UnknownValue(one instanceof UnknownValue ? one.name : toScriptText(other));
 }
 
 /** The value of a call that requests are made with; undefined for any other. */
@@ -280,7 +280,7 @@ function called(name: string, [first = null, second]: readonly ScriptValue[]): S
   if (name === 'URLSearchParams') return new FormValue(first);
   if (name === 'String' || name === 'Request') return first;
   if (name === 'URL')
-    return typeof second === 'string' && !/^[a-z]+:/i.test(scriptText(first)) ? second + scriptText(first) : first;
+    return typeof second === 'string' && !/^[a-z]+:/i.test(toScriptText(first)) ? second + toScriptText(first) : first;
   const isEncoding = /^encodeURI(?:Component)?$/.test(name) && first instanceof UnknownValue;
   return isEncoding ? first : undefined;
 }

@@ -7,15 +7,15 @@ import { invalid } from '../../errors.ts';
  */
 
 /** Only this much of a page is searched; one with the description in it is read whole. */
-const mostSearched = 2 * 1024 * 1024;
+const maxSearched = 2 * 1024 * 1024;
 
-/** What a page, a script or a configuration of Swagger UI leads to. */
+/** Result of looking into a page, a script or a Swagger UI configuration. */
 export type PageStep = { document: string } | { address: string };
 
 /** Steps from an address to the description: a page, its script, and the configuration that this names. */
 export const maxPageSteps = 4;
 
-/** Whether bytes can be a page, by their beginning; behind a page also a script and a configuration are looked into. */
+/** Returns whether bytes may be a page, by their beginning. Behind a page, scripts and configurations are looked into too. */
 export function mayBePage(bytes: Uint8Array, steps: number): boolean {
   const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 200)).toString('latin1').trimStart();
   return (
@@ -31,38 +31,38 @@ export function mayBePage(bytes: Uint8Array, steps: number): boolean {
  * @param at address of the page
  * @throws AppError invalid when the page names no description, or several
  */
-export function pageStep(text: string, at: string): PageStep | undefined {
+export function readPageStep(text: string, at: string): PageStep | undefined {
   const kind = kindOf(text);
   if (kind === undefined) return undefined;
-  const document = documentInPage(text);
+  const document = findEmbeddedDocument(text);
   if (document !== undefined) return { document };
-  const named = addressesIn(text);
-  const found = named.length > 0 ? named : kind === 'page' ? scriptsOf(text).slice(0, 1) : [];
+  const named = findAddresses(text);
+  const found = named.length > 0 ? named : kind === 'page' ? findScripts(text).slice(0, 1) : [];
   const addresses = [...new Set(found.flatMap((address) => readUrl(address, at)?.href ?? []))].filter(
     (one) => one !== at,
   );
   const [address, ...others] = addresses;
-  if (address === undefined) throw refused(whyNoPage(text));
+  if (address === undefined) throw refused(explainPage(text));
   if (others.length > 0) {
     const list = addresses.slice(0, 10).join(', ');
-    throw refused(`found a page with ${addresses.length} API descriptions; import one of them by its address: ${list}`);
+    throw refused(`The page shows ${addresses.length} API descriptions. Import one of them by its address: ${list}`);
   }
   return { address };
 }
 
-/** Why a page by itself cannot be read, with the address that it names. */
-export function whyNoPage(text: string): string {
-  const [address] = addressesIn(text);
+/** Explains why a page cannot be read by itself, with the address that it names. */
+export function explainPage(text: string): string {
+  const [address] = findAddresses(text);
   if (address !== undefined) {
-    return `found a page that shows the API description at ${JSON.stringify(address.slice(0, 300))}; import that address, or the address of the page`;
+    return `This is a page that shows the API description at ${JSON.stringify(address.slice(0, 300))}. Import that address, or the address of the page.`;
   }
   const what = /^\s*<\?xml/i.test(text) ? 'XML' : 'a web page without an API description';
-  return `found ${what}; allowed: OpenAPI or Swagger as JSON or YAML, often at /openapi.json or /v3/api-docs`;
+  return `Found ${what}. Import OpenAPI or Swagger as JSON or YAML instead; it is often at /openapi.json or /v3/api-docs.`;
 }
 
 function kindOf(text: string): 'page' | 'script' | 'configuration' | undefined {
   const start = text
-    .slice(0, mostSearched)
+    .slice(0, maxSearched)
     .replace(/^\ufeff/, '')
     .trimStart();
   if (/^<(?!\?xml(?![\s\S]{0,500}<html))/i.test(start))
@@ -86,17 +86,17 @@ const markers = [
   '"content"',
   'content:',
 ];
-const mostMarked = 20;
+const maxMarkers = 20;
 /** Most characters between a marker and the brace. */
-const mostBetween = 400;
+const maxDistance = 400;
 
 /** The description that a page has in it, as JSON. */
-export function documentInPage(text: string): string | undefined {
+export function findEmbeddedDocument(text: string): string | undefined {
   for (const marker of markers) {
     let at = text.indexOf(marker);
-    for (let count = 0; at >= 0 && count < mostMarked; count++, at = text.indexOf(marker, at + 1)) {
-      const brace = text.slice(at, at + mostBetween).indexOf('{');
-      const document = brace < 0 ? undefined : descriptionAt(text, at + brace);
+    for (let count = 0; at >= 0 && count < maxMarkers; count++, at = text.indexOf(marker, at + 1)) {
+      const brace = text.slice(at, at + maxDistance).indexOf('{');
+      const document = brace < 0 ? undefined : readEmbedded(text, at + brace);
       if (document !== undefined) return document;
     }
   }
@@ -104,13 +104,13 @@ export function documentInPage(text: string): string | undefined {
 }
 
 /** A description that begins at a brace, or not far behind it inside of an object that holds it. */
-function descriptionAt(text: string, brace: number): string | undefined {
-  const begins = /\{\s*"(?:openapi|swagger)"\s*:/.exec(text.slice(brace, brace + mostBetween));
-  return begins ? balanced(text, brace + begins.index) : undefined;
+function readEmbedded(text: string, brace: number): string | undefined {
+  const begins = /\{\s*"(?:openapi|swagger)"\s*:/.exec(text.slice(brace, brace + maxDistance));
+  return begins ? readBalanced(text, brace + begins.index) : undefined;
 }
 
 /** The text from an opening brace to the one that closes it. */
-function balanced(text: string, from: number): string | undefined {
+function readBalanced(text: string, from: number): string | undefined {
   let depth = 0;
   const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"|[{}]/gs;
   tokens.lastIndex = from;
@@ -131,8 +131,8 @@ const links = /\bhref=["']([^"'\s<>]{1,500})["']/gi;
 const ofDescription = /(?:openapi|swagger|api-docs)[^/?#]*\.(?:json|ya?ml)(?:[?#]|$)/i;
 
 /** Addresses of descriptions in a page, as they stand there. */
-function addressesIn(text: string): string[] {
-  const searched = text.slice(0, mostSearched).replaceAll('&quot;', '"').replaceAll('&amp;', '&');
+function findAddresses(text: string): string[] {
+  const searched = text.slice(0, maxSearched).replaceAll('&quot;', '"').replaceAll('&amp;', '&');
   if (!viewers.test(searched) && !/"(?:configUrl|urls|validatorUrl|oauth2RedirectUrl)"/.test(searched)) return [];
   const found = [attributes, calls, settings].flatMap((pattern) =>
     [...searched.matchAll(pattern)].map(([, one]) => one as string),
@@ -148,8 +148,8 @@ function addressesIn(text: string): string[] {
 }
 
 /** Scripts of Swagger UI that say where the description is. */
-function scriptsOf(text: string): string[] {
-  const found = text.slice(0, mostSearched).matchAll(/\bsrc=["']([^"'\s<>]{1,1000})["']/gi);
+function findScripts(text: string): string[] {
+  const found = text.slice(0, maxSearched).matchAll(/\bsrc=["']([^"'\s<>]{1,1000})["']/gi);
   const all = [...found].map(([, address]) => address as string);
   const ofStart = /swagger-initializer|swagger-ui-init|swagger_ui|swagger-config/i;
   return [

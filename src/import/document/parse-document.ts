@@ -15,9 +15,9 @@ import { scanJson } from '../../domain/json/json-scan.ts';
 import { exactNumbers } from '../../domain/json/yaml-numbers.ts';
 import { invalid } from '../../errors.ts';
 import type { Finding } from '../model.ts';
-import { foreignFormat } from './foreign-formats.ts';
-import { documentInPage, whyNoPage } from './page.ts';
-import { withoutComments } from './relaxed-json.ts';
+import { explainForeignFormat } from './foreign-formats.ts';
+import { explainPage, findEmbeddedDocument } from './page.ts';
+import { stripComments } from './relaxed-json.ts';
 
 /** Bounds of a document. YAML takes about ten times the work of JSON. Nothing real is nested deeper than 60 levels. */
 export const documentLimits = {
@@ -36,15 +36,15 @@ type Parsed = { value: unknown; findings: Finding[] };
  * @throws AppError invalid when it is none of them, or larger or deeper than allowed
  */
 export function parseDocument(text: string): Parsed {
-  const trimmed = withoutFence(text);
+  const trimmed = stripFence(text);
   if (trimmed === '') throw refused('the document is empty; allowed: an API description, a collection or a command');
   if (trimmed.startsWith('<')) {
-    const document = documentInPage(trimmed);
-    if (document === undefined) throw refused(foreignFormat(trimmed) ?? whyNoPage(trimmed));
+    const document = findEmbeddedDocument(trimmed);
+    if (document === undefined) throw refused(explainForeignFormat(trimmed) ?? explainPage(trimmed));
     return parsePlain(document);
   }
-  const parsed = parsePlain(withoutComment(trimmed));
-  const inner = textInside(parsed.value);
+  const parsed = parsePlain(stripLeadingComments(trimmed));
+  const inner = findInnerText(parsed.value);
   return inner === undefined ? parsed : parsePlain(inner);
 }
 
@@ -55,12 +55,12 @@ function parsePlain(text: string): Parsed {
 
 /** JSON of people has comments and commas that JSON does not have; YAML also begins with a brace at times. */
 function parseLenient(text: string): Parsed {
-  const plain = text.length > documentLimits.yamlBytes ? undefined : withoutComments(text);
+  const plain = text.length > documentLimits.yamlBytes ? undefined : stripComments(text);
   return (plain !== undefined && plain !== text ? parseJsonText(plain) : undefined) ?? parseYamlText(text);
 }
 
 /** A text from a page or a chat, without white space around it, and of blocks between fences only what is in them. */
-export function withoutFence(text: string): string {
+export function stripFence(text: string): string {
   const trimmed = text.replace(/^\ufeff/, '').trimStart();
   if (!/^(?:```|~~~)/.test(trimmed)) return trimmed;
   const fence = trimmed.slice(0, 3);
@@ -75,7 +75,7 @@ export function withoutFence(text: string): string {
 }
 
 /** Comments before JSON. */
-function withoutComment(text: string): string {
+function stripLeadingComments(text: string): string {
   let at = 0;
   for (;;) {
     while (/\s/.test(text[at] ?? '')) at++;
@@ -89,7 +89,7 @@ function withoutComment(text: string): string {
 }
 
 /** A document that is a text of another: as Base64, which springdoc answers behind some converters, or as it is. */
-function textInside(value: unknown): string | undefined {
+function findInnerText(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const isBase64 = /^[A-Za-z0-9+/_-]{16,}={0,2}$/.test(value);
   const text = (isBase64 ? Buffer.from(value, 'base64').toString('utf8') : value).trimStart();
@@ -144,7 +144,7 @@ function parseYamlText(text: string): Parsed {
     const document = parseYaml(text, yamlOptions);
     const [fault] = document.errors;
     if (fault && /call stack/.test(fault.message)) throw tooDeep();
-    if (fault) throw refused(foreignFormat(text) ?? `not JSON and not YAML: ${firstLine(fault.message)}`);
+    if (fault) throw refused(explainForeignFormat(text) ?? `not JSON and not YAML: ${firstLine(fault.message)}`);
     findings = joinedRepeats(document);
     value = document.toJS({ maxAliasCount: documentLimits.aliases });
   } catch (error) {

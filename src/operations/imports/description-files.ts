@@ -17,8 +17,8 @@ type PageParts<Fetched> = {
   follow: (address: string) => Promise<Fetched>;
 };
 
-/** What was fetched, or the description that it shows where it is a page. @throws AppError invalid */
-export async function behindPages<Fetched extends { url: string; body: Buffer | undefined }>(
+/** Returns the fetched document, or the description that it shows if it is a page. @throws AppError invalid */
+export async function followPages<Fetched extends { url: string; body: Buffer | undefined }>(
   first: Fetched,
   { step, follow }: PageParts<Fetched>,
 ): Promise<Fetched> {

@@ -2,7 +2,7 @@ import { documentText } from '../../domain/document-text.ts';
 import { AppError, type Problem } from '../../errors.ts';
 import { type AgainChoices, type ImportedServer, mergeImport } from '../../import/again/import-again.ts';
 import { bundle } from '../../import/bundle.ts';
-import { pageStep } from '../../import/document/page.ts';
+import { readPageStep } from '../../import/document/page.ts';
 import { importDocument } from '../../import/import-document.ts';
 import type { ImportChoices } from '../../import/plan/choices.ts';
 import type { ReportKind } from '../../import/plan-outline.ts';
@@ -45,7 +45,7 @@ export function runBundle({ document, base, files }: BundleInput) {
 
 /** Looks into a page for the description that it shows. */
 export function runPage({ document, at }: { document: Uint8Array; at: string }) {
-  return outputOf(() => pageStep(documentText(document), at));
+  return outputOf(() => readPageStep(documentText(document), at));
 }
 
 function textOf(document: string | Uint8Array): string {
