@@ -38,6 +38,17 @@ function findCredentialNames(document: JsonObject): Set<string> {
   return new Set(names.filter((name) => name !== ''));
 }
 
+/** Whether a parameter carries a credential, by a security scheme or by its own words. */
+export function isCredential(
+  { credentials }: Described,
+  { name, place, description }: Parameter,
+  { security }: Operation,
+): boolean {
+  if (credentials.has(name.toLowerCase())) return true;
+  const isSaid = /^(the |an? |your )?(api key|access token|auth(entication|orization)? token)\b/i.test(description);
+  return security !== undefined && place !== 'path' && isSaid;
+}
+
 /** How values are made for a parameter. */
 export function getParameterContext({ place, mediaType, style, explode, allowReserved }: Parameter): Context {
   if (mediaType !== undefined && isJsonType(mediaType)) return 'json';

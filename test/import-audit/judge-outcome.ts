@@ -1,5 +1,5 @@
 /** Judges what the import says of an operation. */
-import { chooseBody, getBodyContext, getParameterContext } from './described.ts';
+import { chooseBody, getBodyContext, getParameterContext, isCredential } from './described.ts';
 import { type Json, type JsonObject, toList, toObject, toText } from './json.ts';
 import { findAuxiliary, type Work } from './prepare-call.ts';
 import type { Outcome, Reported } from './product.ts';
@@ -30,7 +30,7 @@ const getSchema = (tool: Tool, argument: string) =>
 function* compareParameters({ described, operation, tool }: Work, required: Set<string>): Generator<Compared | Loss> {
   for (const [parameter, target] of findParameterTargets(tool, operation)) {
     const at = `${parameter.place} ${parameter.name}`;
-    if (target.kind === 'none' && !described.credentials.has(parameter.name.toLowerCase()))
+    if (target.kind === 'none' && !isCredential(described, parameter, operation))
       yield { kind: 'missing', at, what: 'input' };
     if (target.kind !== 'argument') continue;
     if (parameter.isRequired && !required.has(target.argument)) yield { kind: 'loosened', at, what: 'required' };
@@ -43,9 +43,15 @@ function* compareBody({ described, operation, tool }: Work, required: Set<string
   const { schemas } = described;
   const body = chooseBody(operation, tool);
   const context = body && getBodyContext(body, schemas);
-  if (!body || !context) return;
+  if (!body) return;
   const wanted = schemas.convert(body.schema);
   const target = findBodyTarget(tool, []);
+  if (!context) {
+    // The caller writes such a body, so the rules of its schema hold for nothing.
+    if (target.kind === 'none') yield { kind: 'missing', at: 'body', what: 'input' };
+    else if (hasRules(wanted, schemas)) yield { kind: 'loosened', at: 'body', what: 'schema' };
+    return;
+  }
   if (target.kind === 'none') {
     if (hasInputs(wanted, schemas)) yield { kind: 'missing', at: 'body', what: 'input' };
   } else if (target.kind === 'whole') {
@@ -66,6 +72,14 @@ function joinFields(tool: Tool, targets: ReadonlyMap<string, Target>, required: 
     if (target.kind === 'constant' || required.has(target.argument)) needed.push(name);
   }
   return { type: 'object', properties, required: needed, additionalProperties: false };
+}
+
+function hasRules(schema: JsonObject | boolean, schemas: Schemas): boolean {
+  const resolved = schemas.resolve(schema);
+  if (typeof resolved === 'boolean') return false;
+  return Object.keys(resolved).some(
+    (name) => !name.startsWith('x-') && !(name === 'type' && resolved.type === 'string'),
+  );
 }
 
 function hasInputs(schema: JsonObject | boolean, schemas: Schemas): boolean {

@@ -1,6 +1,6 @@
 /** Makes the inputs of a call from the document, and the arguments of the tool that stand for them. */
 
-import { chooseBody, type Described, getBodyContext, getParameterContext } from './described.ts';
+import { chooseBody, type Described, getBodyContext, getParameterContext, isCredential } from './described.ts';
 import { isObject, type JsonObject, toList, toText } from './json.ts';
 import type { Random } from './random.ts';
 import type { Inputs } from './reader/expected-request.ts';
@@ -24,7 +24,7 @@ export function prepareCall(work: Work): Prepared {
   for (const [parameter, target] of findParameterTargets(tool, operation)) {
     const at = `${parameter.place} ${parameter.name}`;
     const own = random.fork(at);
-    if (target.kind === 'none' && described.credentials.has(parameter.name.toLowerCase())) continue;
+    if (target.kind === 'none' && isCredential(described, parameter, operation)) continue;
     if (!own.chance(0.65) && !parameter.isRequired && target.kind !== 'constant') continue;
     const value = makeParameter(described, parameter, { random: own, share: 0.6, variant });
     if (value === undefined && parameter.isRequired) throw new Undefined(`no value for ${at}`);
@@ -68,7 +68,9 @@ function prepareBody({ operation, described, tool }: Work, prepared: Prepared, o
   const schema = schemas.convert(body.schema);
   const isForm = context === 'form' || context === 'multipart';
   const values = [options.share, 0, 1].map((share) => maker.make(schema, { ...options, context, share })?.value);
-  const value = values.find((one) => one !== undefined && !(isForm && isEmpty(one)));
+  const value =
+    values.find((one) => one !== undefined && !((isForm || !operation.isBodyRequired) && isEmpty(one))) ??
+    (isForm ? undefined : values[0]);
   if (value === undefined)
     throw new Undefined(values.some((one) => one !== undefined) ? 'an empty form' : 'no value for the body');
   const givenType = value instanceof Uint8Array ? pickType(readMediaType(body.mediaType)) : undefined;

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Verdict } from './audit.ts';
 import type { Difference } from './compare.ts';
+import type { Loss } from './reader/expected-outcome.ts';
 
 export const goals = { wire: 0.998, outcomes: 0.99 };
 
@@ -88,10 +89,20 @@ function listClasses({ wire, outcome }: Verdict): Map<string, string> {
     if (wire.unable !== undefined)
       listed.set(`judged by the second reader: ${wire.unable.split(':', 1)[0]}`, wire.unable);
   }
+  const unnamed = outcome.losses.find((loss) => !isNamed(loss, outcome.notes));
+  if (unnamed)
+    listed.set(`${unnamed.kind === 'loosened' ? 'rule' : 'input'} without a note`, `${unnamed.at} (${unnamed.what})`);
   if (outcome.expected === outcome.reported) return listed;
   const [loss] = outcome.losses;
   const detail = loss ? `${loss.kind} ${loss.at} (${loss.what})` : `notes: ${outcome.notes.join('; ') || 'none'}`;
   return listed.set(`outcome ${outcome.reported}, judged ${outcome.expected}`, detail);
+}
+
+/** An input has to be named; of rules one note may name several. */
+function isNamed({ kind, at }: Loss, notes: readonly string[]): boolean {
+  if (kind === 'loosened') return notes.length > 0;
+  const name = at.split(/[ /]/).at(-1) as string;
+  return notes.some((note) => note.includes(name));
 }
 
 export const isReached = ({ wire, outcomes }: Report) =>

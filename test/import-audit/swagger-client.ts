@@ -6,7 +6,7 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject } from './json.ts';
 import { formType, type Inputs } from './reader/expected-request.ts';
-import { getVersion, type Operation } from './reader/operations.ts';
+import { type Encoding, getVersion, isIgnoredHeader, type Operation } from './reader/operations.ts';
 import type { Value } from './values.ts';
 import { isJsonType, readMediaType, readRequest, type Stub, type WireRequest } from './wire.ts';
 
@@ -34,7 +34,7 @@ export function createSwaggerClient(folder: string, stub: Stub): SwaggerClient {
         const { spec } = await library.resolve({ spec: small });
         await library.execute({
           spec,
-          pathName: withoutFragment(operation.path),
+          pathName: operation.template,
           method: operation.method.toLowerCase(),
           ...toOptions(document, inputs),
         });
@@ -51,19 +51,20 @@ function findObstacle(document: JsonObject, operation: Operation, { parameters, 
   const type = readMediaType(body?.of.mediaType ?? '');
   const cookies = [...parameters.keys()].filter(({ place }) => place === 'cookie');
   if (getVersion(document) === '3.2') return 'OpenAPI 3.2';
+  if (operation.template.includes('?')) return 'a query in the path';
   if (operation.method === 'TRACE') return 'the method TRACE';
   if (body && ['GET', 'HEAD'].includes(operation.method)) return 'a body of GET or HEAD, which fetch does not send';
   if (type.startsWith('multipart/') && type !== 'multipart/form-data') return `a body of ${type}`;
-  const isTypedField = Object.entries(toObject(body?.value)).some(([, one]) =>
-    [one].flat().some((item) => isObject(item)),
-  );
-  if (type === 'multipart/form-data' && isTypedField)
+  if (type === 'multipart/form-data' && body && hasTypedField(body.value, body.of.encoding))
     return 'a typed part without a file name, which FormData does not hold';
   return cookies.length > 1 ? 'several cookies, of which it keeps one' : undefined;
 }
 
-/** The library writes the query after a fragment, which no request has. */
-const withoutFragment = (path: string) => path.split('#', 1)[0] as string;
+function hasTypedField(value: Value, encoding: ReadonlyMap<string, Encoding>): boolean {
+  const isFile = (one: Value) => [one].flat().some((item) => item instanceof Uint8Array);
+  const fields = Object.entries(toObject(value) as { [name: string]: Value }).filter(([, one]) => !isFile(one));
+  return fields.some(([name, one]) => encoding.get(name)?.contentType !== undefined || [one].flat().some(isObject));
+}
 
 /** A document of one operation. */
 function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url: string): JsonObject {
@@ -92,7 +93,7 @@ function cutOut(document: JsonObject, operation: Operation, inputs: Inputs, url:
       ? { openapi: document.openapi as Json, servers: [{ url }] }
       : { swagger: '2.0', ...splitUrl(url), consumes: document.consumes ?? [] }),
     info: { title: 'One operation', version: '1' },
-    paths: { [withoutFragment(operation.path)]: { [operation.method.toLowerCase()]: { ...kept, responses: {} } } },
+    paths: { [operation.template]: { [operation.method.toLowerCase()]: { ...kept, responses: {} } } },
   };
   copyReferences(document, kept, small, new Set());
   // The library changes what it is given.
@@ -117,12 +118,8 @@ function withoutRepeats(document: JsonObject, parameters: readonly Json[]): Json
       return [`${place} ${name}`, one] as const;
     }),
   );
-  return [...byName.values()].filter((one) => !isIgnored(toObject(follow(document, one))));
+  return [...byName.values()].filter((one) => !isIgnoredHeader(toObject(follow(document, one))));
 }
-
-/** OpenAPI 3.1.1, Parameter Object: these "SHALL be ignored", which the library does after it has required them. */
-const isIgnored = ({ in: place, name }: JsonObject) =>
-  place === 'header' && ['accept', 'authorization', 'content-type'].includes(String(name).toLowerCase());
 
 const isDeclared = (document: JsonObject, holders: readonly JsonObject[], name: string) =>
   holders.some((holder) =>
@@ -182,25 +179,26 @@ function toOptions(document: JsonObject, { parameters, body }: Inputs): object {
   for (const [{ place, name, mediaType }, value] of parameters)
     values[`${place}.${name}`] = mediaType !== undefined && isJsonType(mediaType) ? JSON.stringify(value) : value;
   if (!body) return { parameters: values };
-  const isForm = [formType, 'multipart/form-data'].includes(readMediaType(body.of.mediaType));
-  const content =
-    isForm || body.value instanceof Uint8Array || !isJsonType(body.of.mediaType)
-      ? toContent(body.value)
-      : JSON.stringify(body.value);
+  const { of, value } = body;
+  const isForm = [formType, 'multipart/form-data'].includes(readMediaType(of.mediaType));
+  const isJson = isJsonType(of.mediaType);
+  const content = isForm ? toFields(value, of.encoding) : isJson ? JSON.stringify(value) : toContent(value);
   if (document.swagger === undefined)
-    return { parameters: values, requestBody: content, requestContentType: body.of.mediaType };
-  if (isForm)
-    for (const [name, value] of Object.entries(body.value as object))
-      values[`formData.${name}`] = toContent(value as Value);
+    return { parameters: values, requestBody: content, requestContentType: of.mediaType };
+  if (isForm) for (const [name, field] of Object.entries(toObject(content))) values[`formData.${name}`] = field;
   else values.body = content;
-  return { parameters: values, requestContentType: body.of.mediaType };
+  return { parameters: values, requestContentType: of.mediaType };
 }
 
-/** Bytes as the library takes them. */
-function toContent(value: Value): unknown {
-  if (value instanceof Uint8Array) return Buffer.from(value);
-  if (Array.isArray(value)) return value.map(toContent);
-  return isObject(value)
-    ? Object.fromEntries(Object.entries(value).map(([name, one]) => [name, toContent(one as Value)]))
-    : value;
+function toFields(value: Value, encoding: ReadonlyMap<string, Encoding>): object {
+  const fields = Object.entries(toObject(value) as { [name: string]: Value });
+  return Object.fromEntries(fields.map(([name, one]) => [name, toContent(one, encoding.get(name)?.contentType)]));
+}
+
+/** Bytes as the library takes them: as a file of the first type that the encoding names, which the library does not read. */
+function toContent(value: Value, types?: string): unknown {
+  if (Array.isArray(value)) return value.map((one) => toContent(one, types));
+  if (!(value instanceof Uint8Array)) return value;
+  const type = types?.split(',', 1)[0];
+  return type === undefined ? Buffer.from(value) : new File([Buffer.from(value)], 'audit.bin', { type });
 }

@@ -49,7 +49,7 @@ const simplify = (name: string) => name.toLowerCase().replaceAll(/[^\p{L}\p{N}]/
 
 /** The argument of each parameter. */
 export function findParameterTargets(tool: Tool, operation: Operation): Map<Parameter, Target> {
-  const byPosition = findPathTargets(tool, operation.path);
+  const byPosition = findPathTargets(tool, operation.template);
   const taken = new Set<string>();
   const targets = new Map<Parameter, Target>();
   const settle = (parameter: Parameter, target: Target) => {
@@ -130,10 +130,13 @@ function findPathTargets(tool: Tool, path: string): Map<string, Target> {
     if (text === undefined) continue;
     const [argument] = findTokens(text, tool);
     if (argument !== undefined) targets.set(name, toTarget(argument, toObject(tool.fields.get(argument))));
-    else if (!text.startsWith(':')) targets.set(name, { kind: 'constant', value: text });
+    else if (!isPlaceholder(text)) targets.set(name, { kind: 'constant', value: decodeURIComponent(text) });
   }
   return targets;
 }
+
+/** Text that stands for a value in the document, and is none. */
+const isPlaceholder = (text: string) => /^(:|%3A|\{|%7B)/i.test(text);
 
 /** The arguments of a body; `names` are the fields of the document's body. */
 export function findBodyTarget(tool: Tool, names: Iterable<string>): BodyTarget {

@@ -262,7 +262,7 @@ class Building {
         const made = makePatternText(pattern, random);
         return made.length < least ? makePatternText(pattern, random, least) : made;
       } catch {
-        throw new NoValue();
+        return this.#pickFitting(pattern, least, most);
       }
     }
     const format = facets.find((facet) => typeof facet['x-format'] === 'string')?.['x-format'];
@@ -270,6 +270,16 @@ class Building {
     const usual = isBase64 ? byFormat.byte : byFormat[String(format)];
     const start = usual ?? random.pick(text[context]);
     return start.padEnd(least, 'x').slice(0, most);
+  }
+
+  /** A usual text that fits a pattern for which none can be made. */
+  #pickFitting(pattern: string, least: number, most: number): string {
+    const usual = [...text[this.#options.context], ...Object.values(byFormat), 'a', '1', '10', 'A1'];
+    const fitting = usual.filter(
+      (one) => one.length >= least && one.length <= most && new RegExp(pattern, 'u').test(one),
+    );
+    if (fitting.length === 0) throw new NoValue();
+    return this.#options.random.pick(fitting);
   }
 
   #makeNumber({ facets }: Merged, type: string): Value {

@@ -42,7 +42,10 @@ export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMak
   const variants = Math.min(mostVariants, Math.max(2, countAlternatives(compared.wanted, schemas)));
   for (let variant = 0; variant < variants; variant++) {
     const made = maker.make(compared.wanted, { random, context: compared.context, share: 1, variant });
-    if (!made) continue;
+    if (!made) {
+      if (isUntried(compared.wanted, offered, schemas)) add({ kind: 'loosened', at: compared.at, what: 'pattern' });
+      continue;
+    }
     const value = toPlain(made.value);
     const isWhole = findMissing(value, '', [offered], { at: compared.at, add, trace: made.trace });
     if (!isWhole) continue;
@@ -54,6 +57,12 @@ export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMak
     tryBroken(value, made.trace, { wants, offers, at: compared.at, add }, compared.context);
   }
   return [...losses.values()];
+}
+
+/** Whether a pattern, for which no value was found, is not in the tool. */
+function isUntried(wanted: JsonObject | boolean, offered: JsonObject | boolean, schemas: Schemas): boolean {
+  const resolved = schemas.resolve(wanted);
+  return typeof resolved === 'object' && 'pattern' in resolved && !JSON.stringify(offered).includes('"pattern"');
 }
 
 /** The most alternatives of a union near the root. */
@@ -139,6 +148,9 @@ function tryListed(value: Json, trace: Trace, { wants, offers, at, add }: Trial)
 function tryBroken(value: Json, trace: Trace, { wants, offers, at, add }: Trial, context: Compared['context']): void {
   let trials = 0;
   for (const [pointer, facets] of trace) {
+    // Such a pattern cannot be tried; it is a rule that no tool can enforce.
+    if (facets.some((facet) => 'x-foreign-pattern' in facet))
+      add({ kind: 'loosened', at: at + pointer, what: 'pattern' });
     for (const facet of facets)
       for (const { what, make } of breakRules(facet, facets, context)) {
         if (trials >= mostTrials) return;
@@ -178,11 +190,7 @@ function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Comp
   on('maxLength', (current) =>
     isText(current) && size('maxLength') < 20_000 ? current.padEnd(size('maxLength') + 1, 'x') : undefined,
   );
-  on('pattern', (current) =>
-    isText(current)
-      ? ['', '~~ \u2603 ~~', 'Zz 9'].find((text) => !new RegExp(String(facet.pattern), 'u').test(text))
-      : undefined,
-  );
+  on('pattern', (current) => (isText(current) ? makeUnfitting(String(facet.pattern), all) : undefined));
   on('minimum', (current) => (isNumber(current) ? size('minimum') - 1 : undefined));
   on('maximum', (current) => (isNumber(current) ? size('maximum') + 1 : undefined));
   on('exclusiveMinimum', (current) => (isNumber(current) ? size('exclusiveMinimum') : undefined));
@@ -215,6 +223,14 @@ function breakRules(facet: JsonObject, all: readonly JsonObject[], context: Comp
     for (const name of toList(facet.required))
       breaks.push({ what: `required ${name}`, make: (current) => without(current, String(name)) });
   return breaks;
+}
+
+/** A text that breaks a pattern, and keeps to the lengths. */
+function makeUnfitting(pattern: string, all: readonly JsonObject[]): string | undefined {
+  const least = Math.max(0, ...all.map(({ minLength }) => Number(minLength ?? 0)));
+  const most = Math.min(1000, ...all.map(({ maxLength }) => Number(maxLength ?? 1000)));
+  const texts = ['~~ \u2603 ~~', 'Zz 9', ''].map((text) => text.slice(0, most).padEnd(least, '~'));
+  return texts.find((text) => !new RegExp(pattern, 'u').test(text));
 }
 
 function breakObjects(facet: JsonObject, all: readonly JsonObject[]): Break[] {

@@ -3,7 +3,7 @@
  * that it can judge it.
  */
 import { toPlain, type Value } from '../values.ts';
-import { isJsonType, normalizePercent, type Part, readMediaType, type WireRequest } from '../wire.ts';
+import { isJsonType, normalizePercent, type Part, readMediaType, readQuery, type WireRequest } from '../wire.ts';
 import type { Body, Encoding, Operation, Parameter, Style } from './operations.ts';
 import { encode, toText, Undefined, writeHeader, writePairs, writePath } from './wire-styles.ts';
 
@@ -22,7 +22,7 @@ export function buildExpectedRequest(operation: Operation, basePath: string, inp
   const headers = new Map<string, string>();
   const cookies: [string, string][] = [];
   const query: [string, string][] = [];
-  let path = `${basePath.replace(/\/$/, '')}${operation.path.split('#', 1)[0]}`;
+  let path = `${basePath.replace(/\/$/, '')}${operation.template}`;
   for (const [parameter, value] of inputs.parameters) {
     const { name, place } = parameter;
     if (place === 'path') path = path.replaceAll(`{${name}}`, () => writePathParameter(parameter, value));
@@ -35,14 +35,9 @@ export function buildExpectedRequest(operation: Operation, basePath: string, inp
       );
     if (place === 'cookie') cookies.push(...writeCookie(parameter, value));
   }
-  const [pathname = '', search] = path.split('?', 2);
-  if (search !== undefined)
-    query.unshift(
-      ...search.split('&').map((pair): [string, string] => {
-        const at = pair.indexOf('=');
-        return at < 0 ? [pair, ''] : [pair.slice(0, at), pair.slice(at + 1)];
-      }),
-    );
+  const [pathname = '', search = ''] = path.split('?', 2);
+  // A parameter of the same name stands for a pair of the path.
+  query.unshift(...readQuery(search).filter(([name]) => !query.some(([other]) => other === name)));
   const { body } = inputs;
   return {
     method: operation.method,

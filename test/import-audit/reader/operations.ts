@@ -15,6 +15,7 @@ export type Parameter = Style & {
   place: Place;
   isRequired: boolean;
   schema: Json;
+  description: string;
   /** Media type of a parameter with `content`, which is then serialized by that type alone. */
   mediaType?: string;
 };
@@ -32,6 +33,8 @@ export type Operation = {
   key: string;
   method: string;
   path: string;
+  /** The path without a fragment, with `{name}` for `:name`. */
+  template: string;
   parameters: Parameter[];
   bodies: Body[];
   isBodyRequired: boolean;
@@ -88,7 +91,8 @@ function readOperation(document: JsonObject, version: Version, { method, path, i
   const parameters = all
     .filter((parameter) => isPlace(toText(parameter.in), version) && !isIgnoredHeader(parameter))
     .map((parameter) => (version === '2.0' ? readSwaggerParameter(parameter) : readParameter(parameter)));
-  for (const [, name = ''] of path.split('#', 1)[0]?.matchAll(/\{([^{}]+)\}/g) ?? [])
+  const template = toTemplate(path);
+  for (const [, name = ''] of template.matchAll(/\{([^{}]+)\}/g))
     if (!parameters.some((parameter) => parameter.name === name)) parameters.push(undeclaredPathParameter(name));
   const requestBody = toObject(follow(document, raw.requestBody));
   const swaggerBody = all.find((parameter) => parameter.in === 'body');
@@ -96,6 +100,7 @@ function readOperation(document: JsonObject, version: Version, { method, path, i
     key: `${method} ${path}`,
     method,
     path,
+    template,
     parameters,
     bodies: version === '2.0' ? readSwaggerBodies(document, raw, all) : readBodies(document, requestBody),
     isBodyRequired: (version === '2.0' ? swaggerBody?.required : requestBody.required) === true,
@@ -114,13 +119,25 @@ function isPlace(place: string, version: Version): place is Place {
   ].includes(place);
 }
 
-/** OpenAPI 3.x, Parameter Object: these header parameters "SHALL be ignored". */
-const isIgnoredHeader = ({ in: place, name }: JsonObject) =>
-  place === 'header' && ['accept', 'content-type', 'authorization'].includes(toText(name).toLowerCase());
+/**
+ * Headers that are no inputs: those that "SHALL be ignored" (OpenAPI 3.x, Parameter Object), and those that the sender
+ * of a request writes itself (RFC 9110, 6.4, 7.2, 7.6, 8.6, 10.1.5, 12.5.3).
+ */
+const ignoredHeaders = new Set([
+  ...['accept', 'content-type', 'authorization', 'host', 'connection', 'content-length', 'transfer-encoding', 'te'],
+  ...['trailer', 'upgrade', 'keep-alive', 'via', 'date', 'expect', 'accept-encoding', 'user-agent'],
+]);
+
+export const isIgnoredHeader = ({ in: place, name }: JsonObject) =>
+  place === 'header' && ignoredHeaders.has(toText(name).toLowerCase());
+
+/** Routers write `:name` for a segment, and a fragment is in no request. */
+const toTemplate = (path: string) =>
+  (path.split('#', 1)[0] as string).replaceAll(/(?<=\/):([A-Za-z_]\w*)(?=\/|$)/g, '{$1}');
 
 function undeclaredPathParameter(name: string): Parameter {
   const style = { style: 'simple', explode: false, allowReserved: false };
-  return { name, place: 'path', isRequired: true, schema: { type: 'string' }, ...style };
+  return { name, place: 'path', isRequired: true, description: '', schema: { type: 'string' }, ...style };
 }
 
 function readParameter(parameter: JsonObject): Parameter {
@@ -131,6 +148,7 @@ function readParameter(parameter: JsonObject): Parameter {
     name: toText(parameter.name),
     place,
     isRequired: place === 'path' || parameter.required === true,
+    description: toText(parameter.description),
     schema: content ? (toObject(content[1]).schema ?? true) : (parameter.schema ?? true),
     ...(content && { mediaType: content[0] }),
     style,
@@ -159,6 +177,7 @@ function readSwaggerParameter(parameter: JsonObject): Parameter {
     name: toText(name),
     place: place as Place,
     isRequired: place === 'path' || required === true,
+    description: toText(description),
     schema: isObject(schema.schema) ? schema.schema : schema,
     ...(isSimple ? { ...style, style: 'simple' } : style),
   };

@@ -165,6 +165,7 @@ function copyAssertions(schema: JsonObject, converted: JsonObject): void {
   if (schema.uniqueItems === true) converted.uniqueItems = true;
   const pattern = translatePattern(schema.pattern);
   if (pattern !== undefined) converted.pattern = pattern;
+  else if (typeof schema.pattern === 'string') converted['x-foreign-pattern'] = schema.pattern;
   if (schema.nullable === true || schema['x-nullable'] === true) addNull(converted);
 }
 
