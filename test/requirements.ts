@@ -242,6 +242,7 @@ const findings = {
     'find A5': 'Nothing is stored without an end.',
     'find A6': 'Callers who were never let in take nothing from those who were.',
     'find A7': 'No workspace, caller or stranger takes the memory of the process from the others.',
+    'find A8': 'Shares of the process, and what no deletion gives back, count for the creator of a workspace.',
     'find B1': 'No clock of a process decides about changes or expiry.',
     'find B2': 'An answer reaches only the caller whose request it answers.',
     'find C1': 'A database that a version cannot serve is refused at the start.',
@@ -250,7 +251,9 @@ const findings = {
   ...of('docs/credentials.md', {
     'find B3': 'A credential of this service reaches no upstream, as it stands or in one layer of encoding.',
     'find B6': 'A token that was handed out goes only to hosts that the person agreed to.',
-    'find B8': 'What a removed member made is named, and can be revoked.',
+    'find B8':
+      'What a removed member made is named, can be ended in one step, and sends nothing until a member confirms it.',
+    'find B9': 'Only people see the names and addresses of people.',
     'find F2': 'What a credential makes ends with it and has at most its limits.',
     'find F4': 'Whoever may manage a server can remove its secrets at any time.',
     'find E1': 'Any visible token of a caller reaches the upstream unchanged.',

@@ -61,10 +61,10 @@ async function findHome(userId: string, { db, commonWorkspace }: PeopleParts): P
   return first && (first.isOwn || commonWorkspace !== undefined) ? first.id : undefined;
 }
 
-async function makeHome({ id: userId, name, email }: User, at: number, parts: PeopleParts): Promise<string> {
+async function makeHome({ id: userId, name }: User, at: number, parts: PeopleParts): Promise<string> {
   const { db, random, commonWorkspace } = parts;
   const id = commonWorkspace ?? newWorkspaceId(random, userId);
-  await insertWorkspace(db, { id, name: `Workspace of ${name ?? email ?? 'a new user'}`, at });
+  await insertWorkspace(db, { id, name: `Workspace of ${name ?? 'a new user'}`, at });
   await saveMember(db, { workspaceId: id, userId, role: 'owner', at });
   return id;
 }

@@ -20,7 +20,6 @@ import {
   updateKeyLimits,
   workingKeysMadeBy,
 } from '../store/api-keys.ts';
-import { namesOfActors } from '../store/audit-events.ts';
 import { recordChange, recordChanges } from '../store/changes/follow-changes.ts';
 import { inPieces } from '../store/delete-in-steps.ts';
 import { membersAmong } from '../store/people/members.ts';
@@ -37,8 +36,10 @@ import {
   limitInputs,
 } from './limits.ts';
 import { type Context, operation } from './operation.ts';
+import { namesFor } from './people/names.ts';
 import { checkKeyQuota } from './quotas/quotas.ts';
 import {
+  actorName,
   insteadOf,
   isoTime,
   isUnchanged,
@@ -62,7 +63,7 @@ const keyRecord = z.object({
   views: z.array(z.string()).max(100).optional().describe('Views that it is limited to, each as slug/view.'),
   created_at: time,
   created_by: z.string(),
-  created_by_name: z.string().optional().describe('What the person or the key that made it is called now.'),
+  created_by_name: actorName,
   creator_left: z
     .literal(true)
     .optional()
@@ -293,9 +294,10 @@ const listApiKeys = operation({
   },
 });
 
-async function makersOf({ db, actor }: Context, keys: readonly ApiKey[]): Promise<Makers> {
+async function makersOf(context: Context, keys: readonly ApiKey[]): Promise<Makers> {
+  const { db, actor } = context;
   const makers = keys.map(({ createdBy }) => createdBy);
-  const names = await namesOfActors(db, actor.workspaceId, makers);
+  const names = await namesFor(context, makers);
   const origins = await originsOfKeys(db, actor.workspaceId, keys);
   const members = await membersAmong(db, actor.workspaceId, [...new Set(origins.values())]);
   const left = [...origins].filter(([, origin]) => origin.startsWith('usr_') && !members.has(origin));

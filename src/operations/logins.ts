@@ -9,6 +9,7 @@ import {
   viewOfAgreement,
 } from '../store/logins/grants.ts';
 import { operation } from './operation.ts';
+import { seesPeople } from './people/names.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
 
 const grantRecord = z.object({
@@ -23,21 +24,23 @@ const grantRecord = z.object({
   person: z
     .string()
     .optional()
-    .describe('Who logged in, as the provider named them; absent where it did not, and once the login has ended.'),
+    .describe(
+      'Who logged in, as the provider named them, for people in the dashboard; absent where it did not, and once the login has ended.',
+    ),
   scope: z.string(),
   status: z.enum(['active', 'broken', 'revoked']).describe('broken: the provider no longer honours it.'),
   created_at: time,
   last_used_at: time.optional(),
 });
 
-function toRecord(grant: ListedGrant): z.input<typeof grantRecord> {
+function toRecord(grant: ListedGrant, showsPerson: boolean): z.input<typeof grantRecord> {
   const view = viewOfAgreement(grant.agreement);
   return {
     id: grant.id,
     server: grant.slug,
     ...(view !== undefined && { view }),
     client: grant.client_name,
-    ...(grant.person !== null && { person: grant.person }),
+    ...(showsPerson && grant.person !== null && { person: grant.person }),
     scope: grant.scope,
     status: hasEnded(grant) ? 'revoked' : grant.broken_at !== null ? 'broken' : 'active',
     created_at: isoTime(grant.created_at),
@@ -62,7 +65,8 @@ const listGrants = operation({
     await context.serving?.flushCalls();
     const filter = { slug: input.slug, slugs: context.actor.servers };
     const { rows, next } = await findGrants(context.db, context.actor.workspaceId, filter, pageFrom(input));
-    return { grants: rows.map(toRecord), next_cursor: next };
+    const showsPerson = seesPeople(context.actor);
+    return { grants: rows.map((row) => toRecord(row, showsPerson)), next_cursor: next };
   },
 });
 

@@ -148,8 +148,16 @@ export function servingOf({ serving }: Pick<Parts, 'serving'>): Serving {
   throw new AppError('unavailable', 'this needs the running service');
 }
 
-/** Details of an operation for the audit log, of the actor's workspace or another; never a secret. */
-type AuditEntry = { workspaceId?: string; target?: string; detail?: { [key: string]: unknown } };
+/**
+ * Details of an operation for the audit log, of the actor's workspace or another; never a secret. Addresses of people
+ * stand in `people`, which only people see.
+ */
+type AuditEntry = {
+  workspaceId?: string;
+  target?: string;
+  detail?: { [key: string]: unknown };
+  people?: { [key: string]: unknown };
+};
 
 /**
  * An operation of the system. REST, OpenAPI, the management MCP server, the command line and the reference pages are

@@ -134,7 +134,7 @@ async function changeIn<Op extends Operation>(
     actor_id: actor.id,
     operation: op.name,
     target: entry.target ?? null,
-    detail: JSON.stringify(entry.detail ?? {}),
+    detail: JSON.stringify({ ...entry.detail, ...(entry.people && { people: entry.people }) }),
     request_id: requestId,
   });
   return result;

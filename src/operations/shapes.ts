@@ -128,7 +128,9 @@ export const serverRecord = z.object({
 export const actorName = z
   .string()
   .optional()
-  .describe('What the user or the API key is called now, or the client called itself; absent where it has no name.');
+  .describe(
+    'What the API key is called now, the client called itself, or the person is called, which only people in the dashboard see; absent where it has no name.',
+  );
 
 export function isoTime(at: number): string {
   return new Date(at).toISOString();

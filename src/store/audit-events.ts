@@ -43,16 +43,18 @@ export async function pruneAuditEvents(db: Db, before: number, pause?: Pause): P
 }
 
 /**
- * Current names of the users and API keys among these ids, and what the clients of logins called themselves. Users are
- * found without a workspace, because a person may have left it since.
+ * Current names of the API keys among these ids, what the clients of logins called themselves, and `withPeople` the names
+ * or addresses of users, who are found without a workspace, because a person may have left it since.
  */
 export async function namesOfActors(
   db: Db,
   workspaceId: string,
   ids: readonly string[],
+  withPeople: boolean,
 ): Promise<ReadonlyMap<string, string>> {
   const wanted = [...new Set(ids), ''];
-  const users = await db.selectFrom('users').select(['id', 'name', 'email']).where('id', 'in', wanted).execute();
+  const people = db.selectFrom('users').select(['id', 'name', 'email']).where('id', 'in', wanted);
+  const users = withPeople ? await people.execute() : [];
   const keys = await db
     .selectFrom('api_keys')
     .select(['id', 'name'])

@@ -76,7 +76,7 @@ describe('lookups of names', () => {
     await isServed(toolhost);
   });
 
-  it('[sec M9] of several workspaces of one creator are no more than those of one', async () => {
+  it('[find A8] of several workspaces of one creator are no more than those of one', async () => {
     const toolhost = await startToolhost(options());
     stop = toolhost.stop;
     const slugs = ['one', 'two', 'three'];

@@ -16,7 +16,7 @@ import { eventually } from '../support/eventually.ts';
 import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
-describe('[sec M9] models that are asked', () => {
+describe('[find A8] models that are asked', () => {
   let upstream: RecordingUpstream;
   let toolhost: TestToolhost;
   before(async () => {
@@ -130,7 +130,7 @@ const shares: Record<string, Take> = {
   },
 };
 
-describe('[sec M9] a share of the process', () => {
+describe('[find A8] a share of the process', () => {
   const random = (bytes: number) => randomBytes(bytes);
   const workspacesOf = (creator: string) => turns.map(() => newWorkspaceId(random, `usr_${creator.repeat(22)}`));
 

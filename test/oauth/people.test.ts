@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { createBrowser } from '../support/browser/browser.ts';
+import { personSession } from '../support/browser/dashboard.ts';
+import { personRequest } from '../support/browser/person-request.ts';
 import { type HonestProvider, startHonestProvider } from '../support/oauth/honest-provider.ts';
 import { logIn } from '../support/oauth/log-in.ts';
 import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
@@ -10,9 +12,11 @@ type GrantRecord = { id: string; person?: string };
 describe('the person of a login', () => {
   let provider: HonestProvider;
   let world: LoginWorld;
+  let session: string;
   before(async () => {
     provider = await startHonestProvider();
     world = await startLoginWorld({ egress: [provider.port] });
+    session = await personSession(world.toolhost, { name: 'Olga' });
   });
   after(async () => {
     await world?.stop();
@@ -20,7 +24,7 @@ describe('the person of a login', () => {
   });
 
   async function newest(slug: string): Promise<GrantRecord> {
-    const { body } = await world.toolhost.rest('GET', `/grants?slug=${slug}`);
+    const { body } = await personRequest(world.toolhost, session, 'GET', `/grants?slug=${slug}`);
     return (body.grants as GrantRecord[])[0] ?? assert.fail('there is no login');
   }
 

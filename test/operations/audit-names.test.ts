@@ -40,14 +40,14 @@ describe('the names in the audit log, and what a person learns about the service
     await toolhost.rest('POST', '/servers', { key, body: serverAt('with-authors', 'https://api.example') });
     await as(session, 'PATCH', '/servers/with-authors', { description: 'By a person' });
     await toolhost.rest('DELETE', `/keys/${id}`);
-    const { body } = await toolhost.rest('GET', '/servers/with-authors/versions');
+    const { body } = await as(session, 'GET', '/servers/with-authors/versions');
     assert.deepEqual(
       (body.versions as Json[]).map(({ created_by_name }) => created_by_name),
       ['Vera', 'of the robot'],
     );
     await as(session, 'POST', '/servers/with-authors/tools/get/call', {});
     const calls = (await toolhost.rest('GET', '/calls?slug=with-authors')).body.calls as Json[];
-    const call = await toolhost.rest('GET', `/calls/${calls[0]?.id}`);
+    const call = await as(session, 'GET', `/calls/${calls[0]?.id}`);
     assert.equal(call.body.caller_name, 'Vera');
   });
 
@@ -76,9 +76,8 @@ describe('the names in the audit log, and what a person learns about the service
       await personSession(toolhost, { name: 'Bob' }),
     ];
     assert.equal((await as(bob, 'PATCH', '/workspace', { name: 'Renamed' })).status, 200);
-    assert.equal((await newest()).actor_name, 'Bob');
     assert.equal((await as(anna, 'DELETE', `/members/usr_${bob}`)).status, 200);
-    const { body } = await toolhost.rest('GET', '/audit?limit=2');
+    const { body } = await as(anna, 'GET', '/audit?limit=2');
     assert.deepEqual(
       (body.events as Json[]).map(({ actor_name }) => actor_name),
       ['Anna', 'Bob'],

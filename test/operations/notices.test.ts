@@ -178,7 +178,8 @@ for (const engine of engines) {
       await look();
       assert.deepEqual((await notices())[0]?.deliveries[0], {
         to: 'mail',
-        name: 'Ada',
+        // Only people see names.
+        name: `usr_${session}`,
         state: 'waiting',
         error: 'the mail server of this service did not take it',
       });

@@ -206,7 +206,7 @@ for (const engine of engines) {
       };
     };
 
-    it('[sec M9] slugs are counted in all workspaces of their creator, also in deleted ones', async () => {
+    it('[find A8] slugs are counted in all workspaces of their creator, also in deleted ones', async () => {
       const { as, create, openWorkspace } = await creator('Ada', { slugs: 2 });
       await openWorkspace('First');
       assert.equal((await create('ada-first')).status, 201);
@@ -224,7 +224,7 @@ for (const engine of engines) {
       assert.equal((await other.create('ada-third')).status, 201);
     });
 
-    it('[sec M9] changes are counted in all workspaces of their creator', async () => {
+    it('[find A8] changes are counted in all workspaces of their creator', async () => {
       await world.wait(day - (world.now() % day));
       const { create, openWorkspace } = await creator('Cleo', { dailywrites: 5 });
       await openWorkspace('First');

@@ -316,7 +316,6 @@ export function addLogins(program: Command): void {
         : tableOf(grants, {
             id: 'id',
             server: 'server',
-            person: ({ person }) => person ?? '',
             program: 'client',
             scope: 'scope',
             status: 'status',

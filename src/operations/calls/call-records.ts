@@ -3,12 +3,12 @@ import { type CallerKind, callerKinds } from '../../domain/config/server-wide.ts
 import { parseJson } from '../../domain/json/json.ts';
 import type { RecordedModel } from '../../domain/model.ts';
 import { AppError, outcomes } from '../../errors.ts';
-import { namesOfActors } from '../../store/audit-events.ts';
 import { type CallRecord, callIdPrefix } from '../../store/calls/call-writer.ts';
 import { type CallFilter, findCall, findCalls, searchedAtOnce } from '../../store/calls/calls.ts';
 import { type Capture, captureKeptMs, findCapture, shortenedParts } from '../../store/calls/captures.ts';
 import { decodeCursor, type Page } from '../../store/page.ts';
 import { type Context, operation } from '../operation.ts';
+import { namesFor } from '../people/names.ts';
 import {
   actorName,
   getServer,
@@ -245,7 +245,7 @@ const getCall = operation({
     if (!row || (visible && !visible.includes(row.slug)))
       throw new AppError('notFound', 'there is no such call in this workspace; records are kept for a limited time');
     const document = await findCapture(db, keyring, { workspaceId: actor.workspaceId, callId: id }, context.now());
-    const names = await namesOfActors(db, actor.workspaceId, row.key_id === null ? [] : [row.key_id]);
+    const names = await namesFor(context, row.key_id === null ? [] : [row.key_id]);
     return {
       call: toRecord(row),
       caller_name: row.key_id === null ? undefined : names.get(row.key_id),

@@ -4,8 +4,9 @@ import { covers } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
-import { eventsSearchedAtOnce, findAuditEvents, namesOfActors } from '../../store/audit-events.ts';
+import { eventsSearchedAtOnce, findAuditEvents } from '../../store/audit-events.ts';
 import { operation, servingOf } from '../operation.ts';
+import { namesFor, seesPeople } from '../people/names.ts';
 import { actorNow } from '../run-operation.ts';
 import { olderVersion } from '../servers/versions.ts';
 import {
@@ -142,7 +143,9 @@ const auditRecord = z.object({
   target_name: z
     .string()
     .optional()
-    .describe('What a key, a person or the client of a login that it is about is called.'),
+    .describe(
+      'What a key, a person or the client of a login that it is about is called; programs get no names of people.',
+    ),
   detail: z.record(z.string(), z.unknown()),
   request_id: z.string(),
 });
@@ -182,9 +185,10 @@ const listAuditEvents = operation({
       until: until === undefined ? undefined : Date.parse(until),
     });
     const ids = rows.flatMap((row) => [row.actor_id, row.target ?? '']);
-    const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
+    const names = await namesFor(context, ids);
     const events = rows.map(({ at, detail: text, target, workspace_id: _, ...row }) => {
-      const detail = JSON.parse(text) as Record<string, unknown>;
+      const { people, ...others } = JSON.parse(text) as Record<string, unknown>;
+      const detail = seesPeople(context.actor) ? { ...others, ...(people as object | undefined) } : others;
       const client = row.actor_kind === 'client' && typeof detail.client === 'string' ? detail.client : undefined;
       const name = names.get(row.actor_id) ?? client;
       const targetName = names.get(target ?? '');

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { namesOfActors } from '../../store/audit-events.ts';
 import { dayMs, startOf } from '../../store/calls/call-writer.ts';
 import { listUsage, type UsageScope, usageByCaller, usageByDay } from '../../store/calls/usage.ts';
 import { type Context, operation } from '../operation.ts';
+import { namesFor } from '../people/names.ts';
 import { getServer, isoTime, slugInput, time } from '../shapes.ts';
 import { csvLine, csvLines } from './csv.ts';
 
@@ -56,9 +56,8 @@ const getUsage = operation({
     const { db } = context;
     const days = await usageByDay(db, scope);
     const callers = await usageByCaller(db, scope, mostRows);
-    const names = await namesOfActors(
-      db,
-      scope.workspaceId,
+    const names = await namesFor(
+      context,
       callers.map(({ caller }) => caller),
     );
     return {
@@ -98,8 +97,7 @@ const exportUsage = operation({
     const callers = [...new Set(rows.map(({ caller }) => caller))];
     const names = new Map<string, string>();
     for (let at = 0; at < callers.length; at += namesAtOnce)
-      for (const [id, name] of await namesOfActors(context.db, scope.workspaceId, callers.slice(at, at + namesAtOnce)))
-        names.set(id, name);
+      for (const [id, name] of await namesFor(context, callers.slice(at, at + namesAtOnce))) names.set(id, name);
     const shown = rows.map(({ at, slug: server, caller, calls, errors }) => {
       return { day: dayText(at), server, caller, caller_name: names.get(caller), calls, errors };
     });

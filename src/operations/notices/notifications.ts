@@ -4,7 +4,6 @@ import { newId } from '../../domain/ids.ts';
 import { mostWebhooks, noticeEventNames, noticeEvents, noticePath } from '../../domain/notices.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { type WebhookTarget, webhookSecretPrefix } from '../../outbound/webhook.ts';
-import { namesOfActors } from '../../store/audit-events.ts';
 import { findNotices } from '../../store/notices.ts';
 import { findUser } from '../../store/people/users.ts';
 import { contexts } from '../../store/sealing/sealing.ts';
@@ -18,6 +17,7 @@ import {
   webhooksOf,
 } from '../../store/webhooks.ts';
 import { type Context, operation, servingOf } from '../operation.ts';
+import { namesFor } from '../people/names.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
 import { webhookBody } from './messages.ts';
 
@@ -210,7 +210,7 @@ const testWebhook = operation({
 
 const deliveryRecord = z.object({
   to: z.enum(['webhook', 'mail']),
-  name: z.string().describe('Origin of the webhook, or the person who is mailed.'),
+  name: z.string().describe('Origin of the webhook, or the person who is mailed; programs get the id of the person.'),
   state: z.enum(['waiting', 'delivered', 'given_up']).describe('given_up: it was tried for a day.'),
   error: z.string().optional().describe('Why the last attempt failed.'),
 });
@@ -238,10 +238,10 @@ const listNotices = operation({
     ),
     next_cursor: nextCursor,
   }),
-  async run({ db, actor }, input) {
-    const { rows, next } = await findNotices(db, actor.workspaceId, pageFrom(input));
+  async run(context, input) {
+    const { rows, next } = await findNotices(context.db, context.actor.workspaceId, pageFrom(input));
     const people = rows.flatMap(({ deliveries }) => deliveries.filter(({ to }) => to === 'mail').map(({ id }) => id));
-    const names = await namesOfActors(db, actor.workspaceId, people);
+    const names = await namesFor(context, people);
     return {
       notices: rows.map((notice) => ({
         id: notice.id,

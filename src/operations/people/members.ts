@@ -124,7 +124,7 @@ const removeMember = operation({
     await findMember(context, id, false);
     return { removed: id, ...(await endMembership(context, id, revoke_keys)) };
   },
-  audit: ({ id }, left) => ({ target: id, detail: auditOfEnd(left) }),
+  audit: ({ id }, left) => ({ target: id, ...auditOfEnd(left) }),
 });
 
 const leaveWorkspace = operation({
@@ -147,7 +147,7 @@ const leaveWorkspace = operation({
     if (others[0]) await moveSession(db, actor.sessionHash ?? '', others[0].id);
     return { left: actor.workspaceId, ...(await endMembership(context, actor.id, false)) };
   },
-  audit: (_input, left) => ({ detail: auditOfEnd(left) }),
+  audit: (_input, left) => auditOfEnd(left),
 });
 
 type Left = Remains & { invitations: string[] };
@@ -161,8 +161,8 @@ async function endMembership(context: Context, userId: string, isRevoking: boole
   return { ...(await settleKeys(context, userId, isRevoking)), invitations };
 }
 
-function auditOfEnd({ invitations, ...left }: Left): { [key: string]: unknown } {
-  return { ...auditOf(left), ...(invitations.length > 0 && { invitations }) };
+function auditOfEnd({ invitations, ...left }: Left) {
+  return { detail: auditOf(left), ...(invitations.length > 0 && { people: { invitations } }) };
 }
 
 function auditOf({ keys, revoked_keys, key_count, revoked_key_count }: Remains): { [key: string]: unknown } {

@@ -13,6 +13,7 @@ import { findWorkspace, insertWorkspace, periodOf, takeOfQuotas } from '../../st
 import { programName } from '../../version.ts';
 import { operation } from '../operation.ts';
 import { findOwnServer, isoTime } from '../shapes.ts';
+import { seesPeople } from './names.ts';
 import { maxWorkspaces, workspaceName } from './workspaces.ts';
 
 /** Workspaces that one person owns, and that they make in a day. */
@@ -82,7 +83,7 @@ export const longestExport = 20_000_000;
 const exportWorkspace = operation({
   name: 'exportWorkspace',
   summary: 'The servers and the members of the workspace as a JSON file',
-  description: `Each configuration is as createMcpServer takes it, without the values of its secrets. Up to ${longestExport / 1_000_000} MB; toolhost export writes larger workspaces as files.`,
+  description: `Each configuration is as createMcpServer takes it, without the values of its secrets. Members have names and addresses in the dashboard, and only ids elsewhere. Up to ${longestExport / 1_000_000} MB; toolhost export writes larger workspaces as files.`,
   scope: 'manage:read',
   effect: 'read',
   isReport: true,
@@ -113,7 +114,9 @@ const exportWorkspace = operation({
       servers.push(text);
     }
     const { members } = await pageOfPeople(db, actor.workspaceId, { limit: 1000, after: undefined });
-    const people = members.map(({ name, email, role }) => ({ name, email, role }));
+    const people = members.map(({ userId: id, name, email, role }) => {
+      return { id, ...(seesPeople(actor) && { name, email }), role };
+    });
     const head = { workspace: { id: actor.workspaceId, name: workspace?.name }, exported_at: isoTime(context.now()) };
     const json = `${JSON.stringify({ ...head, members: people }).slice(0, -1)},"servers":[${servers.join(',\n')}]}\n`;
     return { json };

@@ -197,7 +197,7 @@ const inviteMember = operation({
     return { email: address, role };
   },
   isUnchanged,
-  audit: (_input, output) => ({ target: output.email, detail: { role: output.role } }),
+  audit: (_input, { email, role }) => ({ detail: { role }, people: { email } }),
 });
 
 const withdrawInvitation = operation({
@@ -216,7 +216,7 @@ const withdrawInvitation = operation({
     }
     return { withdrawn: email };
   },
-  audit: ({ email }) => ({ target: email }),
+  audit: ({ email }) => ({ people: { email } }),
 });
 
 export const peopleOperations = {

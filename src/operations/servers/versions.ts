@@ -3,10 +3,10 @@ import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { changesBetween } from '../../domain/config-changes.ts';
 import { covers } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
-import { namesOfActors } from '../../store/audit-events.ts';
 import { findVersion, findVersions, setVersionMessage } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
+import { namesFor } from '../people/names.ts';
 import {
   actorName,
   changesShape,
@@ -47,7 +47,7 @@ const listVersions = operation({
     const server = await getServer(context, slug);
     const { rows, next } = await findVersions(context.db, server, pageFrom(page));
     const ids = rows.map(({ createdBy }) => createdBy);
-    const names = await namesOfActors(context.db, context.actor.workspaceId, ids);
+    const names = await namesFor(context, ids);
     return {
       next_cursor: next,
       versions: rows.map(({ version, config, createdAt, createdBy, message }) => ({

@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { covers } from '../../src/domain/credentials/credential.ts';
+import { operationList } from '../../src/operations/index.ts';
+import type { Operation } from '../../src/operations/operation.ts';
+import { personSession } from '../support/browser/dashboard.ts';
+import { leastInput, restRequest } from '../support/catalogue.ts';
+import { serverAt } from '../support/configs.ts';
+import { signInAgent } from '../support/oauth/signed-in-agent.ts';
+import { type Json, startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
+
+const owner = 'Ottilie Owner';
+const leaver = 'Lena Left';
+const login = 'Pia Person';
+const guest = 'guest@mail.example';
+
+describe('[find B9] names and addresses of people', () => {
+  let upstream: RecordingUpstream;
+  let toolhost: TestToolhost;
+  let session: string;
+  let ids: Record<'call' | 'webhook', string>;
+  /** An API key that only reads. */
+  let key: string;
+  /** What no program may get. */
+  let secrets: string[];
+
+  const ask = async (headers: Record<string, string>, method: string, path: string, body?: Json) => {
+    const response = await fetch(`${toolhost.url}/api/v1${path}`, {
+      method,
+      headers: { 'content-type': 'application/json', ...headers },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, text: await response.text() };
+  };
+  const inBrowser = (cookie: string) => ({
+    cookie: `toolhost-session=${cookie}`,
+    'sec-fetch-site': 'same-origin',
+  });
+  const asOwner = async (method: string, path: string, body?: Json) => {
+    const { status, text } = await ask(inBrowser(session), method, path, body);
+    assert.ok(status < 300, `${method} ${path}: ${status} ${text}`);
+    return JSON.parse(text) as Json;
+  };
+
+  before(async () => {
+    upstream = await startRecordingUpstream();
+    upstream.on('*', () => ({ body: {} }));
+    upstream.on('GET /openapi.json', () => ({ body: { openapi: '3.1.0', info: {}, paths: {} } }));
+    toolhost = await startToolhost({ egress: [upstream.port] });
+    session = await personSession(toolhost, { name: owner });
+    const left = await personSession(toolhost, { name: leaver, role: 'owner' });
+    await ask(inBrowser(left), 'POST', '/invitations', { email: guest, role: 'viewer' });
+    await asOwner('POST', '/servers', serverAt('made', upstream.url));
+    await asOwner('PATCH', '/servers/made', { description: 'Changed by a person.' });
+    await asOwner('PUT', '/servers/made/secrets/KEY', { value: 'a-secret' });
+    await asOwner('POST', '/keys', { name: 'of a person', scopes: ['call'] });
+    await asOwner('PUT', '/models/mine', { kind: 'openai', url: `${upstream.url}/v1`, model: 'm' });
+    const webhook = await asOwner('POST', '/webhooks', { url: `${upstream.url}/told`, events: ['quota.near'] });
+    await asOwner('PUT', '/notifications', { events: ['quota.near'] });
+    await asOwner('POST', '/invitations', { email: 'other@mail.example', role: 'viewer' });
+    await asOwner('DELETE', '/invitations/other%40mail.example');
+    await asOwner('DELETE', `/members/usr_${left}`);
+    await asOwner('POST', '/servers/made/tools/get/call', {});
+    const { calls } = (await toolhost.rest('GET', '/calls')).body as { calls: Json[] };
+    ids = { call: String(calls[0]?.id), webhook: String(webhook.id) };
+    key = await toolhost.key({ scopes: ['manage:read'] });
+    await addRows();
+    const { db } = toolhost.running.app.runner;
+    const people = await db.selectFrom('users').select(['email', 'name']).execute();
+    const found = people.flatMap(({ email, name }) => [email, name]).filter((text) => text !== null);
+    secrets = [...found, login, guest, 'other@mail.example'];
+  });
+  after(() => Promise.all([toolhost.stop(), upstream.close()]));
+
+  /** A login at a server, and a notice that was mailed to the owner. */
+  async function addRows(): Promise<void> {
+    const { db } = toolhost.running.app.runner;
+    const { id: server_id } = await db.selectFrom('servers').select('id').executeTakeFirstOrThrow();
+    const at = Date.now();
+    const none = { refreshing_until: null, last_used_at: null, broken_at: null, revoked_at: null };
+    const of = { workspace_id: 'local', server_id, slug: 'made', client_id: 'c', client_name: 'An agent' };
+    const tokens = { scope: '', agreement: '', sealed_tokens: 'x', tokens_version: 1, generation: 1, rotated_at: at };
+    await db
+      .insertInto('grants')
+      .values({ id: 'grt_1', ...of, user_id: null, person: login, ...tokens, created_at: at, ...none })
+      .execute();
+    const deliveries = JSON.stringify([{ to: 'mail', id: `usr_${session}`, state: 'delivered' }]);
+    const notice = { event: 'quota.near', subject: 'keys', text: 'Of 10 keys, 9 are used.', dedupe: 'x', attempts: 1 };
+    await db
+      .insertInto('notices')
+      .values({ id: 'ntc_1', workspace_id: 'local', at, ...notice, deliveries, next_at: null })
+      .execute();
+  }
+
+  /** An input with which the operation finds something. */
+  function inputOf(op: Operation): Json {
+    const id = op.name.includes('Webhook') ? ids.webhook : op.name.includes('Call') ? ids.call : 'unknown';
+    const known: Json = {
+      slug: 'made',
+      id,
+      tool: 'get',
+      name: 'KEY',
+      before: 1,
+      version: 2,
+      part: 'tools',
+      query: 'made',
+    };
+    const given = Object.entries(known).filter(([name]) => name in op.input.shape);
+    return { ...leastInput(op), ...Object.fromEntries(given) };
+  }
+
+  const assertNone = (text: string, of: string) => {
+    for (const secret of secrets) assert.ok(!text.includes(secret), `${of} shows ${secret}: ${text.slice(0, 2000)}`);
+  };
+
+  for (const op of operationList) {
+    it(`are not in the response of ${op.name} to a key that reads`, async () => {
+      const { method, path, body } = restRequest(op, inputOf(op));
+      const query = op.name === 'search' ? '?query=made' : '';
+      const { status, text } = await ask({ authorization: `Bearer ${key}` }, method, path + query, body);
+      const isOpen = covers(['manage:read'], op.scope) && !op.people;
+      assert.equal(status, isOpen ? 200 : 403, text);
+      assertNone(text, op.name);
+      if (isOpen && op.isTool) {
+        const result = await toolhost.callTool('manage', key, op.name, inputOf(op));
+        assert.ok(!result.isError, JSON.stringify(result));
+        assertNone(JSON.stringify(result), op.name);
+      }
+    });
+  }
+
+  it('are in no response to an agent that acts for a person, and in those to the person', async () => {
+    const { tokens } = await signInAgent(toolhost);
+    const shown: Record<string, string[]> = {
+      '/members': [owner],
+      '/workspace.json': [owner, `usr_${session}@mail.example`],
+      '/audit?limit=200': [owner, leaver, guest, 'other@mail.example'],
+      '/servers/made/versions': [owner],
+      '/keys': [owner],
+      [`/calls/${ids.call}`]: [owner],
+      '/grants': [login],
+      '/notices': [owner],
+    };
+    for (const [path, names] of Object.entries(shown)) {
+      const { text } = await ask(inBrowser(session), 'GET', path);
+      for (const name of names) assert.ok(text.includes(name), `${path} does not show ${name}: ${text}`);
+      const reply = await ask({ authorization: `Bearer ${tokens.access_token}` }, 'GET', path);
+      assert.equal(reply.status, path === '/members' ? 403 : 200, reply.text);
+      assertNone(reply.text, path);
+    }
+  });
+
+  it('cannot be guessed by the filter of the audit log', async () => {
+    const { body } = await toolhost.rest('GET', `/audit?target=${encodeURIComponent(guest)}`);
+    assert.deepEqual(body.events, []);
+  });
+});
