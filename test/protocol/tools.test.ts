@@ -94,8 +94,8 @@ describe('tools, as clients of both eras see them', () => {
   it('[mcp 4] half a surrogate pair in a configuration keeps no client from reading what the server says', async () => {
     const half = 'A text that was cut in the middle of an emoji \ud83d';
     await toolhost.createServer({
-      ...echoConfig(upstream.url, { slug: 'halves', name: half, description: half }),
-      tools: [toolOf({ title: half, description: half, input_schema: { q: { type: 'string', examples: [half] } } })],
+      ...echoConfig(upstream.url, { slug: 'halves', description: half }),
+      tools: [toolOf({ description: half, input_schema: { q: { type: 'string', examples: [half] } } })],
     });
     const key = await toolhost.key();
     for (const { text } of [
