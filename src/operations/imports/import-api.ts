@@ -21,16 +21,14 @@ const importInput = z.strictObject({
     .min(1)
     .max(2048)
     .optional()
-    .describe('Address of the description or of its Swagger UI; with document only the base of relative servers.'),
+    .describe('Address of the description or its Swagger UI; with document the base of relative servers.'),
   headers: headersInput.optional(),
   document: z
     .string()
     .min(1)
     .max(mostDocumentCharacters)
     .optional()
-    .describe(
-      'Text instead of an address: OpenAPI 3, Swagger 2, Postman, Insomnia, Bruno, .http, curl, fetch, or HAR.',
-    ),
+    .describe('Its text: OpenAPI, Swagger, Postman, Insomnia, Bruno, .http, curl, fetch, or HAR.'),
   include: selectors
     .optional()
     .describe(
@@ -51,12 +49,12 @@ const importInput = z.strictObject({
     .boolean()
     .optional()
     .describe('true keeps only the fields of large answers that the report proposes, as response_fields.'),
-  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
+  server: z.string().min(1).max(2048).optional().describe('Address of the API, if not the one described.'),
   answers: answersInput
     .optional()
     .describe('Answers to the questions of the plan, by name. No secrets except client_secret.'),
-  name: z.string().min(1).max(100).optional().describe('Name of the new server; the title of the API when absent.'),
-  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; made from its name when absent.'),
+  name: z.string().min(1).max(100).optional().describe('Name of the new server; by default the API title.'),
+  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; by default made of its name.'),
   report: z
     .enum(reportKinds)
     .default('none')
