@@ -45,16 +45,13 @@ const importInput = z.strictObject({
     ),
   read_only: z.boolean().optional().describe('true imports only operations that read.'),
   deprecated: z.boolean().optional().describe('true imports deprecated operations too.'),
-  fields: z
-    .boolean()
-    .optional()
-    .describe('true keeps only the fields of large answers that the report proposes, as response_fields.'),
+  fields: z.boolean().optional().describe('true keeps of large answers only the fields that the report proposes.'),
   server: z.string().min(1).max(2048).optional().describe('Address of the API, if not the one described.'),
   answers: answersInput
     .optional()
     .describe('Answers to the questions of the plan, by name. No secrets except client_secret.'),
-  name: z.string().min(1).max(100).optional().describe('Name of the new server; by default the API title.'),
-  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; by default made of its name.'),
+  name: z.string().min(1).max(100).optional().describe('Name of the new server; the title of the API when absent.'),
+  slug: z.string().min(1).max(100).optional().describe('Slug of the new server; made from its name when absent.'),
   report: z
     .enum(reportKinds)
     .default('none')
