@@ -15,7 +15,7 @@ const importInput = z.strictObject({
   mode: z
     .enum(['plan', 'create'])
     .default('plan')
-    .describe('plan stores nothing and says what would be made; create makes the server.'),
+    .describe('plan stores nothing and shows the tools; create makes the server.'),
   url: z
     .string()
     .min(1)
@@ -32,7 +32,7 @@ const importInput = z.strictObject({
   include: selectors
     .optional()
     .describe(
-      'Operations to import: tags, operation ids, "METHOD /path" or "/path", with * for any text. Absent: the proposal of the plan; ["*"]: all.',
+      'Operations to import: tags, operation ids, "METHOD /path" or "/path", with * for any text. Absent: those the plan proposes; ["*"]: all.',
     ),
   exclude: selectors.optional().describe('Operations to leave out, in the same words.'),
   for: z
@@ -45,8 +45,11 @@ const importInput = z.strictObject({
     ),
   read_only: z.boolean().optional().describe('true imports only operations that read.'),
   deprecated: z.boolean().optional().describe('true imports deprecated operations too.'),
-  fields: z.boolean().optional().describe('true keeps of large answers only the fields that the report proposes.'),
-  server: z.string().min(1).max(2048).optional().describe('Address of the API, if not the one described.'),
+  fields: z
+    .boolean()
+    .optional()
+    .describe('true keeps only the fields of large answers that the report proposes, as response_fields.'),
+  server: z.string().min(1).max(2048).optional().describe('Address of the API, instead of the one in the description.'),
   answers: answersInput
     .optional()
     .describe('Answers to the questions of the plan, by name. No secrets except client_secret.'),
@@ -55,7 +58,7 @@ const importInput = z.strictObject({
   report: z
     .enum(reportKinds)
     .default('none')
-    .describe('Operations to list one by one: none, chosen, all, or problems (those that are not whole).'),
+    .describe('Operations to list: none, chosen, all, or problems (not whole).'),
 });
 
 type Input = z.output<typeof importInput>;

@@ -145,7 +145,7 @@ const setSecret = operation({
 
 const deleteSecret = operation({
   name: 'deleteSecret',
-  summary: 'Delete a secret of a hosted or deleted server',
+  summary: 'Delete a secret of a server',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
