@@ -41,34 +41,43 @@ describe('a fresh clone', () => {
   });
   after(() => rmSync(folder, { recursive: true, force: true }));
 
+  /** Copies the commands of a page into two terminals: the first block serves, while the others run. */
+  async function copyCommands(page: string): Promise<{ stdout: string; failure: string | undefined }> {
+    const isRun = (why: string | undefined) => why === undefined || why.includes('fresh-clone.test.ts');
+    const [start, ...rest] = blocksOf(page).filter((block) => isShell(block) && isRun(notRun(block)));
+    const port = await freeNeighbors();
+    const words = new Map([
+      // One installation is enough for all pages.
+      ...(existsSync(join(clone, 'node_modules')) ? [['npm ci', ':'] as const] : []),
+      ['127.0.0.1:8080', `127.0.0.1:${port}`],
+      ['127.0.0.1:8081', `127.0.0.1:${port + 1}`],
+      ['3000', String(await freePort())],
+    ]);
+    const shell: Shell = { words, cwd: clone, env: { ...environment(folder), PORT: String(port) } };
+    rmSync(join(clone, 'data'), { recursive: true, force: true });
+    const service = startShell(start?.text ?? '', shell);
+    const closed = once(service, 'close');
+    try {
+      await ready(service);
+      return await runBlocks(rest, shell);
+    } finally {
+      endGroup(service, 'SIGTERM');
+      await closed;
+    }
+  }
+
   const pages = {
     'README.md': [/Website relaunch/, /^\[\{"id":.*"title":"Measure the loading time"/m],
     'docs/tutorial.md': [/"id":"7"/, /^Changed the tool "refund_order"/m],
   };
-  for (const [page, answers] of Object.entries(pages)) {
-    it(`[ship 8] the commands of ${page}, copied one after another, lead to its answers in a fresh clone`, async () => {
-      const isRun = (why: string | undefined) => why === undefined || why.includes('fresh-clone.test.ts');
-      const [start, ...rest] = blocksOf(page).filter((block) => isShell(block) && isRun(notRun(block)));
-      const port = await freeNeighbors();
-      const words = new Map([
-        // One installation is enough for all pages.
-        ...(existsSync(join(clone, 'node_modules')) ? [['npm ci', ':'] as const] : []),
-        ['127.0.0.1:8080', `127.0.0.1:${port}`],
-        ['127.0.0.1:8081', `127.0.0.1:${port + 1}`],
-        ['3000', String(await freePort())],
-      ]);
-      const shell: Shell = { words, cwd: clone, env: { ...environment(folder), PORT: String(port) } };
-      const service = startShell(start?.text ?? '', shell);
-      const closed = once(service, 'close');
-      try {
-        await ready(service);
-        const { stdout, failure } = await runBlocks(rest, shell);
-        assert.equal(failure, undefined);
-        for (const answer of answers) assert.match(stdout, answer);
-      } finally {
-        endGroup(service, 'SIGTERM');
-        await closed;
-      }
+  for (const [page, results] of Object.entries(pages)) {
+    it(`[ship 8] the commands of ${page}, copied one after another, lead to its results in a fresh clone`, async () => {
+      let { stdout, failure } = await copyCommands(page);
+      // A busy machine overloads the service, which refuses calls then.
+      while (failure !== undefined && /overloaded for the moment/.test(stdout + failure))
+        ({ stdout, failure } = await copyCommands(page));
+      assert.equal(failure, undefined);
+      for (const result of results) assert.match(stdout, result);
     });
   }
 });
