@@ -28,7 +28,7 @@ const importInput = z.strictObject({
     .min(1)
     .max(mostDocumentCharacters)
     .optional()
-    .describe('Its text: OpenAPI, Swagger, Postman, Insomnia, Bruno, .http, curl, fetch, or HAR.'),
+    .describe('Its text: OpenAPI, Swagger, Postman, Insomnia, Bruno, http, curl, fetch, HAR.'),
   include: selectors
     .optional()
     .describe(
