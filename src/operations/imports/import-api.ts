@@ -15,13 +15,13 @@ const importInput = z.strictObject({
   mode: z
     .enum(['plan', 'create'])
     .default('plan')
-    .describe('plan stores nothing and shows the tools; create makes the server.'),
+    .describe('plan only shows the tools; create makes the server.'),
   url: z
     .string()
     .min(1)
     .max(2048)
     .optional()
-    .describe('Address of the description or its Swagger UI; with document the base of relative servers.'),
+    .describe('Address of the description or its Swagger UI; with document its base.'),
   headers: headersInput.optional(),
   document: z
     .string()
