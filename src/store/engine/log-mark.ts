@@ -6,7 +6,7 @@ import type { Tables } from '../schema.ts';
 import { privateFileMode, type SqliteFile, syncToDisk } from './sqlite-file.ts';
 
 /**
- * Path of the mark: a file beside a SQLite database that exists while changes may be stored only in its write-ahead log.
+ * Path of the mark: a file next to a SQLite database that exists while changes may be stored only in its write-ahead log.
  * Only a process that has the database open makes it, after a commit, and only one that has the database to itself
  * removes it, before SQLite deletes the log. So a process that is killed leaves no mark without a log.
  */
@@ -18,7 +18,7 @@ export function logMark(file: string): string {
 export async function expectLog(db: Kysely<Tables>, file: string): Promise<void> {
   const mark = logMark(file);
   if (existsSync(mark)) return;
-  // SQLite writes the page of this number even where it stays the same, so the log has a commit from here on.
+  // Sets the number that the database has already: a commit of one page, so that the log is not empty.
   await sql`pragma user_version = 0`.execute(db);
   const name = basename(file);
   const text = `Toolhost does not open ${name} without its write-ahead log ${name}-wal while this file exists.\n`;

@@ -13,7 +13,7 @@ import { lockSqlite } from './sqlite-guard.ts';
  */
 type LogLoss = { frame: number; transactions: number };
 
-/** Time between two readings of a log. A process that writes to it meanwhile can make one reading wrong, but not both. */
+/** Time between two readings of a log. A concurrent writer can make one reading wrong, but not both. */
 const againMs = 100;
 
 /**
@@ -40,9 +40,9 @@ export async function acceptLoss(file: string, onLoss: (sentence: string) => voi
   const lock = lockSqlite(file);
   try {
     const stored = statSync(file, { throwIfNoEntry: false });
+    const last = stored ? ` Its own file was last written at ${stored.mtime.toISOString()}.` : '';
+    onLoss(`${sentenceOf(loss, file)} The database opens without them.${last}`);
     if (!stored?.size) return removeMark(file);
-    const last = stored.mtime.toISOString();
-    onLoss(`${sentenceOf(loss, file)} The database opens without them. Its own file was last written at ${last}.`);
     refuseUnsound(file);
     const found = findOrMakeFile(file);
     closeLast(await openSqlite(found, { synchronous: 'FULL', busyMs: 0, checkpointPages: 0 }), found);
@@ -85,11 +85,11 @@ async function findLoss(file: string): Promise<LogLoss | undefined> {
   return loss;
 }
 
-/* The form of a log: https://sqlite.org/fileformat2.html#the_write_ahead_log */
+/* Format of a log: https://sqlite.org/fileformat2.html#the_write_ahead_log */
 
 const headerBytes = 32;
 const frameHeaderBytes = 24;
-/** The last bit says in which order the bytes of the words are that checksums are made of. */
+/** Number at the beginning of a log. Its lowest bit is set where checksums are of big-endian words. */
 const magic = 0x377f0682;
 
 /** An open log with a header and at least one frame. */
@@ -104,7 +104,7 @@ function readLoss(file: string): LogLoss | undefined {
   try {
     const log = readHeader(handle);
     if (log !== undefined) return findDamage(log);
-    // There was a commit when the mark was made, and SQLite never makes the log shorter than that.
+    // The log had a commit when the mark was made, and SQLite never makes it shorter than that.
     return isMarked ? { frame: 0, transactions: 0 } : undefined;
   } finally {
     closeSync(handle);
@@ -137,7 +137,7 @@ function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
     const at = headerBytes + (number - 1) * frameBytes;
     if (readSync(handle, frame, 0, frameBytes, at) < frameBytes) break;
     const isCurrent = frame.compare(header, 16, 24, 8, 16) === 0;
-    // Also behind a damaged frame, whose own checksum is mostly still the right one to go on with.
+    // Checked behind a damaged frame too, whose stored checksum is usually intact.
     const isNext = isCurrent && isSame(frameChecksum(before, frame, header), checksumAt(frame, 16));
     if (!isNext) damaged ??= number;
     const isCommit = isCurrent && frame.readUInt32BE(4) > 0;
@@ -153,7 +153,7 @@ function findDamage({ handle, header, frameBytes }: Log): LogLoss | undefined {
 
 type Checksum = readonly [number, number];
 
-/** Of the first words of a frame and of its page. */
+/** Checksum of the first two words of a frame and of its page, after that of the frame before. */
 function frameChecksum(before: Checksum, frame: Buffer, header: Buffer): Checksum {
   return checksum(checksum(before, frame.subarray(0, 8), header), frame.subarray(frameHeaderBytes), header);
 }
