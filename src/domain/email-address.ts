@@ -9,7 +9,7 @@ export function foldedAddress(address: string): string {
 /** Most characters of an address; a longer one is never cut, because it would become the address of somebody else. */
 export const longestAddress = 200;
 
-const addressCharacter = String.raw`[^\p{C}\p{Z}\s,;:<>()[\]{}"\\@]`;
+const addressCharacter = String.raw`[^\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\s,;:<>()[\]{}"\\@，、；：؛،＠﹐﹑﹔﹕﹫]`;
 const oneAddress = new RegExp(`^${addressCharacter}+@${addressCharacter}+$`, 'u');
 
 /**

@@ -13,5 +13,11 @@ export const unseenCharacters = new RegExp(
   'gu',
 );
 
-/** Characters that make a text look like another one, or that end its line. Joiners that are seen are allowed. */
-export const hiddenCharacters = new RegExp(String.raw`(?!${seenJoiner})[\p{C}\p{Zl}\p{Zp}]`, 'u');
+/**
+ * Characters that make a text look like another one, or that end its line: also those that Unicode shows as nothing, and
+ * the blank pattern of Braille. Joiners that are seen are allowed, and variation selectors behind a character.
+ */
+export const hiddenCharacters = new RegExp(
+  String.raw`(?!${seenJoiner}|(?<=[\p{L}\p{N}\p{P}\p{S}])[\ufe0e\ufe0f])[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800]`,
+  'u',
+);

@@ -76,7 +76,11 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
       const asked = { actor, input, requestId: requestIdOf(c) };
       if (op.asksModel && c.req.header('accept') === linesType)
-        return toldInLines(c, refuse, (stream) => runOperation(parts.runner, op, { ...asked, stream }));
+        return toldInLines(c, {
+          refuse,
+          hold: (bytes) => parts.unread.hold(c.env.outgoing, bytes, { workspaceId: actor.workspaceId }),
+          run: (stream) => runOperation(parts.runner, op, { ...asked, stream }),
+        });
       const output = await runOperation(parts.runner, op, asked);
       const { version } = (output as { server?: { version?: number } }).server ?? {};
       if (version !== undefined) c.header('ETag', `"${version}"`);
@@ -87,16 +91,21 @@ export function createRestApi(parts: RestParts): Hono<Env> {
 }
 
 const linesType = 'application/jsonl';
+/** Bytes of progress that may wait for a slow client. Further progress is left out: the last line has the whole. */
+const maxWaitingProgress = 256 * 1024;
+
+type ToldParts = {
+  refuse: (c: HonoContext<Env>, error: unknown) => Response;
+  /** Counts the bytes of the last line until they are read, and cuts off a client that does not read them. */
+  hold: (bytes: number) => void;
+  run: (stream: Stream) => Promise<object>;
+};
 
 /**
  * An answer that is told while it is made, a JSON object a line. The last line is the whole of it, or why there is none;
  * what is refused before the first line is answered like everywhere else.
  */
-function toldInLines(
-  c: HonoContext<Env>,
-  refuse: (c: HonoContext<Env>, error: unknown) => Response,
-  run: (stream: Stream) => Promise<object>,
-): Promise<Response> {
+function toldInLines(c: HonoContext<Env>, { refuse, hold, run }: ToldParts): Promise<Response> {
   const { promise, resolve, reject } = Promise.withResolvers<Response>();
   const gone = new AbortController();
   c.env.outgoing.once('close', () => gone.abort());
@@ -104,15 +113,23 @@ function toldInLines(
   const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
     lines = controller;
   };
-  const tell = (line: object) => {
+  const write = (line: Uint8Array) => {
     // A proxy that collects an answer would hold back what is to be read at once.
     const headers = { 'Content-Type': linesType, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' };
-    if (!lines) resolve(c.body(new ReadableStream({ start }), 200, headers));
-    if (!gone.signal.aborted) lines?.enqueue(Buffer.from(`${JSON.stringify(line)}\n`));
+    const queue = new ByteLengthQueuingStrategy({ highWaterMark: maxWaitingProgress });
+    if (!lines) resolve(c.body(new ReadableStream({ start }, queue), 200, headers));
+    if (!gone.signal.aborted) lines?.enqueue(line);
+  };
+  const toLine = (line: object) => Buffer.from(`${JSON.stringify(line)}\n`);
+  const tell = (line: object) => {
+    if (!lines || (lines.desiredSize ?? 0) > 0) write(toLine(line));
   };
   const end = (line: object) => {
-    tell(line);
-    if (!gone.signal.aborted) lines?.close();
+    const last = toLine(line);
+    write(last);
+    if (gone.signal.aborted) return;
+    lines?.close();
+    hold(last.length);
   };
   run({ tell, signal: gone.signal }).then(
     (result) => end({ result }),

@@ -172,7 +172,7 @@ describe('the playground', () => {
     const odd = await ask([user('Hello')], { model: modelOf('anthropic', { url: `${upstream.url}/v1` }) });
     assert.equal(odd.status, 503, odd.text);
     const ours = await ask([user('Hello')], { model: modelOf('anthropic', { key: await toolhost.key() }) });
-    assert.match(ours.text, /never sent to an upstream/);
+    assert.match(ours.text, /holds an API key or a token of this service/);
   });
 
   it('a host that says more after what ended its answer, or has an odd status, harms nobody', async () => {

@@ -71,6 +71,34 @@ describe("the cost of a response of a model's host", () => {
         await ask(`${coding}, ${what}`, 'openai', { 'content-encoding': coding }, encode(Buffer.from(body)));
   });
 
+  it('[play 1] a conversation with arguments of any shape holds the event loop for 25 ms at most', async () => {
+    priced.upstream.on('*', () => ({
+      headers: { 'content-type': 'text/event-stream' },
+      body: chunk({ content: 'Hi' }),
+    }));
+    const shapesOfArguments = {
+      'numbers with exponents': `{"a":[${Array(115_000).fill('1e1').join(',')}]}`,
+      'nested lists': `{"a":${'['.repeat(200_000)}1e1${']'.repeat(200_000)}}`,
+      'empty objects': `{"a":[${Array(150_000).fill('{}').join(',')}]}`,
+    };
+    for (const kind of ['openai', 'anthropic', 'gemini'])
+      for (const [what, json] of Object.entries(shapesOfArguments)) {
+        const call = { type: 'call', id: 'c', tool: 'read', arguments: json, meta: '{"a":[1e1]}' };
+        const messages = [
+          { role: 'user', text: 'Hello' },
+          { role: 'model', parts: [call, call] },
+        ];
+        const question = { model: { kind, url: `${priced.upstream.url}/v1`, model: 'stub' }, messages };
+        const { status, text } = await priced.costsLittle(`${kind}, ${what}`, () =>
+          priced.rest('POST', '/servers/shop/playground', question),
+        );
+        assert.ok(
+          status === 200 || text.includes("The model's host sent "),
+          `${what}: ${status} ${text.slice(0, 200)}`,
+        );
+      }
+  });
+
   it('[play 1] the longest response that is taken holds the event loop for 25 ms at most', async () => {
     const args = `{"a":[${Array(120_000).fill('{}').join(',')}]}`;
     const calls = Array.from({ length: 4 }, (_, index) =>

@@ -51,6 +51,9 @@ const outsideLink =
   'is a link to a file outside of its folder, which is not read; put the file itself there, or name it instead of the link';
 
 function leadsOut(file: string): boolean {
+  // A folder that is a link leads out with all of its files.
+  const folder = dirname(file);
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() && !isInside(dirname(folder), folder)) return true;
   if (!lstatSync(file, { throwIfNoEntry: false })?.isSymbolicLink()) return false;
   // A dangling link is no file, and a pipe of the shell has no path.
   return existsSync(file) && statSync(file).isFile() && !isInside(dirname(file), file);

@@ -1,7 +1,7 @@
 import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
 import type { JsonObject } from '../protocol/json-rpc.ts';
 import { type ModelApi, toCount, toObject, toText } from './model-api.ts';
-import { readArguments, readMeta } from './model-messages.ts';
+import type { SplicedJson } from './model-messages.ts';
 import type { ModelResponse } from './model-response.ts';
 
 /** The Messages API of Anthropic, version 2023-06-01. */
@@ -10,13 +10,13 @@ export const anthropic: ModelApi = { createRequest, createReader };
 /** The API asks for a limit. Models before Claude 4 write at most so much. */
 const maxTokens = { usual: 16_000, ofClaude3: 4096 };
 
-function createRequest({ model, instructions, tools, messages }: ModelQuestion) {
+function createRequest({ model, instructions, tools, messages }: ModelQuestion, json: SplicedJson) {
   const body = {
     model: model.name,
     max_tokens: /\bclaude-3\b/.test(model.name) ? maxTokens.ofClaude3 : maxTokens.usual,
     stream: true,
     ...(instructions !== undefined && { system: instructions }),
-    messages: messages.map(toMessage).filter(({ content }) => content.length > 0),
+    messages: messages.map((message) => toMessage(message, json)).filter(({ content }) => content.length > 0),
     ...(tools.length > 0 && {
       tools: tools.map(({ name, description, inputSchema }) => ({ name, description, input_schema: inputSchema })),
     }),
@@ -25,9 +25,10 @@ function createRequest({ model, instructions, tools, messages }: ModelQuestion) 
   return { path: '/messages', headers, body };
 }
 
-function toMessage(message: ModelMessage): { role: string; content: object[] } {
+function toMessage(message: ModelMessage, json: SplicedJson): { role: string; content: object[] } {
   if (message.role === 'user') return { role: 'user', content: [{ type: 'text', text: message.text }] };
-  if (message.role === 'model') return { role: 'assistant', content: message.parts.flatMap(toBlock) };
+  if (message.role === 'model')
+    return { role: 'assistant', content: message.parts.flatMap((part) => toBlock(part, json)) };
   const content = message.results.map(({ id, text, is_error }) => ({
     type: 'tool_result',
     tool_use_id: id,
@@ -37,13 +38,15 @@ function toMessage(message: ModelMessage): { role: string; content: object[] } {
   return { role: 'user', content };
 }
 
-function toBlock(part: ModelPart): object[] {
-  if (part.type === 'call') return [{ type: 'tool_use', id: part.id, name: part.tool, input: readArguments(part) }];
+function toBlock(part: ModelPart, json: SplicedJson): object[] {
+  if (part.type === 'call')
+    return [{ type: 'tool_use', id: part.id, name: part.tool, input: json.object(part.arguments) }];
   if (part.type === 'text') return part.text === '' ? [] : [{ type: 'text', text: part.text }];
-  const { signature, data } = readMeta(part);
-  if (data !== undefined) return [{ type: 'redacted_thinking', data }];
   // A thought without its signature, as other hosts write them, is refused.
-  return signature === undefined ? [] : [{ type: 'thinking', thinking: part.text, signature }];
+  if (part.meta === undefined) return [];
+  if (part.text === '' && part.meta.startsWith('{"data":'))
+    return [{ type: 'redacted_thinking', ...json.members(part.meta) }];
+  return [{ type: 'thinking', thinking: part.text, ...json.members(part.meta) }];
 }
 
 function createReader(response: ModelResponse): (event: JsonObject) => void {
@@ -64,7 +67,7 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
         break;
       case 'message_delta':
         readUsage(response, event);
-        response.finish = finishes[toText(toObject(event.delta).stop_reason)] ?? 'other';
+        response.finish = finishes.get(toText(toObject(event.delta).stop_reason)) ?? 'other';
     }
   };
 }
@@ -104,12 +107,12 @@ function readUsage({ usage }: ModelResponse, event: JsonObject): void {
   usage.output = toCount(output_tokens) ?? usage.output;
 }
 
-const finishes: Readonly<Record<string, ModelAnswer['finish']>> = {
-  end_turn: 'stop',
-  stop_sequence: 'stop',
-  pause_turn: 'stop',
-  tool_use: 'tool-calls',
-  max_tokens: 'length',
-  model_context_window_exceeded: 'length',
-  refusal: 'content-filter',
-};
+const finishes = new Map<string, ModelAnswer['finish']>([
+  ['end_turn', 'stop'],
+  ['stop_sequence', 'stop'],
+  ['pause_turn', 'stop'],
+  ['tool_use', 'tool-calls'],
+  ['max_tokens', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['refusal', 'content-filter'],
+]);

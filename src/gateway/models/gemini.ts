@@ -1,13 +1,13 @@
 import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
 import type { JsonObject } from '../protocol/json-rpc.ts';
 import { type ModelApi, toCount, toObject, toObjects, toText } from './model-api.ts';
-import { readArguments, readMeta } from './model-messages.ts';
+import type { SplicedJson } from './model-messages.ts';
 import type { ModelResponse } from './model-response.ts';
 
 /** `streamGenerateContent` of the Gemini API, v1beta. */
 export const gemini: ModelApi = { createRequest, createReader };
 
-function createRequest({ model, instructions, tools, messages }: ModelQuestion) {
+function createRequest({ model, instructions, tools, messages }: ModelQuestion, json: SplicedJson) {
   const declarations = tools.map(({ name, description, inputSchema }) => ({
     name,
     description,
@@ -15,7 +15,7 @@ function createRequest({ model, instructions, tools, messages }: ModelQuestion) 
   }));
   const body = {
     ...(instructions !== undefined && { systemInstruction: { parts: [{ text: instructions }] } }),
-    contents: messages.map(toContent).filter(({ parts }) => parts.length > 0),
+    contents: messages.map((message) => toContent(message, json)).filter(({ parts }) => parts.length > 0),
     ...(declarations.length > 0 && { tools: [{ functionDeclarations: declarations }] }),
   };
   const name = model.name.includes('/') ? model.name : `models/${model.name}`;
@@ -23,19 +23,22 @@ function createRequest({ model, instructions, tools, messages }: ModelQuestion) 
   return { path, headers: model.key ? ['x-goog-api-key', model.key] : [], body };
 }
 
-function toContent(message: ModelMessage): { role: string; parts: object[] } {
+function toContent(message: ModelMessage, json: SplicedJson): { role: string; parts: object[] } {
   if (message.role === 'user') return { role: 'user', parts: [{ text: message.text }] };
-  if (message.role === 'model') return { role: 'model', parts: message.parts.map(toPart) };
+  if (message.role === 'model') return { role: 'model', parts: message.parts.map((part) => toPart(part, json)) };
   const parts = message.results.map(({ id, tool, text }) => ({
     functionResponse: { id, name: tool, response: { name: tool, content: text } },
   }));
   return { role: 'user', parts };
 }
 
-function toPart(part: ModelPart): object {
+function toPart(part: ModelPart, json: SplicedJson): object {
   if (part.type === 'call')
-    return { functionCall: { id: part.id, name: part.tool, args: readArguments(part) }, ...readMeta(part) };
-  return { text: part.text, ...(part.type === 'thought' && { thought: true }), ...readMeta(part) };
+    return {
+      functionCall: { id: part.id, name: part.tool, args: json.object(part.arguments) },
+      ...json.members(part.meta),
+    };
+  return { text: part.text, ...(part.type === 'thought' && { thought: true }), ...json.members(part.meta) };
 }
 
 function createReader(response: ModelResponse): (event: JsonObject) => void {
@@ -49,7 +52,7 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
     if (!candidate) return;
     for (const part of toObjects(toObject(candidate.content).parts)) readPart(response, part);
     if (typeof candidate.finishReason !== 'string') return;
-    response.finish = finishes[candidate.finishReason] ?? 'other';
+    response.finish = finishes.get(candidate.finishReason) ?? 'other';
     // A model that calls tools stops as one that has said everything.
     if (response.finish === 'stop' && response.hasCalls) response.finish = 'tool-calls';
   };
@@ -68,14 +71,14 @@ function readPart(response: ModelResponse, { text, thought, functionCall, though
   if (part && typeof thoughtSignature === 'string') response.setMeta(part, { thoughtSignature });
 }
 
-const finishes: Readonly<Record<string, ModelAnswer['finish']>> = {
-  STOP: 'stop',
-  MAX_TOKENS: 'length',
-  SAFETY: 'content-filter',
-  RECITATION: 'content-filter',
-  BLOCKLIST: 'content-filter',
-  PROHIBITED_CONTENT: 'content-filter',
-  SPII: 'content-filter',
-  IMAGE_SAFETY: 'content-filter',
-  MALFORMED_FUNCTION_CALL: 'error',
-};
+const finishes = new Map<string, ModelAnswer['finish']>([
+  ['STOP', 'stop'],
+  ['MAX_TOKENS', 'length'],
+  ['SAFETY', 'content-filter'],
+  ['RECITATION', 'content-filter'],
+  ['BLOCKLIST', 'content-filter'],
+  ['PROHIBITED_CONTENT', 'content-filter'],
+  ['SPII', 'content-filter'],
+  ['IMAGE_SAFETY', 'content-filter'],
+  ['MALFORMED_FUNCTION_CALL', 'error'],
+]);

@@ -1,7 +1,8 @@
+import { isObjectJson } from '../../domain/json/object-json.ts';
 import type { ModelAnswer, ModelMessage, ModelPart, ModelQuestion } from '../../domain/model.ts';
 import type { JsonObject } from '../protocol/json-rpc.ts';
 import { type ModelApi, toCount, toObject, toObjects, toText } from './model-api.ts';
-import { readArguments, readMeta } from './model-messages.ts';
+import type { SplicedJson } from './model-messages.ts';
 import type { ModelResponse } from './model-response.ts';
 
 /** Chat Completions of OpenAI, and of every host that is compatible with it. */
@@ -10,14 +11,14 @@ export const openai: ModelApi = { createRequest, createReader };
 type TextPart = Extract<ModelPart, { text: string }>;
 type CallPart = Extract<ModelPart, { type: 'call' }>;
 
-function createRequest({ model, instructions, tools, messages }: ModelQuestion) {
+function createRequest({ model, instructions, tools, messages }: ModelQuestion, json: SplicedJson) {
   const body = {
     model: model.name,
     stream: true,
     stream_options: { include_usage: true },
     messages: [
       ...(instructions === undefined ? [] : [{ role: 'system', content: instructions }]),
-      ...messages.flatMap(toMessages),
+      ...messages.flatMap((message) => toMessages(message, json)),
     ],
     ...(tools.length > 0 && {
       tools: tools.map(({ name, description, inputSchema }) => ({
@@ -29,13 +30,13 @@ function createRequest({ model, instructions, tools, messages }: ModelQuestion) 
   return { path: '/chat/completions', headers: model.key ? ['Authorization', `Bearer ${model.key}`] : [], body };
 }
 
-function toMessages(message: ModelMessage): object[] {
+function toMessages(message: ModelMessage, json: SplicedJson): object[] {
   if (message.role === 'user') return [{ role: 'user', content: message.text }];
   if (message.role === 'tools')
     return message.results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }));
   const { parts } = message;
   const textOf = (type: TextPart['type']) => parts.map((part) => (part.type === type ? part.text : '')).join('');
-  const calls = parts.filter((part) => part.type === 'call').map(toCall);
+  const calls = parts.filter((part) => part.type === 'call').map((part) => toCall(part, json));
   const thought = textOf('thought');
   const content = textOf('text');
   const hasNoText = content === '' && calls.length > 0;
@@ -46,9 +47,9 @@ function toMessages(message: ModelMessage): object[] {
   return [{ role: 'assistant', content: hasNoText ? null : content, ...optional }];
 }
 
-function toCall(part: CallPart): object {
-  const called = { name: part.tool, arguments: JSON.stringify(readArguments(part)) };
-  return { id: part.id, type: 'function', function: called, ...readMeta(part) };
+function toCall(part: CallPart, json: SplicedJson): object {
+  const called = { name: part.tool, arguments: isObjectJson(part.arguments) ? part.arguments : '{}' };
+  return { id: part.id, type: 'function', function: called, ...json.members(part.meta) };
 }
 
 /** A response has one text and one thought, however often the host goes from one to the other. */
@@ -85,14 +86,14 @@ function createReader(response: ModelResponse): (event: JsonObject) => void {
       response.appendArguments(last, toText(called.arguments));
       if (one.extra_content !== undefined) response.setMeta(last, { extra_content: one.extra_content });
     }
-    if (typeof choice.finish_reason === 'string') response.finish = finishes[choice.finish_reason] ?? 'other';
+    if (typeof choice.finish_reason === 'string') response.finish = finishes.get(choice.finish_reason) ?? 'other';
   };
 }
 
-const finishes: Readonly<Record<string, ModelAnswer['finish']>> = {
-  stop: 'stop',
-  length: 'length',
-  content_filter: 'content-filter',
-  tool_calls: 'tool-calls',
-  function_call: 'tool-calls',
-};
+const finishes = new Map<string, ModelAnswer['finish']>([
+  ['stop', 'stop'],
+  ['length', 'length'],
+  ['content_filter', 'content-filter'],
+  ['tool_calls', 'tool-calls'],
+  ['function_call', 'tool-calls'],
+]);

@@ -1,11 +1,10 @@
 import { performance } from 'node:perf_hooks';
-import { redact } from '../../domain/credentials/redactor.ts';
 import { readUrl } from '../../domain/http/read-url.ts';
 import { parseJson, parseJsonInTurns } from '../../domain/json/json.ts';
 import type { ModelAnswer, ModelKind, ModelQuestion, RecordedModel } from '../../domain/model.ts';
 import type { AskedModel } from '../../domain/try-out.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
-import { AppError, OutboundError, type Outcome } from '../../errors.ts';
+import { AppError, OutboundError, type OutboundReason, type Outcome } from '../../errors.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
 import type { CallRow } from '../../store/schema.ts';
 import { callRecord } from '../call/call.ts';
@@ -20,6 +19,7 @@ import { EventStream } from './event-stream.ts';
 import { gemini } from './gemini.ts';
 import { errorCodeIn, type ModelApi, toObject } from './model-api.ts';
 import { ModelError } from './model-error.ts';
+import { SplicedJson } from './model-messages.ts';
 import { ModelResponse } from './model-response.ts';
 import { openai } from './openai.ts';
 
@@ -69,16 +69,14 @@ export async function sendQuestion(asked: AskedModel, parts: SendQuestionParts):
   let outcome: Outcome = 'ok';
   let reason: string | undefined;
   let slots: Slots | undefined;
-  let answer: ModelAnswer | undefined;
-  const received = { status: undefined as number | undefined, bytes: 0 };
+  const received: Received = { status: undefined, bytes: 0, response: new ModelResponse() };
   try {
     const entered = parts.limits.enter(server, caller);
     if (entered instanceof Promise) {
       slots = await entered;
       await asked.checkActor();
     } else slots = entered;
-    answer = await receive(parts.http, exchange, question, received);
-    return answer;
+    return await receive(parts.http, exchange, question, received);
   } catch (error) {
     const refusal = toAppError(error, subject);
     outcome = outcomeOfQuestion(error);
@@ -92,7 +90,7 @@ export async function sendQuestion(asked: AskedModel, parts: SendQuestionParts):
     const response = received.status === undefined ? undefined : { status: received.status };
     const recorded = { server, caller, asked: call, startedAt, outcome, reason, host, answer: response };
     const row = callRecord({ ...recorded, upstreamMs: slots && totalMs }, undefined, totalMs);
-    const { input, output } = answer?.usage ?? {};
+    const { input, output } = received.response.usage;
     const model: RecordedModel = { name: question.model.name, input_tokens: input, output_tokens: output };
     parts.record({ ...row, bytes_out: received.bytes, model: JSON.stringify(model) });
   }
@@ -100,7 +98,8 @@ export async function sendQuestion(asked: AskedModel, parts: SendQuestionParts):
 
 function createExchange(question: ModelQuestion) {
   const { model, workspaceId } = question;
-  const request = apis[model.kind].createRequest(question);
+  const json = new SplicedJson();
+  const request = apis[model.kind].createRequest(question, json);
   const url = readUrl(model.url.replace(/\/+$/, '') + request.path);
   if (!url) throw new AppError('invalid', 'The address of the model is not a URL. Store the model again.');
   return {
@@ -110,13 +109,14 @@ function createExchange(question: ModelQuestion) {
     path: url.pathname + url.search,
     method: 'POST' as const,
     headers: ['Content-Type', 'application/json', 'Accept', 'text/event-stream', ...request.headers],
-    body: JSON.stringify(request.body),
+    body: json.stringify(request.body),
     timeoutMs: modelTimeoutMs,
     limitBytes: maxResponseBytes,
   };
 }
 
-type Received = { status: number | undefined; bytes: number };
+/** What has arrived so far. Its tokens are recorded also where the question fails. */
+type Received = { status: number | undefined; bytes: number; response: ModelResponse };
 
 /** Sends the request and reads the response. @throws ModelError, OutboundError, AppError */
 async function receive(
@@ -197,13 +197,16 @@ const doneEvent = '[DONE]';
 
 async function read(pieces: Pieces, question: ModelQuestion, received: Received): Promise<ModelAnswer> {
   const stream = new EventStream();
-  const response = new ModelResponse();
+  const { response } = received;
   const readEvent = apis[question.model.kind].createReader(response);
   const errorBody: Buffer[] = [];
   /** Returns true at the end of the stream. */
   const readAll = async (events: string[]): Promise<boolean> => {
     const end = events.indexOf(doneEvent);
-    for (const event of end < 0 ? events : events.slice(0, end)) readEvent(withoutError(await parseEvent(event)));
+    for (const event of end < 0 ? events : events.slice(0, end)) {
+      const parsed = await parseEvent(event);
+      readEvent(withoutError(parsed, question.model.key));
+    }
     for (const progress of response.takeProgress()) question.onProgress(progress);
     return end >= 0;
   };
@@ -229,13 +232,13 @@ async function parseEvent(event: string): Promise<JsonObject> {
 }
 
 /** @throws ModelError for the error that a host sends instead of the rest of its response */
-function withoutError(event: JsonObject): JsonObject {
+function withoutError(event: JsonObject, key: string | undefined): JsonObject {
   if (event.error === undefined || event.error === null) return event;
-  throw new ModelError('upstream_status', `ended its response with an error${errorCodeIn(event)}`);
+  throw new ModelError('upstream_status', `ended its response with an error${errorCodeIn(event, key)}`);
 }
 
 function refusedWith(status: number, body: Buffer, key: string | undefined): ModelError {
-  const code = redact(errorCodeIn(errorIn(body)), key === undefined ? [] : [key]);
+  const code = errorCodeIn(errorIn(body), key);
   return new ModelError('upstream_status', `answered with HTTP status ${status}${code}`, status);
 }
 
@@ -262,12 +265,26 @@ function toAppError(error: unknown, subject: string): unknown {
     const isRequestFault = status !== undefined && status >= 400 && status < 500 && status !== 429;
     return new AppError(isRequestFault ? 'invalid' : 'unavailable', `${subject} ${message}.`);
   }
-  if (error instanceof OutboundError) return new AppError('unavailable', `${subject} ${whyNot(error)}.`);
+  if (error instanceof OutboundError) return new AppError('unavailable', `${subject} ${failures[error.reason]}.`);
   return error;
 }
 
-function whyNot({ reason, message }: OutboundError): string {
-  if (reason === 'timeout') return `did not finish its response within ${modelTimeoutMs / 1000} s`;
-  if (reason === 'oversize') return `sent a response of more than ${maxResponseBytes / 1024 / 1024} MiB`;
-  return `gave no response: ${message}`;
-}
+/** Sentences without the message of the error, which names a host and a port that a caller may not see. */
+const failures: Readonly<Record<OutboundReason, string>> = {
+  blocked: 'has an address that this service may not call',
+  dns: 'was not found: its name has no address',
+  unreachable: 'cannot be reached',
+  tls: 'has no certificate that this service trusts',
+  reset: 'closed the connection before its response',
+  truncated: 'closed the connection in the middle of its response',
+  malformed: 'sent a response that is not HTTP/1.1, or that does not decompress, or that comes in too many pieces',
+  timeout: `did not finish its response within ${modelTimeoutMs / 1000} s`,
+  oversize: `sent a response of more than ${maxResponseBytes / 1024 / 1024} MiB`,
+  own_credential: 'was not asked: the question holds an API key or a token of this service. Remove it',
+  circuit_open: 'was not asked, because it failed several times. Retry in a few seconds',
+  busy: 'was not asked to the end, because this service is busy. Retry in a few seconds',
+  no_connection: 'was not asked, because this service is busy. Retry in a few seconds',
+  no_memory: 'was not asked to the end, because this service has no memory left. Retry in a few seconds',
+  stopped: 'was not asked to the end, because this service was paused. Retry',
+  cancelled: 'was not asked to the end, because the client disconnected',
+};

@@ -12,10 +12,7 @@ import { createServer, saidOf, stored, storedAnswer } from '../servers/store-ser
 import { answersInput, choicesText, headersInput, selectors, storeHeaders, storeImport } from './stored-imports.ts';
 
 const importInput = z.strictObject({
-  mode: z
-    .enum(['plan', 'create'])
-    .default('plan')
-    .describe('plan only shows the tools; create makes the server.'),
+  mode: z.enum(['plan', 'create']).default('plan').describe('plan only shows the tools; create makes the server.'),
   url: z
     .string()
     .min(1)

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { toolModes } from '../../domain/config/tool.ts';
 import { parseJsonInTurns } from '../../domain/json/json.ts';
+import { isObjectJson } from '../../domain/json/object-json.ts';
 import { type ModelMessage, type ModelPart, modelFinishes, mostModelSteps } from '../../domain/model.ts';
 import { tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
@@ -19,7 +20,7 @@ const longestText = 500_000;
 const text = z.string().max(longestText);
 const name = z.string().min(1).max(200);
 const meta = text
-  .refine(isObjectText, 'allowed: the text that an answer had here')
+  .refine(isObjectJson, 'allowed: the text that an answer had here')
   .optional()
   .describe("Text of the model's host, which goes back to it as it is.");
 
@@ -133,14 +134,6 @@ function checkSteps(messages: readonly ModelMessage[]): void {
 async function argumentsOf(call: Extract<ModelPart, { type: 'call' }>): Promise<Arguments> {
   const value = await parseJsonInTurns(call.arguments).catch(() => undefined);
   return isObject(value) ? (value as Arguments) : {};
-}
-
-function isObjectText(json: string): boolean {
-  try {
-    return isObject(JSON.parse(json));
-  } catch {
-    return false;
-  }
 }
 
 function isObject(value: unknown): boolean {
