@@ -27,7 +27,7 @@ type Started = { side: Side; child: Child; service: MeasuredService };
 /** The report as Markdown. In each round both services start anew, because two processes of the same code differ, too. */
 export async function against(folder: string, commit: string, size: Size): Promise<string> {
   const { minRounds, budgetMs, measurements, seconds, patientMs } = size.against;
-  if (!(Number.isInteger(minRounds) && minRounds >= 2)) throw new Error('--rounds takes a whole number from 2');
+  if (!(Number.isInteger(minRounds) && minRounds >= 2)) throw new Error('--rounds takes a whole number of at least 2');
   const sides = [
     sideOf(checkOutCommit(commit, join(folder, 'commit'))),
     sideOf(checkOutWorkingTree(join(folder, 'tree'))),

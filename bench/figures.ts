@@ -6,7 +6,7 @@ import { measureManyServers } from './many-servers.ts';
 import { post } from './post.ts';
 import { type References, startReferences } from './references.ts';
 import { type Facts, type Row, reportText } from './report.ts';
-import { measure, median, type Plan } from './rounds.ts';
+import { measure, median } from './rounds.ts';
 import type { Size } from './sizes.ts';
 import {
   createServers,
@@ -111,8 +111,7 @@ export async function figures(folder: string, size: Size, isQuick: boolean): Pro
   await createServers(service, options);
   const createMs = await creationMs(service, options.upstream, size.creations);
   const rows = await rowsOf(service, references, isQuick);
-  const plan: Plan = { ...size, patientUntil: size.patientMs };
-  const outcome = await measure(rows, load, plan);
+  const outcome = await measure(rows, load, size);
   const complaints = service.child.stderr().match(/call records were given up|out of memory/g)?.length ?? 0;
   const [ours, relay] = ['service', 'relay'].map((role) => rows.find((row) => row.role === role)) as [Row, Row];
   const fastest = median((outcome.rounds.get(ours) ?? []).map(({ calls, seconds }) => calls / seconds));
@@ -120,14 +119,14 @@ export async function figures(folder: string, size: Size, isQuick: boolean): Pro
   await service.child.stop();
   const facts: Facts = {
     generator: load.name,
-    plan,
+    plan: size,
     hasNginx: references.nginx !== undefined,
     readyMs: ready,
     createMs,
     idleMb: idle,
     complaints,
     latency,
-    twoWorkers: await measureTwoWorkers({ ...options, dataDir: join(folder, 'workers') }, load, plan),
+    twoWorkers: await measureTwoWorkers({ ...options, dataDir: join(folder, 'workers') }, load, size),
     many: await measureManyServers({ ...options, dataDir: join(folder, 'many') }, size),
   };
   return reportText(rows, outcome, facts);

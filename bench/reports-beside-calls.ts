@@ -20,7 +20,7 @@ export type BesideCalls = {
   refused: number;
 };
 
-export type LoadPlan = Omit<Plan, 'patientUntil'>;
+export type LoadPlan = Omit<Plan, 'patientMs'>;
 
 const clients = 10;
 

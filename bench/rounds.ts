@@ -20,14 +20,16 @@ export type WarmUp = {
   seconds: number;
 };
 
-export type RoundPlan = WarmUp & {
+export type RoundPlan = {
+  seconds: number;
   /** Share of calls that may fail in a round. */
   maxFailures: number;
   /** After this time rounds start without waiting for a quiet moment, and none is repeated; on the clock of `performance.now()`. */
   patientUntil: number;
 };
 
-export type Plan = RoundPlan & { rounds: number };
+/** `patientMs` counts from the first round. */
+export type Plan = WarmUp & Omit<RoundPlan, 'patientUntil'> & { rounds: number; patientMs: number };
 
 /** Rounds that were repeated because others used the machine, and rounds that count although others did. */
 export type Disturbed = { repeated: number; keptDisturbed: number };
@@ -44,9 +46,10 @@ const settleMs = { least: 600, step: 100, most: 4000, idle: 20 };
 export async function measure(contestants: Contestant[], load: LoadGenerator, plan: Plan): Promise<Outcome> {
   const outcome: Outcome = { rounds: new Map(), repeated: 0, keptDisturbed: 0 };
   for (const contestant of contestants) await warmUp(contestant, load, plan);
+  const roundPlan: RoundPlan = { ...plan, patientUntil: performance.now() + plan.patientMs };
   for (let i = 0; i < plan.rounds; i++) {
     for (const contestant of contestants) {
-      const round = await quietRound(contestant, load, plan, outcome);
+      const round = await quietRound(contestant, load, roundPlan, outcome);
       outcome.rounds.set(contestant, [...(outcome.rounds.get(contestant) ?? []), round]);
     }
     console.log(`round ${i + 1} of ${plan.rounds}`);

@@ -7,7 +7,7 @@ export type Size = {
   warmUpCalls: number;
   /** Share of calls that may fail: a service without processor time for a moment refuses some. */
   maxFailures: number;
-  /** Time after the start of the bench during which rounds wait for a quiet machine. */
+  /** Time after the warm-up during which rounds wait for a quiet machine. */
   patientMs: number;
   /** Servers that are created one after the other, and starts that are timed. */
   creations: number;
@@ -31,7 +31,7 @@ export const wholeSize: Size = {
   seconds: 2,
   warmUpCalls: 110_000,
   maxFailures: 0.01,
-  patientMs: 300_000,
+  patientMs: 200_000,
   creations: 50,
   starts: 5,
   servers: 100_000,
