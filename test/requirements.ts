@@ -331,6 +331,10 @@ const shipping = {
     'ship 5': 'A server may have a host of its own, where it is found and logged in to as at its path.',
     'ship 6': 'A command plays the known clients against any server and says which would fail, and why.',
   }),
+  ...of('docs/rest-api.md', {
+    'rest 1':
+      'The OpenAPI document of the REST API gives generated clients named types and all that a response can be.',
+  }),
   ...of('docs/operations/containers.md', {
     'ship 2': 'The image and the files for engines are correct, confine the service, and run it.',
   }),

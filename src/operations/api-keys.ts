@@ -38,6 +38,7 @@ import {
 import { type Context, operation } from './operation.ts';
 import { namesFor } from './people/names.ts';
 import { checkKeyQuota } from './quotas/quotas.ts';
+import { nameSchema } from './schema-names.ts';
 import {
   actorName,
   insteadOf,
@@ -76,6 +77,7 @@ const keyRecord = z.object({
     .optional()
     .describe('What the key is limited to; absent where it has no limit of its own.'),
 });
+nameSchema('Key', keyRecord);
 
 /** Names of the makers of keys, as of now. */
 type Makers = { names: ReadonlyMap<string, string>; leftIds: ReadonlySet<string> };

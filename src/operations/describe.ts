@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { fieldSchema } from '../domain/config/input-schema.ts';
 import { serverConfigSchema } from '../domain/config/server-config.ts';
 import type { Operation } from './operation.ts';
+import { schemaNames } from './schema-names.ts';
 
 type JsonObject = { [key: string]: unknown };
 
@@ -17,6 +19,29 @@ export function inputSchemaOf(op: Operation): JsonObject {
 
 export function outputSchemaOf(op: Operation): JsonObject {
   return jsonSchemaOf(op.output, 'output');
+}
+
+/**
+ * Converts a schema for the OpenAPI document, and adds the named schemas that it refers to to `components`.
+ * @throws Error when two different schemas have one name
+ */
+export function componentSchemaOf(schema: z.ZodType, io: 'input' | 'output', components: JsonObject): JsonObject {
+  const made = z.toJSONSchema(schema, { io, unrepresentable: 'any', metadata: schemaNames, override: boundTuple });
+  const text = JSON.stringify(made).replaceAll('"#/$defs/', '"#/components/schemas/');
+  const { $schema: _, $defs = {}, ...rest } = JSON.parse(text) as JsonObject & { $defs?: JsonObject };
+  for (const [id, definition] of Object.entries($defs)) {
+    if (!isDeepStrictEqual(components[id] ?? definition, definition))
+      throw new Error(`Two schemas have the name ${id}. Give one of them another name.`);
+    components[id] = definition;
+  }
+  return rest;
+}
+
+/** Ends a tuple with its length, because generators of clients do not know `false` as a schema. */
+function boundTuple({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  if (jsonSchema.items !== false || !jsonSchema.prefixItems) return;
+  delete jsonSchema.items;
+  jsonSchema.maxItems = jsonSchema.prefixItems.length;
 }
 
 /** The published schema of a configuration file, for completion in editors. */

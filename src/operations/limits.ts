@@ -19,6 +19,7 @@ import { recordChange } from '../store/changes/follow-changes.ts';
 import { type StoredServer, updateServerLimits as storeServerLimits } from '../store/servers/servers.ts';
 import { findWorkspaceLimits, updateWorkspaceLimits as storeWorkspaceLimits } from '../store/workspaces.ts';
 import { type Context, operation } from './operation.ts';
+import { nameSchema } from './schema-names.ts';
 import { noteChange } from './servers/store-server.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from './shapes.ts';
 
@@ -105,6 +106,7 @@ const limitRecord = z.object({
   from: z.enum(limitSources).describe('Where it comes from; workspace is the limit of all its servers together.'),
   set: z.number().optional().describe('What was set here; absent when nothing was.'),
 });
+nameSchema('Limit', limitRecord);
 const useRecord = z
   .object({
     running: z.int(),
@@ -119,6 +121,7 @@ const limitsRecord = z.object({
   calls_per_day: limitRecord.optional().describe('Absent where there is no quota.'),
   use: useRecord.optional(),
 });
+nameSchema('Limits', limitsRecord);
 const serverLimits = limitsRecord.extend({
   slug: z.string(),
   concurrent_calls_per_key: z.number().optional().describe('Calls at once with one key or login.'),
@@ -136,6 +139,7 @@ const serverLimits = limitsRecord.extend({
     .max(mostTools)
     .describe('What the process that answers knows of the upstreams.'),
 });
+nameSchema('ServerLimits', serverLimits);
 
 const recordOf = ({ value, from }: SourcedLimit, set: number | undefined): z.input<typeof limitRecord> => ({
   ...(value !== 0 && { limit: value }),

@@ -10,6 +10,7 @@ import {
 } from '../store/logins/grants.ts';
 import { operation } from './operation.ts';
 import { seesPeople } from './people/names.ts';
+import { nameSchema } from './schema-names.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
 
 const grantRecord = z.object({
@@ -32,6 +33,7 @@ const grantRecord = z.object({
   created_at: time,
   last_used_at: time.optional(),
 });
+nameSchema('Grant', grantRecord);
 
 function toRecord(grant: ListedGrant, showsPerson: boolean): z.input<typeof grantRecord> {
   const view = viewOfAgreement(grant.agreement);

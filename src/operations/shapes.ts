@@ -21,6 +21,7 @@ import {
 import { programName } from '../version.ts';
 import { changesText } from './import-changes.ts';
 import type { Context } from './operation.ts';
+import { nameSchema } from './schema-names.ts';
 
 /** Input and output fields that several operations share. */
 export const slugInput = z.string().min(1).max(100).describe('Slug of the hosted server.');
@@ -45,6 +46,7 @@ export const unchangedShape = z.literal(true).optional().describe('It was like t
 export const isUnchanged = (output: { unchanged?: true | undefined }): boolean => output.unchanged === true;
 
 export const problemShape = z.object({ path: z.string(), message: z.string() });
+nameSchema('FieldProblem', problemShape);
 /** Length of a list, including the line that says how many more there are. */
 export const problemsShape = z.array(problemShape).max(mostProblems + 1);
 
@@ -96,6 +98,31 @@ export function serverFilterFrom({ query, ...filter }: z.output<z.ZodObject<type
   return { ...filter, words: query === undefined ? [] : wordsIn(query) };
 }
 
+const count = z.int();
+
+/** What is known of the description that a server was imported from. */
+export const importState = z.object({
+  watch: z.enum(watchings).describe('daily: the service reads the description once a day and compares it.'),
+  checked_at: time.optional(),
+  next_check_at: time.optional(),
+  changed: z
+    .boolean()
+    .optional()
+    .describe('Whether importing again would change or offer anything; absent before the first check.'),
+  counts: z
+    .object({
+      changed: count.describe('Tools that would follow the description.'),
+      conflicts: count,
+      new: count.describe('Operations that were not there at the last import.'),
+      gone: count,
+      server: count.describe('Fields of the server that would follow.'),
+    })
+    .optional()
+    .describe('What importing again would change.'),
+  error: z.string().optional().describe('Why the last check failed; the counts are those of the check before.'),
+});
+nameSchema('ImportState', importState);
+
 export const serverRecord = z.object({
   id: z.string(),
   name: z.string(),
@@ -123,7 +150,9 @@ export const serverRecord = z.object({
   created_by: z.string(),
   label: z.string().optional().describe('Set of files that it was applied from (apply --label).'),
   tags: z.array(z.string()).max(mostServerTags).optional().describe('Words that people sort their servers by.'),
+  imported: importState.optional().describe('Only for imported servers, in a list and by getMcpServer.'),
 });
+nameSchema('Server', serverRecord);
 
 export const actorName = z
   .string()
@@ -214,30 +243,6 @@ function withinLimits(limits: readonly string[], slug: string, guesses: Guesses)
   const others = limits.filter((own) => own !== slug);
   return nearest(slug, others, guesses, `; the credential is limited to: ${listed(limits)}`);
 }
-
-const count = z.int();
-
-/** What is known of the description that a server was imported from. */
-export const importState = z.object({
-  watch: z.enum(watchings).describe('daily: the service reads the description once a day and compares it.'),
-  checked_at: time.optional(),
-  next_check_at: time.optional(),
-  changed: z
-    .boolean()
-    .optional()
-    .describe('Whether importing again would change or offer anything; absent before the first check.'),
-  counts: z
-    .object({
-      changed: count.describe('Tools that would follow the description.'),
-      conflicts: count,
-      new: count.describe('Operations that were not there at the last import.'),
-      gone: count,
-      server: count.describe('Fields of the server that would follow.'),
-    })
-    .optional()
-    .describe('What importing again would change.'),
-  error: z.string().optional().describe('Why the last check failed; the counts are those of the check before.'),
-});
 
 export function importStateOf(check: ImportCheck): z.input<typeof importState> {
   const { watch, checkedAt, dueAt, counts, error } = check;

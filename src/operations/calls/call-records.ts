@@ -9,6 +9,7 @@ import { type Capture, captureKeptMs, findCapture, shortenedParts } from '../../
 import { decodeCursor, type Page } from '../../store/page.ts';
 import { type Context, operation } from '../operation.ts';
 import { namesFor } from '../people/names.ts';
+import { nameSchema } from '../schema-names.ts';
 import {
   actorName,
   getServer,
@@ -61,6 +62,7 @@ const callRecord = z.object({
   input_tokens: z.int().optional().describe("Tokens of the question, as the model's host counts them."),
   output_tokens: z.int().optional().describe('Tokens of its response.'),
 });
+nameSchema('Call', callRecord);
 
 function toRecord(row: CallRecord): z.input<typeof callRecord> {
   return {
@@ -224,6 +226,7 @@ const captureShape = z.object({
     .optional()
     .describe('Parts of which less is kept than usual, because a capture has 64 KiB at most.'),
 });
+nameSchema('Capture', captureShape);
 
 const getCall = operation({
   name: 'getCall',

@@ -13,6 +13,7 @@ import { upstreamCurl } from '../../domain/snippets/upstream-curl.ts';
 import { type CapturedResponse, capturesPerServer, capturesPerWorkspace } from '../../store/calls/captures.ts';
 import { setCapture } from '../../store/servers/servers.ts';
 import { operation } from '../operation.ts';
+import { nameSchema } from '../schema-names.ts';
 import { noteChange } from '../servers/store-server.ts';
 import { getServer, isCaptured, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
 
@@ -68,6 +69,8 @@ export const requestShape = {
     ),
 };
 
+nameSchema('UpstreamRequest', requestShape.request);
+
 const shown = z.object(requestShape);
 
 export function shownRequest(built: UpstreamRequest | ReadableRequest): z.input<typeof shown> {
@@ -122,6 +125,7 @@ export const responseShape = z.object({
     .optional()
     .describe('What the whole body would cost a model, at four characters each; absent when it is not text.'),
 });
+nameSchema('UpstreamResponse', responseShape);
 
 export function shownResponse({ status, headers, body, bodyBytes }: CapturedResponse): z.input<typeof responseShape> {
   return {

@@ -8,6 +8,7 @@ import { eventsSearchedAtOnce, findAuditEvents } from '../../store/audit-events.
 import { operation, servingOf } from '../operation.ts';
 import { namesFor, seesPeople } from '../people/names.ts';
 import { actorNow } from '../run-operation.ts';
+import { nameSchema } from '../schema-names.ts';
 import { olderVersion } from '../servers/versions.ts';
 import {
   actorName,
@@ -149,6 +150,7 @@ const auditRecord = z.object({
   detail: z.record(z.string(), z.unknown()),
   request_id: z.string(),
 });
+nameSchema('AuditEvent', auditRecord);
 
 const listAuditEvents = operation({
   name: 'listAuditEvents',

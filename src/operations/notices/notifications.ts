@@ -18,6 +18,7 @@ import {
 } from '../../store/webhooks.ts';
 import { type Context, operation, servingOf } from '../operation.ts';
 import { namesFor } from '../people/names.ts';
+import { nameSchema } from '../schema-names.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
 import { webhookBody } from './messages.ts';
 
@@ -35,6 +36,7 @@ const webhookRecord = z.object({
   created_at: time,
   paused_at: time.optional().describe('Since when it is told of nothing.'),
 });
+nameSchema('Webhook', webhookRecord);
 
 const signingSecret = z.string().describe('whsec_…; it cannot be shown again.');
 
@@ -214,6 +216,7 @@ const deliveryRecord = z.object({
   state: z.enum(['waiting', 'delivered', 'given_up']).describe('given_up: it was tried for a day.'),
   error: z.string().optional().describe('Why the last attempt failed.'),
 });
+nameSchema('Delivery', deliveryRecord);
 
 const listNotices = operation({
   name: 'listNotices',
@@ -267,6 +270,7 @@ const ownNotifications = z.object({
   email: z.string().optional().describe('Where mail goes: the address that the identity provider knows.'),
   mail_available: z.boolean().describe('Whether the operator of the service has set up mail.'),
 });
+nameSchema('Notifications', ownNotifications);
 
 async function shown({ db, actor, serving }: Context): Promise<z.input<typeof ownNotifications>> {
   const user = await findUser(db, actor.id);

@@ -23,6 +23,7 @@ import {
 import { findWorkspace, renameWorkspace } from '../../store/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
 import { checkMemberQuota } from '../quotas/quotas.ts';
+import { nameSchema } from '../schema-names.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
 
 export const roleInput = z.enum(roles).describe('owner: everything. editor: everything but members. viewer: reading.');
@@ -35,6 +36,7 @@ const workspaceRecord = z.object({
   own: z.boolean().describe('Whether it was made for this person; others they were invited to.'),
   chosen: z.boolean().describe('Whether this person has ever switched to it.'),
 });
+nameSchema('Workspace', workspaceRecord);
 const sessionRecord = z.object({
   user: z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional() }),
   workspace: workspaceRecord,
@@ -47,6 +49,17 @@ const sessionRecord = z.object({
   call_retention_days: z.int().describe('How long call records are kept.'),
   audit_retention_days: z.int().describe('How long audit events are kept.'),
 });
+nameSchema('Session', sessionRecord);
+const memberRecord = z.object({
+  id: z.string(),
+  name: z.string().optional(),
+  email: z.string().optional(),
+  role: z.enum(roles),
+  created_at: time,
+});
+nameSchema('Member', memberRecord);
+const invitationRecord = z.object({ email: z.string(), role: z.enum(roles), created_at: time });
+nameSchema('Invitation', invitationRecord);
 
 function shown({ id, name, role, isOwn, isChosen }: JoinedWorkspace): z.input<typeof workspaceRecord> {
   return { id, name, role, own: isOwn, chosen: isChosen };
@@ -138,16 +151,8 @@ const listMembers = operation({
   isTool: false,
   input: z.strictObject({ ...pageInputs, limit: pageInputs.limit.default(200) }),
   output: z.object({
-    members: z.array(
-      z.object({
-        id: z.string(),
-        name: z.string().optional(),
-        email: z.string().optional(),
-        role: z.enum(roles),
-        created_at: time,
-      }),
-    ),
-    invitations: z.array(z.object({ email: z.string(), role: z.enum(roles), created_at: time })),
+    members: z.array(memberRecord),
+    invitations: z.array(invitationRecord),
     next_cursor: nextCursor,
   }),
   async run({ db, actor }, input) {

@@ -8,6 +8,7 @@ import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
 import { AppError, invalid } from '../../errors.ts';
 import { findModel, findModels, removeModel, type StoredModel, saveModel } from '../../store/models.ts';
 import { type Context, operation } from '../operation.ts';
+import { nameSchema } from '../schema-names.ts';
 import { secretValueInput } from '../servers/secrets.ts';
 import { isoTime, time } from '../shapes.ts';
 
@@ -35,6 +36,7 @@ const modelRecord = z.object({
   created_by: z.string(),
   updated_at: time,
 });
+nameSchema('Model', modelRecord);
 
 function toRecord(stored: StoredModel): z.input<typeof modelRecord> {
   const { name, kind: of, url: at, model: called, hasKey, createdBy, updatedAt } = stored;

@@ -19,6 +19,7 @@ import {
   writesAt,
 } from '../../store/workspaces.ts';
 import { type Context, operation } from '../operation.ts';
+import { nameSchema } from '../schema-names.ts';
 import { isUnchanged, unchangedShape } from '../shapes.ts';
 
 /**
@@ -152,6 +153,7 @@ const quotaRecord = z.object({
     .optional()
     .describe('What there is now; absent for tools and versions, which are counted for each server.'),
 });
+nameSchema('Quota', quotaRecord);
 
 type Each<Value> = { [Name in QuotaName]: Value };
 

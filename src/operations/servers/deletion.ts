@@ -10,6 +10,7 @@ import {
 import { programName } from '../../version.ts';
 import { operation } from '../operation.ts';
 import { checkServers } from '../quotas/quotas.ts';
+import { nameSchema } from '../schema-names.ts';
 import {
   findOwnServer,
   getServer,
@@ -68,6 +69,7 @@ const deletedRecord = z.object({
   deleted_at: time,
   restorable_until: time.describe('Then it is deleted for good; before, where the workspace needs its space.'),
 });
+nameSchema('DeletedServer', deletedRecord);
 
 const listDeletedServers = operation({
   name: 'listDeletedServers',

@@ -15,6 +15,7 @@ import { AppError } from '../../errors.ts';
 import { findSecret, findSecrets, removeSecret, type SecretInfo } from '../../store/servers/secrets.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
+import { nameSchema } from '../schema-names.ts';
 import { getServer, isoTime, isUnchanged, slugInput, time, unchangedShape } from '../shapes.ts';
 import { findRestorable, isSameSecret, noteChange, sealSecrets } from './store-server.ts';
 
@@ -103,6 +104,7 @@ const secretRecord = z.object({
   used_by: z.array(z.string()).max(mostUses).describe('Where the configuration refers to it, at first.'),
   updated_at: time,
 });
+nameSchema('Secret', secretRecord);
 
 /** Where a configuration refers to each of its secrets. */
 async function usesIn(config: ServerConfig): Promise<ReadonlyMap<string, string[]>> {

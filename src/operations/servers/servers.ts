@@ -26,7 +26,6 @@ import {
   firstWarnings,
   getServer,
   importedField,
-  importState,
   isCaptured,
   isoTime,
   isUnchanged,
@@ -71,11 +70,6 @@ const mostListed = 1000;
 /** Number of servers that are described in one turn of the event loop. */
 const shownAtOnce = 250;
 
-/** A server as lists show it, with what is known of the description that it was imported from. */
-const serverWithImport = serverRecord.extend({
-  imported: importState.optional().describe('Only for imported servers.'),
-});
-
 const listMcpServers = operation({
   name: 'listMcpServers',
   summary: 'List the hosted servers of the workspace',
@@ -89,7 +83,7 @@ const listMcpServers = operation({
     ...pageInputs,
     limit: z.int().min(1).max(mostListed).default(mostListed).describe('Most entries to return.'),
   }),
-  output: z.object({ servers: z.array(serverWithImport), next_cursor: nextCursor }),
+  output: z.object({ servers: z.array(serverRecord), next_cursor: nextCursor }),
   async run(context, input) {
     const slugs = input.slug === undefined ? context.actor.servers : [input.slug];
     const page = { ...pageFrom(input), ...serverFilterFrom(input) };
@@ -133,7 +127,7 @@ const getMcpServer = operation({
   isTool: true,
   input: z.strictObject({ slug: slugInput }),
   output: z.object({
-    server: serverWithImport,
+    server: serverRecord,
     config: configOutput,
     warnings: warningsShape,
     secrets: z.array(z.string()).max(mostSecrets).describe('Names of the secrets that have a value.'),

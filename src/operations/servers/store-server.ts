@@ -20,6 +20,7 @@ import { programName } from '../../version.ts';
 import { type Precheck, precheck, validConfig, warningsOfStored } from '../check-config.ts';
 import type { Context } from '../operation.ts';
 import { checkGrowth, checkNewServer, checkToolQuota, withinSecretQuota } from '../quotas/quotas.ts';
+import { nameSchema } from '../schema-names.ts';
 import { findOwnServer, firstWarnings, serverRecord, toRecord, unchangedShape, warningsShape } from '../shapes.ts';
 
 /** `beforeStoring` stores rows that belong to the new server. @throws AppError invalid, conflict when the slug was ever used */
@@ -297,6 +298,7 @@ export const stored = z.object({
   next_steps: z.array(z.string()).max(mostSteps).describe('What the person must still do.'),
   unchanged: unchangedShape,
 });
+nameSchema('StoredServer', stored);
 
 /** Answer of every operation that stores a server. */
 export async function storedAnswer(context: Context, { server, isUnchanged }: Stored): Promise<z.input<typeof stored>> {

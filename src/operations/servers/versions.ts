@@ -7,6 +7,7 @@ import { findVersion, findVersions, setVersionMessage } from '../../store/server
 import type { StoredServer } from '../../store/servers/servers.ts';
 import { type Context, operation } from '../operation.ts';
 import { namesFor } from '../people/names.ts';
+import { nameSchema } from '../schema-names.ts';
 import {
   actorName,
   changesShape,
@@ -33,6 +34,7 @@ const versionRecord = z.object({
   message: z.string().optional().describe('What was said of it.'),
   config: configOutput,
 });
+nameSchema('Version', versionRecord);
 
 const listVersions = operation({
   name: 'listVersions',

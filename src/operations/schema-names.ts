@@ -1,0 +1,26 @@
+import { z } from 'zod';
+import { serverConfigSchema } from '../domain/config/server-config.ts';
+import { toolSchema } from '../domain/config/tool.ts';
+import { viewSchema } from '../domain/config/view.ts';
+
+/**
+ * Names of the schemas that become types of generated clients. Only the OpenAPI document has them: agents and editors
+ * get schemas without references.
+ */
+class SchemaNames extends z.core.$ZodRegistry<z.core.GlobalMeta> {
+  override get<Schema extends z.core.$ZodType>(schema: Schema) {
+    const { id } = super.get(schema) ?? {};
+    return { ...z.globalRegistry.get(schema), ...(id !== undefined && { id }) };
+  }
+}
+
+export const schemaNames = new SchemaNames();
+
+/** Gives a schema the name that it has in the OpenAPI document. */
+export function nameSchema(id: string, schema: z.ZodType): void {
+  schemaNames.add(schema, { id });
+}
+
+nameSchema('ServerConfig', serverConfigSchema);
+nameSchema('Tool', toolSchema);
+nameSchema('View', viewSchema);

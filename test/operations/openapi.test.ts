@@ -1,0 +1,128 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { operations } from '../../src/operations/index.ts';
+import { startToolhost, type TestToolhost } from '../support/toolhost/toolhost.ts';
+
+type Schema = { $ref?: string; type?: string; properties?: Record<string, Schema>; items?: Schema };
+type Content = Record<string, { schema: Schema }>;
+type Response = { $ref?: string; headers?: Record<string, unknown>; content?: Content };
+type Operation = {
+  operationId: string;
+  tags: string[];
+  security?: Record<string, string[]>[];
+  parameters: { name: string; in: string }[];
+  requestBody?: { content: Content };
+  responses: Record<string, Response>;
+};
+type Document = {
+  security: Record<string, string[]>[];
+  tags: { name: string }[];
+  paths: Record<string, Record<string, Operation>>;
+  components: {
+    schemas: Record<string, Schema>;
+    responses: Record<string, Response>;
+    securitySchemes: Record<string, { type: string }>;
+  };
+};
+
+describe('the OpenAPI document', () => {
+  let toolhost: TestToolhost;
+  let document: Document;
+  let text: string;
+  let byId: Map<string, Operation>;
+  before(async () => {
+    toolhost = await startToolhost();
+    text = await (await fetch(`${toolhost.url}/api/v1/openapi.json`)).text();
+    document = JSON.parse(text) as Document;
+    const all = Object.values(document.paths).flatMap((methods) => Object.values(methods));
+    byId = new Map(all.map((op) => [op.operationId, op]));
+  });
+  after(() => toolhost.stop());
+
+  const operationNamed = (name: string) => {
+    const op = byId.get(name);
+    assert.ok(op, name);
+    return op;
+  };
+  const responseOf = (name: string, status = '200', type = 'application/json') => {
+    const schema = operationNamed(name).responses[status]?.content?.[type]?.schema;
+    assert.ok(schema, name);
+    return schema;
+  };
+  const ref = (name: string) => `#/components/schemas/${name}`;
+
+  it('[rest 1] names the nouns of the API once, and each reference leads to a definition', () => {
+    assert.equal(responseOf('getMcpServer').properties?.server?.$ref, ref('Server'));
+    assert.equal(responseOf('listMcpServers').properties?.servers?.items?.$ref, ref('Server'));
+    assert.equal(responseOf('createMcpServer', '201').$ref, ref('StoredServer'));
+    assert.equal(responseOf('listCalls').properties?.calls?.items?.$ref, ref('Call'));
+    assert.equal(responseOf('listApiKeys').properties?.keys?.items?.$ref, ref('Key'));
+    assert.equal(responseOf('listSecrets').properties?.secrets?.items?.$ref, ref('Secret'));
+    assert.equal(responseOf('listWebhooks').properties?.webhooks?.items?.$ref, ref('Webhook'));
+    assert.equal(responseOf('listMembers').properties?.members?.items?.$ref, ref('Member'));
+    const config = operationNamed('createMcpServer').requestBody?.content['application/json']?.schema;
+    assert.equal(config?.$ref, ref('ServerConfig'));
+    const { ServerConfig, View } = document.components.schemas;
+    assert.deepEqual([ServerConfig?.properties?.tools?.items?.$ref, View?.type], [ref('Tool'), 'object']);
+    for (const [reference, path] of text.matchAll(/"\$ref":"#\/([^"]+)"/g)) {
+      const names = String(path).split('/');
+      assert.ok(
+        names.reduce<unknown>((at, name) => Object(at)[name], document),
+        reference,
+      );
+    }
+    assert.doesNotMatch(text, /\$defs/);
+  });
+
+  it('[rest 1] gives each operation one tag that the document declares', () => {
+    const declared = document.tags.map(({ name }) => name);
+    for (const { operationId, tags } of byId.values()) {
+      assert.equal(tags.length, 1, operationId);
+      assert.ok(declared.includes(String(tags[0])), operationId);
+    }
+  });
+
+  it('[rest 1] gives each operation every error as a problem, with its headers', () => {
+    for (const { operationId, responses } of byId.values()) {
+      for (const status of ['400', '401', '403', '404', '405', '409', '413', '415', '429', '500', '503', 'default']) {
+        const name = responses[status]?.$ref?.split('/').at(-1);
+        const { content, headers = {} } = document.components.responses[String(name)] ?? {};
+        assert.equal(content?.['application/problem+json']?.schema.$ref, ref('Problem'), `${operationId} ${status}`);
+        assert.ok('X-Request-Id' in headers);
+        assert.equal('Retry-After' in headers, status === '429' || status === '503', `${operationId} ${status}`);
+      }
+    }
+  });
+
+  it('[rest 1] says which operations give an ETag and take If-Match', () => {
+    const takes = (name: string) => operationNamed(name).parameters.some((one) => one.name === 'If-Match');
+    const gives = (name: string) => 'ETag' in (operationNamed(name).responses['200']?.headers ?? {});
+    assert.deepEqual(['updateMcpServer', 'updateTool', 'getMcpServer', 'listCalls'].map(takes), [
+      true,
+      true,
+      false,
+      false,
+    ]);
+    assert.deepEqual(['updateMcpServer', 'updateTool', 'getMcpServer', 'listCalls'].map(gives), [
+      true,
+      true,
+      true,
+      false,
+    ]);
+  });
+
+  it('[rest 1] asks for the session of a person where a key is refused, and for any credential elsewhere', () => {
+    for (const op of Object.values(operations)) {
+      const { security } = operationNamed(op.name);
+      assert.deepEqual(security, op.people ? [{ session: [] }] : undefined, op.name);
+    }
+    const schemes = Object.keys(document.components.securitySchemes);
+    assert.deepEqual(document.security.flatMap(Object.keys).toSorted(), schemes.toSorted());
+  });
+
+  it('[rest 1] gives files their media types', () => {
+    assert.equal(responseOf('exportWorkspace').type, 'object');
+    for (const name of ['exportCalls', 'exportUsage'])
+      assert.equal(responseOf(name, '200', 'text/csv; charset=utf-8').type, 'string');
+  });
+});
