@@ -115,7 +115,7 @@ export function fileIdIn(path: string): string | undefined {
   return fileOfPath.exec(path)?.[1];
 }
 
-/** Paths that any web page may request: discovery, and endpoints that need no cookie. */
+/** Paths that any web page may request: discovery, schemas, and endpoints that need no cookie. */
 export function isPublicToPages(path: string): boolean {
-  return /^\/\.well-known\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke)$/.test(path);
+  return /^\/(\.well-known|schema)\/|^\/mcp\/[^/]+\/(\.well-known\/.*|register|token|revoke)$/.test(path);
 }

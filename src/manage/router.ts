@@ -75,19 +75,18 @@ export function createWebRouter(
     }),
   );
   web.get(routes.metrics, (c) => parts.metrics(c.env.incoming));
-  const apiMetadata = staticDocument(parts.apiMetadata);
-  web.get(routes.apiMetadata, (c) => {
-    c.header('Access-Control-Allow-Origin', '*');
-    return apiMetadata(c);
-  });
-  web.get(
-    routes.serverSchema,
-    staticDocument(() => serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)),
-  );
-  web.get(
-    routes.serverFileSchema,
-    staticDocument(() => serverFileJsonSchema(parts.baseUrl + routes.serverFileSchema)),
-  );
+  const publicDocuments = {
+    [routes.apiMetadata]: parts.apiMetadata,
+    [routes.serverSchema]: () => serverConfigJsonSchema(parts.baseUrl + routes.serverSchema),
+    [routes.serverFileSchema]: () => serverFileJsonSchema(parts.baseUrl + routes.serverFileSchema),
+  };
+  for (const [route, make] of Object.entries(publicDocuments)) {
+    const serve = staticDocument(make);
+    web.get(route, (c) => {
+      c.header('Access-Control-Allow-Origin', '*');
+      return serve(c);
+    });
+  }
   addSignIn(web, parts);
   web.route(apiPath, createRestApi(parts));
   web.route('/', createDashboard(parts.dashboardFolder, parts.baseUrl));

@@ -43,6 +43,12 @@ describe('toolhost check', () => {
     ]);
   });
 
+  it('accepts $schema in a JSON file, which names the schema for editors [imp 6]', async () => {
+    const $schema = 'https://tools.example.com/schema/file.json';
+    const named = file('named.json', JSON.stringify({ $schema, ...serverAt('named', 'https://api.example.com') }));
+    assert.deepEqual(await check([named]), { code: 0, stdout: `${named}: ok\n`, stderr: '' });
+  });
+
   it('prints nothing of a file that a link out of its folder leads to [find F3]', async () => {
     const secret = 'pr1vate-line';
     const texts = [

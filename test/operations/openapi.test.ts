@@ -120,6 +120,16 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(document.security.flatMap(Object.keys).toSorted(), schemes.toSorted());
   });
 
+  it('[rest 1] lets any web page read the schemas of files, which allow $schema', async () => {
+    for (const path of ['/schema/server.json', '/schema/file.json']) {
+      const response = await fetch(toolhost.url + path, { headers: { origin: 'https://editor.example' } });
+      assert.equal(response.status, 200);
+      assert.equal(response.headers.get('access-control-allow-origin'), '*');
+      const { properties } = (await response.json()) as Schema;
+      assert.equal(properties?.$schema?.type, 'string');
+    }
+  });
+
   it('[rest 1] gives files their media types', () => {
     assert.equal(responseOf('exportWorkspace').type, 'object');
     for (const name of ['exportCalls', 'exportUsage'])

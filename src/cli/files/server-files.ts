@@ -39,11 +39,21 @@ export async function readDocuments(file: string): Promise<{ documents: FileDocu
   try {
     const values = await valuesOf(file, await readConfigText(file));
     const at = (index: number) => (values.length > 1 ? `${file} (document ${index + 1})` : file);
-    return { documents: values.map((value, index) => ({ file, at: at(index), index, value })), problems: [] };
+    return {
+      documents: values.map((value, index) => ({ file, at: at(index), index, value: withoutSchema(value) })),
+      problems: [],
+    };
   } catch (error) {
     if (!(error instanceof AppError)) throw error;
     return { documents: [], problems: [{ at: file, path: '', message: error.message.replace(`${file}: `, '') }] };
   }
+}
+
+/** Drops `$schema`, which only tells editors how to complete the file. */
+function withoutSchema(value: unknown): unknown {
+  if (!isDocument(value)) return value;
+  const { $schema: _, ...document } = value;
+  return document;
 }
 
 /** Messages about a file quote it, and a pull request chooses where a link leads. */
