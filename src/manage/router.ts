@@ -8,7 +8,7 @@ import { AppError } from '../errors.ts';
 import { wantsPage } from '../http/page.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { serverFileJsonSchema } from '../operations/applying/server-file.ts';
-import { serverConfigJsonSchema } from '../operations/describe.ts';
+import { schemaForFiles, serverConfigJsonSchema } from '../operations/describe.ts';
 import { apiPath, routes } from '../routes.ts';
 import { createDashboard } from './dashboard.ts';
 import { createRestApi, type RestEnv, type RestParts, staticDocument } from './rest.ts';
@@ -77,8 +77,8 @@ export function createWebRouter(
   web.get(routes.metrics, (c) => parts.metrics(c.env.incoming));
   const publicDocuments = {
     [routes.apiMetadata]: parts.apiMetadata,
-    [routes.serverSchema]: () => serverConfigJsonSchema(parts.baseUrl + routes.serverSchema),
-    [routes.serverFileSchema]: () => serverFileJsonSchema(parts.baseUrl + routes.serverFileSchema),
+    [routes.serverSchema]: () => schemaForFiles(serverConfigJsonSchema(parts.baseUrl + routes.serverSchema)),
+    [routes.serverFileSchema]: () => schemaForFiles(serverFileJsonSchema(parts.baseUrl + routes.serverFileSchema)),
   };
   for (const [route, make] of Object.entries(publicDocuments)) {
     const serve = staticDocument(make);

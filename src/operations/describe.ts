@@ -48,7 +48,7 @@ function boundTuple({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }
 export function serverConfigJsonSchema(id: string): JsonObject {
   const { $defs, ...field } = jsonSchemaOf(fieldSchema, 'input');
   const schema = z.toJSONSchema(serverConfigSchema, { io: 'input' }) as unknown as JsonObject & {
-    properties: JsonObject & { tools: { items: { properties: { input_schema: JsonObject } } } };
+    properties: { tools: { items: { properties: { input_schema: JsonObject } } } };
   };
   const tool = schema.properties.tools.items.properties;
   tool.input_schema = {
@@ -59,7 +59,11 @@ export function serverConfigJsonSchema(id: string): JsonObject {
     ],
     default: {},
   };
+  return { ...schema, $id: id, title: 'Toolhost server configuration', $defs };
+}
+
+/** A published schema for files, which may name it as `$schema`. */
+export function schemaForFiles(schema: JsonObject): JsonObject {
   const $schema = { type: 'string', description: 'Address of this schema, for editors; never stored.' };
-  const properties = { $schema, ...schema.properties };
-  return { ...schema, properties, $id: id, title: 'Toolhost server configuration', $defs };
+  return { ...schema, properties: { $schema, ...Object(schema.properties) } };
 }
