@@ -77,9 +77,7 @@ const faults: Record<string, Ending> = {
   'short-length': asText,
   'bad-json': asText,
   'deep-json': asText,
-  'wrong-type': malformed(
-    /^the upstream declared image\/png and answered with text; the request itself was carried out$/,
-  ),
+  'wrong-type': ending('ok', /^<html>No image\.<\/html>$/),
   'bad-gzip': malformed(/^the upstream answered with a body that does not decompress$/),
   'bad-utf8': asText,
   'interim-flood': malformed(/^the upstream answered with too many interim answers$/),

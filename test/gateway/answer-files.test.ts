@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { tries } from '../sets.ts';
 import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json } from '../support/toolhost/toolhost.ts';
-import { BINARY, PNG } from '../support/upstreams/content-upstream.ts';
+import { BINARY, PNG, WAV } from '../support/upstreams/content-upstream.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
 describe('texts and files in an answer', () => {
@@ -48,7 +48,63 @@ describe('texts and files in an answer', () => {
     ];
     for (const type of types) assert.deepEqual(await contentOf(type, 'a: 1\nb: ü\n'), text('a: 1\nb: ü\n'), type);
     for (const type of ['application/pdf', 'application/pdf; charset=utf-8', 'application/zip;charset=UTF-8'])
-      assert.equal((await contentOf(type, BINARY))[0]?.type, 'resource', type);
+      assert.equal((await contentOf(type, BINARY))[1]?.type, 'resource', type);
+  });
+
+  it('[conf 5] text is passed on as text whatever its media type says', async () => {
+    const types = ['image/png', 'audio/mpeg', 'application/octet-stream', 'application/zip', 'application/vnd.odd'];
+    for (const type of types)
+      for (const body of ['{"a":1}', 'Grüße\t\x1b[1m\n', '\ufeffa'.repeat(400)])
+        assert.deepEqual(await contentOf(type, body), text(body.replace(/^\ufeff/, '')), type);
+    const gbk = Buffer.from([0xc4, 0xe3, 0xba, 0xc3]);
+    assert.deepEqual(await contentOf('application/vnd.odd; charset=gbk', gbk), text('你好'));
+    assert.deepEqual(await contentOf('application/octet-stream', Buffer.from('\ufeffé', 'utf16le')), text('é'));
+    for (const body of ['%PDF-1.4\n', 'a\0b', '\x01\x02', `${'a'.repeat(9000)}\0`])
+      assert.equal((await contentOf('application/octet-stream', body))[1]?.type, 'resource', body.slice(-9));
+  });
+
+  it('[conf 5] only the bytes of PNG, JPEG, GIF and WebP make an image block', async () => {
+    const webp = Buffer.from('RIFF\x1a\0\0\0WEBPVP8L\0', 'latin1');
+    const images: [string, Buffer][] = [
+      ['image/png', PNG],
+      ['image/jpeg', Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0x10, 0x4a, 0x46])],
+      ['image/gif', Buffer.from('GIF89a\x01\0\x01\0\0\0', 'latin1')],
+      ['image/webp', webp],
+    ];
+    for (const [mimeType, bytes] of images) {
+      for (const declared of ['image/jpg', 'image/png', 'image/jpeg', 'application/octet-stream', 'audio/mpeg', '']) {
+        assert.deepEqual(await contentOf(declared, bytes), [
+          ...text(`The response is a file: ${mimeType}, ${bytes.length} bytes.`),
+          { type: 'image', data: bytes.toString('base64'), mimeType },
+        ]);
+      }
+    }
+    const bitmap = Buffer.concat([Buffer.from('BM'), Buffer.alloc(60)]);
+    const tiff = Buffer.from('II*\0\b\0\0\0', 'latin1');
+    const others: [declared: string, bytes: Buffer, mimeType: string][] = [
+      ['image/tiff', tiff, 'image/tiff'],
+      ['image/bmp', bitmap, 'image/bmp'],
+      ['image/png', tiff, 'application/octet-stream'],
+      ['image/jpg', bitmap, 'application/octet-stream'],
+      ['image/webp', WAV, 'application/octet-stream'],
+      ['image/avif', Buffer.from('\0\0\0\x1cftypavif', 'latin1'), 'image/avif'],
+    ];
+    for (const [declared, bytes, mimeType] of others) {
+      const [description, block] = await contentOf(declared, bytes);
+      assert.equal(description?.text, `The response is a file: ${mimeType}, ${bytes.length} bytes.`);
+      assert.deepEqual([block?.type, (block?.resource as Json | undefined)?.mimeType], ['resource', mimeType]);
+    }
+  });
+
+  it('[conf 5] a text block with name, type and size precedes every file', async () => {
+    const pdf = Buffer.from('%PDF-1.4\n\xff\xfe\0\x01', 'latin1');
+    const content = await contentOf('application/pdf', pdf, {
+      'content-disposition': 'attachment; filename="bill.pdf"',
+    });
+    assert.deepEqual(
+      content.map((block) => block.text ?? block.type),
+      [`The response is a file: bill.pdf (application/pdf, ${pdf.length} bytes).`, 'resource'],
+    );
   });
 
   it('[conf 5] a text is read in its byte order mark, its declared character set, UTF-8, or windows-1252', async () => {
@@ -90,7 +146,7 @@ describe('texts and files in an answer', () => {
   });
 
   const named = async (disposition: string) => {
-    const [block] = await contentOf('application/pdf', BINARY, { 'content-disposition': disposition });
+    const [, block] = await contentOf('application/pdf', BINARY, { 'content-disposition': disposition });
     const { uri, _meta } = (block?.resource ?? {}) as { uri?: string; _meta?: Json };
     const name = _meta?.['toolhost/file_name'];
     assert.equal(
@@ -119,7 +175,7 @@ describe('texts and files in an answer', () => {
       ['attachment; filename="never ends.pdf', undefined],
     ];
     for (const [disposition, name] of cases) assert.equal(await named(disposition), name, disposition);
-    const [image] = await contentOf('image/png', PNG, { 'content-disposition': 'inline; filename="dot.png"' });
+    const [, image] = await contentOf('image/png', PNG, { 'content-disposition': 'inline; filename="dot.png"' });
     assert.deepEqual(image?._meta, { 'toolhost/file_name': 'dot.png' });
   });
 
@@ -164,6 +220,7 @@ describe('texts and files in an answer', () => {
       '--b--',
     ].join('\r\n');
     assert.deepEqual(await contentOf('multipart/mixed; boundary=b', body), [
+      ...text('The response is a file: a.yaml (application/yaml, 4 bytes).'),
       {
         type: 'resource',
         resource: {
@@ -173,6 +230,7 @@ describe('texts and files in an answer', () => {
           _meta: { 'toolhost/file_name': 'a.yaml' },
         },
       },
+      ...text('The response is a file: €.bin (application/octet-stream, 2 bytes).'),
       {
         type: 'resource',
         resource: {

@@ -33,7 +33,7 @@ describe('the headers of an answer', () => {
     const image = { 'content-type': 'application/octet-stream', etag: '"x"' };
     const binary = await resultOf({ body: Buffer.from([0, 255]), headers: image }, { response_headers: ['ETag'] });
     assert.deepEqual(binary.content[0], text('ETag: "x"'));
-    assert.equal(binary.content[1]?.type, 'resource');
+    assert.equal(binary.content[2]?.type, 'resource');
     const plain = await resultOf(
       { body: 'words', headers: { 'content-type': 'text/plain', etag: '"x"' } },
       { response_headers: ['ETag'] },

@@ -5,6 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorOf, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+import { PNG } from '../support/upstreams/content-upstream.ts';
 
 const carriedOut = /the request itself was carried out/;
 
@@ -138,9 +139,8 @@ describe('answers of real APIs', () => {
     };
     for (const coding of ['none', 'identity', 'utf-8', 'UTF-8', 'iso-8859-1', 'aws-chunked', 'whatever'])
       assert.equal(textOf(await coded(coding, '{"a":1}')), '{"a":1}', coding);
-    const image = Buffer.from([0x89, 0x50, 0xff]);
     for (const coding of ['none', 'binary', 'utf-8'])
-      assert.equal((await coded(coding, image, 'image/png')).content[0]?.type, 'image', coding);
+      assert.equal((await coded(coding, PNG, 'image/png')).content[1]?.type, 'image', coding);
     assert.match(errorOf(await coded('compress', Buffer.from([0x1f, 0x9d, 0xff]))), /content coding that is not known/);
   });
 

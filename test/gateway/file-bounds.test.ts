@@ -159,7 +159,7 @@ describe('the bounds of files of answers', () => {
     const result = await one.call(slug);
     assert.match(
       textsOf(result),
-      /^The answer is a file: run\.zip \(application\/zip, 1048576 bytes\)\. It is too large for the result, and it has no address: the files of the last ten minutes fill the space of this workspace; call the tool again in \d+ seconds, or ask for less\.$/,
+      /^The response is a file: run\.zip \(application\/zip, 1048576 bytes\)\. It is too large for the result, and it has no address: the files of the last ten minutes fill the space of this workspace; call the tool again in \d+ seconds, or ask for less\.$/,
     );
     assert.notEqual(result.isError, true);
     assert.equal(await counted('full'), 1);

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { tries } from '../sets.ts';
 import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
 import type { ToolReply } from '../support/toolhost/toolhost.ts';
+import { PNG } from '../support/upstreams/content-upstream.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
 const inlineBytes = 256 * 1024;
@@ -42,13 +43,14 @@ describe('files of answers', () => {
     assert.ok(link, JSON.stringify(content).slice(0, 500));
     return link as unknown as { uri: string; name: string; mimeType: string; size: number };
   };
-  const bytes = (size: number) => randomBytes(size).fill(0, 0, 1);
+  const bytes = (size: number, start: Buffer = Buffer.alloc(1)) => Buffer.concat([start, randomBytes(size)], size);
 
   it('[agent 4] above 256 KiB become a link with name, type and size; smaller ones stay blocks', async () => {
     for (const type of ['application/pdf', 'image/png', 'audio/mpeg', 'application/x-unknown']) {
-      answerWith(bytes(inlineBytes), type);
-      assert.ok(['resource', 'image', 'audio'].includes(String((await call()).content[0]?.type)), type);
-      const body = bytes(inlineBytes + 1);
+      const start = type === 'image/png' ? PNG : Buffer.alloc(0);
+      answerWith(bytes(inlineBytes, start), type);
+      assert.ok(['resource', 'image', 'audio'].includes(String((await call()).content[1]?.type)), type);
+      const body = bytes(inlineBytes + 1, start);
       answerWith(body, type, { 'content-disposition': 'attachment; filename="a report.pdf"' });
       const result = await call();
       const { uri, ...about } = linkOf(result);
@@ -59,7 +61,7 @@ describe('files of answers', () => {
         size: inlineBytes + 1,
       });
       assert.match(uri, new RegExp(`^${one.toolhost.url}/files/file_\\w{22}$`));
-      assert.ok(textOf({ ...result, content: result.content.slice(1) }).includes(uri));
+      assert.ok(textOf({ ...result, content: result.content.slice(0, 1) }).includes(uri));
       assert.equal(result.content.length, 2);
       assert.ok(body.equals(await bytesOf(uri)), type);
     }
@@ -76,7 +78,8 @@ describe('files of answers', () => {
   it('[agent 4] are named after the tool when the upstream names none', async () => {
     for (const [type, name, mimeType] of [
       ['application/pdf', 'run.pdf', 'application/pdf'],
-      ['image/jpeg', 'run.jpg', 'image/jpeg'],
+      ['image/jpeg', 'run.bin', 'application/octet-stream'],
+      ['image/tiff', 'run.tiff', 'image/tiff'],
       ['application/x-unknown', 'run.bin', 'application/x-unknown'],
       ['APPLICATION/ZIP; q=1', 'run.zip', 'application/zip'],
       ['nonsense', 'run.bin', 'application/octet-stream'],
@@ -221,7 +224,7 @@ describe('files of answers', () => {
   });
 
   it('[agent 4] of a multipart answer stay in the result up to 256 KiB together', async () => {
-    const parts = [100_000, 150_000, 60_000, 12_000, 300_000].map(bytes);
+    const parts = [100_000, 150_000, 60_000, 12_000, 300_000].map((size) => bytes(size));
     const note = 'x","type":"attached_file","file":0} and {"type":"attached_file","file":0}';
     const body = Buffer.concat([
       Buffer.from(`--b\r\nContent-Type: text/plain\r\n\r\n${note}`),
@@ -237,28 +240,28 @@ describe('files of answers', () => {
     const { content } = await call();
     assert.deepEqual(
       content.map(({ type, name }) => name ?? type),
-      ['text', 'resource', 'resource', '2.zip', 'text', 'resource', '4.zip', 'text'],
+      ['text', 'text', 'resource', 'text', 'resource', 'text', '2.zip', 'text', 'resource', 'text', '4.zip'],
     );
     assert.equal(content[0]?.text, note);
-    assert.ok(parts[2]?.equals(await bytesOf(String(content[3]?.uri))));
-    assert.ok(parts[4]?.equals(await bytesOf(String(content[6]?.uri))));
+    assert.ok(parts[2]?.equals(await bytesOf(String(content[6]?.uri))));
+    assert.ok(parts[4]?.equals(await bytesOf(String(content[10]?.uri))));
   });
 
   it('[agent 4] that are longer than the limit of the answer as Base64 become links; images do not', async () => {
     const limited = await one.serve({ url: '/file' }, { max_answer_tokens: 1000 });
     answerWith(bytes(2999), 'application/pdf');
-    assert.equal((await call(legacy, limited)).content[0]?.type, 'resource');
+    assert.equal((await call(legacy, limited)).content[1]?.type, 'resource');
     answerWith(bytes(3001), 'application/pdf');
     linkOf(await call(legacy, limited));
-    answerWith(bytes(inlineBytes), 'image/png');
-    assert.equal((await call(legacy, limited)).content[0]?.type, 'image');
+    answerWith(bytes(inlineBytes, PNG), 'image/png');
+    assert.equal((await call(legacy, limited)).content[1]?.type, 'image');
   });
 
   it('[agent 4] come after the headers that the tool asks for', async () => {
     const shown = await one.serve({ url: '/file', response_headers: ['X-Pages'] });
     answerWith(bytes(inlineBytes + 1), 'application/pdf', { 'x-pages': '7' });
     const { content } = await call(legacy, shown);
-    assert.deepEqual([content[0]?.text, content[1]?.type], ['X-Pages: 7', 'resource_link']);
+    assert.deepEqual([content[0]?.text, content[2]?.type], ['X-Pages: 7', 'resource_link']);
   });
 
   it('[agent 4] are shown by a try-out with their address', async () => {

@@ -5,6 +5,7 @@ import fc from 'fast-check';
 import { tries } from '../sets.ts';
 import { check, configWith, toolWith } from '../support/configurations.ts';
 import { type Json, startToolhost, type TestToolhost, type ToolReply } from '../support/toolhost/toolhost.ts';
+import { PNG } from '../support/upstreams/content-upstream.ts';
 import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts';
 
 const token = 'of-the-caller';
@@ -171,11 +172,15 @@ describe('answers with a limit', () => {
   });
 
   it('keep their images and files, which have no tokens [agent 3]', async () => {
-    answer = { body: Buffer.alloc(5000, 0xff), headers: { 'content-type': 'image/png' } };
-    assert.deepEqual(
-      (await call('most-200')).content.map(({ type }) => type),
-      ['image'],
-    );
+    answer = { body: Buffer.concat([PNG, Buffer.alloc(5000)]), headers: { 'content-type': 'image/png' } };
+    const typesOf = ({ content }: ToolReply) => content.map(({ type }) => type);
+    assert.deepEqual(typesOf(await call('most-200')), ['text', 'image']);
+    const long = `--b\r\n\r\n${'words '.repeat(500)}\r\n--b\r\nContent-Type: image/png\r\n\r\n`;
+    const body = Buffer.concat([Buffer.from(long), PNG, Buffer.from('\r\n--b--')]);
+    answer = { body, headers: { 'content-type': 'multipart/mixed; boundary=b' } };
+    const cut = await call('most-200');
+    assert.deepEqual(typesOf(cut), ['text', 'image', 'text', 'text']);
+    assert.match(String(cut.content[0]?.text), /^The response is a file: image\/png, /);
   });
 
   it('go on only for the same caller and server, and not with a made-up cursor [agent 3]', async () => {

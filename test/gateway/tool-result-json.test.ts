@@ -233,7 +233,7 @@ describe('the tool result: parts of a JSON answer', () => {
       errorOf(await raw('# Readme', { response_transform: 'a' })),
       /not strict JSON; the request itself was/,
     );
-    assert.equal((await raw(Buffer.from([0xff, 0xfe, 0]))).content[0]?.type, 'resource');
+    assert.equal((await raw(Buffer.from([0xff, 0xfd, 0]))).content[1]?.type, 'resource');
   });
 
   it('[behaviour The tool result] JSON that is too deep is text, and an error where a filter needs it', async () => {

@@ -45,6 +45,8 @@ describe('the tool result: kinds of content', () => {
   };
   const fromContent = async (path: string) => one.call(await one.serve({ url: `${content.url}${path}` }));
   const text = (value: string) => [{ type: 'text', text: value }];
+  const fileText = (type: string, bytes: string | Buffer) =>
+    text(`The response is a file: ${type}, ${bytes.length} bytes.`);
 
   it('[behaviour The tool result] JSON: one text block with compact JSON', async () => {
     for (const type of [
@@ -145,20 +147,21 @@ describe('the tool result: kinds of content', () => {
   it('[behaviour The tool result] without a media type: JSON when it is JSON, text when it is text, else bytes', async () => {
     assert.deepEqual(await resultOf({ body: '{"a": 1}' }), { content: text('{"a":1}') });
     assert.deepEqual(await blocks({ body: 'just words' }), text('just words'));
-    const [block] = await blocks({ body: BINARY });
+    const [, block] = await blocks({ body: BINARY });
     assert.equal((block?.resource as Json | undefined)?.mimeType, 'application/octet-stream');
   });
 
   it('[behaviour The tool result] images and sounds come as blocks of their own', async () => {
     const image = { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' };
     const audio = { type: 'audio', data: WAV.toString('base64'), mimeType: 'audio/wav' };
-    assert.deepEqual(await fromContent('/image'), { content: [image] });
-    assert.deepEqual(await fromContent('/audio'), { content: [audio] });
-    assert.deepEqual(await blocks(typed('image/PNG; x=y', PNG)), [image]);
+    assert.deepEqual(await fromContent('/image'), { content: [...fileText('image/png', PNG), image] });
+    assert.deepEqual(await fromContent('/audio'), { content: [...fileText('audio/wav', WAV), audio] });
+    assert.deepEqual(await blocks(typed('image/PNG; x=y', PNG)), [...fileText('image/png', PNG), image]);
   });
 
   it('[behaviour The tool result] any other binary comes as an embedded resource with its media type', async () => {
     const resource = (mimeType: string) => [
+      ...fileText(mimeType, BINARY),
       { type: 'resource', resource: { uri: 'urn:toolhost:answer', mimeType, blob: BINARY.toString('base64') } },
     ];
     assert.deepEqual((await fromContent('/resource')).content, resource('application/octet-stream'));
@@ -169,7 +172,9 @@ describe('the tool result: kinds of content', () => {
     assert.deepEqual(await fromContent('/mixed'), {
       content: [
         { type: 'text', text: 'Multiple content types test:' },
+        ...fileText('image/png', PNG),
         { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' },
+        ...fileText('application/json', '{"test":"data","value":123}'),
         {
           type: 'resource',
           resource: { uri: 'urn:toolhost:answer', mimeType: 'application/json', text: '{"test":"data","value":123}' },
@@ -192,6 +197,7 @@ describe('the tool result: kinds of content', () => {
     ];
     assert.deepEqual(await blocks(typed('multipart/mixed; boundary=b', parts.join('\r\n'))), [
       { type: 'text', text: 'no head\r\n\r\nbut blank lines' },
+      ...fileText('image/png', PNG),
       { type: 'image', data: PNG.toString('base64'), mimeType: 'image/png' },
     ]);
     const many = `${'--b\r\n\r\nx\r\n'.repeat(51)}--b--`;

@@ -124,7 +124,7 @@ describe('the cost of an answer', () => {
       assert.deepEqual([file.content.length, file.content[0]?.size], [1, undefined]);
       assert.match(
         textOf(file),
-        /^The answer is a file: .+ \(application\/zip, 7340032 bytes\)\. Download it from http/,
+        /^The response is a file: .+ \(application\/zip, 7340032 bytes\)\. Download it from http/,
       );
     });
 

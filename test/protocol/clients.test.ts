@@ -213,7 +213,7 @@ describe('real clients', { concurrency: 2 }, () => {
       const key = String((await toolhost.rest('POST', '/keys', { body })).body.key);
       await connected(kind, 'filed/view', key, async (client) => {
         const { content } = await client.callTool('get_file', {});
-        const { type, uri, size } = content[0] ?? assert.fail();
+        const { type, uri, size } = content[1] ?? assert.fail();
         assert.deepEqual([type, size], ['resource_link', largeFile.length]);
         for (const headers of [{}, { authorization: `Bearer ${key}` }]) {
           const reply = await fetch(String(uri), { headers });

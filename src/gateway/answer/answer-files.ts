@@ -1,8 +1,7 @@
-import { isUtf8 } from 'node:buffer';
 import { mostInlineBytes } from '../../domain/files/file-names.ts';
-import { knownMediaType, mediaTypeOf } from '../../domain/http/headers.ts';
+import { mediaTypeOf } from '../../domain/http/headers.ts';
 import type { ContentBlock, JsonText } from '../../domain/mcp.ts';
-import { plainFailure, ToolFailure } from '../../errors.ts';
+import { plainFailure } from '../../errors.ts';
 import { fileNameIn, isJson, isText, textOfBody } from './answer-head.ts';
 
 /** A file of an answer that is too large for the result, and gets an address. */
@@ -33,7 +32,7 @@ export class AttachedFiles {
   /** The block for a file that does not stay in the result; undefined for one that stays. */
   take(file: AnswerFile): AttachedBlock | undefined {
     const { length } = file.bytes;
-    const isMedia = /^(image|audio)\//.test(file.mediaType);
+    const isMedia = isModelImage(file.mediaType) || file.mediaType.startsWith('audio/');
     const characters = isMedia ? 0 : Math.ceil(length / 3) * 4;
     if (length <= this.#left && characters <= this.#mostCharacters) {
       this.#left -= length;
@@ -65,26 +64,60 @@ export function withBlocks(content: JsonText, blocks: readonly ContentBlock[][])
 export type AnswerBlock = ContentBlock | AttachedBlock;
 
 /**
- * An image, a sound, or an embedded resource for everything else that is not text. The name of a file ends the URI of
- * its resource, and is in its metadata. A large file is attached to the result instead.
- * @throws ToolFailure malformed when what is called an image is a text: models refuse a whole conversation for that
+ * Blocks for bytes that are not text: an image, a sound, or an embedded resource for everything else. The name of a file
+ * ends the URI of its resource, and is in its metadata. A text comes first, because some clients read only the first
+ * block, and others only texts. A large file is attached to the result, with a text that has its address.
  */
-export function binaryBlock(
-  mimeType: string,
+export function fileBlocks(
+  declaredType: string,
   body: Buffer,
   fileName: string | undefined,
   attached: AttachedFiles,
-): AnswerBlock {
-  const kind = /^(image|audio)\//.exec(mimeType)?.[1] as 'image' | 'audio' | undefined;
-  if (kind && isUtf8(body) && !body.includes(0)) {
-    const said = (type: string) => `the upstream declared ${type} and answered with text`;
-    throw new ToolFailure('malformed', said(mimeType.slice(0, 100)), [], said(knownMediaType(mimeType)));
-  }
+): AnswerBlock[] {
+  const mimeType = fileTypeOf(declaredType, body);
   const large = attached.take({ name: fileName, mediaType: mimeType, bytes: body });
-  if (large) return large;
-  const data = body.toString('base64');
-  if (kind) return { type: kind, data, mimeType, ...metaOf(fileName) };
-  return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, blob: data, ...metaOf(fileName) } };
+  if (large) return [large];
+  const text = fileText(fileName, mimeType, body.length);
+  return [{ type: 'text', text }, fileBlock(mimeType, body.toString('base64'), fileName)];
+}
+
+function fileText(fileName: string | undefined, mimeType: string, bytes: number): string {
+  const about = fileName === undefined ? `${mimeType}, ${bytes} bytes` : `${fileName} (${mimeType}, ${bytes} bytes)`;
+  return `The response is a file: ${about}.`;
+}
+
+function fileBlock(mimeType: string, data: string, fileName: string | undefined): ContentBlock {
+  const meta = metaOf(fileName);
+  if (isModelImage(mimeType)) return { type: 'image', data, mimeType, ...meta };
+  if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType, ...meta };
+  return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, blob: data, ...meta } };
+}
+
+/** Images that models read, by the bytes that they begin with (WHATWG MIME Sniffing, 6.1). */
+const imageTypes: readonly (readonly [mimeType: string, start: RegExp])[] = [
+  ['image/png', /^\x89PNG\r\n/],
+  ['image/jpeg', /^\xff\xd8\xff/],
+  ['image/gif', /^GIF8[79]a/],
+  ['image/webp', /^RIFF.{4}WEBPVP/s],
+];
+const bytesType = 'application/octet-stream';
+const longestType = 100;
+
+function isModelImage(mimeType: string): boolean {
+  return imageTypes.some(([type]) => type === mimeType);
+}
+
+/**
+ * The media type of a file. The bytes decide about images that models read: a wrong label makes every later turn of a
+ * conversation fail.
+ */
+function fileTypeOf(declared: string, body: Buffer): string {
+  const start = body.toString('latin1', 0, 16);
+  const image = imageTypes.find(([, pattern]) => pattern.test(start));
+  if (image) return image[0];
+  return declared === '' || declared.length > longestType || isModelImage(declared) || declared === 'image/jpg'
+    ? bytesType
+    : declared;
 }
 
 const answerUri = 'urn:toolhost:answer';
@@ -100,7 +133,7 @@ function metaOf(fileName: string | undefined): { _meta?: { 'toolhost/file_name':
 const maxParts = 50;
 
 /**
- * The parts of a multipart answer (RFC 2046, 5.1), each as the block of its own media type.
+ * The parts of a multipart answer (RFC 2046, 5.1), each as the blocks of its own media type.
  * @throws ToolFailure malformed
  */
 export function multipartBlocks(body: Buffer, contentType: string, attached: AttachedFiles): AnswerBlock[] {
@@ -115,7 +148,7 @@ export function multipartBlocks(body: Buffer, contentType: string, attached: Att
       `the upstream answered with a multipart body of ${found}; allowed: 1 to ${maxParts}`,
     );
   }
-  return parts.map((part) => partBlock(part, attached));
+  return parts.flatMap((part) => partBlocks(part, attached));
 }
 
 /** The parts of a body; one more than allowed when there are too many. */
@@ -133,7 +166,7 @@ function split(body: Buffer, delimiter: string): Buffer[] {
   return parts;
 }
 
-function partBlock(part: Buffer, attached: AttachedFiles): AnswerBlock {
+function partBlocks(part: Buffer, attached: AttachedFiles): AnswerBlock[] {
   const hasNoHead = part.subarray(0, 2).toString() === '\r\n';
   const headEnd = hasNoHead ? -2 : part.indexOf('\r\n\r\n');
   const head = part.subarray(0, Math.max(0, headEnd)).toString('latin1', 0, longestHead);
@@ -143,12 +176,13 @@ function partBlock(part: Buffer, attached: AttachedFiles): AnswerBlock {
   const fileName = fileNameIn(/^content-disposition:\s*([^\r\n]{1,4096})/im.exec(head)?.[1] ?? '');
   const isBase64 = /^content-transfer-encoding:\s*base64/im.test(head);
   const bytes = isBase64 ? Buffer.from(content.toString('latin1'), 'base64') : content;
-  if (mimeType === 'text/plain') return { type: 'text', text: textOfBody(bytes, contentType) };
+  if (mimeType === 'text/plain') return [{ type: 'text', text: textOfBody(bytes, contentType) }];
   if (isJson(mimeType) || isText(mimeType, contentType, bytes)) {
     const text = textOfBody(bytes, contentType);
-    return { type: 'resource', resource: { uri: uriOf(fileName), mimeType, text, ...metaOf(fileName) } };
+    const description: ContentBlock = { type: 'text', text: fileText(fileName, mimeType, bytes.length) };
+    return [description, { type: 'resource', resource: { uri: uriOf(fileName), mimeType, text, ...metaOf(fileName) } }];
   }
-  return binaryBlock(mimeType, bytes, fileName, attached);
+  return fileBlocks(mimeType, bytes, fileName, attached);
 }
 
 /** Longest head of a part that is read, in bytes. */

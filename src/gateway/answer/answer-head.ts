@@ -244,12 +244,29 @@ const others = new Set([
   'message/delivery-status',
 ]);
 
-/** Whether a body is a text, by its media type, or because its type names a character set and its bytes are text. */
+/** True for a text by its media type or its bytes: many servers send a text with the type of another file. */
 export function isText(type: string, contentType: string, body: Buffer): boolean {
   if (type.startsWith('text/') || textSuffix.test(type) || textTypes.has(type) || others.has(type)) return true;
-  // Some servers name a character set for every file.
-  const isNamed = type.startsWith('application/') && charsetOf(contentType) !== undefined;
-  return isNamed && isUtf8(body) && !body.includes(0);
+  return !type.startsWith('multipart/') && hasTextBytes(body, contentType);
+}
+
+/** Length in bytes of the start by which text is told from other bytes (WHATWG MIME Sniffing, 5.2). */
+const sniffedBytes = 1445;
+
+function hasTextBytes(body: Buffer, contentType: string): boolean {
+  const isUnicode = isUtf8(body);
+  const start = body.subarray(0, sniffedBytes);
+  const decoder = declaredDecoder(body, contentType);
+  if (!isUnicode && !decoder) return false;
+  const text = decoder ? decoder.decode(start, { stream: true }) : start.toString('latin1');
+  return isTextStart(text) && (!isUnicode || decoder !== undefined || !body.includes(0));
+}
+
+/** False for characters that no text has (WHATWG MIME Sniffing, 3), and for a PDF, which may be written without them. */
+function isTextStart(text: string): boolean {
+  const isBinary = (character: string) =>
+    character === '\ufffd' || (character < ' ' && !'\t\n\f\r\x1b'.includes(character));
+  return !text.startsWith('%PDF-') && ![...text].some(isBinary);
 }
 
 function charsetOf(contentType: string): string | undefined {

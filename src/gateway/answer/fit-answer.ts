@@ -36,7 +36,8 @@ export function fitResult(result: CutResult, most: number): CutResult {
   const blocks = JSON.parse(String(result.content)) as ContentBlock[];
   const tokens = tokensOfContent(blocks);
   if (charactersOf(blocks) + ofFiles <= most) return result;
-  const space = Math.max(most - noteLength - ofFiles, shortestPiece);
+  const ofDescriptions = charactersOf(blocks.filter((_, index) => isFileText(blocks, index)));
+  const space = Math.max(most - noteLength - ofFiles - ofDescriptions, shortestPiece);
   const { kept, first, others } = split(blocks, space);
   const given: ContentBlock[] = first ? [...kept, { type: 'text', text: first.text }] : kept;
   const about = first?.about ?? 'the beginning';
@@ -65,11 +66,11 @@ function split(blocks: readonly ContentBlock[], most: number): Split {
   const found: Split = { kept: [], first: undefined, others: [] };
   let left = most;
   let isCut = false;
-  for (const block of blocks) {
+  for (const [index, block] of blocks.entries()) {
     const text = textOf(block);
-    if (text === undefined || (!isCut && text.length <= left)) {
+    if (text === undefined || isFileText(blocks, index) || (!isCut && text.length <= left)) {
       found.kept.push(block);
-      left -= text?.length ?? 0;
+      if (!isFileText(blocks, index)) left -= text?.length ?? 0;
       continue;
     }
     const size = isCut || left < most / 2 ? most : left;
@@ -79,6 +80,14 @@ function split(blocks: readonly ContentBlock[], most: number): Split {
     isCut = true;
   }
   return found;
+}
+
+/** True for the description of a file, which stays with the block behind it. */
+function isFileText(blocks: readonly ContentBlock[], index: number): boolean {
+  const block = blocks[index];
+  const next = blocks[index + 1];
+  const isBeforeFile = next !== undefined && textOf(next) === undefined;
+  return isBeforeFile && block?.type === 'text' && block.text.length <= fileTextLength;
 }
 
 const mostDepth = 1000;

@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { cut, Redactor, redact, redactedStart } from '../../domain/credentials/redactor.ts';
 import { knownMediaType, mediaTypeOf } from '../../domain/http/headers.ts';
 import { type ToolResult, textResult } from '../../domain/mcp.ts';
@@ -6,7 +5,7 @@ import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
 import { STATUS_CODES } from '../../http/node-http.ts';
 import type { Answer } from '../../outbound/exchange.ts';
-import { type AnswerBlock, AttachedFiles, binaryBlock, multipartBlocks } from './answer-files.ts';
+import { type AnswerBlock, type AnswerFile, AttachedFiles, fileBlocks, multipartBlocks } from './answer-files.ts';
 import {
   type AnswerHead,
   contentTypeOf,
@@ -23,7 +22,7 @@ import {
   textOfBody,
 } from './answer-head.ts';
 import type { CutResult } from './fit-answer.ts';
-import { resultOfJson, structuredOfTexts, withHeaders, withoutMark } from './json-answer.ts';
+import { resultOfJson, structuredOfTexts, tokensOfContent, withHeaders, withoutMark } from './json-answer.ts';
 import { carriedOut, headersProperty, type Reading } from './reading.ts';
 
 const maxErrorBytes = 8 * 1024;
@@ -61,7 +60,7 @@ function isLong({ headers, body }: Answer, { jsonField }: Reading): boolean {
   const contentType = contentTypeOf(headers);
   const type = mediaTypeOf(contentType);
   if (jsonField !== undefined || isJson(type) || type.startsWith('multipart/')) return true;
-  return type === '' ? isUtf8(body) : isText(type, contentType, body);
+  return isText(type, contentType, body);
 }
 
 function refusal(answer: Answer, reading: Reading, redact: Redactor): ToolFailure {
@@ -183,16 +182,14 @@ function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: 
     const read = resultOfJson(field === undefined ? json : withoutGuard(json), head, reading, mostSteps);
     if (typeof read !== 'string') return read;
     if (field !== undefined) throw notJson(field, read, contentType);
-    const isCalledJson = type !== '' && !isRaw;
-    if (isCalledJson || isUtf8(body))
-      return asText(textOfBody(body, contentType), isCalledJson ? read : undefined, head);
+    if (type !== '' && !isRaw) return asText(textOfBody(body, contentType), read, head);
   }
   if (isText(type, contentType, body)) return asText(textOfBody(body, contentType), undefined, head);
   const files = new AttachedFiles(reading.mostCharacters);
   const content = type.startsWith('multipart/')
     ? multipartBlocks(body, contentType, files)
-    : [binaryBlock(type || 'application/octet-stream', body, fileName, files)];
-  return files.list.length === 0 ? blocks(content, head) : { ...blocks(content, head), files: files.list };
+    : fileBlocks(type, body, fileName, files);
+  return filesResult(content, files.list, head);
 }
 
 /** What some APIs write before JSON, so that a page cannot run it as a script. */
@@ -221,7 +218,14 @@ function asText(text: string, whyNot: string | undefined, head: AnswerHead): Too
   );
 }
 
-function blocks(content: AnswerBlock[], head: AnswerHead): ToolResult {
+function filesResult(content: AnswerBlock[], files: readonly AnswerFile[], head: AnswerHead): CutResult {
+  const tokens = tokensOfContent(content.filter((block) => block.type !== 'attached_file'));
+  const result = blocks(content, head, tokens);
+  return files.length === 0 ? result : { ...result, files };
+}
+
+function blocks(content: AnswerBlock[], head: AnswerHead, tokens?: number): ToolResult {
   const structured = head.shown.length === 0 ? structuredOfTexts(content, head.era) : undefined;
-  return withHeaders({ content: JSON.stringify(content), structured, isError: false }, head);
+  const result = { content: JSON.stringify(content), structured, isError: false };
+  return withHeaders(tokens === undefined ? result : { ...result, tokens }, head);
 }

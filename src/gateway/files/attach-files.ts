@@ -5,6 +5,7 @@ import { type ContentBlock, firstRevisionWithLinks, type ToolCall, type ToolResu
 import { fileIdIn, filePath, pathReader } from '../../routes.ts';
 import { type AnswerFile, withBlocks } from '../answer/answer-files.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
+import { tokensOfContent } from '../answer/json-answer.ts';
 import type { HostedTool } from '../hosted/hosted-server.ts';
 import type { FileOwner, Kept, KeptFiles } from './kept-files.ts';
 
@@ -22,7 +23,8 @@ export async function attachFiles(
   const blocks: ContentBlock[][] = [];
   // One after the other, so that a call with many files does not delay the writes of others.
   for (const file of files) blocks.push(await attached(call, file, parts));
-  return { ...result, content: withBlocks(result.content, blocks) };
+  const tokens = (result.tokens ?? 0) + tokensOfContent(blocks.flat());
+  return { ...result, tokens, content: withBlocks(result.content, blocks) };
 }
 
 async function attached(call: CallWithFiles, file: AnswerFile, parts: AttachParts): Promise<ContentBlock[]> {
@@ -34,7 +36,7 @@ async function attached(call: CallWithFiles, file: AnswerFile, parts: AttachPart
   const uri = parts.fileAddresses.addressOf(kept.id, asked.ownOrigin);
   const text: ContentBlock = { type: 'text', text: keptText(head, size, uri) };
   const link: ContentBlock = { type: 'resource_link', uri, name: head.name, mimeType: head.mediaType, size };
-  return knowsLinks(asked) ? [link, text] : [text];
+  return knowsLinks(asked) ? [text, link] : [text];
 }
 
 /** Clients of older revisions would refuse a result with a block of this type. */
@@ -44,7 +46,7 @@ function knowsLinks({ era, revision = '' }: ToolCall): boolean {
 
 /** Many clients give the model only the texts of a result, so the text has the address too. */
 function keptText(head: FileHead, size: number, uri: string): string {
-  return `The answer is a file: ${about(head, size)}. Download it from ${uri} within ten minutes; a tool that takes a file as Base64 accepts this address instead.`;
+  return `The response is a file: ${about(head, size)}. Download it from ${uri} within ten minutes; a tool that takes a file as Base64 accepts this address instead.`;
 }
 
 const spaces = {
@@ -57,7 +59,7 @@ function notKeptText(head: FileHead, size: number, kept: Exclude<Kept, { outcome
     kept.outcome === 'full'
       ? `the files of the last ten minutes fill ${spaces[kept.of]}; call the tool again in ${kept.freeInS} seconds`
       : 'it could not be stored; call the tool again later';
-  return `The answer is a file: ${about(head, size)}. It is too large for the result, and it has no address: ${why}, or ask for less.`;
+  return `The response is a file: ${about(head, size)}. It is too large for the result, and it has no address: ${why}, or ask for less.`;
 }
 
 function about({ name, mediaType }: FileHead, size: number): string {
