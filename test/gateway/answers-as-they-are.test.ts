@@ -116,6 +116,42 @@ describe('answers of real APIs', () => {
     assert.match(missing, /has the keys "users"; the request itself was carried out$/);
   });
 
+  it('[behaviour The tool result] response_fields that fit nothing are an error that names the keys, and * is any key', async () => {
+    const kept = (json: string, ...response_fields: string[]) =>
+      resultOf('application/json', json, { response_fields });
+    const map = '{"users":{"u1":{"name":"A","x":1},"u2":{"name":"B","x":2}}}';
+    const message = errorOf(await kept(map, 'users.name'));
+    assert.match(
+      message,
+      /^response_fields "users\.name" does not exist in the answer: "users" has the keys "u1", "u2"; /,
+    );
+    assert.match(message, /\* stands for any key: "users\.\*\.name"; the request itself was carried out$/);
+    assert.equal(textOf(await kept(map, 'users.*.name')), '{"users":{"u1":{"name":"A"},"u2":{"name":"B"}}}');
+    const failures: [json: string, field: string, found: string][] = [
+      ['{"error":"no","code":5}', 'data.id', 'the answer has the keys "error", "code"'],
+      ['[{"id":1},{"id":2}]', 'name', 'the answer has the keys "id"'],
+      ['{"a":1}', 'a.b', '"a" has no keys, it is a single value'],
+      ['{"a":{"b":{"c":1}}}', '*.*.d', '"*.*" has the keys "c"'],
+      [`{"long":[{"x":"${'y'.repeat(100_000)}"}]}`, 'long.y', '"long" has the keys "x"'],
+    ];
+    for (const [json, field, found] of failures) {
+      const said = errorOf(await kept(json, field));
+      assert.ok(said.startsWith(`response_fields "${field}" does not exist in the answer: ${found}`), said);
+    }
+    const matches: [json: string, fields: string[], expected: string][] = [
+      ['{"a":{"x":1,"y":2},"b":{"y":3}}', ['*.y'], '{"a":{"y":2},"b":{"y":3}}'],
+      ['{"a":{"x":1,"y":2},"b":{"y":3}}', ['*.y', 'a.x'], '{"b":{"y":3},"a":{"x":1}}'],
+      ['{"items":[{"id":1,"n":2},{"id":3}]}', ['items.*.id'], '{"items":[{"id":1},{"id":3}]}'],
+      ['{"users":{}}', ['users.name'], '{"users":{}}'],
+      ['{"users":[]}', ['users.name'], '{"users":[]}'],
+      ['{"users":null}', ['users.name'], '{"users":null}'],
+      ['[]', ['name'], '[]'],
+      ['{}', ['name'], '{}'],
+      ['[{"id":1},{"name":2}]', ['name'], '[{},{"name":2}]'],
+    ];
+    for (const [json, fields, expected] of matches) assert.equal(textOf(await kept(json, ...fields)), expected, json);
+  });
+
   it('[behaviour The tool result] what cannot be read as JSON goes out as text with a note, where nothing needs JSON', async () => {
     const texts = ['{"a": NaN, "b": 1}', ')]}\'\n{"a":1}', '{"a":1,}', '{"a":1}{"b":2}', "{'a':1}", '<html>', '{"a":'];
     for (const body of texts) {

@@ -137,7 +137,7 @@ export const toolSchema = z.strictObject({
     .max(100)
     .optional()
     .describe(
-      'Keep only these dot paths of the answer, or of each of its items when it is an array; a number names one item.',
+      'Keep only these dot paths of the answer, or of each of its items when it is an array; a number names one item, and * any key.',
     ),
   response_headers: z
     .array(z.string().min(1).max(100))

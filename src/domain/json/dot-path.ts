@@ -45,7 +45,8 @@ export type ForeignPath = {
   all: number | undefined;
 };
 
-const everyItem = '*';
+/** Stands for any key or item in a path of `response_fields`. */
+export const anyKey = '*';
 
 /** What a path probably means that is written in another notation. A backslash says that it is meant as it is. */
 export function foreignPath(text: string): ForeignPath | undefined {
@@ -58,13 +59,13 @@ export function foreignPath(text: string): ForeignPath | undefined {
         .replace(/^\.?[$@](?=$|[.[])/, '')
         .replaceAll(/\[\s*(['"])(.*?)\1\s*\]/g, (_, _quote, name: string) => `.${nameText(name)}`)
         .replaceAll(/\[\s*(\d+)\s*\]/g, '.$1')
-        .replaceAll(/\[[^\]]*\]/g, `.${everyItem}`)
+        .replaceAll(/\[[^\]]*\]/g, `.${anyKey}`)
         .replaceAll(/\s*\|\s*\.?|\?\.|->/g, '.');
   const names = writtenNames(dotted);
-  const all = names.findIndex((name) => name === everyItem || name === '**' || name === '#');
+  const all = names.findIndex((name) => name === anyKey || name === '**' || name === '#');
   if (all < 0 && dotted.replace(/^\./, '') === text.replace(/^\./, '')) return undefined;
   return {
-    names: names.filter((name) => name !== everyItem && name !== '**' && name !== '#'),
+    names: names.filter((name) => name !== anyKey && name !== '**' && name !== '#'),
     all: all < 0 ? undefined : all,
   };
 }

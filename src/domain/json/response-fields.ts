@@ -1,13 +1,21 @@
-import { plainFailure } from '../../errors.ts';
-import { type DotPath, dotPathText, indexOf } from './dot-path.ts';
+import { plainFailure, ToolFailure } from '../../errors.ts';
+import { anyKey, type DotPath, dotPathText, indexOf } from './dot-path.ts';
 import { copyCompact, JsonCursor, NameTable } from './json-cursor.ts';
+import { hasPart, keysText, maxKeysShown } from './response-transform.ts';
 
 /**
  * The names to keep of an object, and the numbers to keep of a list; `inner` is undefined for a whole value. `order` is the
- * place among all fields, in which they are written. With `hasNames` every item of a list is kept.
+ * place among all fields, in which they are written. With `hasNames` every item of a list is kept. `any` is kept of
+ * every other key or item. `first` is the first path, for messages.
  */
-export type FieldTree = { names: NameTable<Field>; items: ReadonlyMap<number, Field>; hasNames: boolean };
-type Field = { order: number; inner: FieldTree | undefined };
+export type FieldTree = {
+  names: NameTable<Field>;
+  items: ReadonlyMap<number, Field>;
+  hasNames: boolean;
+  any: Field | undefined;
+  first: DotPath;
+};
+type Field = { name: string; order: number; inner: FieldTree | undefined };
 
 type Draft = Map<string, Draft | undefined>;
 
@@ -34,13 +42,17 @@ function addPath(root: Draft, path: DotPath): void {
 function treeOf(draft: Draft, counted: { fields: number }): FieldTree {
   const names = new NameTable<Field>();
   const items = new Map<number, Field>();
+  let any: Field | undefined;
+  let first: DotPath | undefined;
   for (const [name, inner] of draft) {
-    const field = { order: counted.fields++, inner: inner && treeOf(inner, counted) };
+    const field = { name, order: counted.fields++, inner: inner && treeOf(inner, counted) };
     names.add(name, field);
+    first ??= [name, ...(field.inner?.first ?? [])];
+    if (name === anyKey) any = field;
     const index = indexOf(name);
     if (index !== undefined) items.set(index, field);
   }
-  return { names, items, hasNames: items.size < draft.size };
+  return { names, items, hasNames: items.size < draft.size, any, first: first ?? [] };
 }
 
 /** The field of a key that has dots in it, which may stand in a path as it is. */
@@ -59,7 +71,8 @@ function dottedField(tree: FieldTree, key: string): Field | undefined {
 /**
  * Keeps the fields of an object, or of each item of an array. A single value inside, which has no fields, becomes `{}`;
  * null stays. The result is compact JSON with the digits and the spelling of the answer. Reads every byte once.
- * @throws ToolFailure transform when the answer or an item of it is a single value
+ * @throws ToolFailure transform when the answer or an item of it is a single value, or when it has no field to keep and
+ * is not empty: an empty result would look like an answer without data
  */
 export function keepFields(json: Buffer, tree: FieldTree): Buffer {
   return new Keeper(json).run(tree);
@@ -76,8 +89,11 @@ class Keeper {
   /** A value of one byte may become `{}`, as in `[1,1]`; nothing else becomes longer than it was. */
   readonly #out: Buffer;
   #to = 0;
-  /** How deep the cursor is inside fields. */
-  #depth = 0;
+  /** The names of the fields that the cursor is inside of. */
+  readonly #path: string[] = [];
+  /** True once a field was kept, or could not be because its container is empty or null. */
+  #isReached = false;
+  #miss: Miss | undefined;
 
   constructor(json: Buffer) {
     this.#cursor = new JsonCursor(json);
@@ -87,26 +103,50 @@ class Keeper {
   run(tree: FieldTree): Buffer {
     this.#cursor.skipSpace();
     this.#value(tree);
+    if (!this.#isReached && this.#miss) throw this.#noSuchField(this.#miss);
     return this.#out.subarray(0, this.#to);
+  }
+
+  #noSuchField({ at, path, tree }: Miss): ToolFailure {
+    const place = path.length === 0 ? 'the answer' : `"${dotPathText(path)}"`;
+    const sentence = `response_fields "${dotPathText([...path, ...tree.first])}" does not exist in the answer`;
+    const has = (what: string) => new ToolFailure('transform', `${sentence}: ${place} has ${what}`, [], sentence);
+    if (at === undefined) return has(keysText({ keys: undefined, entries: -1 }));
+    const cursor = new JsonCursor(this.#cursor.bytes, at + 1);
+    const keys: string[] = [];
+    let entries = 0;
+    let isMap = false;
+    while (cursor.next()) {
+      const from = cursor.at;
+      cursor.skipString();
+      if (++entries <= maxKeysShown) keys.push(cursor.nameAt(from, cursor.at));
+      cursor.skipColon();
+      if (entries === 1) isMap = hasPart(cursor.bytes.subarray(cursor.at), tree.first);
+      cursor.skipValue();
+    }
+    const hint = isMap ? `; * stands for any key: "${dotPathText([...path, anyKey, ...tree.first])}"` : '';
+    return has(keysText({ keys, entries }) + hint);
   }
 
   #value(tree: FieldTree): void {
     if (this.#cursor.isAt('object')) this.#object(tree);
     else if (this.#cursor.isAt('array')) this.#array(tree);
-    else this.#single();
+    else this.#single(tree);
   }
 
-  #single(): void {
+  #single(tree: FieldTree): void {
     const cursor = this.#cursor;
     if (cursor.bytes[cursor.at] === startOfNull) this.#whole();
-    else if (this.#depth === 0) throw plainFailure('transform', noFields);
+    else if (this.#path.length === 0) throw plainFailure('transform', noFields);
     else {
       cursor.skipValue();
+      this.#missed(undefined, tree);
       this.#to += empty.copy(this.#out, this.#to);
     }
   }
 
   #whole(): void {
+    this.#isReached = true;
     const from = this.#cursor.at;
     this.#cursor.skipValue();
     this.#to = copyCompact({ bytes: this.#cursor.bytes, from, end: this.#cursor.at }, this.#out, this.#to);
@@ -117,8 +157,9 @@ class Keeper {
     this.#write(0x5b);
     cursor.at++;
     const start = this.#to;
-    for (let index = 0; cursor.next(); index++) {
-      const item = tree.items.get(index);
+    let index = 0;
+    for (; cursor.next(); index++) {
+      const item = tree.items.get(index) ?? tree.any;
       if (!item && !tree.hasNames) {
         cursor.skipValue();
         continue;
@@ -128,21 +169,26 @@ class Keeper {
       if (item) this.#field(item);
       else this.#value(tree);
     }
+    // A list may have fewer items than a path counts.
+    if (index === 0 || !tree.hasNames) this.#isReached = true;
     this.#write(0x5d);
   }
 
   #object(tree: FieldTree): void {
     const cursor = this.#cursor;
     const start = this.#to;
+    const opening = cursor.at;
     let kept: Kept | undefined;
+    let isEmpty = true;
     this.#write(0x7b);
     cursor.at++;
     while (cursor.next()) {
+      isEmpty = false;
       const from = cursor.at;
       cursor.skipString();
       const end = cursor.at;
       cursor.skipColon();
-      const field = tree.names.find(cursor.bytes, from, end) ?? this.#dotted(tree, from, end);
+      const field = tree.names.find(cursor.bytes, from, end) ?? this.#dotted(tree, from, end) ?? tree.any;
       if (!field) {
         cursor.skipValue();
         continue;
@@ -153,10 +199,17 @@ class Keeper {
       this.#copy(from, end);
       this.#write(0x3a);
       this.#field(field);
-      kept.add(field.order, segment, this.#to);
+      kept.add({ order: field.order, from: segment, end: this.#to, isAny: field === tree.any });
     }
     if (kept?.isOutOfOrder) this.#putInOrder(kept, start);
+    if (isEmpty) this.#isReached = true;
+    else if (!kept) this.#missed(opening, tree);
     this.#write(0x7d);
+  }
+
+  #missed(at: number | undefined, tree: FieldTree): void {
+    if (!this.#isReached && this.#path.length > (this.#miss?.path.length ?? -1))
+      this.#miss = { at, path: [...this.#path], tree };
   }
 
   #dotted(tree: FieldTree, from: number, end: number): Field | undefined {
@@ -164,11 +217,11 @@ class Keeper {
     return hasDot ? dottedField(tree, this.#cursor.nameAt(from, end)) : undefined;
   }
 
-  #field({ inner }: Field): void {
+  #field({ name, inner }: Field): void {
     if (inner) {
-      this.#depth++;
+      this.#path.push(name);
       this.#value(inner);
-      this.#depth--;
+      this.#path.pop();
     } else this.#whole();
   }
 
@@ -191,7 +244,11 @@ class Keeper {
   }
 }
 
-type Segment = { order: number; from: number; end: number };
+/** The first of the deepest values that have none of the fields; `at` is undefined for a single value. */
+type Miss = { at: number | undefined; path: DotPath; tree: FieldTree };
+
+/** With `isAny`, a pair that has its order in common with others. */
+type Segment = { order: number; from: number; end: number; isAny: boolean };
 
 /** Where the kept pairs of an object were written, in its order. */
 class Kept {
@@ -199,15 +256,16 @@ class Kept {
   #last = -1;
   readonly #segments: Segment[] = [];
 
-  add(order: number, from: number, end: number): void {
-    this.isOutOfOrder ||= order <= this.#last;
+  add(segment: Segment): void {
+    const { order, isAny } = segment;
+    this.isOutOfOrder ||= isAny ? order < this.#last : order <= this.#last;
     this.#last = order;
-    this.#segments.push({ order, from, end });
+    this.#segments.push(segment);
   }
 
   /** In the order of their paths, and of repeated names the last. */
   inOrder(): Segment[] {
-    const last = new Map(this.#segments.map((segment) => [segment.order, segment]));
+    const last = new Map(this.#segments.map((segment) => [segment.isAny ? -segment.from : segment.order, segment]));
     return [...last.values()].toSorted((a, b) => a.order - b.order);
   }
 }

@@ -2,7 +2,7 @@ import { ToolFailure } from '../../errors.ts';
 import { type DotPath, dotPathText, indexOf } from './dot-path.ts';
 import { JsonCursor, NameTable, type TextRange } from './json-cursor.ts';
 
-const maxKeysShown = 20;
+export const maxKeysShown = 20;
 const dot = 0x2e;
 
 /** Description of the value where a path went no further. */
@@ -123,7 +123,7 @@ class Search {
   }
 }
 
-function keysText({ keys, entries }: Missing): string {
+export function keysText({ keys, entries }: Omit<Missing, 'depth'>): string {
   if (entries < 0) return 'no keys, it is a single value';
   if (!keys) return entries === 0 ? 'no entries' : `the indexes 0 to ${entries - 1}`;
   if (entries === 0) return 'no keys';

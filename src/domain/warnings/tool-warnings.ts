@@ -8,7 +8,7 @@ import { headerOf } from '../http/headers.ts';
 import { foldedHeader, namesBeside } from '../http/parameter-names.ts';
 import { placeholderNames } from '../http/placeholders.ts';
 import { argumentsIn, parseUrlTemplate, type UrlTemplate } from '../http/url-template.ts';
-import { type ForeignPath, foreignPath, parseDotPath } from '../json/dot-path.ts';
+import { anyKey, type ForeignPath, foreignPath, parseDotPath, writtenNames } from '../json/dot-path.ts';
 import { didYouMean, type Guesses, shown } from '../problems.ts';
 import type { JsonSchema } from '../schema/json-schema.ts';
 import { hiddenCharacters } from '../unseen-characters.ts';
@@ -63,7 +63,7 @@ export function answerWarnings(tool: Tool, at: string, guesses: Guesses): Warnin
   const remarks: Warning[] = [];
   for (const [index, field] of fields.entries()) {
     const first = parseDotPath(field)[0] ?? '';
-    if (known.some((name) => name === first || `${field}.`.startsWith(`${name}.`))) continue;
+    if (first === anyKey || known.some((name) => name === first || `${field}.`.startsWith(`${name}.`))) continue;
     const path = `${at}.response_fields[${index}]`;
     remarks.push({
       path,
@@ -71,7 +71,8 @@ export function answerWarnings(tool: Tool, at: string, guesses: Guesses): Warnin
     });
   }
   const kept = new Set(fields.map((field) => parseDotPath(field)[0]));
-  const isKept = (name: string) => kept.has(name) || fields.some((field) => `${field}.`.startsWith(`${name}.`));
+  const isKept = (name: string) =>
+    kept.has(name) || kept.has(anyKey) || fields.some((field) => `${field}.`.startsWith(`${name}.`));
   const required = Array.isArray(schema.required) ? schema.required : [];
   const lost = required.filter((name): name is string => typeof name === 'string' && !isKept(name));
   if (lost.length > 0) {
@@ -86,7 +87,11 @@ export function answerWarnings(tool: Tool, at: string, guesses: Guesses): Warnin
 export function pathWarnings({ response_transform, response_fields = [] }: Tool, at: string): Warning[] {
   const transform = foreignPath(response_transform);
   const ofFields = response_fields.flatMap((field, index): Warning[] => {
-    const foreign = foreignPath(field);
+    const foreign = foreignPath(
+      writtenNames(field)
+        .filter((name) => name !== anyKey)
+        .join('.'),
+    );
     if (!foreign) return [];
     const { names } = foreign;
     const instead =
