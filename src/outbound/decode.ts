@@ -11,10 +11,13 @@ type Coding = {
 };
 
 const gzip: Coding = { decode: promisify(zlib.gunzip), decodeSync: zlib.gunzipSync };
+/** What some servers send as `deflate`: without the header of zlib (RFC 9110, 8.4.1.2). */
+const rawDeflate = 'raw deflate';
 const codings = new Map<string, Coding>([
   ['gzip', gzip],
   ['x-gzip', gzip],
   ['deflate', { decode: promisify(zlib.inflate), decodeSync: zlib.inflateSync }],
+  [rawDeflate, { decode: promisify(zlib.inflateRaw), decodeSync: zlib.inflateRawSync }],
   ['br', { decode: promisify(zlib.brotliDecompress), decodeSync: zlib.brotliDecompressSync }],
   ['zstd', { decode: promisify(zlib.zstdDecompress), decodeSync: zlib.zstdDecompressSync }],
 ]);
@@ -48,7 +51,7 @@ const pieceBytes = 64 * 1024;
 export async function decodeBody(answer: Answer, exchange: Exchange, onThread: DecodeOnThread): Promise<Buffer> {
   const { body } = answer;
   const { limitBytes } = exchange;
-  const name = nameOf(answer.headers['content-encoding']);
+  const name = codingOf(answer.headers['content-encoding'], body);
   if (noCoding.test(name) || body.length === 0) return body;
   const coding = codings.get(name);
   if (!coding && isUtf8(body)) return body;
@@ -86,6 +89,14 @@ function nameOf(coding: string | readonly string[] | undefined): string {
   return String(coding ?? '')
     .trim()
     .toLowerCase();
+}
+
+/** The coding of a body: `deflate` without the header of zlib (RFC 1950, 2.2) is raw. */
+function codingOf(header: string | readonly string[] | undefined, body: Buffer): string {
+  const name = nameOf(header);
+  if (name !== 'deflate' || body.length < 2) return name;
+  const isZlib = ((body[0] as number) & 0x0f) === 8 && body.readUInt16BE(0) % 31 === 0;
+  return isZlib ? name : rawDeflate;
 }
 
 function isTooLong(error: unknown): boolean {

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { deflateRawSync, deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { tries } from '../sets.ts';
 import { type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
@@ -124,6 +125,66 @@ describe('texts and files in an answer', () => {
       assert.deepEqual(await contentOf(type, body), text(words), `${type} ${body.toString('hex')}`);
     const xml = '<?xml version="1.0" encoding="ISO-8859-2"?><a>\xb1</a>';
     assert.match(String((await contentOf('application/xml', Buffer.from(xml, 'latin1')))[0]?.text), /<a>ą<\/a>$/);
+  });
+
+  it('[conf 5] one decoder reads texts, JSON, transforms and errors in the character set of type, mark or document', async () => {
+    const gbk = Buffer.from([0xc4, 0xe3, 0xba, 0xc3]);
+    const samples: [charset: string, bytes: Buffer, words: string][] = [
+      ['GBK', gbk, '你好'],
+      ['gb2312', gbk, '你好'],
+      ['gb18030', gbk, '你好'],
+      ['shift_jis', Buffer.from([0x93, 0xfa, 0x96, 0x7b]), '日本'],
+      ['euc-kr', Buffer.from([0xc7, 0xd1]), '한'],
+      ['koi8-r', Buffer.from([0xc1]), 'а'],
+      ['windows-1251', Buffer.from([0xe0]), 'а'],
+      ['iso-8859-1', Buffer.from([0xb0]), '°'],
+    ];
+    const around = (start: string, bytes: Buffer, end: string) =>
+      Buffer.concat([Buffer.from(start), bytes, Buffer.from(end)]);
+    for (const [charset, bytes, words] of samples) {
+      const html = `<html><head><meta charset="${charset}"></head>`;
+      assert.deepEqual(await contentOf('text/html', around(html, bytes, '</html>')), text(`${html}${words}</html>`));
+      const meta = `<meta http-equiv=Content-Type content="text/html; charset=${charset}">`;
+      assert.deepEqual(await contentOf('text/html', around(meta, bytes, '')), text(meta + words));
+      const xml = `<?xml version="1.0" encoding='${charset}'?><a>`;
+      assert.deepEqual(await contentOf('application/xml', around(xml, bytes, '</a>')), text(`${xml}${words}</a>`));
+      const headers = { 'content-type': `application/json; charset=${charset}` };
+      answer = { headers, body: around('{"error":"', bytes, '"}') };
+      assert.equal(textOf(await one.call(slug)), `{"error":"${words}"}`, charset);
+      answer = { status: 400, headers, body: around('{"error":"', bytes, '"}') };
+      assert.equal(textOf(await one.call(slug)), `HTTP 400 Bad Request\n{"error":"${words}"}`, charset);
+    }
+    const transformed = await one.serve({ url: '/answer', response_transform: 'unit' });
+    const unit = Buffer.from('{"unit":"\xb0C"}', 'latin1');
+    const utf16 = Buffer.from('\ufeff{"unit":"°C"}', 'utf16le');
+    for (const body of [unit, utf16]) {
+      answer = { headers: { 'content-type': 'application/json' }, body };
+      assert.equal(textOf(await one.call(transformed)), '"°C"');
+      answer = { status: 500, headers: { 'content-type': 'text/plain' }, body };
+      assert.match(textOf(await one.call(slug)), /\n\{"unit":"°C"\}$/);
+    }
+    answer = { status: 500, headers: { 'content-type': 'image/png' }, body: PNG };
+    assert.equal(textOf(await one.call(slug)), 'HTTP 500 Internal Server Error');
+    for (const type of ['application/x-amz-json-1.0', 'application/x-amz-json-1.1'])
+      assert.deepEqual(await contentOf(type, '{ "TableNames": [] }'), text('{"TableNames":[]}'));
+  });
+
+  it('[conf 5] two Content-Type lines, raw deflate and blank text are read', async () => {
+    answer = { headers: { ['content-type' as string]: ['text/html', 'application/json'] }, body: '{ "a": 1 }' };
+    assert.equal(textOf(await one.call(slug)), '{"a":1}');
+    for (const deflate of [deflateRawSync, deflateSync]) {
+      const long = JSON.stringify({ a: 'x'.repeat(100_000) });
+      for (const json of ['{"a":1}', long])
+        assert.deepEqual(
+          await contentOf('application/json', deflate(json), { 'content-encoding': 'deflate' }),
+          text(json),
+        );
+    }
+    for (const type of ['text/plain', 'application/json', ''])
+      assert.deepEqual(
+        await contentOf(type, ' \n\t '),
+        text('The response has no text, only 4 characters of white space.'),
+      );
   });
 
   it('[conf 5] JSON in another character set is translated where it says so', async () => {

@@ -64,6 +64,19 @@ describe('redirects that a tool follows', () => {
   const refusalOf = async (slug: string, token = callerToken) =>
     errorOf(await one.toolhost.callTool(slug, token, 'run'));
 
+  it('[conf 5] a Location in UTF-8 is percent-encoded once', async () => {
+    for (const [path, location] of [
+      ['/to-cafe', '/café/日本'],
+      ['/to-encoded', '/caf%C3%A9/%E6%97%A5%E6%9C%AC'],
+    ] as const) {
+      lead(one.upstream, path, Buffer.from(location).toString('latin1'));
+      file(one.upstream, '/caf%C3%A9/%E6%97%A5%E6%9C%AC');
+      assert.equal(textOf(await one.call(await follow(path))), 'the file');
+      assert.match(errorOf(await one.call(await one.serve({ url: path }))), /to \/caf%C3%A9\/%E6%97%A5%E6%9C%AC on/);
+    }
+    take();
+  });
+
   it('[conf 5] every kind of redirect is followed, to any host, up to three times', async () => {
     file(other, '/file');
     file(one.upstream, '/file');

@@ -31,7 +31,8 @@ const usualType =
   /^(?:application\/(?:problem\+)?json|(?:application|text)\/(?:xml|html|plain|csv|pdf)|image\/\w{3,4})(?:; ?charset=utf-8)?$/i;
 
 export function contentTypeOf(headers: Answer['headers']): string {
-  return String(headers['content-type'] ?? '');
+  // Of several lines the last counts (WHATWG Fetch, 2.2.2).
+  return String([headers['content-type']].flat().at(-1) ?? '');
 }
 
 /** The head of a successful answer. `sensitive` are the credentials of the call, which the upstream may have echoed. */
@@ -63,13 +64,13 @@ export function shownHeaders(headers: Answer['headers'], reading: Reading, redac
     if (lines === undefined) return [];
     // Lines of one name are one list (RFC 9110, 5.3).
     const line = Array.isArray(lines) ? lines.join(', ') : lines;
-    const value = line.length > longestValue ? undefined : redact.text(textOf(line));
+    const value = line.length > longestValue ? undefined : redact.text(headerText(line));
     return [{ name, value, length: line.length }];
   });
 }
 
-/** Bytes beyond ASCII arrive as latin-1, and most upstreams mean UTF-8. */
-function textOf(value: string): string {
+/** The text of a header: bytes beyond ASCII arrive as latin-1, and most upstreams mean UTF-8. */
+export function headerText(value: string): string {
   if (!/[\x80-\xff]/.test(value)) return value;
   const bytes = Buffer.from(value, 'latin1');
   return isUtf8(bytes) ? bytes.toString('utf8') : value;
@@ -110,7 +111,7 @@ export function fileNameIn(disposition: string, redact?: Redactor): string | und
     if (name !== undefined && value !== undefined) found.set(name.toLowerCase(), value);
   }
   const extended = safeName(decodedValue(found.get('filename*') ?? ''), redact);
-  return extended ?? safeName(utf8Of(found.get('filename') ?? ''), redact);
+  return extended ?? safeName(headerText(found.get('filename') ?? ''), redact);
 }
 
 /** `UTF-8''%e2%82%ac.txt`; empty when it is not of that form (RFC 8187, 3.2.1). */
@@ -122,12 +123,6 @@ function decodedValue(text: string): string {
   );
   if (charset.toLowerCase() === 'utf-8') return isUtf8(bytes) ? bytes.toString('utf8') : '';
   return charset.toLowerCase() === 'iso-8859-1' ? bytes.toString('latin1') : '';
-}
-
-/** Headers arrive as latin-1; upstreams that write other letters into them mean UTF-8. */
-function utf8Of(value: string): string {
-  const bytes = Buffer.from(value, 'latin1');
-  return isUtf8(bytes) ? bytes.toString('utf8') : value;
 }
 
 /** A name that is safe to show and to save: no path, no control, bidirectional or invisible characters, bounded. */
@@ -198,9 +193,11 @@ function shownPath({ pathname }: URL, redact: Redactor): string {
     .slice(0, longestPath);
 }
 
+const amazonJson = /^application\/x-amz-json-\d\.\d$/;
+
 /** Media types of JSON, whose content is read and passed on as JSON. */
 export function isJson(type: string): boolean {
-  return type === 'application/json' || type.endsWith('+json') || type === 'text/json';
+  return type === 'application/json' || type.endsWith('+json') || type === 'text/json' || amazonJson.test(type);
 }
 
 /** Types below `application/`, `image/` and so on that are texts, by the end of their name. */
@@ -280,13 +277,11 @@ const marks: readonly (readonly [mark: readonly number[], charset: string])[] = 
 ];
 
 /**
- * The text of a body: in the character set of its byte order mark, or that which it declares, or UTF-8. Bytes that are
- * none of these are read as windows-1252, which every browser does, so that no letter is lost.
+ * The text of a body: in the character set of its byte order mark, or that which its type or the document declares, or
+ * UTF-8. Bytes that are none of these are read as windows-1252, which every browser does, so that no letter is lost.
  */
 export function textOfBody(body: Buffer, contentType: string): string {
-  const decoder = declaredDecoder(body, contentType);
-  if (decoder) return decoder.decode(body);
-  return isUtf8(body) ? body.toString('utf8') : new TextDecoder('windows-1252').decode(body);
+  return decoderOf(body, contentType)?.decode(body) ?? body.toString('utf8');
 }
 
 /**
@@ -301,35 +296,55 @@ export function searchableText({ headers, body }: Pick<Answer, 'headers' | 'body
     return dense.length < 0.75 * text.length ? dense : text;
   }
   // A character at the cut is left out; any other that cannot be decoded shows that this is no text.
-  const text = declaredDecoder(start, contentTypeOf(headers))?.decode(start, { stream: true });
-  return text?.includes('\ufffd') ? undefined : text;
+  const text = decoderOf(body, contentTypeOf(headers))?.decode(start, { stream: true });
+  return text !== undefined && isTextStart(text) ? text : undefined;
 }
 
+/** The decoder of a body; undefined for UTF-8. */
+function decoderOf(body: Buffer, contentType: string): TextDecoder | undefined {
+  return declaredDecoder(body, contentType) ?? (isUtf8(body) ? undefined : new TextDecoder('windows-1252'));
+}
+
+/** Undefined without a declaration, and for one of UTF-8, which the bytes show. */
 function declaredDecoder(body: Buffer, contentType: string): TextDecoder | undefined {
-  const mark = marks.find(([bytes]) => bytes.every((byte, index) => body[index] === byte));
-  const charset = mark?.[1] ?? charsetOf(contentType) ?? declaredInside(body);
-  return charset === undefined ? undefined : decoderOf(charset);
+  const mark = marks.find(([bytes]) => bytes.every((byte, index) => body[index] === byte))?.[1];
+  if (mark !== undefined) return new TextDecoder(mark);
+  return namedDecoder(charsetOf(contentType)) ?? namedDecoder(declaredInside(body));
 }
 
-/** The character set that an XML document names in its first line. */
+/**
+ * The character set that an XML or HTML document names at its beginning (WHATWG HTML, 13.2.3.2). A name that can be read
+ * so is not in UTF-16.
+ */
 function declaredInside(body: Buffer): string | undefined {
-  return /^<\?xml[^>]{1,150}?encoding=["']([\w.:-]{1,40})["']/.exec(body.toString('latin1', 0, 200))?.[1];
+  if (body[0] !== 0x3c && !/^\s*</.test(body.toString('latin1', 0, 100))) return undefined;
+  const start = body.toString('latin1', 0, 1024);
+  const found =
+    /^<\?xml[^>]{1,150}?encoding\s*=\s*["']([\w.:-]{1,40})["']/.exec(start) ??
+    /<meta\s[^>]{0,200}?charset\s*=\s*["']?([\w.:-]{1,40})/i.exec(start);
+  return /^utf-?16/i.test(found?.[1] ?? '') ? undefined : found?.[1];
 }
 
-/** Undefined for a character set that is not known. */
-function decoderOf(charset: string): TextDecoder | undefined {
+/** Undefined for UTF-8, which is the default, and for a character set that is not known. */
+function namedDecoder(charset: string | undefined): TextDecoder | undefined {
+  if (charset === undefined) return undefined;
   try {
-    return new TextDecoder(charset);
+    const decoder = new TextDecoder(charset);
+    return decoder.encoding === 'utf-8' ? undefined : decoder;
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
   }
 }
 
-/** JSON is UTF-8 (RFC 8259, 8.1). Where an upstream declares and uses another character set, it is translated. */
-export function jsonInUtf8(body: Buffer, contentType: string): Buffer {
-  const charset = contentType === 'application/json' ? undefined : charsetOf(contentType);
-  if (charset === undefined || (isUtf8(body) && !body.includes(0))) return body;
-  const decoder = decoderOf(charset);
-  return decoder && decoder.encoding !== 'utf-8' ? Buffer.from(decoder.decode(body)) : body;
+/**
+ * JSON in UTF-8 (RFC 8259, 8.1). Where an upstream uses another character set, it is translated: that which it declares,
+ * and with `mayGuess` windows-1252.
+ */
+export function jsonInUtf8(body: Buffer, contentType: string, mayGuess: boolean): Buffer {
+  const isFirstPlain = (body[0] as number) < 0x80;
+  if (isFirstPlain && contentType === 'application/json' && !mayGuess) return body;
+  if (isUtf8(body) && !body.includes(0)) return body;
+  const decoder = mayGuess ? decoderOf(body, contentType) : declaredDecoder(body, contentType);
+  return decoder ? Buffer.from(decoder.decode(body)) : body;
 }

@@ -11,6 +11,7 @@ import {
   contentTypeOf,
   headerLines,
   headersJson,
+  headerText,
   headOf,
   isJson,
   isText,
@@ -68,7 +69,7 @@ function refusal(answer: Answer, reading: Reading, redact: Redactor): ToolFailur
   const shown = shownHeaders(answer.headers, reading, redact);
   const lines = shown.length > 0 ? `\n${headerLines(shown)}` : '';
   if (answer.status < 400 && answer.status !== notModified) {
-    const target = shownRedirectTarget(String(answer.headers.location ?? ''), redact);
+    const target = shownRedirectTarget(headerText(String(answer.headers.location ?? '')), redact);
     const hint = target !== undefined && reading.mayFollow ? ' unless the tool has redirects: "follow"' : '';
     const sentence = `${status}: the upstream redirects to ${target ?? 'another URL'}; redirects are not followed${hint}`;
     return new ToolFailure('redirect', `${sentence}${lines}`);
@@ -81,7 +82,7 @@ function refusal(answer: Answer, reading: Reading, redact: Redactor): ToolFailur
 }
 
 function statusText({ status, statusText }: Answer, redact: Redactor): string {
-  const reason = statusText === '' ? (STATUS_CODES[status] ?? '') : shortStart(statusText, redact);
+  const reason = statusText === '' ? (STATUS_CODES[status] ?? '') : shortStart(headerText(statusText), redact);
   return `HTTP ${status}${reason ? ` ${reason}` : ''}`;
 }
 
@@ -104,7 +105,7 @@ function emptyResult(answer: Answer, head: AnswerHead, reading: Reading): ToolRe
   const redact = new Redactor(head.sensitive);
   const status = statusText(answer, redact);
   const isLocationShown = head.shown.some(({ name }) => name.toLowerCase() === 'location');
-  const path = isLocationShown ? undefined : locationPath(String(answer.headers.location ?? ''), redact);
+  const path = isLocationShown ? undefined : locationPath(headerText(String(answer.headers.location ?? '')), redact);
   const hint = path === undefined && !isLocationShown ? preferHint(answer, reading) : '';
   const lines = [
     ...(path === undefined ? [] : [`Location: ${path}`]),
@@ -178,7 +179,7 @@ function contentOf(body: Buffer, head: AnswerHead, reading: Reading, mostSteps: 
   const isRaw = type.endsWith(rawSuffix);
   const field = reading.jsonField;
   if (field !== undefined || isJson(type) || type === '') {
-    const json = jsonInUtf8(body, contentType);
+    const json = jsonInUtf8(body, contentType, field !== undefined);
     const read = resultOfJson(field === undefined ? json : withoutGuard(json), head, reading, mostSteps);
     if (typeof read !== 'string') return read;
     if (field !== undefined) throw notJson(field, read, contentType);
@@ -209,8 +210,14 @@ function notJson(field: string, why: string, contentType: string): ToolFailure {
   return new ToolFailure('transform', sentence(type || 'no media type'), [], sentence(knownMediaType(contentType)));
 }
 
+/** A blank block would look like a fault of the client. */
+function blankText({ length }: string): string {
+  return `The response has no text, only ${length} characters of white space.`;
+}
+
 /** `whyNot`: why an answer that is called JSON could not be read as such. */
 function asText(text: string, whyNot: string | undefined, head: AnswerHead): ToolResult {
+  if (!/\S/.test(text)) return blocks([{ type: 'text', text: blankText(text) }], head);
   const note = `The request was carried out. Its answer is passed on as text, because ${whyNot}.`;
   return blocks(
     [{ type: 'text', text }, ...(whyNot === undefined ? [] : [{ type: 'text' as const, text: note }])],

@@ -4,7 +4,7 @@ import { runningNow, stoppedWithin } from '../../domain/work/running-time.ts';
 import { OutboundError, ToolFailure } from '../../errors.ts';
 import type { Answer } from '../../outbound/exchange.ts';
 import type { HttpClient } from '../../outbound/http-client.ts';
-import { shownRedirectTarget } from '../answer/answer-head.ts';
+import { headerText, shownRedirectTarget } from '../answer/answer-head.ts';
 import type { Call, CallRequest } from './call.ts';
 import { type Hop, send } from './send-request.ts';
 
@@ -84,7 +84,7 @@ class Path {
 
   /** The target of a redirect that may be followed. @throws ToolFailure redirect, blocked */
   next(answer: Answer, urlProblem: FollowParts['urlProblem']): URL {
-    const location = String(answer.headers.location ?? '');
+    const location = headerText(String(answer.headers.location ?? ''));
     const to = location === '' ? undefined : readUrl(location, this.#at);
     if (!to) throw this.refusal(answer, 'redirect', 'it has no URL that can be read');
     to.hash = '';
@@ -110,7 +110,7 @@ class Path {
   }
 
   refusal({ status, headers }: Answer, outcome: 'redirect' | 'blocked', why: string): ToolFailure {
-    const location = String(headers.location ?? '');
+    const location = headerText(String(headers.location ?? ''));
     const target = (location === '' ? undefined : readUrl(location, this.#at))?.href ?? '';
     const shown = shownRedirectTarget(target, new Redactor(this.#call.sensitive)) ?? 'another URL';
     const count = this.#asked.size === 1 ? '' : ` after ${this.#asked.size - 1} others`;
