@@ -145,6 +145,8 @@ create index servers_in_use_by_slug on servers (workspace_id, slug) where delete
 create index servers_deleted on servers (workspace_id, deleted_at, id) where deleted_at is not null and summary is not null;
 create index servers_kept_by_slug on servers (workspace_id, slug) where summary is not null;
 create index servers_by_size on servers (workspace_id, deleted_at, stored_bytes);
+-- What a person made is asked when they leave a workspace.
+create index servers_by_maker on servers (workspace_id, created_by) where deleted_at is null;
 create index servers_by_original on servers (copied_from) where copied_from is not null;
 
 -- The kept versions of each configuration, the current one among them.
@@ -173,7 +175,7 @@ create table secrets (
   updated_at bigint not null,
   primary key (server_id, name)
 );
-create index secrets_by_workspace on secrets (workspace_id);
+create index secrets_by_maker on secrets (workspace_id, created_by);
 
 -- Models that the people of a workspace ask in the playground.
 create table models (

@@ -139,12 +139,12 @@ async function makeKeys(run: Run, { ada, bruno, dmitri }: People, ago: Ago): Pro
 
 async function lastWeeks(run: Run, { ada, bruno, chiara, dmitri }: People, ago: Ago): Promise<void> {
   ago(12.1);
-  await run(ada, 'removeMember', { id: dmitri.id, revoke_keys: false });
+  await run(ada, 'removeMember', { id: dmitri.id, end_remains: false });
   await run(ada, 'deleteMcpServer', { slug: 'weather-trial' });
   ago(9.2);
   await run(bruno, 'setServerLimits', { slug: 'weather', calls_per_second: 5 });
   ago(6.4);
-  await run(ada, 'changeMember', { id: chiara.id, role: 'viewer', revoke_keys: false });
+  await run(ada, 'changeMember', { id: chiara.id, role: 'viewer', end_remains: false });
   ago(2.2);
   await run(ada, 'inviteMember', { email: 'elif@example.com', role: 'editor' });
 }

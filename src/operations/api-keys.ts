@@ -35,8 +35,8 @@ import {
   limitFields,
   limitInputs,
 } from './limits.ts';
+import { namesFor } from './names.ts';
 import { type Context, operation } from './operation.ts';
-import { namesFor } from './people/names.ts';
 import { checkKeyQuota } from './quotas/quotas.ts';
 import { nameSchema } from './schema-names.ts';
 import {

@@ -17,6 +17,7 @@ import { noticeOperations } from './notices/notifications.ts';
 import type { Operation } from './operation.ts';
 import { memberOperations } from './people/members.ts';
 import { ownWorkspaceOperations } from './people/own-workspaces.ts';
+import { remainsOperations } from './people/remains.ts';
 import { peopleOperations } from './people/workspaces.ts';
 import { askModel } from './playground/ask-model.ts';
 import { modelOperations } from './playground/models.ts';
@@ -58,6 +59,7 @@ export const operations = {
   ...peopleOperations,
   ...ownWorkspaceOperations,
   ...memberOperations,
+  ...remainsOperations,
 } satisfies { [Name in OperationName]: Operation<Name> };
 
 /** The same as a list, in the order of the reference pages. */

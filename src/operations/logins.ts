@@ -8,8 +8,8 @@ import {
   type ListedGrant,
   viewOfAgreement,
 } from '../store/logins/grants.ts';
+import { seesPeople } from './names.ts';
 import { operation } from './operation.ts';
-import { seesPeople } from './people/names.ts';
 import { nameSchema } from './schema-names.ts';
 import { isoTime, nextCursor, pageFrom, pageInputs, slugInput, time } from './shapes.ts';
 

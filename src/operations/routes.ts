@@ -87,6 +87,8 @@ export const operationRoutes = {
   changeMember: { method: 'PATCH', path: '/members/{id}' },
   leaveWorkspace: { method: 'POST', path: '/workspace/leave' },
   removeMember: { method: 'DELETE', path: '/members/{id}' },
+  listRemains: { method: 'GET', path: '/remains' },
+  endRemains: { method: 'DELETE', path: '/remains/{id}' },
 } as const satisfies Record<string, Route>;
 
 export type Route = { method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'; path: string };

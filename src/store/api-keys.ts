@@ -234,7 +234,8 @@ function workingKeys(db: Db, workspaceId: string, userId: string, now: number) {
         ),
     )
     .selectFrom('made')
-    .innerJoin('api_keys', 'api_keys.id', 'made.id')
+    .crossJoin('api_keys')
+    .whereRef('api_keys.id', '=', 'made.id')
     .where('api_keys.revoked_at', 'is', null)
     .where((e) => e.or([e('api_keys.expires_at', 'is', null), e('api_keys.expires_at', '>', now)]));
 }

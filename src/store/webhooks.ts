@@ -54,8 +54,9 @@ export async function insertWebhook(db: Db, webhook: Webhook): Promise<void> {
 
 /** Stores what may change of a webhook. */
 export async function saveWebhook(db: Db, webhook: Webhook): Promise<void> {
-  const { id, workspaceId, origin, events, sealedTarget, pausedAt = null } = webhook;
-  const values = { origin, events: JSON.stringify(events), sealed_target: sealedTarget, paused_at: pausedAt };
+  const { id, workspaceId, origin, sealedTarget, createdBy, pausedAt = null } = webhook;
+  const events = JSON.stringify(webhook.events);
+  const values = { origin, events, sealed_target: sealedTarget, created_by: createdBy, paused_at: pausedAt };
   await db.updateTable('webhooks').set(values).where('workspace_id', '=', workspaceId).where('id', '=', id).execute();
 }
 

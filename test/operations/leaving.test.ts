@@ -3,6 +3,7 @@ import { after, before, describe, it } from 'node:test';
 import { engines } from '../sets.ts';
 import { personSession } from '../support/browser/dashboard.ts';
 import { personRequest } from '../support/browser/person-request.ts';
+import { serverAt } from '../support/configs.ts';
 import { assertOAuthError } from '../support/oauth/oauth-client.ts';
 import { signInAgent } from '../support/oauth/signed-in-agent.ts';
 import { startPostgres, type TestPostgres } from '../support/store/postgres.ts';
@@ -84,12 +85,100 @@ for (const engine of engines) {
       });
       const other = await makeKey(owner, 'of somebody else');
       assert.equal(await works(direct.key), true);
-      const { body } = await asOwner('DELETE', `/members/${id}`, { revoke_keys: true });
+      const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
       assert.deepEqual((body.revoked_keys as string[]).toSorted(), [direct.id, second.id].toSorted());
       assert.deepEqual([body.revoked_key_count, body.key_count], [2, 0]);
       for (const key of [direct.key, String(second.key)]) assert.equal(await works(key), false);
       assert.equal(await works(other.key), true);
       assert.equal(((await lastEvent()).detail as Json).revoked_key_count, 2);
+    });
+
+    /** A model, a webhook, a server and a secret that somebody makes; `headers` of their session or key. */
+    async function makeThings(
+      as: (method: string, path: string, body: Json) => Promise<{ status: number; body: Json }>,
+      name: string,
+    ) {
+      const made = [
+        await as('PUT', `/models/${name}`, { kind: 'openai', url: 'https://models.example/v1', model: 'm' }),
+        await as('POST', '/webhooks', { url: `https://${name}.example/told`, events: ['quota.near'] }),
+        await as('POST', '/servers', serverAt(name, 'https://api.example')),
+        await as('PUT', `/servers/${name}/secrets/KEY`, { value: 'a-secret' }),
+      ];
+      for (const { status, body } of made) assert.ok(status < 300, JSON.stringify(body));
+    }
+    const webhooks = async () => (await asOwner('GET', '/webhooks')).body.webhooks as Json[];
+
+    it('is named with everything that they made, and their webhooks wait for a member', async () => {
+      const { session, id } = await join();
+      const { key, id: keyId } = await makeKey(session, 'deploy', { scopes: ['manage'] });
+      await makeThings((method, path, body) => personRequest(toolhost, session, method, path, body), 'by-person');
+      await makeThings((method, path, body) => toolhost.rest(method, path, { key, body }), 'by-key');
+      await asOwner('POST', '/servers', serverAt('of-olga', 'https://api.example'));
+      const own = await asOwner('POST', '/webhooks', { url: 'https://olga.example/', events: ['quota.near'] });
+
+      const { status, body } = await asOwner('DELETE', `/members/${id}`);
+      assert.equal(status, 200, JSON.stringify(body));
+      const names = ['by-key', 'by-person'];
+      assert.deepEqual([body.models, body.servers, body.server_count], [names, names, 2]);
+      assert.deepEqual(
+        body.secrets,
+        names.map((server) => ({ server, name: 'KEY' })),
+      );
+      const origins = ['https://by-person.example', 'https://by-key.example'];
+      assert.deepEqual(
+        (body.webhooks as Json[]).map(({ origin }) => origin),
+        origins,
+      );
+      assert.partialDeepStrictEqual((await lastEvent()).detail, {
+        models: names,
+        working_keys: [keyId],
+      });
+
+      const [first, second, olgas] = await webhooks();
+      for (const webhook of [first, second]) {
+        assert.deepEqual(
+          [webhook?.unconfirmed, webhook?.created_by, webhook?.paused_at !== undefined],
+          [true, id, true],
+        );
+        const resume = { paused: false };
+        const refused = await toolhost.rest('PATCH', `/webhooks/${webhook?.id}`, { key, body: resume });
+        assert.deepEqual([refused.status, /A member can resume it/.test(refused.text)], [403, true]);
+        const resumed = await asOwner('PATCH', `/webhooks/${webhook?.id}`, resume);
+        assert.deepEqual(
+          [resumed.status, resumed.body.paused_at, resumed.body.created_by],
+          [200, undefined, nameless(owner)],
+        );
+      }
+      assert.deepEqual([olgas?.id, olgas?.paused_at], [own.body.id, undefined]);
+      for (const webhook of await webhooks()) await asOwner('DELETE', `/webhooks/${webhook.id}`);
+      await asOwner('DELETE', `/remains/${id}`);
+    });
+
+    it('is listed with what still works after they left by themselves, until an owner ends it in one step', async () => {
+      const { session, id } = await join('editor', 'Lena');
+      const { key, id: keyId } = await makeKey(session, 'of Lena');
+      await personRequest(toolhost, session, 'PUT', '/models/lenas', { kind: 'openai', model: 'm' });
+      const left = await personRequest(toolhost, session, 'POST', '/workspace/leave');
+      assert.deepEqual([left.status, left.body.models, left.body.key_count], [200, ['lenas'], 1]);
+      const remaining = async () =>
+        ((await asOwner('GET', '/remains')).body.people as Json[]).find((person) => person.id === id);
+      assert.partialDeepStrictEqual(await remaining(), { name: 'Lena', models: ['lenas'], key_count: 1 });
+      const { status, body } = await asOwner('DELETE', `/remains/${id}`);
+      assert.deepEqual([status, body.revoked_keys, body.deleted_models], [200, [keyId], ['lenas']]);
+      assert.equal((await lastEvent()).operation, 'endRemains');
+      assert.deepEqual(
+        [await works(key), (await asOwner('GET', '/models')).body.models, await remaining()],
+        [false, [], undefined],
+      );
+      assert.equal((await asOwner('DELETE', `/remains/${id}`)).status, 404);
+    });
+
+    it('takes models along when the owner says so', async () => {
+      const { session, id } = await join();
+      await personRequest(toolhost, session, 'PUT', '/models/eds', { kind: 'openai', model: 'm' });
+      const { body } = await asOwner('DELETE', `/members/${id}`, { end_remains: true });
+      assert.deepEqual([body.models, body.deleted_models], [[], ['eds']]);
+      assert.deepEqual((await asOwner('GET', '/models')).body.models, []);
     });
 
     it('tells whom they had invited', async () => {
@@ -151,7 +240,7 @@ for (const engine of engines) {
       );
       assert.equal((await personRequest(toolhost, session, 'GET', '/session')).status, 401);
       assert.equal(await works(key), true);
-      await asOwner('PATCH', `/members/${id}`, { role: 'viewer', revoke_keys: true });
+      await asOwner('PATCH', `/members/${id}`, { role: 'viewer', end_remains: true });
       assert.equal(await works(key), false);
     });
 
@@ -168,7 +257,7 @@ for (const engine of engines) {
       const { key } = await makeKey(session, 'ours');
       const { body } = await personRequest(toolhost, elsewhere, 'GET', `/keys?made_by=${id}`);
       assert.deepEqual(body.keys, []);
-      const { status } = await personRequest(toolhost, elsewhere, 'DELETE', `/members/${id}`, { revoke_keys: true });
+      const { status } = await personRequest(toolhost, elsewhere, 'DELETE', `/members/${id}`, { end_remains: true });
       assert.deepEqual([status, await works(key)], [404, true]);
     });
   });

@@ -95,6 +95,28 @@ for (const engine of engines) {
       await remove(made);
     });
 
+    it('[find B8] somebody who left is told of nothing, nor is their webhook until a member confirms it', async () => {
+      const owner = await personSession(world.toolhost, { name: 'Olga' });
+      const editor = await personSession(world.toolhost, { name: 'Ed', role: 'editor' });
+      const as = (session: string, method: string, path: string, body?: Json) =>
+        personRequest(world.toolhost, session, method, path, body);
+      const events = ['upstream.failing'];
+      const { body: made } = await as(editor, 'POST', '/webhooks', { url: `${receiver.url}/left`, events });
+      await as(editor, 'PUT', '/notifications', { events });
+      assert.equal((await as(owner, 'DELETE', `/members/usr_${editor}`)).status, 200);
+      receiver.on('GET /broken', () => ({ status: 500 }));
+      await world.toolhost.createServer(serverAt('till', '', { tools: [toolAt(`${receiver.url}/broken`)] }));
+      for (let call = 0; call < 20; call++) await world.toolhost.callTool('till', 'token-of-a-caller', 'get');
+      await rest('GET', '/calls');
+      await look();
+      assert.deepEqual([arrived('/left'), mail.mails], [[], []]);
+      assert.equal((await as(owner, 'PATCH', `/webhooks/${made.id}`, { paused: false })).status, 200);
+      await look();
+      assert.equal(arrived('/left').length, 1);
+      assert.equal(mail.mails.length, 0);
+      await remove(made as { id: string });
+    });
+
     it('a receiver that fails is tried for a day, with the same id, and then given up', async () => {
       const made = await hook('/down', ['quota.near']);
       answers('/down', 503);

@@ -23,6 +23,7 @@ const alwaysChanging = new Set([
   'revokeGrant',
   'deleteSecret',
   'removeMember',
+  'endRemains',
   'leaveWorkspace',
   'createWorkspace',
   'saveModel',

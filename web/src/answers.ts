@@ -9,6 +9,7 @@ export type Quotas = Output<'getWorkspaceQuotas'>;
 export type Member = Output<'listMembers'>['members'][number];
 export type Role = Member['role'];
 export type Invitation = Output<'listMembers'>['invitations'][number];
+export type Remains = Omit<Output<'listRemains'>['people'][number], 'id' | 'name' | 'email'>;
 
 export type ServerDetail = Output<'getMcpServer'>;
 export type ServerRecord = ServerDetail['server'];

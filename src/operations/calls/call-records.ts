@@ -7,8 +7,8 @@ import { type CallRecord, callIdPrefix } from '../../store/calls/call-writer.ts'
 import { type CallFilter, findCall, findCalls, searchedAtOnce } from '../../store/calls/calls.ts';
 import { type Capture, captureKeptMs, findCapture, shortenedParts } from '../../store/calls/captures.ts';
 import { decodeCursor, type Page } from '../../store/page.ts';
+import { namesFor } from '../names.ts';
 import { type Context, operation } from '../operation.ts';
-import { namesFor } from '../people/names.ts';
 import { nameSchema } from '../schema-names.ts';
 import {
   actorName,

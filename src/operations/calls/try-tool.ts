@@ -5,8 +5,8 @@ import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts'
 import type { ContentBlock } from '../../domain/mcp.ts';
 import { AppError, Unauthenticated } from '../../errors.ts';
 import { eventsSearchedAtOnce, findAuditEvents } from '../../store/audit-events.ts';
+import { namesFor, seesPeople } from '../names.ts';
 import { operation, servingOf } from '../operation.ts';
-import { namesFor, seesPeople } from '../people/names.ts';
 import { actorNow } from '../run-operation.ts';
 import { nameSchema } from '../schema-names.ts';
 import { olderVersion } from '../servers/versions.ts';

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { dayMs, startOf } from '../../store/calls/call-writer.ts';
 import { listUsage, type UsageScope, usageByCaller, usageByDay } from '../../store/calls/usage.ts';
+import { namesFor } from '../names.ts';
 import { type Context, operation } from '../operation.ts';
-import { namesFor } from '../people/names.ts';
 import { getServer, isoTime, slugInput, time } from '../shapes.ts';
 import { csvLine, csvLines } from './csv.ts';
 

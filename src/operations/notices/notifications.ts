@@ -5,6 +5,7 @@ import { mostWebhooks, noticeEventNames, noticeEvents, noticePath } from '../../
 import { AppError, invalid } from '../../errors.ts';
 import { type WebhookTarget, webhookSecretPrefix } from '../../outbound/webhook.ts';
 import { findNotices } from '../../store/notices.ts';
+import { membersAmong } from '../../store/people/members.ts';
 import { findUser } from '../../store/people/users.ts';
 import { contexts } from '../../store/sealing/sealing.ts';
 import {
@@ -16,8 +17,8 @@ import {
   type Webhook,
   webhooksOf,
 } from '../../store/webhooks.ts';
+import { namesFor } from '../names.ts';
 import { type Context, operation, servingOf } from '../operation.ts';
-import { namesFor } from '../people/names.ts';
 import { nameSchema } from '../schema-names.ts';
 import { isoTime, isUnchanged, nextCursor, pageFrom, pageInputs, time, unchangedShape } from '../shapes.ts';
 import { webhookBody } from './messages.ts';
@@ -34,15 +35,30 @@ const webhookRecord = z.object({
     .describe('Scheme and host of its address; the rest is shown to nobody, because it may be a secret.'),
   events: z.array(z.enum(noticeEventNames)),
   created_at: time,
+  created_by: z.string(),
   paused_at: time.optional().describe('Since when it is told of nothing.'),
+  unconfirmed: z
+    .literal(true)
+    .optional()
+    .describe('It is paused because its maker is no longer a member, until a member resumes it in the dashboard.'),
 });
 nameSchema('Webhook', webhookRecord);
 
 const signingSecret = z.string().describe('whsec_…; it cannot be shown again.');
 
-function toRecord({ id, origin, events, createdAt, pausedAt }: Webhook): z.input<typeof webhookRecord> {
+function toRecord(webhook: Webhook, isUnconfirmed = false): z.input<typeof webhookRecord> {
+  const { id, origin, events, createdAt, createdBy, pausedAt } = webhook;
   const paused = pausedAt !== undefined && { paused_at: isoTime(pausedAt) };
-  return { id, origin, events, created_at: isoTime(createdAt), ...paused };
+  const unconfirmed = isUnconfirmed && { unconfirmed: true as const };
+  return { id, origin, events, created_at: isoTime(createdAt), created_by: createdBy, ...paused, ...unconfirmed };
+}
+
+/** Ids of the webhooks that are paused until a member confirms them, because their maker is no longer one. */
+async function unconfirmedAmong({ db, actor }: Context, webhooks: readonly Webhook[]): Promise<ReadonlySet<string>> {
+  const paused = webhooks.filter(({ createdBy, pausedAt }) => pausedAt !== undefined && createdBy.startsWith('usr_'));
+  const makers = paused.map(({ createdBy }) => createdBy);
+  const members = await membersAmong(db, actor.workspaceId, makers);
+  return new Set(paused.filter(({ createdBy }) => !members.has(createdBy)).map(({ id }) => id));
 }
 
 const listWebhooks = operation({
@@ -53,7 +69,11 @@ const listWebhooks = operation({
   isTool: false,
   input: z.strictObject({}),
   output: z.object({ webhooks: z.array(webhookRecord).max(mostWebhooks) }),
-  run: async ({ db, actor }) => ({ webhooks: (await webhooksOf(db, actor.workspaceId)).map(toRecord) }),
+  async run(context) {
+    const webhooks = await webhooksOf(context.db, context.actor.workspaceId);
+    const unconfirmed = await unconfirmedAmong(context, webhooks);
+    return { webhooks: webhooks.map((webhook) => toRecord(webhook, unconfirmed.has(webhook.id))) };
+  },
 });
 
 const createWebhook = operation({
@@ -133,7 +153,7 @@ const updateWebhook = operation({
   name: 'updateWebhook',
   summary: 'Change the address of a webhook, what it is told of, or pause it',
   description:
-    'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. A paused webhook is not told later what happened in the meantime.',
+    'Omitted fields stay unchanged. An address with another scheme, host, or port gets a new signing secret, because the operator of the previous one knows the old secret. A paused webhook is not told later what happened in the meantime. One whose maker is no longer a member is changed and resumed only by a member in the dashboard, to whom it belongs from then on.',
   scope: 'manage:write',
   effect: 'write',
   isTool: false,
@@ -149,13 +169,16 @@ const updateWebhook = operation({
     const target = opened(context, before);
     const next = url === undefined ? undefined : checkedUrl(context, url);
     const isPaused = before.pausedAt !== undefined;
+    const isUnconfirmed = (await unconfirmedAmong(context, [before])).has(id);
+    if (isUnconfirmed) refusePrograms(context);
+    const isConfirming = isUnconfirmed && paused === false;
     const wanted = events ? noticeEventNames.filter((name) => events.includes(name)) : before.events;
     const isSame =
       (next === undefined || next.href === target.url) &&
       wanted.length === before.events.length &&
       wanted.every((name) => before.events.includes(name)) &&
       (paused ?? isPaused) === isPaused;
-    if (isSame) return { ...toRecord(before), unchanged: true as const };
+    if (isSame) return { ...toRecord(before, isUnconfirmed), unchanged: true as const };
     const newSecret = next && next.origin !== before.origin ? newSigningSecret(context) : undefined;
     const secret = newSecret ?? target.secret;
     const webhook: Webhook = {
@@ -163,9 +186,13 @@ const updateWebhook = operation({
       ...(next && { origin: next.origin, sealedTarget: sealed(context, id, { url: next.href, secret }) }),
       events: wanted,
       pausedAt: (paused ?? isPaused) ? (before.pausedAt ?? context.now()) : undefined,
+      ...(isConfirming && { createdBy: context.actor.id }),
     };
     await saveWebhook(context.db, webhook);
-    return { ...toRecord(webhook), ...(newSecret !== undefined && { secret: newSecret }) };
+    return {
+      ...toRecord(webhook, isUnconfirmed && !isConfirming),
+      ...(newSecret !== undefined && { secret: newSecret }),
+    };
   },
   isUnchanged,
   audit: ({ id, url, paused }, { origin, events }) => ({
@@ -173,6 +200,15 @@ const updateWebhook = operation({
     detail: { ...(url !== undefined && { origin }), events, ...(paused !== undefined && { paused }) },
   }),
 });
+
+/** A key that the maker left behind must not change or resume what waits for a member. @throws AppError forbidden */
+function refusePrograms({ actor }: Context): void {
+  if (actor.role !== undefined) return;
+  throw new AppError(
+    'forbidden',
+    'The person who made this webhook is no longer a member. A member can resume it in the dashboard, on the page Notifications.',
+  );
+}
 
 const deleteWebhook = operation({
   name: 'deleteWebhook',

@@ -1,67 +1,48 @@
 import { z } from 'zod';
-import { keyScopes, type Role, roles } from '../../domain/credentials/credential.ts';
+import { type Role, roles } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
-import { type ApiKey, workingKeysMadeBy } from '../../store/api-keys.ts';
 import { recordChange } from '../../store/changes/follow-changes.ts';
 import { revokeGrantsOfPerson } from '../../store/logins/grants.ts';
 import { deleteMember, findMember as findMemberById, hasOtherOwner, invitedBy } from '../../store/people/members.ts';
+import { pauseWebhooksMadeBy } from '../../store/people/remains.ts';
 import { deleteSessionsOf, moveSession } from '../../store/people/sessions.ts';
 import { saveMember, workspacesOf } from '../../store/people/users.ts';
-import { revokeKeys } from '../api-keys.ts';
 import { type Context, operation } from '../operation.ts';
-import { isoTime, isUnchanged, time, unchangedShape } from '../shapes.ts';
+import { isUnchanged, unchangedShape } from '../shapes.ts';
+import {
+  auditOfRemains,
+  type Ended,
+  ended,
+  endRemainsOf,
+  nothingEnded,
+  type Remains,
+  remains,
+  remainsOf,
+} from './remains.ts';
 import { roleInput } from './workspaces.ts';
 
-/** Number of keys and addresses that are listed; `key_count` counts all. */
+/** Maximum number of addresses that are listed. */
 const maxNamed = 100;
 
-const keyLeft = z.object({
-  id: z.string(),
-  name: z.string(),
-  scopes: z.array(z.enum(keyScopes)),
-  last_used_at: time.optional(),
-});
-
-/** Keys made by a member, which keep working without them. */
-const remains = {
-  keys: z
-    .array(keyLeft)
-    .max(maxNamed)
-    .describe(`API keys that they made, themselves or with a key of theirs, and that still work; at most ${maxNamed}.`),
-  key_count: z.int().describe('How many such keys there are.'),
-  revoked_keys: z.array(z.string()).max(maxNamed).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
-  revoked_key_count: z.int(),
-};
 const invited = {
   invitations: z
     .array(z.string())
     .max(maxNamed)
     .describe(`Addresses that they invited and that have not joined yet; at most ${maxNamed}.`),
 };
-const revokeKeysInput = z
+const endRemainsInput = z
   .boolean()
   .default(false)
-  .describe('true revokes the API keys that they made; false leaves them, as scripts may depend on them.');
-
-type Remains = z.input<z.ZodObject<typeof remains>>;
-
-function shownKey({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyLeft> {
-  return { id, name, scopes, ...(lastUsedAt !== undefined && { last_used_at: isoTime(lastUsedAt) }) };
-}
-
-/** Revokes the keys that a person made, or lists them. */
-async function settleKeys(context: Context, userId: string, isRevoking: boolean): Promise<Remains> {
-  const { actor, db } = context;
-  const at = context.now();
-  const keys = await workingKeysMadeBy(db, actor.workspaceId, userId, at);
-  const named = keys.slice(0, maxNamed);
-  if (!isRevoking) return { keys: named.map(shownKey), key_count: keys.length, revoked_keys: [], revoked_key_count: 0 };
-  await revokeKeys(
-    context,
-    keys.map(({ id }) => id),
-    at,
+  .describe(
+    'true revokes the API keys that they made and deletes the models that they stored; false leaves them, as scripts may depend on them.',
   );
-  return { keys: [], key_count: 0, revoked_keys: named.map(({ id }) => id), revoked_key_count: keys.length };
+
+type Settled = Remains & Ended;
+
+/** Ends what a person made where that is wanted, and lists what remains. */
+async function settle(context: Context, userId: string, isEnding: boolean): Promise<Settled> {
+  const done = isEnding ? await endRemainsOf(context, userId) : nothingEnded;
+  return { ...(await remainsOf(context, userId)), ...done };
 }
 
 /** Ends the sessions of a person in this workspace and the logins of their agents, which have the rights of the old role. */
@@ -93,36 +74,36 @@ const changeMember = operation({
   effect: 'write',
   people: 'owner',
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100), role: roleInput, revoke_keys: revokeKeysInput }),
-  output: z.object({ id: z.string(), role: z.enum(roles), ...remains, unchanged: unchangedShape }),
-  async run(context, { id, role, revoke_keys }) {
+  input: z.strictObject({ id: z.string().max(100), role: roleInput, end_remains: endRemainsInput }),
+  output: z.object({ id: z.string(), role: z.enum(roles), ...remains, ...ended, unchanged: unchangedShape }),
+  async run(context, { id, role, end_remains }) {
     const before = await findMember(context, id, role === 'owner');
-    const keys = await settleKeys(context, id, revoke_keys);
-    if (role === before.role)
-      return { id, role, ...keys, ...(keys.revoked_key_count === 0 && { unchanged: true as const }) };
+    const left = await settle(context, id, end_remains);
+    const isEnded = left.revoked_key_count > 0 || left.deleted_models.length > 0;
+    if (role === before.role) return { id, role, ...left, ...(!isEnded && { unchanged: true as const }) };
     await saveMember(context.db, { workspaceId: context.actor.workspaceId, userId: id, role, at: context.now() });
     if (isLess(role, before.role)) await endAccess(context, id);
-    return { id, role, ...keys };
+    return { id, role, ...left };
   },
   isUnchanged,
-  audit: (_input, { id, role, unchanged: _, ...left }) => ({ target: id, detail: { role, ...auditOf(left) } }),
+  audit: (_input, { id, role, ...left }) => ({ target: id, detail: { role, ...auditOfRemains(left, left) } }),
 });
 
 const removeMember = operation({
   name: 'removeMember',
   summary: 'Remove a member; their sessions in this workspace and the logins of their agents end',
   description:
-    'API keys belong to the workspace, so those that the member made go on working unless they are revoked; the answer names them. Whoever kept a copy of one can still use it.',
+    'API keys and models belong to the workspace, so those that the member made continue to work unless they are ended; the response names them, with everything else that the member made. Whoever kept a copy of a key can still use it. Webhooks that they made are paused until a member confirms them, and they get no more mail.',
   scope: 'manage:write',
   effect: 'write',
   destructive: true,
   people: 'owner',
   isTool: false,
-  input: z.strictObject({ id: z.string().max(100), revoke_keys: revokeKeysInput }),
-  output: z.object({ removed: z.string(), ...remains, ...invited }),
-  async run(context, { id, revoke_keys }) {
+  input: z.strictObject({ id: z.string().max(100), end_remains: endRemainsInput }),
+  output: z.object({ removed: z.string(), ...remains, ...ended, ...invited }),
+  async run(context, { id, end_remains }) {
     await findMember(context, id, false);
-    return { removed: id, ...(await endMembership(context, id, revoke_keys)) };
+    return { removed: id, ...(await endMembership(context, id, end_remains)) };
   },
   audit: ({ id }, left) => ({ target: id, ...auditOfEnd(left) }),
 });
@@ -131,14 +112,14 @@ const leaveWorkspace = operation({
   name: 'leaveWorkspace',
   summary: 'Leave the workspace that this session shows; the session goes on in another one of yours',
   description:
-    'Your other sessions in the workspace and the logins of your agents end. API keys that you made belong to the workspace and go on working. The only owner cannot leave.',
+    'Your other sessions in the workspace and the logins of your agents end. API keys and models that you made belong to the workspace and continue to work; your webhooks are paused until a member confirms them. The only owner cannot leave.',
   scope: 'manage:read',
   effect: 'write',
   destructive: true,
   people: 'any',
   isTool: false,
   input: z.strictObject({}),
-  output: z.object({ left: z.string(), ...remains, ...invited }),
+  output: z.object({ left: z.string(), ...remains, ...ended, ...invited }),
   async run(context) {
     const { actor, db } = context;
     await findMember(context, actor.id, false);
@@ -150,26 +131,21 @@ const leaveWorkspace = operation({
   audit: (_input, left) => auditOfEnd(left),
 });
 
-type Left = Remains & { invitations: string[] };
+type Left = Settled & { invitations: string[] };
 
 /** Ends a membership, and says what the person leaves behind. */
-async function endMembership(context: Context, userId: string, isRevoking: boolean): Promise<Left> {
-  const { workspaceId } = context.actor;
-  await deleteMember(context.db, workspaceId, userId);
+async function endMembership(context: Context, userId: string, isEnding: boolean): Promise<Left> {
+  const { db, actor, now } = context;
+  const { workspaceId } = actor;
+  await deleteMember(db, workspaceId, userId);
   await endAccess(context, userId);
-  const invitations = await invitedBy(context.db, workspaceId, userId, maxNamed);
-  return { ...(await settleKeys(context, userId, isRevoking)), invitations };
+  await pauseWebhooksMadeBy(db, { workspaceId, userId }, now());
+  const invitations = await invitedBy(db, workspaceId, userId, maxNamed);
+  return { ...(await settle(context, userId, isEnding)), invitations };
 }
 
 function auditOfEnd({ invitations, ...left }: Left) {
-  return { detail: auditOf(left), ...(invitations.length > 0 && { people: { invitations } }) };
-}
-
-function auditOf({ keys, revoked_keys, key_count, revoked_key_count }: Remains): { [key: string]: unknown } {
-  return {
-    ...(key_count > 0 && { working_keys: keys.map(({ id }) => id), key_count }),
-    ...(revoked_key_count > 0 && { revoked_keys, revoked_key_count }),
-  };
+  return { detail: auditOfRemains(left, left), ...(invitations.length > 0 && { people: { invitations } }) };
 }
 
 export const memberOperations = { changeMember, removeMember, leaveWorkspace };

@@ -11,9 +11,9 @@ import { findSecrets } from '../../store/servers/secrets.ts';
 import { listSlugs } from '../../store/servers/servers.ts';
 import { findWorkspace, insertWorkspace, periodOf, takeOfQuotas } from '../../store/workspaces.ts';
 import { programName } from '../../version.ts';
+import { seesPeople } from '../names.ts';
 import { operation } from '../operation.ts';
 import { findOwnServer, isoTime } from '../shapes.ts';
-import { seesPeople } from './names.ts';
 import { maxWorkspaces, workspaceName } from './workspaces.ts';
 
 /** Workspaces that one person owns, and that they make in a day. */

@@ -5,8 +5,8 @@ import { covers } from '../../domain/credentials/credential.ts';
 import { AppError } from '../../errors.ts';
 import { findVersion, findVersions, setVersionMessage } from '../../store/servers/server-versions.ts';
 import type { StoredServer } from '../../store/servers/servers.ts';
+import { namesFor } from '../names.ts';
 import { type Context, operation } from '../operation.ts';
-import { namesFor } from '../people/names.ts';
 import { nameSchema } from '../schema-names.ts';
 import {
   actorName,

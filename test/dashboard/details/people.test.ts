@@ -135,36 +135,59 @@ describe('people in the dashboard', { concurrency: 2 }, () => {
     );
   });
 
-  it('[find B8] are removed with or without the keys that they made, which the list of keys then says', async () => {
+  it('[find B8] are removed with or without what they made, which the pages then say', async () => {
     const { toolhost } = dashboard;
     const workspace = 'wsp_leaving';
     const session = await personSession(toolhost, { name: 'Ed', role: 'editor', workspace });
     for (const name of ['deploy', 'nightly']) {
       await personRequest(toolhost, session, 'POST', '/keys', { name, scopes: ['manage:read'] });
     }
+    await personRequest(toolhost, session, 'PUT', '/models/eds', { kind: 'openai', model: 'm' });
     const other = await personSession(toolhost, { name: 'Ada', role: 'editor', workspace });
     await personRequest(toolhost, other, 'POST', '/keys', { name: 'of Ada', scopes: ['call'] });
+    const told = { url: 'https://hooks.example/ada', events: ['quota.near'] };
+    await personRequest(toolhost, other, 'POST', '/webhooks', told);
     await dashboard.at(
       '/settings',
       async (page) => {
         await choose(page, 'Role of Ada', 'Viewer');
         await toasted(page, 'The role is viewer now; one API key that they made still works');
         await button(page, 'Remove Ada').click();
-        await page.getByRole('dialog').getByText('They made one API key that still works').waitFor();
-        await button(page.getByRole('dialog'), 'Remove member').click();
+        const dialog = page.getByRole('dialog');
+        await dialog.getByText('API keys: of Ada').waitFor();
+        await dialog.getByText('Webhooks: https://hooks.example').waitFor();
+        await button(dialog, 'Remove member').click();
         await toasted(page, /^Removed the member$/);
         await button(page, 'Remove Ed').click();
-        await page
-          .getByRole('dialog')
-          .getByText(/They made 2 API keys that still work.*(deploy, nightly|nightly, deploy)/)
-          .waitFor();
+        await dialog.getByText(/API keys: (deploy, nightly|nightly, deploy)/).waitFor();
+        await dialog.getByText('Models: eds').waitFor();
         await checkPage(page);
-        await page.getByRole('checkbox', { name: 'Revoke them too' }).check();
-        await button(page.getByRole('dialog'), 'Remove member').click();
-        await toasted(page, 'Removed the member and revoked 2 API keys');
+        await page.getByRole('checkbox', { name: 'Revoke keys and delete models' }).check();
+        await button(dialog, 'Remove member').click();
+        await toasted(page, 'Removed the member, revoked 2 API keys and deleted one model');
         await page.goto('/keys');
         await page.getByText('Made by Ada; its maker has left the workspace.').waitFor();
         assert.equal(await page.getByText('its maker has left').count(), 1, 'of a revoked key it does not matter');
+
+        await page.goto('/settings');
+        const left = page.getByRole('table', { name: 'Left behind' });
+        await left.getByText('one API key, one webhook').waitFor();
+        assert.equal(await left.getByRole('row').count(), 2, 'nothing is left of Ed');
+        await button(left, 'End access of Ada').click();
+        await checkPage(page);
+        await button(dialog, 'End access').click();
+        await toasted(page, 'Revoked one API key');
+        await left.getByRole('link', { name: 'Webhooks of Ada' }).click();
+        await page.getByText('Its maker left the workspace. Confirm it to resume.').waitFor();
+        await checkPage(page);
+        await button(page, 'Confirm https://hooks.example').click();
+        await toasted(page, 'Resumed the webhook to https://hooks.example');
+        await page.goto('/settings');
+        await button(page, 'Leave workspace')
+          .or(page.getByRole('heading', { name: 'Quotas' }))
+          .first()
+          .waitFor();
+        await left.waitFor({ state: 'detached' });
       },
       { person: { name: 'Olga', workspace } },
     );

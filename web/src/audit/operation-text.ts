@@ -41,6 +41,7 @@ export const texts: { [operation: string]: string } = {
   changeMember: 'Changed a role',
   removeMember: 'Removed a member',
   leaveWorkspace: 'Left the workspace',
+  endRemains: 'Ended what a person left',
   createWorkspace: 'Made another workspace',
   deleteWorkspace: 'Deleted the workspace',
   renameWorkspace: 'Renamed the workspace',

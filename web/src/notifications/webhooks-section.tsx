@@ -7,6 +7,7 @@ import { api } from '../api.ts';
 import { useCanEdit } from '../frame/session.ts';
 import { queryKeys } from '../query-keys.ts';
 import { RowButton } from '../ui/actions/row-button.tsx';
+import { useAction } from '../ui/actions/use-action.ts';
 import { useQuestion } from '../ui/actions/use-question.tsx';
 import { type Column, Rows } from '../ui/rows.tsx';
 import { Section } from '../ui/section.tsx';
@@ -20,9 +21,10 @@ import { useTest, WebhookDialog } from './webhook-dialog.tsx';
 const columns: Column<Webhook>[] = [
   {
     label: 'Address',
-    cell: ({ origin, paused_at }) => (
+    cell: ({ origin, paused_at, unconfirmed }) => (
       <>
         <span className="th-mono">{visible(origin)}/…</span> {paused_at && <Badge color="gray">paused</Badge>}
+        {unconfirmed && <Hint size="xs">Its maker left the workspace. Confirm it to resume.</Hint>}
       </>
     ),
   },
@@ -41,6 +43,12 @@ export function WebhooksSection() {
     done: () => 'Deleted the webhook',
     refresh: [queryKeys.webhooks],
   });
+  const confirm = useAction({
+    run: ({ id }: Webhook) => api('updateWebhook', { id, paused: false }),
+    done: (_, { origin }) => `Resumed the webhook to ${visible(origin)}`,
+    refresh: [queryKeys.webhooks, queryKeys.members],
+    toastFailure: true,
+  });
   const test = useTest();
   const query = useAnswer(queryKeys.webhooks, 'listWebhooks', {});
   const actions = (webhook: Webhook) => {
@@ -48,7 +56,11 @@ export function WebhooksSection() {
     const isTested = test.isPending && test.variables.id === webhook.id;
     return (
       <>
-        <RowButton label="Test" of={of} isPending={isTested} onClick={() => test.mutate(webhook)} />
+        {webhook.unconfirmed ? (
+          <RowButton label="Confirm" of={of} isPending={confirm.isPending} onClick={() => confirm.mutate(webhook)} />
+        ) : (
+          <RowButton label="Test" of={of} isPending={isTested} onClick={() => test.mutate(webhook)} />
+        )}
         <RowButton label="Edit" of={of} onClick={() => setEdited(webhook)} />
         <RowButton label="Delete" of={of} onClick={() => remove.ask(webhook)} />
       </>

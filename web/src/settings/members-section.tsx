@@ -1,6 +1,5 @@
-import { Badge, Button, Checkbox, Group, Select, Stack, TextInput } from '@mantine/core';
+import { Badge, Button, Group, Select, TextInput } from '@mantine/core';
 import { useForm } from '@mantine/form';
-import { useEffect, useState } from 'react';
 import type { Invitation, Member, Role, Workspace } from '../answers.ts';
 import { api } from '../api.ts';
 import { basePath } from '../base-path.ts';
@@ -18,19 +17,13 @@ import { Hint } from '../ui/text/hint.tsx';
 import { usePeople } from '../ui/text/person-name.tsx';
 import { Time } from '../ui/text/time.tsx';
 import { visible } from '../ui/text/visible.ts';
-import { useAnswer } from '../use-answer.ts';
+import { accessText, nameOf, useRemoval } from './remains.tsx';
 
 const roles = [
   { value: 'owner', label: 'Owner' },
   { value: 'editor', label: 'Editor' },
   { value: 'viewer', label: 'Viewer' },
 ];
-
-const nameOf = ({ id, name, email }: Member) => visible(name ?? email ?? id);
-
-function keysText(count: number): string {
-  return count === 1 ? 'one API key' : `${count} API keys`;
-}
 
 /** A member, or somebody who was invited and has not come yet. */
 type Person = Member | Invitation;
@@ -44,7 +37,7 @@ export function MembersSection() {
   const leaving = useQuestion({
     title: ({ name }: Workspace) => `Leave ${visible(name)}?`,
     text: () =>
-      'The logins of your agents in this workspace end at once. Servers and API keys that you made stay here. Only an owner can let you in again.',
+      'The logins of your agents in this workspace end at once, and your webhooks are paused. Servers, API keys and models that you made stay here. Only an owner can let you in again.',
     action: 'Leave workspace',
     run: () => api('leaveWorkspace', {}),
     onDone: () => location.assign(`${basePath}/`),
@@ -118,10 +111,11 @@ function Name({ person }: { person: Person }) {
 function RoleChoice({ member }: { member: Member }) {
   const change = useAction({
     run: (role: Role) => api('changeMember', { id: member.id, role }),
-    done: ({ key_count: keys }, role) =>
-      role === 'viewer' && keys > 0
-        ? `The role is viewer now; ${keysText(keys)} that they made still ${keys === 1 ? 'works' : 'work'}`
-        : `The role is ${role} now`,
+    done: ({ key_count: keys, models }, role) => {
+      const count = keys + models.length;
+      const still = `; ${accessText(keys, models.length)} that they made still ${count === 1 ? 'works' : 'work'}`;
+      return `The role is ${role} now${role === 'viewer' && count > 0 ? still : ''}`;
+    },
     refresh: [queryKeys.members, queryKeys.session],
   });
   return (
@@ -174,48 +168,5 @@ function InviteForm() {
         No mail is sent: tell them to sign in here with that address, and they join.
       </Hint>
     </form>
-  );
-}
-
-/** Asks before a member is removed, and whether to revoke the keys that they made. */
-function useRemoval() {
-  const [revokes, setRevokes] = useState(false);
-  return useQuestion({
-    title: (member: Member) => `Remove ${nameOf(member)}?`,
-    text: (member) => (
-      <Stack gap="xs">
-        Their sessions in this workspace and the logins of their agents end at once. Servers that they made stay.
-        <KeysOf member={member} revokes={revokes} onChange={setRevokes} />
-      </Stack>
-    ),
-    action: 'Remove member',
-    run: ({ id }) => api('removeMember', { id, revoke_keys: revokes }),
-    done: ({ revoked_key_count: count }) => `Removed the member${count === 0 ? '' : ` and revoked ${keysText(count)}`}`,
-    refresh: [queryKeys.members, queryKeys.keys],
-  });
-}
-
-type KeysProps = { member: Member; revokes: boolean; onChange: (revokes: boolean) => void };
-
-/** The keys that would go on working, and a choice to revoke them. */
-function KeysOf({ member: { id }, revokes, onChange }: KeysProps) {
-  const made = useAnswer(queryKeys.keysMadeBy(id), 'listApiKeys', { made_by: id, limit: 200 });
-  // Nothing is chosen for the next one who is removed.
-  useEffect(() => () => onChange(false), [onChange]);
-  const keys = made.data?.keys ?? [];
-  if (keys.length === 0) return null;
-  return (
-    <>
-      <span>
-        They made {keysText(keys.length)} that still {keys.length === 1 ? 'works' : 'work'}, and may have a copy:{' '}
-        {keys.map(({ name }) => visible(name)).join(', ')}.
-      </span>
-      <Checkbox
-        label={`Revoke ${keys.length === 1 ? 'it' : 'them'} too`}
-        description="Scripts and clients that use such a key are refused within two seconds."
-        checked={revokes}
-        onChange={(event) => onChange(event.currentTarget.checked)}
-      />
-    </>
   );
 }

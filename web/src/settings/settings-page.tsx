@@ -15,6 +15,7 @@ import { CodeBlock } from '../ui/text/code-block.tsx';
 import { useAnswer } from '../use-answer.ts';
 import { EndSection } from './end-section.tsx';
 import { MembersSection } from './members-section.tsx';
+import { LeftSection } from './remains.tsx';
 
 export function SettingsPage() {
   return (
@@ -23,6 +24,7 @@ export function SettingsPage() {
       <Stack gap="md">
         <WorkspaceSection />
         <MembersSection />
+        <LeftSection />
         <AgentsSection />
         <RetentionSection />
         <QuotasSection />

@@ -1,5 +1,5 @@
-import { namesOfActors } from '../../store/audit-events.ts';
-import type { Actor, Context } from '../operation.ts';
+import { namesOfActors } from '../store/audit-events.ts';
+import type { Actor, Context } from './operation.ts';
 
 /**
  * Returns true for people in the dashboard and the operator at the machine. Names and addresses of people are shown to

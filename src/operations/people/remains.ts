@@ -1,0 +1,160 @@
+import { z } from 'zod';
+import { keyScopes } from '../../domain/credentials/credential.ts';
+import { mostWebhooks } from '../../domain/notices.ts';
+import { AppError } from '../../errors.ts';
+import { type ApiKey, workingKeysMadeBy } from '../../store/api-keys.ts';
+import {
+  deleteModelsMadeBy,
+  modelsMadeBy,
+  peopleWhoLeft,
+  secretsMadeBy,
+  serversMadeBy,
+  webhooksMadeBy,
+} from '../../store/people/remains.ts';
+import { findUser } from '../../store/people/users.ts';
+import { revokeKeys } from '../api-keys.ts';
+import { type Context, operation } from '../operation.ts';
+import { mostModels } from '../playground/models.ts';
+import { isoTime, time } from '../shapes.ts';
+
+/** Maximum number of entries of a list; its count counts all. */
+const maxNamed = 100;
+/** Maximum number of people who left and are listed. */
+const maxPeople = 50;
+
+const keyLeft = z.object({
+  id: z.string(),
+  name: z.string(),
+  scopes: z.array(z.enum(keyScopes)),
+  last_used_at: time.optional(),
+});
+
+/** Everything that a person created in a workspace, themselves or with an API key of theirs. */
+export const remains = {
+  keys: z.array(keyLeft).max(maxNamed).describe(`API keys that still work; at most ${maxNamed}.`),
+  key_count: z.int().describe('Number of such keys.'),
+  models: z.array(z.string()).max(mostModels).describe('Models that they stored and that still work.'),
+  webhooks: z
+    .array(z.object({ id: z.string(), origin: z.string() }))
+    .max(mostWebhooks)
+    .describe('Webhooks. Without their maker as a member they are paused until a member confirms them.'),
+  servers: z.array(z.string()).max(maxNamed).describe(`Slugs of servers that they created; at most ${maxNamed}.`),
+  server_count: z.int().describe('Number of such servers.'),
+  secrets: z
+    .array(z.object({ server: z.string(), name: z.string() }))
+    .max(maxNamed)
+    .describe(`Secrets whose values they set, and may know; at most ${maxNamed}.`),
+  secret_count: z.int().describe('Number of such secrets.'),
+};
+export type Remains = z.input<z.ZodObject<typeof remains>>;
+
+/** API keys and models that were ended. */
+export const ended = {
+  revoked_keys: z.array(z.string()).max(maxNamed).describe(`Ids of keys that were revoked; at most ${maxNamed}.`),
+  revoked_key_count: z.int(),
+  deleted_models: z.array(z.string()).max(mostModels).describe('Names of models that were deleted.'),
+};
+export type Ended = z.input<z.ZodObject<typeof ended>>;
+
+export const nothingEnded: Ended = { revoked_keys: [], revoked_key_count: 0, deleted_models: [] };
+
+function shownKey({ id, name, scopes, lastUsedAt }: ApiKey): z.input<typeof keyLeft> {
+  return { id, name, scopes, ...(lastUsedAt !== undefined && { last_used_at: isoTime(lastUsedAt) }) };
+}
+
+export async function remainsOf({ db, actor, now }: Context, userId: string): Promise<Remains> {
+  const maker = { workspaceId: actor.workspaceId, userId };
+  const keys = await workingKeysMadeBy(db, actor.workspaceId, userId, now());
+  const servers = await serversMadeBy(db, maker, maxNamed);
+  const secrets = await secretsMadeBy(db, maker, maxNamed);
+  return {
+    keys: keys.slice(0, maxNamed).map(shownKey),
+    key_count: keys.length,
+    models: await modelsMadeBy(db, maker),
+    webhooks: await webhooksMadeBy(db, maker),
+    servers: servers.slugs,
+    server_count: servers.count,
+    secrets: secrets.secrets,
+    secret_count: secrets.count,
+  };
+}
+
+/** Revokes the keys that a person made, and deletes the models that they stored. */
+export async function endRemainsOf(context: Context, userId: string): Promise<Ended> {
+  const { db, actor } = context;
+  const at = context.now();
+  const maker = { workspaceId: actor.workspaceId, userId };
+  const keys = (await workingKeysMadeBy(db, actor.workspaceId, userId, at)).map(({ id }) => id);
+  const models = await modelsMadeBy(db, maker);
+  await revokeKeys(context, keys, at);
+  await deleteModelsMadeBy(db, maker);
+  return { revoked_keys: keys.slice(0, maxNamed), revoked_key_count: keys.length, deleted_models: models };
+}
+
+/** Details for the audit log of what remains, and of what was ended. */
+export function auditOfRemains({ keys, key_count, models, webhooks }: Remains, done: Ended) {
+  const { revoked_keys, revoked_key_count, deleted_models } = done;
+  return {
+    ...(key_count > 0 && { working_keys: keys.map(({ id }) => id), key_count }),
+    ...(models.length > 0 && { models }),
+    ...(webhooks.length > 0 && { webhooks: webhooks.map(({ id }) => id) }),
+    ...(revoked_key_count > 0 && { revoked_keys, revoked_key_count }),
+    ...(deleted_models.length > 0 && { deleted_models }),
+  };
+}
+
+const memberId = z.string().max(100).describe('Id of a person, usr_…');
+
+const listRemains = operation({
+  name: 'listRemains',
+  summary: 'List what people created in the workspace and left behind',
+  description: 'Without an id: of all who are no longer members and of whom an API key, a model or a webhook remains.',
+  scope: 'manage:read',
+  effect: 'read',
+  isReport: true,
+  people: 'any',
+  isTool: false,
+  input: z.strictObject({ id: memberId.optional() }),
+  output: z.object({
+    people: z
+      .array(z.object({ id: z.string(), name: z.string().optional(), email: z.string().optional(), ...remains }))
+      .max(maxPeople),
+  }),
+  async run(context, { id }) {
+    const { db, actor, now } = context;
+    const ids = id === undefined ? await peopleWhoLeft(db, actor.workspaceId, now(), maxPeople) : [id];
+    const people = [];
+    for (const one of ids) {
+      // An id that is given may be that of a stranger to the workspace.
+      const user = id === undefined ? await findUser(db, one) : undefined;
+      const { name, email } = { ...user };
+      people.push({ id: one, ...(name && { name }), ...(email && { email }), ...(await remainsOf(context, one)) });
+    }
+    return { people };
+  },
+});
+
+const endRemains = operation({
+  name: 'endRemains',
+  summary: 'Revoke the API keys that a person made, and delete the models that they stored',
+  description: 'Also of a person who is no longer a member. Their servers, secrets and webhooks stay.',
+  scope: 'manage:write',
+  effect: 'write',
+  destructive: true,
+  people: 'owner',
+  isTool: false,
+  input: z.strictObject({ id: memberId }),
+  output: z.object({ id: z.string(), ...ended }),
+  async run(context, { id }) {
+    const done = await endRemainsOf(context, id);
+    if (done.revoked_key_count === 0 && done.deleted_models.length === 0)
+      throw new AppError('notFound', 'This person has no working API key and no model in this workspace.');
+    return { id, ...done };
+  },
+  audit: ({ id }, { revoked_keys, revoked_key_count, deleted_models }) => ({
+    target: id,
+    detail: { revoked_keys, revoked_key_count, deleted_models },
+  }),
+});
+
+export const remainsOperations = { listRemains, endRemains };

@@ -1,0 +1,93 @@
+import { sql } from 'kysely';
+import type { Db } from '../db.ts';
+
+/** A person in a workspace, who may have left it. */
+export type Maker = { workspaceId: string; userId: string };
+
+/** The condition that a person made a row, themselves or with a key that they made, directly or with a key of theirs. */
+function isMadeBy({ workspaceId, userId }: Maker, column = 'created_by') {
+  return sql<boolean>`${sql.ref(column)} in (
+    with recursive made (id) as (
+      select cast(${userId} as text) union
+      select keys.id from made cross join api_keys as keys
+      where keys.workspace_id = ${workspaceId} and keys.created_by = made.id
+    ) select id from made)`;
+}
+
+/** Names of the models that a person stored. */
+export async function modelsMadeBy(db: Db, maker: Maker): Promise<string[]> {
+  const query = db.selectFrom('models').select('name').where('workspace_id', '=', maker.workspaceId);
+  const rows = await query.where(isMadeBy(maker)).orderBy('name').execute();
+  return rows.map(({ name }) => name);
+}
+
+export async function deleteModelsMadeBy(db: Db, maker: Maker): Promise<void> {
+  await db.deleteFrom('models').where('workspace_id', '=', maker.workspaceId).where(isMadeBy(maker)).execute();
+}
+
+/** Webhooks that a person made. */
+export async function webhooksMadeBy(db: Db, maker: Maker): Promise<{ id: string; origin: string }[]> {
+  const query = db.selectFrom('webhooks').select(['id', 'origin']).where('workspace_id', '=', maker.workspaceId);
+  return query.where(isMadeBy(maker)).orderBy('created_at').orderBy('id').execute();
+}
+
+/** Pauses the webhooks that a person made, and makes them theirs where a key made them: the key may be deleted first. */
+export async function pauseWebhooksMadeBy(db: Db, maker: Maker, at: number): Promise<void> {
+  await db
+    .updateTable('webhooks')
+    .set({ paused_at: sql<number>`coalesce(paused_at, ${at})`, created_by: maker.userId })
+    .where('workspace_id', '=', maker.workspaceId)
+    .where(isMadeBy(maker))
+    .execute();
+}
+
+/** Slugs of the servers that a person made; the first `most` of them, and how many there are. */
+export async function serversMadeBy(db: Db, maker: Maker, most: number): Promise<{ slugs: string[]; count: number }> {
+  const rows = await db
+    .selectFrom('servers')
+    .select(['slug', sql<number>`count(*) over ()`.as('count')])
+    .where('workspace_id', '=', maker.workspaceId)
+    .where('deleted_at', 'is', null)
+    .where(isMadeBy(maker))
+    .orderBy('slug')
+    .limit(most)
+    .execute();
+  return { slugs: rows.map(({ slug }) => slug), count: Number(rows[0]?.count ?? 0) };
+}
+
+/** Secrets whose values a person set; the first `most` of them, and how many there are. */
+export async function secretsMadeBy(db: Db, maker: Maker, most: number) {
+  const rows = await db
+    .selectFrom('secrets')
+    .innerJoin('servers', 'servers.id', 'secrets.server_id')
+    .select(['servers.slug', 'secrets.name', sql<number>`count(*) over ()`.as('count')])
+    .where('secrets.workspace_id', '=', maker.workspaceId)
+    .where('servers.deleted_at', 'is', null)
+    .where(isMadeBy(maker, 'secrets.created_by'))
+    .orderBy('servers.slug')
+    .orderBy('secrets.name')
+    .limit(most)
+    .execute();
+  const secrets = rows.map(({ slug, name }) => ({ server: slug, name }));
+  return { secrets, count: Number(rows[0]?.count ?? 0) };
+}
+
+/** People who are no longer members, and of whom a key, a model or a webhook is left; the first `most` by their ids. */
+export async function peopleWhoLeft(db: Db, workspaceId: string, now: number, most: number): Promise<string[]> {
+  const { rows } = await sql<{ id: string }>`
+    with recursive made (id, origin) as (
+      select id, created_by from api_keys where workspace_id = ${workspaceId} and created_by like 'usr_%' union
+      select keys.id, made.origin from made cross join api_keys as keys
+      where keys.workspace_id = ${workspaceId} and keys.created_by = made.id
+    ), remaining (maker) as (
+      select id from api_keys where workspace_id = ${workspaceId} and revoked_at is null
+        and (expires_at is null or expires_at > ${now}) union
+      select created_by from models where workspace_id = ${workspaceId} union
+      select created_by from webhooks where workspace_id = ${workspaceId}
+    )
+    select distinct coalesce(made.origin, remaining.maker) as id from remaining left join made on made.id = remaining.maker
+    where coalesce(made.origin, remaining.maker) like 'usr_%'
+      and coalesce(made.origin, remaining.maker) not in (select user_id from members where workspace_id = ${workspaceId})
+    order by id limit ${most}`.execute(db);
+  return rows.map(({ id }) => id);
+}
