@@ -1,7 +1,7 @@
 /** Another version of the product, and what got worse since. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { symlink } from 'node:fs/promises';
+import { mkdir, mkdtemp, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { root } from '../files.ts';
@@ -10,14 +10,15 @@ import { judgeOf } from './report.ts';
 
 const run = promisify(execFile);
 
-/** A checkout of a commit, with the dependencies of this one. */
-export async function checkOut(cache: string, commit: string): Promise<string> {
-  const { stdout } = await run('git', ['rev-parse', '--verify', `${commit}^{commit}`], { cwd: root });
-  const folder = join(cache, 'commits', stdout.trim());
-  if (!existsSync(folder)) await run('git', ['worktree', 'add', '--detach', folder, stdout.trim()], { cwd: root });
-  const modules = join(folder, 'node_modules');
-  if (!existsSync(modules)) await symlink(join(root, 'node_modules'), modules);
-  return folder;
+/** The files of a commit in a new folder, with the dependencies of this checkout. */
+export async function unpackCommit(commit: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'toolhost-audit-commit-'));
+  const checkout = join(folder, 'checkout');
+  await mkdir(checkout);
+  await run('git', ['archive', '--format=tar', `--output=${join(folder, 'files.tar')}`, commit], { cwd: root });
+  await run('tar', ['-xf', join(folder, 'files.tar'), '-C', checkout]);
+  await symlink(join(root, 'node_modules'), join(checkout, 'node_modules'));
+  return checkout;
 }
 
 const ranks = ['whole', 'loosened', 'partial', 'skipped'];

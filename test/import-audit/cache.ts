@@ -1,4 +1,4 @@
-/** What the audit installs for itself: it is too large for the dependencies, and only the audit needs it. */
+/** Packages that only the audit needs, and that are too large for the dependencies. */
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -28,10 +28,10 @@ export function compareRequests(
   credentials: ReadonlySet<string>,
 ): Difference[] {
   const differences: Difference[] = [];
-  const add = (id: string, wanted: string, got: string) => differences.push({ id, expected: wanted, found: got });
+  const add = (id: string, wants: string, gets: string) => differences.push({ id, expected: wants, found: gets });
   if (expected.method.toUpperCase() !== found.method.toUpperCase()) add('method', expected.method, found.method);
-  if (expected.path !== found.path)
-    add(decodeAll(expected.path) === decodeAll(found.path) ? 'path.encoding' : 'path.value', expected.path, found.path);
+  const [wanted, got] = [mergeSlashes(expected.path), mergeSlashes(found.path)];
+  if (wanted !== got) add(decodeAll(wanted) === decodeAll(got) ? 'path.encoding' : 'path.value', wanted, got);
   const isCredential = ([name]: readonly [string, string]) => credentials.has(decodeAll(name).toLowerCase());
   comparePairs(
     'query',
@@ -49,6 +49,9 @@ export function compareRequests(
   compareBodies(expected, found, add);
   return differences;
 }
+
+/** Only a careless join of a server and a path makes repeated slashes; those of a value are encoded. */
+const mergeSlashes = (path: string) => path.replaceAll(/\/{2,}/g, '/');
 
 type Add = (id: string, expected: string, found: string) => void;
 

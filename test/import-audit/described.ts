@@ -38,7 +38,7 @@ function findCredentialNames(document: JsonObject): Set<string> {
   return new Set(names.filter((name) => name !== ''));
 }
 
-/** Whether a parameter carries a credential, by a security scheme or by its own words. */
+/** Returns true for a parameter that carries a credential, by a security scheme or by its own words. */
 export function isCredential(
   { credentials }: Described,
   { name, place, description }: Parameter,
@@ -49,7 +49,7 @@ export function isCredential(
   return security !== undefined && place !== 'path' && isSaid;
 }
 
-/** How values are made for a parameter. */
+/** Returns the rules by which values are made for a parameter. */
 export function getParameterContext({ place, mediaType, style, explode, allowReserved }: Parameter): Context {
   if (mediaType !== undefined && isJsonType(mediaType)) return 'json';
   if (place === 'querystring') return 'form';
@@ -57,7 +57,7 @@ export function getParameterContext({ place, mediaType, style, explode, allowRes
   return !explode && /Delimited|tab/.test(style) ? 'token' : place;
 }
 
-/** How values are made for a body; undefined where the document does not say how it is written. */
+/** Returns the rules for a body; undefined where the document does not say how it is written. */
 export function getBodyContext(body: Body, schemas: Schemas): Context | undefined {
   const type = readMediaType(body.mediaType);
   const resolved = schemas.resolve(schemas.convert(body.schema));

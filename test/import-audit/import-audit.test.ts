@@ -7,8 +7,8 @@ import { chooseSources } from './corpus/sources.ts';
 import { createRandom } from './random.ts';
 import { formatReport, goals, makeReport, type Report } from './report.ts';
 
-/** What this sample reaches today; `goals` are for the whole audit. Raise them as the import improves. */
-const reached = { wire: 0.8, outcomes: 0.85 };
+/** Floors of this sample; `goals` are for the whole audit. Raise them as the import improves. */
+const reached = { wire: 0.97, outcomes: 0.97 };
 
 describe('a small audit of imports', () => {
   let report: Report;

@@ -5,7 +5,7 @@ import { findAuxiliary, type Work } from './prepare-call.ts';
 import type { Outcome, Reported } from './product.ts';
 import { type Compared, decideOutcome, findLosses, type Loss } from './reader/expected-outcome.ts';
 import type { Schemas } from './reader/schemas.ts';
-import { findBodyTarget, findParameterTargets, type Target, type Tool } from './tool-places.ts';
+import { findBodyTarget, findParameterTargets, isListByName, type Target, type Tool } from './tool-places.ts';
 
 export type OutcomeVerdict = { expected: Outcome; reported: Outcome; notes: string[]; losses: Loss[] };
 
@@ -34,7 +34,9 @@ function* compareParameters({ described, operation, tool }: Work, required: Set<
       yield { kind: 'missing', at, what: 'input' };
     if (target.kind !== 'argument') continue;
     if (parameter.isRequired && !required.has(target.argument)) yield { kind: 'loosened', at, what: 'required' };
-    const wanted = described.schemas.convert(parameter.schema);
+    const isList = toObject(parameter.schema).type !== 'array' && isListByName(tool, target.argument, parameter.name);
+    const schema: Json = isList ? { type: 'array', items: parameter.schema } : parameter.schema;
+    const wanted = described.schemas.convert(schema);
     yield { at, context: getParameterContext(parameter), wanted, offered: getSchema(tool, target.argument) };
   }
 }
@@ -86,5 +88,5 @@ function hasInputs(schema: JsonObject | boolean, schemas: Schemas): boolean {
   const resolved = schemas.resolve(schema);
   if (typeof resolved === 'boolean') return resolved;
   const { type, ...rest } = resolved;
-  return Object.keys(rest).length > 0 || (type !== undefined && type !== 'object');
+  return Object.keys(rest).some((name) => !name.startsWith('x-')) || (type !== undefined && type !== 'object');
 }

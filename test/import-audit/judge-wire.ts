@@ -2,10 +2,10 @@
 import { compareRequests, type Difference } from './compare.ts';
 import type { JsonObject } from './json.ts';
 import { getBasePaths } from './localize.ts';
-import { type Prepared, prepareCall, type Work } from './prepare-call.ts';
+import { isEmpty, type Prepared, prepareCall, type Work } from './prepare-call.ts';
 import { type Product, type Reported, secret } from './product.ts';
 import { buildExpectedRequest, type Inputs } from './reader/expected-request.ts';
-import { Undefined } from './reader/wire-styles.ts';
+import { UndefinedForm } from './reader/wire-styles.ts';
 import type { SwaggerClient } from './swagger-client.ts';
 import { readRequest, type Stub, type WireRequest } from './wire.ts';
 
@@ -13,11 +13,11 @@ export type WireVerdict =
   | {
       kind: 'compared';
       judge: 'swagger-client' | 'second reader';
-      /** Those with `library.` before their class are by swagger-client alone; the second reader agrees with the tool. */
+      /** A class with the prefix `library.` is found by swagger-client alone; the second reader agrees with the tool. */
       differences: Difference[];
-      /** Why swagger-client did not judge. */
+      /** Reason for which swagger-client did not judge. */
       unable?: string;
-      /** What the second reader alone finds. */
+      /** Differences that the second reader alone finds. */
       doubts?: Difference[];
     }
   | { kind: 'refused'; reason: string }
@@ -37,7 +37,7 @@ export async function judgeWire(work: Work, reported: Reported, judges: Judges):
     leaveOutNamed(prepared, reported);
     return { verdict: await callAndCompare(work, prepared, judges), args };
   } catch (error) {
-    if (error instanceof Undefined) return { verdict: { kind: 'undecided', reason: error.message }, args };
+    if (error instanceof UndefinedForm) return { verdict: { kind: 'undecided', reason: error.message }, args };
     throw error;
   }
 }
@@ -60,11 +60,15 @@ async function callAndCompare(work: Work, { inputs, args }: Prepared, judges: Ju
   if (!arrived) return { kind: 'refused', reason: result.text };
   const found = readRequest(arrived);
   const { request, base } = buildOwnRequest(work, inputs, found);
-  const byOwn = compareRequests(request, found, described.credentials);
+  // An optional body without fields may be left out.
+  const isFree = !operation.isBodyRequired && isEmpty(inputs.body?.value);
+  const compare = (expected: WireRequest) =>
+    compareRequests(expected, found, described.credentials).filter(({ id }) => !isFree || !id.startsWith('body.'));
+  const byOwn = compare(request);
   const theirs = await swaggerClient.build(described.document, operation, inputs, base);
   if ('unable' in theirs)
     return { kind: 'compared', judge: 'second reader', differences: byOwn, unable: theirs.unable };
-  const byTheirs = compareRequests(theirs.request, found, described.credentials);
+  const byTheirs = compare(theirs.request);
   const isTheirsAlone = byOwn.length === 0;
   return {
     kind: 'compared',
@@ -81,6 +85,6 @@ function buildOwnRequest({ operation, described }: Work, inputs: Inputs, found?:
   const bases = getBasePaths(described.document, operation.path, operation.raw, secret);
   const requests = bases.map((base) => ({ base, request: buildExpectedRequest(operation, base, inputs) }));
   const [first] = requests;
-  if (!first) throw new Undefined('no server');
+  if (!first) throw new UndefinedForm('no server');
   return requests.find(({ request }) => request.path === found?.path) ?? first;
 }

@@ -2,10 +2,11 @@
  * Compares what imported tools send, and what their import says of itself, with readers of the documents that share
  * nothing with the import. `--against COMMIT` lists the operations that got worse since then.
  */
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { parseArgs } from 'node:util';
 import { root } from '../files.ts';
-import { checkOut, listWorse } from './against.ts';
+import { listWorse, unpackCommit } from './against.ts';
 import { type AuditOptions, audit } from './audit.ts';
 import { prepareCache } from './cache.ts';
 import { chooseSources } from './corpus/sources.ts';
@@ -32,12 +33,13 @@ process.stdout.write(formatReport(report));
 
 let worse: string[] | undefined;
 if (values.against !== undefined) {
-  const before = await audit(sources, { ...options, checkout: await checkOut(cache.folder, values.against) });
+  const checkout = await unpackCommit(values.against);
+  const before = await audit(sources, { ...options, checkout });
+  await rm(dirname(checkout), { recursive: true });
   process.stdout.write(`\nAt ${values.against}:\n${formatReport(makeReport(before))}`);
   worse = listWorse(before, verdicts);
-  process.stdout.write(
-    `\nOperations that got worse since ${values.against}: ${worse.length}\n${worse.map((one) => `  ${one}\n`).join('')}`,
-  );
+  const listed = worse.map((one) => `  ${one}\n`).join('');
+  process.stdout.write(`\nOperations that got worse since ${values.against}: ${worse.length}\n${listed}`);
 }
 if (values.json !== undefined)
   await writeFile(values.json, JSON.stringify({ ...values, report, worse, verdicts }, null, 1));

@@ -1,11 +1,14 @@
 /** Makes texts that fit a regular expression of the kinds that API descriptions hold. */
 import type { Random } from './random.ts';
 
-/** @throws Error for what it cannot make a text for; a text that it makes still has to be checked. */
+/** A pattern for which no text can be made. */
+export class NoPatternText extends Error {}
+
+/** @throws NoPatternText; a text that it makes still has to be checked */
 export function makePatternText(pattern: string, random: Random, minLength = 0): string {
   const parser = { pattern, at: 0 };
   const make = readAlternatives(parser, random, minLength);
-  if (parser.at < pattern.length) throw new Error(`unexpected ${pattern[parser.at]}`);
+  if (parser.at < pattern.length) throw new NoPatternText(`unexpected ${pattern[parser.at]}`);
   return make();
 }
 
@@ -69,7 +72,7 @@ function readAtom(parser: Parser, random: Random, minLength: number): Make {
     const set = readEscape(parser);
     return () => random.pick([...set]);
   }
-  if ('*+?{'.includes(character)) throw new Error(`nothing to repeat before ${character}`);
+  if ('*+?{'.includes(character)) throw new NoPatternText(`nothing to repeat before ${character}`);
   return () => character;
 }
 
@@ -77,18 +80,18 @@ function readGroup(parser: Parser, random: Random, minLength: number): Make {
   const rest = parser.pattern.slice(parser.at);
   const kind = /^\?(:|<[A-Za-z]\w*>)/.exec(rest);
   if (kind) parser.at += kind[0].length;
-  else if (rest.startsWith('?')) throw new Error('look-around');
+  else if (rest.startsWith('?')) throw new NoPatternText('look-around');
   const make = readAlternatives(parser, random, minLength);
-  if (parser.pattern[parser.at++] !== ')') throw new Error('open group');
+  if (parser.pattern[parser.at++] !== ')') throw new NoPatternText('open group');
   return make;
 }
 
 function readEscape(parser: Parser): string {
   const character = parser.pattern[parser.at++] ?? '';
-  if (character === 'b' || character === 'B') throw new Error('word boundary');
+  if (character === 'b' || character === 'B') throw new NoPatternText('word boundary');
   if (character === 'p' || character === 'P') {
     const end = parser.pattern.indexOf('}', parser.at);
-    if (end < 0) throw new Error('property');
+    if (end < 0) throw new NoPatternText('property');
     const name = parser.pattern.slice(parser.at + 1, end);
     parser.at = end + 1;
     if (character === 'P') return '-';
@@ -96,7 +99,7 @@ function readEscape(parser: Parser): string {
   }
   if (character === 'u') {
     const code = /^[0-9a-fA-F]{4}/.exec(parser.pattern.slice(parser.at));
-    if (!code) throw new Error('code point');
+    if (!code) throw new NoPatternText('code point');
     parser.at += 4;
     return String.fromCharCode(Number.parseInt(code[0], 16));
   }
@@ -109,7 +112,7 @@ function readClass(parser: Parser, random: Random): Make {
   if (isNegated) parser.at++;
   const members = new Set<string>();
   while (parser.pattern[parser.at] !== ']') {
-    if (parser.at >= parser.pattern.length) throw new Error('open class');
+    if (parser.at >= parser.pattern.length) throw new NoPatternText('open class');
     const character = parser.pattern[parser.at++] as string;
     const set = character === '\\' ? readEscape(parser) : character;
     const isRange = set.length === 1 && parser.pattern[parser.at] === '-' && parser.pattern[parser.at + 1] !== ']';
@@ -125,7 +128,7 @@ function readClass(parser: Parser, random: Random): Make {
   parser.at++;
   const usual = [...`${alphabet}${alphabet.toUpperCase()}0123456789-_. `];
   const allowed = isNegated ? usual.filter((member) => !members.has(member)) : [...members];
-  if (allowed.length === 0) throw new Error('empty class');
+  if (allowed.length === 0) throw new NoPatternText('empty class');
   const plain = allowed.filter((member) => /[A-Za-z0-9]/.test(member));
   return () => random.pick(plain.length > 0 ? plain : allowed);
 }

@@ -5,8 +5,8 @@ import { isObject, type JsonObject, toList, toText } from './json.ts';
 import type { Random } from './random.ts';
 import type { Inputs } from './reader/expected-request.ts';
 import type { Operation, Parameter } from './reader/operations.ts';
-import { Undefined } from './reader/wire-styles.ts';
-import { findBodyTarget, findParameterTargets, type Tool, toArgument } from './tool-places.ts';
+import { UndefinedForm } from './reader/wire-styles.ts';
+import { findBodyTarget, findParameterTargets, isListByName, type Tool, toArgument } from './tool-places.ts';
 import type { Value } from './values.ts';
 import { readMediaType } from './wire.ts';
 
@@ -15,7 +15,7 @@ export type Work = { described: Described; operation: Operation; tool: Tool; ran
 /** `unplaced` are the inputs that have no argument. */
 export type Prepared = { inputs: Inputs; args: JsonObject; unplaced: string[] };
 
-/** @throws Undefined where no value was found for a required input */
+/** @throws UndefinedForm where no value was found for a required input */
 export function prepareCall(work: Work): Prepared {
   const { described, operation, tool, random } = work;
   const prepared: Prepared = { inputs: { parameters: new Map() }, args: {}, unplaced: [] };
@@ -27,11 +27,14 @@ export function prepareCall(work: Work): Prepared {
     if (target.kind === 'none' && isCredential(described, parameter, operation)) continue;
     if (!own.chance(0.65) && !parameter.isRequired && target.kind !== 'constant') continue;
     const value = makeParameter(described, parameter, { random: own, share: 0.6, variant });
-    if (value === undefined && parameter.isRequired) throw new Undefined(`no value for ${at}`);
+    if (value === undefined && parameter.isRequired) throw new UndefinedForm(`no value for ${at}`);
     if (value === undefined) continue;
     const constant = target.kind === 'constant' ? target.value : undefined;
     inputs.parameters.set(parameter, constant === undefined ? value : (constant as Value));
-    if (target.kind === 'argument') args[target.argument] = toArgument(value);
+    if (target.kind === 'argument') {
+      const isList = !Array.isArray(value) && isListByName(tool, target.argument, parameter.name);
+      args[target.argument] = toArgument(isList ? [value] : value);
+    }
     if (target.kind === 'none') unplaced.push(at);
   }
   prepareBody(work, prepared, { random: random.fork('body'), share: 0.6, variant });
@@ -56,7 +59,7 @@ function makeParameter({ maker, schemas }: Described, parameter: Parameter, opti
   return value === null || value === '' || isEmpty(value) ? undefined : value;
 }
 
-const isEmpty = (value: Value | undefined) =>
+export const isEmpty = (value: Value | undefined) =>
   typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 
 function prepareBody({ operation, described, tool }: Work, prepared: Prepared, options: MakeOptions): void {
@@ -64,7 +67,7 @@ function prepareBody({ operation, described, tool }: Work, prepared: Prepared, o
   if (!body) return;
   const { maker, schemas } = described;
   const context = getBodyContext(body, schemas);
-  if (context === undefined) throw new Undefined(`a body of ${body.mediaType}`);
+  if (context === undefined) throw new UndefinedForm(`a body of ${body.mediaType}`);
   const schema = schemas.convert(body.schema);
   const isForm = context === 'form' || context === 'multipart';
   const values = [options.share, 0, 1].map((share) => maker.make(schema, { ...options, context, share })?.value);
@@ -72,7 +75,7 @@ function prepareBody({ operation, described, tool }: Work, prepared: Prepared, o
     values.find((one) => one !== undefined && !((isForm || !operation.isBodyRequired) && isEmpty(one))) ??
     (isForm ? undefined : values[0]);
   if (value === undefined)
-    throw new Undefined(values.some((one) => one !== undefined) ? 'an empty form' : 'no value for the body');
+    throw new UndefinedForm(values.some((one) => one !== undefined) ? 'an empty form' : 'no value for the body');
   const givenType = value instanceof Uint8Array ? pickType(readMediaType(body.mediaType)) : undefined;
   prepared.inputs.body = { of: body, value, ...(givenType !== undefined && { givenType }) };
   placeBody(tool, prepared, value, givenType);

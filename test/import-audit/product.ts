@@ -106,7 +106,7 @@ type Request = { document: string; slug: string; include: readonly string[]; url
 async function importDocument({ send, rpc }: Entries, request: Request): Promise<Imported> {
   const plan = await send('POST', '/api/v1/import', { ...request, mode: 'plan', deprecated: true, report: 'all' });
   const answers = answerQuestions(toList(plan.questions).map(toObject), request.url);
-  const report = readReport(plan);
+  const report = readReport(plan, request.include);
   const isLong = Number(toObject(plan.operations).operations) > 2000;
   if (![...report.values()].some(({ outcome }) => outcome !== 'skipped'))
     return { report, tools: new Map(), slug: request.slug };
@@ -132,16 +132,19 @@ async function importDocument({ send, rpc }: Entries, request: Request): Promise
     const operation = toText(one.imported_from);
     tools.set(operation, [...(tools.get(operation) ?? []), readTool(one, toObject(listed.get(toText(one.name))))]);
   }
-  return { report: readReport(created), tools, slug: request.slug };
+  return { report: readReport(created, request.include), tools, slug: request.slug };
 }
 
-function readReport(reply: JsonObject): Map<string, Reported> {
+/** The report by operation; it cuts long names and marks that with an ellipsis. */
+function readReport(reply: JsonObject, operations: readonly string[]): Map<string, Reported> {
   const entries = toList(reply.report).map(toObject);
+  const isFor = (operation: string, name: string) =>
+    name === operation || (name.endsWith('…') && operation.startsWith(name.slice(0, -1)));
   return new Map(
-    entries.map((entry) => [
-      toText(entry.operation),
-      { outcome: entry.outcome as Outcome, notes: toList(entry.notes).map(toText) },
-    ]),
+    operations.flatMap((operation): [string, Reported][] => {
+      const entry = entries.find((one) => isFor(operation, toText(one.operation)));
+      return entry ? [[operation, { outcome: entry.outcome as Outcome, notes: toList(entry.notes).map(toText) }]] : [];
+    }),
   );
 }
 

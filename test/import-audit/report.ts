@@ -34,7 +34,7 @@ export type Report = {
 export const explain = ({ id, found }: Difference) =>
   explanations.find((one) => one.class === id && (one.found === undefined || new RegExp(one.found).test(found)));
 
-/** Whether the request of a tool was the expected one. */
+/** Compares the request of a tool with the expected one; undefined where that cannot be decided. */
 export function judgeOf({ wire }: Verdict): 'same' | 'explained' | 'different' | undefined {
   if (wire === undefined || wire.kind === 'undecided') return undefined;
   if (wire.kind === 'refused') return 'different';

@@ -166,6 +166,12 @@ function findTemplateTarget(tool: Tool, template: Json): BodyTarget {
   return { kind: 'fields', targets: new Map(targets) };
 }
 
+/** PHP, Rails and qs read a name that ends in `[]` as a list, whatever its schema says. */
+export function isListByName(tool: Tool, argument: string, name: string): boolean {
+  const schema = toObject(toObject(tool.inputSchema.properties)[argument]);
+  return name.endsWith('[]') && [schema.type].flat().includes('array');
+}
+
 /** A value as an agent gives it: bytes as Base64. */
 export function toArgument(value: Value): Json {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('base64');

@@ -1,6 +1,6 @@
 /** Makes values that fit a schema, and remembers which keywords applied where. */
 import { isObject, isSameJson, type Json, type JsonObject, toList, toObject } from './json.ts';
-import { makePatternText } from './pattern-text.ts';
+import { makePatternText, NoPatternText } from './pattern-text.ts';
 import type { Random } from './random.ts';
 import type { Check, Schemas } from './reader/schemas.ts';
 
@@ -86,11 +86,8 @@ export function createValueMaker(schemas: Schemas): ValueMaker {
     make(schema, options) {
       for (let attempt = 0; attempt < tries; attempt++) {
         const share = attempt < tries - 1 ? options.share : 0;
-        const made = new Building(schemas, {
-          ...options,
-          share,
-          variant: options.variant + Math.max(0, attempt - 2),
-        }).tryMake(schema);
+        const variant = options.variant + Math.max(0, attempt - 2);
+        const made = tryMake(schemas, { ...options, share, variant }, schema);
         if (made && fits(schema, made.value)) return made;
       }
       return undefined;
@@ -116,193 +113,187 @@ type Merged = {
   required: Set<string>;
 };
 
-class Building {
-  readonly #schemas: Schemas;
-  readonly #options: Options;
-  readonly #trace: Trace = new Map();
-  #nodes = 0;
+/** A value that is being made. */
+type Building = { schemas: Schemas; options: Options; trace: Trace; nodes: number };
 
-  constructor(schemas: Schemas, options: Options) {
-    this.#schemas = schemas;
-    this.#options = options;
+function tryMake(schemas: Schemas, options: Options, schema: JsonObject | boolean): Made | undefined {
+  const building: Building = { schemas, options, trace: new Map(), nodes: 0 };
+  try {
+    return { value: make(building, schema, '', 0), trace: building.trace };
+  } catch (error) {
+    if (error instanceof NoValue) return undefined;
+    throw error;
   }
+}
 
-  tryMake(schema: JsonObject | boolean): Made | undefined {
+function make(building: Building, schema: Json, pointer: string, level: number): Value {
+  if (level > levels.all) throw new NoValue();
+  building.nodes++;
+  const merged = merge(expand(building, schema, 0));
+  building.trace.set(pointer, merged.facets);
+  const fixed = merged.facets.find((facet) => 'const' in facet);
+  if (fixed) return fixed.const as Value;
+  const listed = merged.facets.filter((facet) => Array.isArray(facet.enum)).map((facet) => toList(facet.enum));
+  if (listed.length > 0) return pickListed(building, listed, merged.types);
+  const type = pickType(building, merged);
+  if (type === 'object') return makeObject(building, merged, pointer, level);
+  if (type === 'array') return makeArray(building, merged, pointer, level);
+  if (type === 'string') return makeString(building, merged, level);
+  if (type === 'integer' || type === 'number') return makeNumber(building, merged, type);
+  if (type === 'boolean') return building.options.random.chance(0.5);
+  return null;
+}
+
+/** The schema and all that apply with it; of alternatives one is chosen. */
+function expand(building: Building, schema: Json, steps: number): JsonObject[] {
+  const resolved = building.schemas.resolve(schema as JsonObject | boolean);
+  if (resolved === false || steps > 40) throw new NoValue();
+  if (typeof resolved === 'boolean') return [{}];
+  const { allOf, anyOf, if: condition, then, else: otherwise, dependentSchemas, ...own } = resolved;
+  const { variant } = building.options;
+  const facets = [own as JsonObject];
+  for (const one of toList(allOf)) facets.push(...expand(building, one, steps + 1));
+  const alternatives = toList(anyOf).filter((one) => !isNullOnly(building.schemas.resolve(one as JsonObject)));
+  const chosen = alternatives[variant % Math.max(1, alternatives.length)] ?? toList(anyOf)[0];
+  if (chosen !== undefined) facets.push(...expand(building, chosen, steps + 1));
+  if (condition !== undefined && variant % 2 === 0) {
+    facets.push(...expand(building, condition, steps + 1));
+    if (then !== undefined) facets.push(...expand(building, then, steps + 1));
+  } else if (otherwise !== undefined) facets.push(...expand(building, otherwise, steps + 1));
+  for (const one of Object.values(toObject(dependentSchemas))) facets.push(...expand(building, one, steps + 1));
+  return facets;
+}
+
+function pickListed(building: Building, lists: Json[][], allowed: readonly string[]): Value {
+  const [first = [], ...others] = lists;
+  const common = first
+    .filter((value) => others.every((list) => list.some((other) => isSameJson(other, value))))
+    .filter((value) => allowed.length === 0 || allowed.some((type) => isOfType(value, type)));
+  const usual = common.filter((value) => value !== null && value !== '');
+  if (common.length === 0) throw new NoValue();
+  return building.options.random.pick(usual.length > 0 ? usual : common) as Value;
+}
+
+function pickType(building: Building, { types, facets, properties, required }: Merged): string {
+  const usual = types.filter((type) => type !== 'null');
+  if (usual.length > 0) return usual[building.options.variant % usual.length] as string;
+  if (types.length > 0) return 'null';
+  const has = (...names: string[]) => facets.some((facet) => names.some((name) => name in facet));
+  if (properties.size > 0 || required.size > 0 || has('additionalProperties', 'patternProperties', 'x-properties'))
+    return 'object';
+  if (has('items', 'minItems')) return 'array';
+  if (has('minimum', 'maximum', 'multipleOf')) return 'number';
+  return 'string';
+}
+
+function makeObject(building: Building, merged: Merged, pointer: string, level: number): Value {
+  const { random, share } = building.options;
+  const value: { [name: string]: Value } = {};
+  const put = (name: string, schema: Json) => {
+    value[name] = make(building, schema, `${pointer}/${escapeToken(name)}`, level + 1);
+  };
+  for (const [name, found] of merged.properties) {
+    const isRequired = merged.required.has(name);
+    const hasRoom = level < levels.optional && building.nodes < nodeBudget;
+    if (!isRequired && !(hasRoom && random.chance(share))) continue;
     try {
-      return { value: this.#make(schema, '', 0), trace: this.#trace };
+      put(name, toAll(found));
     } catch (error) {
-      if (error instanceof NoValue) return undefined;
-      throw error;
+      if (isRequired || !(error instanceof NoValue)) throw error;
     }
   }
-
-  #make(schema: Json, pointer: string, level: number): Value {
-    if (level > levels.all) throw new NoValue();
-    this.#nodes++;
-    const merged = merge(this.#expand(schema, 0));
-    this.#trace.set(pointer, merged.facets);
-    const fixed = merged.facets.find((facet) => 'const' in facet);
-    if (fixed) return fixed.const as Value;
-    const listed = merged.facets.filter((facet) => Array.isArray(facet.enum)).map((facet) => toList(facet.enum));
-    if (listed.length > 0) return this.#pickListed(listed, merged.types);
-    const type = this.#pickType(merged);
-    if (type === 'object') return this.#makeObject(merged, pointer, level);
-    if (type === 'array') return this.#makeArray(merged, pointer, level);
-    if (type === 'string') return this.#makeString(merged, level);
-    if (type === 'integer' || type === 'number') return this.#makeNumber(merged, type);
-    if (type === 'boolean') return this.#options.random.chance(0.5);
-    return null;
+  const free = getFree(merged.facets);
+  for (const name of merged.required) if (!(name in value)) put(name, free.schema ?? true);
+  const least = Math.max(0, ...merged.facets.map(({ minProperties }) => Number(minProperties ?? 0)));
+  if (free.isAllowed && level < levels.optional && random.chance(share)) putFree(building, free, put);
+  for (let more = 0; Object.keys(value).length < least && more < 20; more++) {
+    const absent = [...merged.properties].find(([name]) => !(name in value));
+    if (absent) put(absent[0], toAll(absent[1]));
+    else put(`key_${more}`, free.schema ?? true);
   }
+  return value;
+}
 
-  /** The schema and all that apply with it; of alternatives one is chosen. */
-  #expand(schema: Json, steps: number): JsonObject[] {
-    const resolved = this.#schemas.resolve(schema as JsonObject | boolean);
-    if (resolved === false || steps > 40) throw new NoValue();
-    if (typeof resolved === 'boolean') return [{}];
-    const { allOf, anyOf, if: condition, then, else: otherwise, dependentSchemas, ...own } = resolved;
-    const { variant } = this.#options;
-    const facets = [own as JsonObject];
-    for (const one of toList(allOf)) facets.push(...this.#expand(one, steps + 1));
-    const alternatives = toList(anyOf).filter((one) => !isNullOnly(this.#schemas.resolve(one as JsonObject)));
-    const chosen = alternatives[variant % Math.max(1, alternatives.length)] ?? toList(anyOf)[0];
-    if (chosen !== undefined) facets.push(...this.#expand(chosen, steps + 1));
-    if (condition !== undefined && variant % 2 === 0) {
-      facets.push(...this.#expand(condition, steps + 1));
-      if (then !== undefined) facets.push(...this.#expand(then, steps + 1));
-    } else if (otherwise !== undefined) facets.push(...this.#expand(otherwise, steps + 1));
-    for (const one of Object.values(toObject(dependentSchemas))) facets.push(...this.#expand(one, steps + 1));
-    return facets;
+function putFree({ options }: Building, free: Free, put: (name: string, schema: Json) => void): void {
+  try {
+    const name = free.pattern === undefined ? 'extra_key' : makePatternText(free.pattern, options.random);
+    put(name, free.schema ?? true);
+  } catch (error) {
+    if (!(error instanceof NoValue || error instanceof NoPatternText)) throw error;
   }
+}
 
-  #pickListed(lists: Json[][], allowed: readonly string[]): Value {
-    const [first = [], ...others] = lists;
-    const common = first
-      .filter((value) => others.every((list) => list.some((other) => isSameJson(other, value))))
-      .filter((value) => allowed.length === 0 || allowed.some((type) => isOfType(value, type)));
-    const usual = common.filter((value) => value !== null && value !== '');
-    if (common.length === 0) throw new NoValue();
-    return this.#options.random.pick(usual.length > 0 ? usual : common) as Value;
+function makeArray(building: Building, { facets }: Merged, pointer: string, level: number): Value {
+  const { random, context } = building.options;
+  const least = Math.max(0, ...facets.map(({ minItems }) => Number(minItems ?? 0)));
+  const most = Math.min(...facets.map(({ maxItems }) => Number(maxItems ?? Number.POSITIVE_INFINITY)));
+  const items = facets.filter((facet) => 'items' in facet).map((facet) => facet.items as Json);
+  const fixed = toList(facets.find((facet) => Array.isArray(facet.prefixItems))?.prefixItems);
+  const wanted =
+    level >= levels.optional + 2 && context === 'json' ? least : Math.max(least, 1 + random.below(2), fixed.length);
+  const isUnique = facets.some((facet) => facet.uniqueItems === true);
+  const value: Value[] = [];
+  for (let at = 0; at < Math.min(wanted, most, 40); at++) {
+    const one = make(building, fixed[at] ?? toAll(items), `${pointer}/${at}`, level + 1);
+    const isRepeated = isUnique && value.some((other) => isSameJson(toPlain(other), toPlain(one)));
+    if (!isRepeated) value.push(one);
+    else if (value.length >= least) break;
   }
+  return value;
+}
 
-  #pickType({ types, facets, properties, required }: Merged): string {
-    const usual = types.filter((type) => type !== 'null');
-    if (usual.length > 0) return usual[this.#options.variant % usual.length] as string;
-    if (types.length > 0) return 'null';
-    const has = (...names: string[]) => facets.some((facet) => names.some((name) => name in facet));
-    if (properties.size > 0 || required.size > 0 || has('additionalProperties', 'patternProperties')) return 'object';
-    if (has('items', 'minItems')) return 'array';
-    if (has('minimum', 'maximum', 'multipleOf')) return 'number';
-    return 'string';
-  }
-
-  #makeObject(merged: Merged, pointer: string, level: number): Value {
-    const { random, share } = this.#options;
-    const value: { [name: string]: Value } = {};
-    const put = (name: string, schema: Json) => {
-      value[name] = this.#make(schema, `${pointer}/${escapeToken(name)}`, level + 1);
-    };
-    for (const [name, found] of merged.properties) {
-      const isRequired = merged.required.has(name);
-      const hasRoom = level < levels.optional && this.#nodes < nodeBudget;
-      if (!isRequired && !(hasRoom && random.chance(share))) continue;
-      try {
-        put(name, toAll(found));
-      } catch (error) {
-        if (isRequired || !(error instanceof NoValue)) throw error;
-      }
-    }
-    const free = getFree(merged.facets);
-    for (const name of merged.required) if (!(name in value)) put(name, free.schema ?? true);
-    const least = Math.max(0, ...merged.facets.map(({ minProperties }) => Number(minProperties ?? 0)));
-    if (free.isAllowed && level < levels.optional && random.chance(share)) this.#putFree(free, put);
-    for (let more = 0; Object.keys(value).length < least && more < 20; more++) {
-      const absent = [...merged.properties].find(([name]) => !(name in value));
-      if (absent) put(absent[0], toAll(absent[1]));
-      else put(`key_${more}`, free.schema ?? true);
-    }
-    return value;
-  }
-
-  #putFree(free: Free, put: (name: string, schema: Json) => void): void {
+function makeString(building: Building, { facets }: Merged, level: number): Value {
+  const { random, context } = building.options;
+  const least = Math.max(0, ...facets.map(({ minLength }) => Number(minLength ?? 0)));
+  const most = Math.min(...facets.map(({ maxLength }) => Number(maxLength ?? Number.POSITIVE_INFINITY)));
+  if (isBinary(facets, context, level)) return new TextEncoder().encode(`bytes ${random.below(1000)} \u0000é`);
+  const pattern = facets.find((facet) => typeof facet.pattern === 'string')?.pattern;
+  if (typeof pattern === 'string') {
     try {
-      if (free.pattern !== undefined) put(makePatternText(free.pattern, this.#options.random), free.schema ?? true);
-      else put('extra_key', free.schema ?? true);
+      const made = makePatternText(pattern, random);
+      return made.length < least ? makePatternText(pattern, random, least) : made;
     } catch (error) {
-      if (!(error instanceof NoValue) && !(error instanceof Error)) throw error;
+      if (!(error instanceof NoPatternText)) throw error;
+      return pickFitting(building, pattern, least, most);
     }
   }
+  const format = facets.find((facet) => typeof facet['x-format'] === 'string')?.['x-format'];
+  const isBase64 = facets.some(({ contentEncoding }) => contentEncoding === 'base64');
+  const usual = isBase64 ? byFormat.byte : byFormat[String(format)];
+  const start = usual ?? random.pick(text[context]);
+  return start.padEnd(least, 'x').slice(0, most);
+}
 
-  #makeArray({ facets }: Merged, pointer: string, level: number): Value {
-    const { random, context } = this.#options;
-    const least = Math.max(0, ...facets.map(({ minItems }) => Number(minItems ?? 0)));
-    const most = Math.min(...facets.map(({ maxItems }) => Number(maxItems ?? Number.POSITIVE_INFINITY)));
-    const items = facets.filter((facet) => 'items' in facet).map((facet) => facet.items as Json);
-    const fixed = toList(facets.find((facet) => Array.isArray(facet.prefixItems))?.prefixItems);
-    const wanted =
-      level >= levels.optional + 2 && context === 'json' ? least : Math.max(least, 1 + random.below(2), fixed.length);
-    const isUnique = facets.some((facet) => facet.uniqueItems === true);
-    const value: Value[] = [];
-    for (let at = 0; at < Math.min(wanted, most, 40); at++) {
-      const one = this.#make(fixed[at] ?? toAll(items), `${pointer}/${at}`, level + 1);
-      const isRepeated = isUnique && value.some((other) => isSameJson(toPlain(other), toPlain(one)));
-      if (!isRepeated) value.push(one);
-      else if (value.length >= least) break;
-    }
-    return value;
-  }
+/** A usual text that fits a pattern for which none can be made. */
+function pickFitting(building: Building, pattern: string, least: number, most: number): string {
+  const usual = [...text[building.options.context], ...Object.values(byFormat), 'a', '1', '10', 'A1'];
+  const fitting = usual.filter(
+    (one) => one.length >= least && one.length <= most && new RegExp(pattern, 'u').test(one),
+  );
+  if (fitting.length === 0) throw new NoValue();
+  return building.options.random.pick(fitting);
+}
 
-  #makeString({ facets }: Merged, level: number): Value {
-    const { random, context } = this.#options;
-    const least = Math.max(0, ...facets.map(({ minLength }) => Number(minLength ?? 0)));
-    const most = Math.min(...facets.map(({ maxLength }) => Number(maxLength ?? Number.POSITIVE_INFINITY)));
-    if (isBinary(facets, context, level)) return new TextEncoder().encode(`bytes ${random.below(1000)} \u0000é`);
-    const pattern = facets.find((facet) => typeof facet.pattern === 'string')?.pattern;
-    if (typeof pattern === 'string') {
-      try {
-        const made = makePatternText(pattern, random);
-        return made.length < least ? makePatternText(pattern, random, least) : made;
-      } catch {
-        return this.#pickFitting(pattern, least, most);
-      }
-    }
-    const format = facets.find((facet) => typeof facet['x-format'] === 'string')?.['x-format'];
-    const isBase64 = facets.some(({ contentEncoding }) => contentEncoding === 'base64');
-    const usual = isBase64 ? byFormat.byte : byFormat[String(format)];
-    const start = usual ?? random.pick(text[context]);
-    return start.padEnd(least, 'x').slice(0, most);
-  }
-
-  /** A usual text that fits a pattern for which none can be made. */
-  #pickFitting(pattern: string, least: number, most: number): string {
-    const usual = [...text[this.#options.context], ...Object.values(byFormat), 'a', '1', '10', 'A1'];
-    const fitting = usual.filter(
-      (one) => one.length >= least && one.length <= most && new RegExp(pattern, 'u').test(one),
-    );
-    if (fitting.length === 0) throw new NoValue();
-    return this.#options.random.pick(fitting);
-  }
-
-  #makeNumber({ facets }: Merged, type: string): Value {
-    const { random } = this.#options;
-    const all = (name: string) => facets.map((facet) => facet[name]).filter((limit) => typeof limit === 'number');
-    const low = Math.max(
-      ...all('minimum'),
-      ...all('exclusiveMinimum').map((limit) => limit + (type === 'integer' ? 1 : 0.5)),
-    );
-    const high = Math.min(
-      ...all('maximum'),
-      ...all('exclusiveMaximum').map((limit) => limit - (type === 'integer' ? 1 : 0.5)),
-    );
-    const [step = type === 'integer' ? 1 : 0] = all('multipleOf');
-    const from = Number.isFinite(low) ? low : Number.isFinite(high) ? Math.min(1, high) : 1;
-    const room = Math.min(Number.isFinite(high) ? high - from : 100, 100);
-    const value = from + Math.max(0, Math.floor(random.next() * room));
-    const stepped = step > 0 ? Math.ceil(value / step) * step : value;
-    const bounded = stepped > high && step > 0 ? Math.floor(high / step) * step : stepped;
-    return type === 'number' && step === 0 && room > 1 && random.chance(0.5) && bounded + 0.5 <= from + room
-      ? bounded + 0.5
-      : bounded;
-  }
+function makeNumber(building: Building, { facets }: Merged, type: string): Value {
+  const { random } = building.options;
+  const all = (name: string) => facets.map((facet) => facet[name]).filter((limit) => typeof limit === 'number');
+  const low = Math.max(
+    ...all('minimum'),
+    ...all('exclusiveMinimum').map((limit) => limit + (type === 'integer' ? 1 : 0.5)),
+  );
+  const high = Math.min(
+    ...all('maximum'),
+    ...all('exclusiveMaximum').map((limit) => limit - (type === 'integer' ? 1 : 0.5)),
+  );
+  const [step = type === 'integer' ? 1 : 0] = all('multipleOf');
+  const from = Number.isFinite(low) ? low : Number.isFinite(high) ? Math.min(1, high) : 1;
+  const room = Math.min(Number.isFinite(high) ? high - from : 100, 100);
+  const value = from + Math.max(0, Math.floor(random.next() * room));
+  const stepped = step > 0 ? Math.ceil(value / step) * step : value;
+  const bounded = stepped > high && step > 0 ? Math.floor(high / step) * step : stepped;
+  return type === 'number' && step === 0 && room > 1 && random.chance(0.5) && bounded + 0.5 <= from + room
+    ? bounded + 0.5
+    : bounded;
 }
 
 /** JSON pointers of RFC 6901. */

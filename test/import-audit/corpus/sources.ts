@@ -28,7 +28,9 @@ export async function chooseSources(
   const modern = take(generated, Math.ceil(documents / 2) - 1);
   const half = Math.ceil(operations / 2);
   const all = readOperations(fastapi).map(({ key }) => key);
-  const whole: Chosen[] = [{ name: 'fastapi', load: () => fastapi, operations: all.slice(0, half) }];
+  const most = Math.ceil(half / 2);
+  const operationsOfFastapi = random.fork('operations of fastapi').shuffle(all).slice(0, most);
+  const whole: Chosen[] = [{ name: 'fastapi', load: () => fastapi, operations: operationsOfFastapi }];
   const first = [...whole, ...chooseOperations(modern, random.fork('operations of modern'), half - count(whole))];
   return [...first, ...chooseOperations(real, random.fork('operations of real'), operations - count(first))];
 }

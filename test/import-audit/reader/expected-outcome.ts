@@ -6,6 +6,7 @@
 import { isObject, type Json, type JsonObject, toList, toObject } from '../json.ts';
 import type { Random } from '../random.ts';
 import { type Context, escapeToken, getFree, isOfType, type Trace, toPlain, type ValueMaker } from '../values.ts';
+import { findHidden, findMissing } from './hidden-inputs.ts';
 import { type Check, createValidator, type Schemas } from './schemas.ts';
 
 export type Loss = {
@@ -39,6 +40,7 @@ export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMak
   const wants = schemas.createCheck(compared.wanted);
   const { offered } = compared;
   const offers = createValidator(offered);
+  findHidden(compared.wanted, offered, schemas, { at: compared.at, add });
   const variants = Math.min(mostVariants, Math.max(2, countAlternatives(compared.wanted, schemas)));
   for (let variant = 0; variant < variants; variant++) {
     const made = maker.make(compared.wanted, { random, context: compared.context, share: 1, variant });
@@ -53,13 +55,13 @@ export function findLosses(compared: Compared, schemas: Schemas, maker: ValueMak
       add({ kind: 'refused', at: compared.at, what: 'a value that fits', example: value });
       continue;
     }
-    tryListed(value, made.trace, { wants, offers, at: compared.at, add });
+    tryListed(value, made.trace, { wants, offers, at: compared.at, add }, compared.context);
     tryBroken(value, made.trace, { wants, offers, at: compared.at, add }, compared.context);
   }
   return [...losses.values()];
 }
 
-/** Whether a pattern, for which no value was found, is not in the tool. */
+/** Returns true for a pattern that no value was found for, and that the tool does not have. */
 function isUntried(wanted: JsonObject | boolean, offered: JsonObject | boolean, schemas: Schemas): boolean {
   const resolved = schemas.resolve(wanted);
   return typeof resolved === 'object' && 'pattern' in resolved && !JSON.stringify(offered).includes('"pattern"');
@@ -83,61 +85,18 @@ function countAlternatives(schema: JsonObject | boolean, schemas: Schemas, level
   );
 }
 
-type Add = (loss: Loss) => void;
-
-type Search = { at: string; add: Add; trace: Trace };
-
-/** Looks for properties of a value that the tool's schema has no place for. */
-function findMissing(
-  value: Json,
-  pointer: string,
-  offered: readonly (JsonObject | boolean)[],
-  search: Search,
-): boolean {
-  const { at, add, trace } = search;
-  const applying = offered.flatMap(flatten);
-  if (Array.isArray(value)) {
-    const itemsAt = (index: number) =>
-      applying.map(({ items, prefixItems }) => (toList(prefixItems)[index] ?? items ?? true) as JsonObject | boolean);
-    return value.every((one, index) => findMissing(one, `${pointer}/${index}`, itemsAt(index), search));
-  }
-  if (!isObject(value)) return true;
-  let isWhole = true;
-  for (const [name, one] of Object.entries(value)) {
-    const place = `${pointer}/${escapeToken(name)}`;
-    const declared = applying
-      .filter(({ properties }) => name in toObject(properties))
-      .map(({ properties }) => toObject(properties)[name] as JsonObject | boolean);
-    if (declared.length > 0) isWhole = findMissing(one, place, declared, search) && isWhole;
-    else if (applying.some(isOpen)) {
-      if (trace.get(pointer)?.some(({ properties }) => name in toObject(properties)))
-        add({ kind: 'loosened', at: at + place, what: 'not shown' });
-    } else {
-      isWhole = false;
-      add({ kind: 'missing', at: at + place, what: 'input' });
-    }
-  }
-  return isWhole;
-}
-
-const isOpen = (schema: JsonObject) => schema.additionalProperties !== false;
-
-/** A schema and those that it is put together from. */
-function flatten(schema: JsonObject | boolean): JsonObject[] {
-  if (typeof schema === 'boolean') return schema ? [{}] : [];
-  const parts = [...toList(schema.allOf), ...toList(schema.anyOf), ...toList(schema.oneOf)] as (JsonObject | boolean)[];
-  const { allOf, anyOf, oneOf, ...own } = schema;
-  const hasOwn = parts.length === 0 || 'properties' in own || 'items' in own;
-  return [...(hasOwn ? [own as JsonObject] : []), ...parts.flatMap(flatten)];
-}
+export type Add = (loss: Loss) => void;
 
 type Trial = { wants: Check; offers: Check; at: string; add: Add };
 
-/** Tries each value of an enumeration, and null where it fits. */
-function tryListed(value: Json, trace: Trace, { wants, offers, at, add }: Trial): void {
+/** Tries each value of an enumeration, and null where JSON is sent. */
+function tryListed(value: Json, trace: Trace, trial: Trial, context: Compared['context']): void {
+  const { wants, offers, at, add } = trial;
   for (const [pointer, facets] of trace) {
     const listed = facets.flatMap((facet) => toList(facet.enum)).slice(0, 12);
-    for (const one of listed) {
+    // Without a type a schema takes null as well, which nobody means.
+    const isTyped = facets.some((facet) => 'type' in facet || 'enum' in facet);
+    for (const one of context === 'json' && isTyped ? [...listed, null] : listed) {
       const changed = replaceAt(value, pointer, one);
       if (wants(changed) && !offers(changed))
         add({ kind: 'refused', at: at + pointer, what: `the value ${JSON.stringify(one)}`, example: changed });

@@ -5,7 +5,7 @@
 import { toPlain, type Value } from '../values.ts';
 import { isJsonType, normalizePercent, type Part, readMediaType, readQuery, type WireRequest } from '../wire.ts';
 import type { Body, Encoding, Operation, Parameter, Style } from './operations.ts';
-import { encode, toText, Undefined, writeHeader, writePairs, writePath } from './wire-styles.ts';
+import { encode, toText, UndefinedForm, writeHeader, writePairs, writePath } from './wire-styles.ts';
 
 export type Inputs = {
   parameters: Map<Parameter, Value>;
@@ -17,7 +17,7 @@ export type Inputs = {
   };
 };
 
-/** @throws Undefined where no standard says how a value is written */
+/** @throws UndefinedForm where no standard says how a value is written */
 export function buildExpectedRequest(operation: Operation, basePath: string, inputs: Inputs): WireRequest {
   const headers = new Map<string, string>();
   const cookies: [string, string][] = [];
@@ -77,7 +77,7 @@ function writeQuerystring({ mediaType = '' }: Parameter, value: Value): [string,
 function writeCookie(parameter: Parameter, value: Value): [string, string][] {
   if (parameter.mediaType !== undefined) return [[parameter.name, writeContent(parameter.mediaType, value)]];
   if (typeof value === 'object' && value !== null && parameter.explode && parameter.style === 'form')
-    throw new Undefined('an exploded list in a cookie');
+    throw new UndefinedForm('an exploded list in a cookie');
   return writePairs(parameter.name, value, { ...parameter, style: 'form' }, (text) => text);
 }
 
@@ -105,7 +105,7 @@ function writeFormPairs(
   write: (text: string) => string,
 ): [string, string][] {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
-    throw new Undefined('a form of a value that is no object');
+    throw new UndefinedForm('a form of a value that is no object');
   return Object.entries(value).flatMap(([name, one]): [string, string][] => {
     const encoding = encodings.get(name);
     if (hasStyle(encoding)) return writePairs(name, one, toStyle(encoding), write);
@@ -116,7 +116,7 @@ function writeFormPairs(
 
 /** Default `contentType` of the Encoding Object: JSON for objects, text for the rest. */
 function writeByType(value: Value, contentType: string | undefined): string {
-  if (value instanceof Uint8Array) throw new Undefined('bytes in a form');
+  if (value instanceof Uint8Array) throw new UndefinedForm('bytes in a form');
   if (typeof value === 'object' && value !== null) return JSON.stringify(toPlain(value));
   if (contentType !== undefined && isJsonType(contentType)) return JSON.stringify(value);
   return toText(value);
@@ -135,7 +135,7 @@ function toStyle({ style = 'form', explode = style === 'form', allowReserved = f
 /** OpenAPI 3.1.1, Encoding Object: lists become one part for each item, objects parts of JSON. */
 function writeParts(value: Value, encodings: ReadonlyMap<string, Encoding>): Part[] {
   if (typeof value !== 'object' || value === null || Array.isArray(value) || value instanceof Uint8Array)
-    throw new Undefined('multipart of a value that is no object');
+    throw new UndefinedForm('multipart of a value that is no object');
   return Object.entries(value).flatMap(([name, one]): Part[] => {
     const encoding = encodings.get(name);
     if (
@@ -151,7 +151,7 @@ function writeParts(value: Value, encodings: ReadonlyMap<string, Encoding>): Par
         content: toBytes(text),
       }));
     const items = Array.isArray(one) ? one : [one];
-    if (Array.isArray(one) && one.some(isNested)) throw new Undefined('a list of objects in multipart');
+    if (Array.isArray(one) && one.some(isNested)) throw new UndefinedForm('a list of objects in multipart');
     return items.map((item) => writePart(name, item, encoding?.contentType));
   });
 }

@@ -3,7 +3,7 @@ import { isObject, type Json, type JsonObject, resolvePointer, toList, toObject,
 
 export type Place = 'path' | 'query' | 'header' | 'cookie' | 'querystring';
 
-/** How a value is written: RFC 6570 styles of OpenAPI, and `tab` of Swagger 2.0 (`tsv`). */
+/** Serialization of a value: the styles of OpenAPI (RFC 6570), and `tab` for `tsv` of Swagger 2.0. */
 export type Style = {
   style: string;
   explode: boolean;

@@ -86,6 +86,7 @@ export function createSchemas(document: JsonObject, version: Version): Schemas {
     const properties = Object.entries(toObject(schema.properties));
     const isRead = new Set(properties.filter(([, one]) => isReadOnly(one)).map(([name]) => name));
     const sent = properties.filter(([name]) => !isRead.has(name));
+    if (properties.length > 0) converted['x-properties'] = true;
     if (sent.length > 0) converted.properties = convertMap(Object.fromEntries(sent));
     const required = toList(schema.required).filter((name) => typeof name === 'string' && !isRead.has(name));
     if (required.length > 0) converted.required = required;

@@ -2,8 +2,8 @@
 import type { Value } from '../values.ts';
 import type { Style } from './operations.ts';
 
-/** What a value cannot be written as, because no standard says how. */
-export class Undefined extends Error {}
+/** A value that no standard says how to write. */
+export class UndefinedForm extends Error {}
 
 export const encode = (text: string) =>
   encodeURIComponent(text).replaceAll(
@@ -18,8 +18,8 @@ const encodeUnsafe = (text: string) =>
 export function toText(value: Value): string {
   if (typeof value === 'string') return value;
   if (typeof value === 'number' || typeof value === 'boolean') return String(value);
-  if (value === null) throw new Undefined('null in a style');
-  throw new Undefined('a list or an object inside a value of a style');
+  if (value === null) throw new UndefinedForm('null in a style');
+  throw new UndefinedForm('a list or an object inside a value of a style');
 }
 
 const isList = (value: Value): value is Value[] => Array.isArray(value);
@@ -36,7 +36,7 @@ export function writePairs(
   const key = write === encodeUnsafe ? encode(name) : write(name);
   const one = (item: Value) => write(toText(item));
   if (style.style === 'deepObject') {
-    if (!isMap(value)) throw new Undefined('deepObject of a value that is no object');
+    if (!isMap(value)) throw new UndefinedForm('deepObject of a value that is no object');
     return Object.entries(value).map(([inner, item]) => [write(`${name}[${inner}]`), one(item)]);
   }
   if (isList(value)) {
