@@ -5,7 +5,7 @@ import type { JsonObject } from './json.ts';
 import { judgeOutcome, type OutcomeVerdict } from './judge-outcome.ts';
 import { type Judges, judgeWire, type WireVerdict } from './judge-wire.ts';
 import { localize } from './localize.ts';
-import { type Imported, startProduct } from './product.ts';
+import { type Imported, Refusal, startProduct } from './product.ts';
 import type { Random } from './random.ts';
 import { getVersion, readOperations } from './reader/operations.ts';
 import { createSwaggerClient } from './swagger-client.ts';
@@ -52,7 +52,8 @@ async function auditDocument(source: Chosen, judges: Judges, random: Random): Pr
   try {
     imported = await judges.product.importDocument(JSON.stringify(document), judges.slug, source.operations);
   } catch (error) {
-    const reason = `refused: ${error instanceof Error ? error.message : error}`;
+    if (!(error instanceof Refusal)) throw error;
+    const reason = `refused: ${error.message}`;
     return source.operations.map((operation) => skippedVerdict(source.name, operation, 'whole', [reason]));
   }
   const described = describe(source.name, document, getVersion(document));
@@ -81,7 +82,7 @@ function skippedVerdict(document: string, operation: string, expected: 'whole' |
     document,
     operation,
     tool: '',
-    outcome: { expected, reported: 'skipped', notes, losses: [] },
+    outcome: { expected, reported: 'skipped', notes, losses: [], otherBodies: [] },
     wire: undefined,
     args: {},
   };

@@ -1,20 +1,40 @@
 /** Judges what the import says of an operation. */
 import { chooseBody, getBodyContext, getParameterContext, isCredential } from './described.ts';
-import { type Json, type JsonObject, toList, toObject, toText } from './json.ts';
+import { isSameJson, type Json, type JsonObject, toList, toObject, toText } from './json.ts';
 import { findAuxiliary, type Work } from './prepare-call.ts';
 import type { Outcome, Reported } from './product.ts';
 import { type Compared, decideOutcome, findLosses, type Loss } from './reader/expected-outcome.ts';
 import type { Schemas } from './reader/schemas.ts';
 import { findBodyTarget, findParameterTargets, isListByName, type Target, type Tool } from './tool-places.ts';
 
-export type OutcomeVerdict = { expected: Outcome; reported: Outcome; notes: string[]; losses: Loss[] };
+export type OutcomeVerdict = {
+  expected: Outcome;
+  reported: Outcome;
+  notes: string[];
+  losses: Loss[];
+  /** Media types with another schema than the body of the tool, which no note names. */
+  otherBodies: string[];
+};
 
 export function judgeOutcome(work: Work, reported: Reported): OutcomeVerdict {
   const { schemas, maker } = work.described;
   const required = findRequired(work.tool);
   const compared = [...compareParameters(work, required), ...compareBody(work, required)];
   const losses = compared.flatMap((one) => ('kind' in one ? [one] : findLosses(one, schemas, maker, work.random)));
-  return { expected: decideOutcome(losses), reported: reported.outcome, notes: reported.notes, losses };
+  const { outcome, notes } = reported;
+  return {
+    expected: decideOutcome(losses),
+    reported: outcome,
+    notes,
+    losses,
+    otherBodies: listOtherBodies(work, notes),
+  };
+}
+
+function listOtherBodies({ operation, tool }: Work, notes: readonly string[]): string[] {
+  const chosen = chooseBody(operation, tool);
+  const others = operation.bodies.filter((body) => !isSameJson(body.schema, chosen?.schema));
+  return others.map(({ mediaType }) => mediaType).filter((type) => !notes.some((note) => note.includes(type)));
 }
 
 /** Required arguments that the document knows. */

@@ -23,8 +23,11 @@ export type Imported = {
 
 export type ToolResult = { isError: boolean; text: string };
 
+/** The service refused a request. */
+export class Refusal extends Error {}
+
 export type Product = {
-  /** @throws Error where the document is refused */
+  /** @throws Refusal where the document is refused */
   importDocument(document: string, slug: string, include: readonly string[]): Promise<Imported>;
   call(slug: string, tool: string, args: JsonObject): Promise<ToolResult>;
   stop(): Promise<void>;
@@ -57,7 +60,7 @@ export async function startProduct(checkout: string, stub: { url: string; port: 
       ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`);
+    if (!response.ok) throw new Refusal(`${method} ${path}: ${response.status} ${text.slice(0, 500)}`);
     return text === '' ? {} : toObject(JSON.parse(text));
   };
   const rpc = async (slug: string, method: string, params: JsonObject) =>

@@ -10,8 +10,8 @@ export const goals = { wire: 0.998, outcomes: 0.99 };
 /** Share of explained differences that counts as agreement. */
 const maxExplained = 0.01;
 
-/** A class of differences that are right; `found` is a pattern of what was sent. */
-type Explanation = { class: string; found?: string; citation: string; reason: string };
+/** A class of differences that are right; `expected` and `found` are patterns of both sides. */
+type Explanation = { class: string; expected?: string; found?: string; citation: string; reason: string };
 
 const explanations = JSON.parse(readFileSync(join(import.meta.dirname, 'explanations.json'), 'utf8')) as Explanation[];
 
@@ -31,8 +31,10 @@ export type Report = {
   classes: ClassCount[];
 };
 
-export const explain = ({ id, found }: Difference) =>
-  explanations.find((one) => one.class === id && (one.found === undefined || new RegExp(one.found).test(found)));
+const isMatch = (pattern: string | undefined, text: string) => pattern === undefined || new RegExp(pattern).test(text);
+
+const explain = ({ id, expected, found }: Difference) =>
+  explanations.find((one) => one.class === id && isMatch(one.expected, expected) && isMatch(one.found, found));
 
 /** Compares the request of a tool with the expected one; undefined where that cannot be decided. */
 export function judgeOf({ wire }: Verdict): 'same' | 'explained' | 'different' | undefined {
@@ -92,6 +94,7 @@ function listClasses({ wire, outcome }: Verdict): Map<string, string> {
   const unnamed = outcome.losses.find((loss) => !isNamed(loss, outcome.notes));
   if (unnamed)
     listed.set(`${unnamed.kind === 'loosened' ? 'rule' : 'input'} without a note`, `${unnamed.at} (${unnamed.what})`);
+  if (outcome.otherBodies.length > 0) listed.set('media type without a note', outcome.otherBodies.join(', '));
   if (outcome.expected === outcome.reported) return listed;
   const [loss] = outcome.losses;
   const detail = loss ? `${loss.kind} ${loss.at} (${loss.what})` : `notes: ${outcome.notes.join('; ') || 'none'}`;

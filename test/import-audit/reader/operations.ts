@@ -91,7 +91,8 @@ function readOperation(document: JsonObject, version: Version, { method, path, i
   const parameters = all
     .filter((parameter) => isPlace(toText(parameter.in), version) && !isIgnoredHeader(parameter))
     .map((parameter) => (version === '2.0' ? readSwaggerParameter(parameter) : readParameter(parameter)));
-  const template = toTemplate(path);
+  const { template, pairs } = splitTemplate(toTemplate(path));
+  for (const [name, inner] of pairs) moveToQuery(parameters, name, inner);
   for (const [, name = ''] of template.matchAll(/\{([^{}]+)\}/g))
     if (!parameters.some((parameter) => parameter.name === name)) parameters.push(undeclaredPathParameter(name));
   const requestBody = toObject(follow(document, raw.requestBody));
@@ -134,6 +135,33 @@ export const isIgnoredHeader = ({ in: place, name }: JsonObject) =>
 /** Routers write `:name` for a segment, and a fragment is in no request. */
 const toTemplate = (path: string) =>
   (path.split('#', 1)[0] as string).replaceAll(/(?<=\/):([A-Za-z_]\w*)(?=\/|$)/g, '{$1}');
+
+/** Takes the pairs of a query such as `?zip={zip}` out of a path. */
+function splitTemplate(path: string): { template: string; pairs: [string, string][] } {
+  const [pathname = '', query] = path.split('?', 2);
+  const all = (query ?? '').split('&').filter((pair) => pair !== '');
+  const isParameter = (pair: string) => /^[^=]+=\{[^{}]+\}$/.test(pair);
+  const fixed = all.filter((pair) => !isParameter(pair));
+  const pairs = all.filter(isParameter).map((pair): [string, string] => {
+    const at = pair.indexOf('=');
+    return [pair.slice(0, at), pair.slice(at + 2, -1)];
+  });
+  return { template: fixed.length > 0 ? `${pathname}?${fixed.join('&')}` : pathname, pairs };
+}
+
+/** A parameter of a query that the path names; one that is declared for the path or the query is the same. */
+function moveToQuery(parameters: Parameter[], name: string, inner: string): void {
+  const known = parameters.findIndex((one) => one.name === inner && (one.place === 'path' || one.place === 'query'));
+  const [declared = undeclaredPathParameter(inner)] = known < 0 ? [] : parameters.splice(known, 1);
+  const isQuery = declared.place === 'query';
+  parameters.push({
+    ...declared,
+    name,
+    place: 'query',
+    isRequired: true,
+    ...(!isQuery && { style: 'form', explode: true }),
+  });
+}
 
 function undeclaredPathParameter(name: string): Parameter {
   const style = { style: 'simple', explode: false, allowReserved: false };
