@@ -50,6 +50,7 @@ const tagsByNoun: Readonly<Record<string, string>> = {
   'workspace.json': 'Workspaces',
   members: 'Members',
   invitations: 'Members',
+  remains: 'Members',
 };
 
 /** Tags of an operation, none where its path has no known noun. */

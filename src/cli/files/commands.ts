@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 import { serverFileJsonSchema } from '../../operations/applying/server-file.ts';
+import { schemaForFiles } from '../../operations/describe.ts';
 import { routes } from '../../routes.ts';
 import { environmentUrl } from '../connection/connect.ts';
 import {
@@ -124,7 +125,7 @@ Example:
   toolhost schema > server.schema.json`,
     )
     .action(() => {
-      const schema = serverFileJsonSchema(environmentUrl() + routes.serverFileSchema);
+      const schema = schemaForFiles(serverFileJsonSchema(environmentUrl() + routes.serverFileSchema));
       print(JSON.stringify(schema, undefined, 2));
     });
 }
