@@ -87,7 +87,8 @@ describe('toolhost call', () => {
     const whole = await toolhostJson<Outcome>(['call', 'open-api', 'fetch'], { env });
     assert.deepEqual([whole.is_error, whole.content], [false, [{ type: 'text', text: '{"ok":true}' }]]);
     const picture = await call(['open-api', 'picture']);
-    assert.equal(picture.stdout, `[image image/png, ${PNG.length} bytes; --json prints it]\n`);
+    const about = `image/png, ${PNG.length} bytes`;
+    assert.equal(picture.stdout, `The response is a file: ${about}.\n[image ${about}; --json prints it]\n`);
   });
 
   it('exits with 1 when the tool reports an error, and prints that', async () => {

@@ -36,7 +36,10 @@ describe('a service below a path of its host', { timeout: 300_000 }, () => {
       egress: [provider.port, upstream.port],
     });
     upstream.on('GET /things', () => ({ body: { name: 'a thing' } }));
-    upstream.on('GET /picture', () => ({ headers: { 'content-type': 'application/pdf' }, body: `%PDF-${'x'.repeat(399_995)}` }));
+    upstream.on('GET /picture', () => ({
+      headers: { 'content-type': 'application/pdf' },
+      body: `%PDF-${'x'.repeat(399_995)}`,
+    }));
     const tool = (name: string) => ({ name, description: 'Reads.', method: 'GET', url: `${upstream.url}/${name}` });
     await toolhost.createServer({
       name: 'Items',
