@@ -6,7 +6,7 @@ import { testFiles } from './files.ts';
 import { requirements } from './requirements.ts';
 import { runsWithEveryChange } from './sets.ts';
 
-const citation = /\[((?:spec|behaviour|mcp|sec|find|conf|imp|agent|play|ship) [^\]\n]{1,30})\]/g;
+const citation = /\[((?:spec|behaviour|mcp|sec|find|conf|imp|agent|play|rest|ship) [^\]\n]{1,30})\]/g;
 
 /** Every citation in the titles of the tests, with its file. */
 function citations(): { id: string; file: string }[] {

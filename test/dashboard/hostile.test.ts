@@ -34,7 +34,7 @@ describe('names and descriptions full of markup and hidden characters', { concur
     });
     await toolhost.rest('PUT', '/servers/hostile/secrets/KEY', { body: { value: 'of-the-test' } });
     await toolhost.rest('PATCH', '/servers/hostile', { body: { description: `${hidden}${markup}, again` } });
-    await toolhost.rest('POST', '/keys', { body: { name: `<b>key</b>${hidden}`, scopes: ['call'] } });
+    await toolhost.rest('POST', '/keys', { body: { name: '<b>key</b>', scopes: ['call'] } });
     await toolhost.rest('POST', '/servers/hostile/capture', { body: { hours: 1 } });
     upstream.on('GET /items', () => ({ body: { [`<b>${hidden}`]: markup, text: `${markup}${hidden}` } }));
     await toolhost.callTool('hostile', await toolhost.key(), 'read', { q: markup + hidden });
