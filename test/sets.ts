@@ -69,6 +69,7 @@ const onlyInWhole: readonly string[] = [
   'store/cancelled-statements.test.ts',
   'store/change-positions.test.ts',
   'store/file-modes.test.ts',
+  'store/killed-first-start.test.ts',
   'store/postgres-limits.test.ts',
   'store/sqlite-file.test.ts',
   'store/transaction-thread.test.ts',

@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, afterEach, before, describe, it } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
+import { numbersOf, seed } from '../support/seeded-numbers.ts';
+import { type ChildToolhost, startChildToolhost } from '../support/toolhost/child-toolhost.ts';
+import { beginToolhost, endOf } from '../support/toolhost/toolhost-command.ts';
+
+describe('a first start', () => {
+  let parent: string;
+  before(() => {
+    parent = mkdtempSync(join(tmpdir(), 'toolhost-first-'));
+  });
+  after(() => rmSync(parent, { recursive: true }));
+  let child: ChildToolhost | undefined;
+  afterEach(() => child?.end('SIGKILL'));
+
+  it('[sec G6] that is killed at any moment does not keep the next one from starting', async () => {
+    const below = numbersOf(seed);
+    for (let round = 0; round < 20; round++) {
+      const env = { DATA_DIR: join(parent, `${round}`), LOG_LEVEL: 'warn' };
+      if (round % 3 === 0) await (await startChildToolhost(env)).end('SIGKILL');
+      else {
+        const starting = beginToolhost(['serve'], { env: { ...env, PORT: '0', DEMO: '0' } });
+        await delay(below(1500));
+        starting.kill('SIGKILL');
+        await endOf(starting);
+      }
+      child = await startChildToolhost(env).catch((cause) => {
+        throw new Error(`TEST_SEED=${seed}, start ${round + 1}`, { cause });
+      });
+      assert.equal(await child.end(), 0);
+    }
+  });
+});
