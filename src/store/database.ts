@@ -82,7 +82,8 @@ type Watched = (dialect: Dialect) => Kysely<Tables>;
 
 /**
  * Opens the database and brings its tables up to date.
- * @throws AppError conflict, see `lockSqlite`, `refuseOrphanedLog`, `refuseLostLog` and `migrate`; unavailable when it cannot be opened
+ * @throws AppError conflict, see `lockSqlite`, `refuseOrphanedLog`, `refuseLostLog` and `migrate`; unavailable when it
+ * cannot be opened
  */
 export async function openDatabase(options: DatabaseOptions): Promise<Database> {
   const { postgres, file, onFault } = options;

@@ -140,6 +140,8 @@ export function makePrivateFile(file: string): void {
 
 /** Makes a file, or the names in a folder, last through a power cut. */
 export function syncToDisk(path: string): void {
+  // Windows syncs no folder, and no file that is open for reading.
+  if (process.platform === 'win32') return;
   const handle = openSync(path, 'r');
   try {
     fsyncSync(handle);
