@@ -173,13 +173,13 @@ export function addIssues(
   }
 }
 
-/** The issues of the one shape of a union that a value tries to have: the one whose type is right. */
+/** The issues of the shape of a union that a value comes closest to, among those of its type. */
 export function chosenShape({ errors, path }: z.core.$ZodIssueInvalidUnion): Issue[] | undefined {
   const fitting = errors.filter(
     (issues) => !issues.some((each) => each.path.length === 0 && each.code === 'invalid_type'),
   );
-  if (fitting.length !== 1) return undefined;
-  return fitting[0]?.map((issue) => ({ ...issue, path: [...path, ...issue.path] }) as Issue);
+  const [closest] = fitting.toSorted((a, b) => a.length - b.length);
+  return closest?.map((issue) => ({ ...issue, path: [...path, ...issue.path] }) as Issue);
 }
 
 /** Whether an issue is about a size that only a value of the right type can have. */

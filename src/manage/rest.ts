@@ -76,19 +76,28 @@ export function createRestApi(parts: RestParts): Hono<Env> {
       numeric ??= numericInputs(op);
       const input = inputOf(c, numeric, 'expected_version' in op.input.shape, body);
       const asked = { actor, input, requestId: requestIdOf(c) };
-      if (op.asksModel && c.req.header('accept') === linesType)
+      const signal = op.asksModel ? leaving(c) : undefined;
+      if (signal && c.req.header('accept') === linesType)
         return toldInLines(c, {
           refuse,
+          signal,
           hold: (bytes) => parts.unread.hold(c.env.outgoing, bytes, { workspaceId: actor.workspaceId }),
-          run: (stream) => runOperation(parts.runner, op, { ...asked, stream }),
+          run: (tell) => runOperation(parts.runner, op, { ...asked, stream: { tell, signal } }),
         });
-      const output = await runOperation(parts.runner, op, asked);
+      const output = await runOperation(parts.runner, op, { ...asked, ...(signal && { stream: { signal } }) });
       const { version } = (output as { server?: { version?: number } }).server ?? {};
       if (version !== undefined) c.header('ETag', `"${version}"`);
       return op.file ? fileAnswer(c, op.file, output) : c.json(output, successStatus(op));
     });
   }
   return api;
+}
+
+/** The signal that is aborted when the connection closes. */
+function leaving(c: HonoContext<Env>): AbortSignal {
+  const gone = new AbortController();
+  c.env.outgoing.once('close', () => gone.abort());
+  return gone.signal;
 }
 
 /** Bytes of progress that may wait for a slow client. Further progress is left out: the last line has the whole. */
@@ -98,17 +107,17 @@ type ToldParts = {
   refuse: (c: HonoContext<Env>, error: unknown) => Response;
   /** Counts the bytes of the last line until they are read, and cuts off a client that does not read them. */
   hold: (bytes: number) => void;
-  run: (stream: Stream) => Promise<object>;
+  run: (tell: NonNullable<Stream['tell']>) => Promise<object>;
+  /** Aborted when the client leaves. */
+  signal: AbortSignal;
 };
 
 /**
  * An answer that is told while it is made, a JSON object a line. The last line is the whole of it, or why there is none;
  * what is refused before the first line is answered like everywhere else.
  */
-function toldInLines(c: HonoContext<Env>, { refuse, hold, run }: ToldParts): Promise<Response> {
+function toldInLines(c: HonoContext<Env>, { refuse, hold, run, signal }: ToldParts): Promise<Response> {
   const { promise, resolve, reject } = Promise.withResolvers<Response>();
-  const gone = new AbortController();
-  c.env.outgoing.once('close', () => gone.abort());
   let lines: ReadableStreamDefaultController<Uint8Array> | undefined;
   const start = (controller: ReadableStreamDefaultController<Uint8Array>) => {
     lines = controller;
@@ -118,7 +127,7 @@ function toldInLines(c: HonoContext<Env>, { refuse, hold, run }: ToldParts): Pro
     const headers = { 'Content-Type': linesType, 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' };
     const queue = new ByteLengthQueuingStrategy({ highWaterMark: maxWaitingProgress });
     if (!lines) resolve(c.body(new ReadableStream({ start }, queue), 200, headers));
-    if (!gone.signal.aborted) lines?.enqueue(line);
+    if (!signal.aborted) lines?.enqueue(line);
   };
   const toLine = (line: object) => Buffer.from(`${JSON.stringify(line)}\n`);
   const tell = (line: object) => {
@@ -127,11 +136,11 @@ function toldInLines(c: HonoContext<Env>, { refuse, hold, run }: ToldParts): Pro
   const end = (line: object) => {
     const last = toLine(line);
     write(last);
-    if (gone.signal.aborted) return;
+    if (signal.aborted) return;
     lines?.close();
     hold(last.length);
   };
-  run({ tell, signal: gone.signal }).then(
+  run(tell).then(
     (result) => end({ result }),
     async (error: unknown) => (lines ? end({ problem: await refuse(c, error).json() }) : reject(error)),
   );

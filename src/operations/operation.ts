@@ -123,8 +123,8 @@ export type Parts = {
   serving: Serving | undefined;
 };
 
-/** What is told of an answer before its end. The signal is aborted when the caller leaves. */
-export type Stream = { tell: (progress: ModelProgress) => void; signal: AbortSignal };
+/** A caller who waits: the signal is aborted when they leave, and `tell` is for who reads the answer as it is made. */
+export type Stream = { tell?: (progress: ModelProgress) => void; signal: AbortSignal };
 
 export type Context = {
   db: Db;

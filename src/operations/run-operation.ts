@@ -168,7 +168,10 @@ async function inputOf(op: Operation, raw: unknown): Promise<Input> {
     }),
   );
   const parsed = op.input.safeParse(checked);
-  if (!parsed.success) throw invalid(problemsOf(parsed.error.issues, checked, () => Object.keys(op.input.shape)));
+  if (!parsed.success) {
+    const keysAt = (path: string) => (path === '' ? Object.keys(op.input.shape) : []);
+    throw invalid(problemsOf(parsed.error.issues, checked, keysAt));
+  }
   return long instanceof LongValue ? { ...parsed.data, [op.long?.field ?? '']: long } : parsed.data;
 }
 

@@ -43,7 +43,7 @@ export const headerLine = z.object({
   version: z.string(),
   engine: z.enum(['sqlite', 'postgres']),
   /** The migrations of the database, which say what form its tables have. */
-  migrations: z.array(migrationRow),
+  migrations: z.array(migrationRow).min(1),
 });
 export const tableLine = z.object({ table: z.string(), columns: z.array(z.string()).min(1) });
 export const rowLine = z.array(z.union([z.string(), z.number(), z.null()]));
@@ -147,7 +147,7 @@ function cellOf(row: ReadRow, column: string): Row[number] {
 async function appliedMigrations(source: TableSource): Promise<BackupHeader['migrations']> {
   const rows: ReadRow[] = [];
   if (source.tables.includes('migrations')) for await (const row of source.rows('migrations')) rows.push(row);
-  const { data } = z.array(migrationRow).min(1).safeParse(rows);
+  const { data } = headerLine.shape.migrations.safeParse(rows);
   if (data) return data.toSorted((a, b) => (a.name < b.name ? -1 : 1));
   throw new AppError(
     'notFound',

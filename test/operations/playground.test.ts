@@ -206,22 +206,30 @@ describe('the playground', () => {
       model: modelOf('anthropic', { url: `${upstream.url}/v1` }),
       messages: [user('Hello')],
     });
-    const asking = Array.from({ length: modelsAtOnce.ofTenant / 2 }, () =>
+    const asking = Array.from({ length: modelsAtOnce.ofTenant / 2 }, (_, index) =>
       fetch(url, {
         method: 'POST',
-        headers: { authorization, 'content-type': 'application/json', accept: 'application/jsonl' },
+        headers: {
+          authorization,
+          'content-type': 'application/json',
+          accept: index % 2 === 0 ? 'application/jsonl' : '*/*',
+        },
         body,
         signal: leave.signal,
       }).catch(() => 'left'),
     );
-    const held = await upstream.waitForRequest(modelsAtOnce.ofTenant / 2);
+    await upstream.waitForRequest(modelsAtOnce.ofTenant / 2);
+    const held = upstream.take();
     assert.equal(toolhost.running.app.runner.gates.model.counts().running, modelsAtOnce.ofTenant / 2);
     leave.abort();
     assert.deepEqual(
       await Promise.all(asking),
       asking.map(() => 'left'),
     );
-    assert.equal(await held.closed, 'aborted');
+    assert.deepEqual(
+      await Promise.all(held.map(({ closed }) => closed)),
+      held.map(() => 'aborted'),
+    );
   });
 
   it('stores a model of the workspace with a key that is sealed and never shown', async () => {
@@ -246,5 +254,7 @@ describe('the playground', () => {
     );
     assert.equal((await toolhost.rest('DELETE', '/models/mine')).status, 200);
     assert.match((await ask([user('Hello')], { model: { saved: 'mine' } })).text, /no model mine/);
+    const both = await ask([user('Hello')], { model: { saved: 'mine', url: upstream.url } });
+    assert.match(both.text, /model\.url: unknown field"/);
   });
 });

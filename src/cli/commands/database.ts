@@ -100,7 +100,10 @@ async function verify(file: string, { json }: Options): Promise<void> {
   if (!isVerified || Object.keys(found.unreadable).length > 0) process.exitCode = 1;
 }
 
-const soundness = ({ signature }: ReadBackup) => (signature === 'changed' ? 'Not sound' : 'Sound');
+function soundness({ signature }: ReadBackup): string {
+  if (signature === 'valid') return 'Sound';
+  return signature === 'changed' ? 'Not sound' : 'Complete, but not verified';
+}
 
 function signatureText({ signature, signed_with: key = '' }: ReadBackup): string {
   const texts = {
