@@ -103,7 +103,7 @@ describe('the cost of an answer', () => {
         const head = `content-type: application/zip\r\ncontent-disposition: attachment; filename="a${piece.repeat(3900 / piece.length)}a"`;
         const body = `--b\r\n${head}\r\n\r\n\x01\xff\r\n`.repeat(50);
         const result = await resultOf(`names of ${piece}`, 'multipart/mixed; boundary=b', `${body}--b--`);
-        assert.equal(result.content.length, 50, textOf(result));
+        assert.equal(result.content.filter(({ type }) => type === 'resource').length, 50, textOf(result));
       }
     });
 
@@ -136,7 +136,7 @@ describe('the cost of an answer', () => {
       const others = names.slice(100).map((name) => `{"${name}":1}`);
       const body = `[${Array.from({ length: 12_000 }, (_, i) => others[i % others.length]).join(',')}]`;
       const none = await resultOf('other names', 'application/json', body, { response_fields: fields });
-      assert.equal(textOf(none), `[${Array(12_000).fill('{}').join(',')}]`);
+      assert.match(textOf(none), /^response_fields "\w+" does not exist in the answer: /);
       const [first, last] = [fields[0], fields[99]];
       const swapped = list(`{"${last}":1,"${first}":2}`, 260_000);
       const kept = await resultOf('the same names', 'application/json', swapped, { response_fields: fields });

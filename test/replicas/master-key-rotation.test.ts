@@ -203,7 +203,7 @@ describe('a master key that is replaced while two replicas serve', () => {
     await world.toolhost.rest('POST', '/servers/with-secret/capture', { body: { hours: 1 } });
     await world.toolhost.callTool('with-secret', await world.toolhost.key(), 'get');
     const headers = { 'content-type': 'application/pdf' };
-    world.upstream.on('GET /thing', () => ({ headers, body: 'x'.repeat(300_000) }));
+    world.upstream.on('GET /thing', () => ({ headers, body: Buffer.alloc(300_000, 0xfe) }));
     await world.toolhost.callTool('with-secret', await world.toolhost.key(), 'get');
     const authentication = {
       type: 'ClientCredentials',
