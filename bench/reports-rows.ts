@@ -141,7 +141,7 @@ function recordRows(world: World): string[] {
   return [
     `${rows(calls)} insert into calls (${recordColumns.join(', ')})
       select 'call_' || ((i * 2654435761) % 4294967296), ${workspaceOf(world, 'i')}, 'srv_' || server, 'server-' || server, tool, at, kind,
-        case kind when 'caller_token' then null else key end, 'api.example.com', 200, ${outcome('i')}, took, took - took / 8, 200, 1000, case when ${outcome('i')} = 'ok' then null else 'HTTP 500 Internal Server Error, application/json' end, 250, case when i % 3 = 0 then 'reading' else null end
+        case kind when 'caller_token' then null else key end, 'api.example.com', 200, ${outcome('i')}, took, took - took / 8, 200, 1000, case when ${outcome('i')} = 'ok' then null else 'HTTP 500 Internal Server Error, application/json' end, 250, case when i % 3 = 0 then 'reading' else null end, null
       from (select i, ${fellow(world, servers, 3)} as server, 'tool_' || ${skewed(4, 12)} as tool, ${now} - (${calls} - i) * ${apart} as at,
         case when i % 7 < 3 then 'caller_token' when i % 5000 < 2 then 'try_out' else 'api_key' end as kind,
         'key_' || (${fellow(world, keys, 5)}) as key, 1 + ${skewed(6, 4000)} as took from n) as made`,
