@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { reservedSlugs } from '../src/domain/slug.ts';
-import { inputSchemaOf, outputSchemaOf } from '../src/operations/describe.ts';
+import { outputSchemaOf } from '../src/operations/describe.ts';
 import { operationList } from '../src/operations/index.ts';
 import type { Operation } from '../src/operations/operation.ts';
 import { configurationParts } from '../src/operations/servers/describe-configuration.ts';
@@ -106,7 +106,7 @@ function operationSection(op: Operation, shown: Shown): string {
     `## ${op.name}\n`,
     `${op.summary}. ${op.description ?? ''}`.trim(),
     `\n${httpClients.join(' · ')} · scope \`${op.scope}\`${op.effect === 'write' ? ' · audited' : ''}\n`,
-    `Input:\n\n${fieldTable(inputSchemaOf(op) as JsonSchema, shown, owner)}`,
+    `Input:\n\n${fieldTable(op.inputSchema() as JsonSchema, shown, owner)}`,
     `Output:\n\n${fieldTable(outputSchemaOf(op) as JsonSchema, shown, owner)}`,
   ].join('\n');
 }

@@ -1,5 +1,6 @@
 import type { Access } from './config/server-wide.ts';
 import { type BodyLimits, wellFormedJsonText } from './json/json-scan.ts';
+import { tokensOfLength } from './pieces/tokens.ts';
 import type { Arguments } from './request/sent-argument.ts';
 import type { Lookup, Party, RequestHeaders, Visit } from './visit.ts';
 import type { MaybePromise } from './work/next-turn.ts';
@@ -54,6 +55,21 @@ export function textResult(text: string, isError: boolean): ToolResult {
 export function jsonResult(value: object, said?: string): ToolResult {
   const json = wellFormedJsonText(JSON.stringify(value));
   return said === undefined ? textResult(json, false) : { ...textResult(said, false), structured: json };
+}
+
+/** The result with a text block for each of these lines after its other blocks. */
+export function withLines(result: ToolResult, lines: readonly string[]): ToolResult {
+  if (lines.length === 0) return result;
+  const { content, tokens } = result;
+  const end = `,${lines.map((text) => JSON.stringify({ type: 'text', text })).join(',')}]`;
+  return {
+    ...result,
+    ...(tokens !== undefined && { tokens: tokens + tokensOfLength(lines.join('').length) }),
+    content:
+      typeof content === 'string'
+        ? content.slice(0, -1) + end
+        : Buffer.concat([content.subarray(0, -1), Buffer.from(end)]),
+  };
 }
 
 /** An argument that modern clients mirror in a `Mcp-Param-…` header (MCP 2026-07-28, transports). */

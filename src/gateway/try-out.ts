@@ -9,6 +9,7 @@ import {
 } from '../domain/mcp.ts';
 import { nearestOrAll, newGuesses } from '../domain/problems.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
+import { coerceObject } from '../domain/schema/coerce-value.ts';
 import { searchToolNames } from '../domain/search/own-tools.ts';
 import type { Served, TryOutCall } from '../domain/try-out.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
@@ -164,7 +165,7 @@ async function findTool(servers: HostedServers, { tool, ...served }: WantedTool)
 /** The tool and the arguments inside a `call_tool`. */
 function calledInside(server: HostedServer, { tool, args }: TryOutCall) {
   const inner = tool === searchToolNames.call ? server.tool(String(args.name)) : undefined;
-  return inner && { tool: inner, args: (args.arguments ?? {}) as Arguments };
+  return inner && { tool: inner, args: coerceObject(args.arguments) ?? {} };
 }
 
 /** A try-out without the token that it needs is not a call and leaves no record. @throws AppError invalid */

@@ -1,3 +1,4 @@
+import { addedArguments, leftOutText } from '../domain/added-arguments.ts';
 import { covers } from '../domain/credentials/credential.ts';
 import { bodyLimits, configurationLimits, shortLimits } from '../domain/json/body-limits.ts';
 import { isLargerThan } from '../domain/json/json.ts';
@@ -10,10 +11,10 @@ import {
   type ToolCall,
   type ToolResult,
   textResult,
+  withLines,
 } from '../domain/mcp.ts';
 import { nextTurn } from '../domain/work/next-turn.ts';
 import { AppError, Unauthenticated } from '../errors.ts';
-import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation } from '../operations/operation.ts';
 import { type Runner, runOperation, type ServingRunner, takesShortInput } from '../operations/run-operation.ts';
@@ -82,7 +83,7 @@ async function toolsJson(offered: readonly Operation[]): Promise<Buffer> {
     const tool = {
       name: op.name,
       description: [op.summary, op.description].filter((text) => text !== undefined).join('. '),
-      inputSchema: shortSchema(inputSchemaOf(op), said),
+      inputSchema: shortSchema(op.inputSchema(), said),
       annotations: annotationsOf(op),
     };
     tools.push(JSON.stringify(tool));
@@ -116,8 +117,10 @@ async function runAsTool(
   if (!op) return textResult('there is no such tool', true);
   try {
     if (!('tools' in op.input.shape)) refuseLarge(op, args, bytesIn);
-    const output = await runOperation(runner, op, { actor, input: args, requestId });
-    return jsonResult(output, op.say?.(output));
+    const added = addedArguments(args, Object.keys(op.input.shape), op.effect === 'read');
+    const input = Object.fromEntries(Object.entries(args).filter(([name]) => !added.includes(name)));
+    const output = await runOperation(runner, op, { actor, input, requestId });
+    return withLines(jsonResult(output, op.say?.(output)), leftOutText(added, 'not declared by the tool'));
   } catch (error) {
     if (!(error instanceof AppError) || error.kind === 'unavailable' || error.kind === 'tooMany') throw error;
     // The scope of a login can be extended, so the challenge names the scopes (MCP 2026-07-28, authorization, step-up).

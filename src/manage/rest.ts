@@ -14,7 +14,6 @@ import { AppError, invalid } from '../errors.ts';
 import type { UnreadAnswers } from '../http/incoming.ts';
 import { problemAnswer } from '../http/problem.ts';
 import { checkBodyHeaders, hasBody, readBody } from '../http/read-body.ts';
-import { inputSchemaOf } from '../operations/describe.ts';
 import { operationList } from '../operations/index.ts';
 import type { Actor, Operation, OutputOf, Stream } from '../operations/operation.ts';
 import { bodyLimitsFor, checkScope, runOperation, type ServingRunner } from '../operations/run-operation.ts';
@@ -159,7 +158,7 @@ function fileAnswer(c: HonoContext<Env>, file: NonNullable<Operation['file']>, o
 
 /** Names of numeric inputs, which must be converted because queries and paths hold only text. */
 function numericInputs(op: Operation): ReadonlySet<string> {
-  const properties = inputSchemaOf(op).properties as Record<string, { type?: unknown }>;
+  const properties = op.inputSchema().properties as Record<string, { type?: unknown }>;
   return new Set(Object.entries(properties).flatMap(([name, schema]) => (schema.type === 'integer' ? [name] : [])));
 }
 

@@ -13,10 +13,6 @@ export function jsonSchemaOf(schema: z.ZodType, io: 'input' | 'output'): JsonObj
   return rest;
 }
 
-export function inputSchemaOf(op: Operation): JsonObject {
-  return jsonSchemaOf(op.input, 'input');
-}
-
 export function outputSchemaOf(op: Operation): JsonObject {
   return jsonSchemaOf(op.output, 'output');
 }

@@ -9,6 +9,7 @@ import type { ModelAnswer, ModelProgress } from '../domain/model.ts';
 import type { Quotas } from '../domain/quotas.ts';
 import type { Arguments } from '../domain/request/sent-argument.ts';
 import type { UpstreamRequest } from '../domain/request/upstream-request.ts';
+import type { JsonSchema } from '../domain/schema/json-schema.ts';
 import type { AskedModel, OfferedTools, Served, TryOutCall } from '../domain/try-out.ts';
 import { AppError } from '../errors.ts';
 import type { AgainChoices, ImportedAgain, ImportedServer } from '../import/again/import-again.ts';
@@ -23,6 +24,7 @@ import type { CallRow } from '../store/schema.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import type { Validators } from '../store/servers/imports.ts';
 import type { CheckConfigOnThread, Precheck } from './check-config.ts';
+import { jsonSchemaOf } from './describe.ts';
 import { operationRoutes, operatorRoutes, type Route } from './routes.ts';
 
 /** The caller of an operation: a key, a person, or the operator at the machine. */
@@ -167,7 +169,11 @@ export type Operation<
   Name extends string = string,
   Input extends z.ZodObject = z.ZodObject,
   Output extends z.ZodObject = z.ZodObject,
-> = Declaration<Name, Input, Output> & { route: Route };
+> = Declaration<Name, Input, Output> & {
+  route: Route;
+  /** The JSON Schema of its input, made when it is first needed. */
+  inputSchema(): JsonSchema;
+};
 
 /** Output type of an operation. */
 export type OutputOf<Op extends Operation> = z.input<Op['output']>;
@@ -218,7 +224,12 @@ const routes = { ...operationRoutes, ...operatorRoutes };
 export function operation<Name extends keyof typeof routes, Input extends z.ZodObject, Output extends z.ZodObject>(
   declaration: Declaration<Name, Input, Output>,
 ): Operation<Name, Input, Output> {
-  return { ...declaration, route: routes[declaration.name] };
+  let schema: JsonSchema | undefined;
+  const inputSchema = () => {
+    schema ??= jsonSchemaOf(declaration.input, 'input');
+    return schema;
+  };
+  return { ...declaration, route: routes[declaration.name], inputSchema };
 }
 
 /** Settings of the deployment that restrict configurations, as plain data. `egressAllow` has the form of EGRESS_ALLOW. */

@@ -8,6 +8,8 @@ import { LongValue, longBytesOf } from '../domain/json/long-value.ts';
 import type { Admission } from '../domain/mcp.ts';
 import { problemsOf } from '../domain/problems.ts';
 import type { Quotas } from '../domain/quotas.ts';
+import { coerceValue } from '../domain/schema/coerce-value.ts';
+import type { JsonSchema } from '../domain/schema/json-schema.ts';
 import type { MemoryBudget } from '../domain/work/memory-budget.ts';
 import { AppError, invalid, Unauthenticated } from '../errors.ts';
 import { findApiKey } from '../store/api-keys.ts';
@@ -156,7 +158,7 @@ type Input = Record<string, unknown>;
  * @throws AppError invalid, tooLarge
  */
 async function inputOf(op: Operation, raw: unknown): Promise<Input> {
-  const given = (raw ?? {}) as Input;
+  const given = op.validatesInput ? coerceFields(op, (raw ?? {}) as Input) : ((raw ?? {}) as Input);
   if (holdsNul(given)) throw invalid([nulFault]);
   if (op.validatesInput) return given;
   const fields = await opened(given, op.long?.field);
@@ -167,12 +169,31 @@ async function inputOf(op: Operation, raw: unknown): Promise<Input> {
       return [name, name === 'arguments' || name === op.long?.field ? value : plainNumbers(value)];
     }),
   );
-  const parsed = op.input.safeParse(checked);
+  const exact = op.input.safeParse(checked);
+  const meant = exact.success ? checked : coerceValue(checked, op.inputSchema());
+  if (meant !== checked && holdsNul(meant)) throw invalid([nulFault]);
+  const parsed = exact.success ? exact : op.input.safeParse(meant);
   if (!parsed.success) {
     const keysAt = (path: string) => (path === '' ? Object.keys(op.input.shape) : []);
-    throw invalid(problemsOf(parsed.error.issues, checked, keysAt));
+    throw invalid(problemsOf(parsed.error.issues, meant, keysAt));
   }
   return long instanceof LongValue ? { ...parsed.data, [op.long?.field ?? '']: long } : parsed.data;
+}
+
+/**
+ * Coerces the fields that do not fit of an input that the operation validates itself. What is inside lists and objects
+ * stays as it is: a configuration is checked to the letter.
+ */
+function coerceFields(op: Operation, given: Input): Input {
+  const properties = () => op.inputSchema().properties as { [name: string]: JsonSchema };
+  const isPlain = (value: unknown) => typeof value !== 'object' || (Array.isArray(value) && value.length === 0);
+  return Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      const field = Object.hasOwn(op.input.shape, name) && isPlain(value) ? op.input.shape[name] : undefined;
+      const fits = !field || field.safeParse(value).success;
+      return [name, fits ? value : coerceValue(value, properties()[name] as JsonSchema)];
+    }),
+  );
 }
 
 /** The same fields with all long values parsed but one. @throws AppError tooLarge */

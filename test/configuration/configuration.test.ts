@@ -75,8 +75,8 @@ describe('a configuration', () => {
       'slug: required; allowed: a string',
       'tools: required; allowed: an array',
     ]);
-    assert.deepEqual(await judge({ name: 'x', slug: 5, tools: {} }).then(({ problems }) => problems.sort()), [
-      'slug: found 5; allowed: a string',
+    assert.deepEqual(await judge({ name: 'x', slug: [5], tools: {} }).then(({ problems }) => problems.sort()), [
+      'slug: found an array of 1; allowed: a string',
       'tools: found an object; allowed: an array',
     ]);
     const { problems } = await judge(configWith({ tools: [{}, null] }));

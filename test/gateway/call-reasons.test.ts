@@ -65,11 +65,11 @@ describe('the record of a failed call', () => {
       [{ id: 5, filter: { tags: 7 } }, 'filter.tags: found number; allowed: array'],
       [
         { id: 'x', status: 1, filter: 1 },
-        'id: found string; allowed: integer; status: allowed: "open", "closed"; status: found number; allowed: string; and 1 more',
+        'id: found string; allowed: integer; status: allowed: "open", "closed"; filter: found number; allowed: object',
       ],
     ];
     for (const [args, reason] of cases) {
-      const said = await reasonOf({ input_schema }, args);
+      const said = await reasonOf({ method: 'POST', input_schema }, args);
       assert.deepEqual(String(said).split('; ').sort(), reason.split('; ').sort());
       assert.doesNotMatch(String(said), /caller-/);
     }
@@ -190,7 +190,7 @@ describe('the record of a failed call', () => {
     const names = Object.fromEntries(
       Array.from({ length: 40 }, (_, n) => [`name_${'x'.repeat(40)}_${n}`, { type: 'string', optional: true }]),
     );
-    const said = String(await reasonOf({ input_schema: names }, { other: 1 }));
+    const said = String(await reasonOf({ method: 'POST', input_schema: names }, { other: 1 }));
     assert.equal(said.length, 300);
     assert.match(said, /^an argument that is not declared; allowed: name_x+_0, .*…$/);
   });

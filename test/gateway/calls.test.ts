@@ -99,7 +99,7 @@ describe('the record of a call', () => {
   it('marks arguments that do not fit, for which nothing was sent', async () => {
     const { requests } = upstream;
     const sent = requests.length;
-    await toolhost.callTool('recorded', key, 'ok', { q: 1 });
+    await toolhost.callTool('recorded', key, 'ok', { q: [1] });
     const [record] = await records();
     assert.deepEqual(
       [record?.outcome, record?.upstream_host, record?.upstream_ms],

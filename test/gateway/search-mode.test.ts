@@ -98,7 +98,10 @@ describe('a server in search mode', () => {
     const wrong = await call('shop', 'search_tools', { tag: 'order' });
     assert.equal(wrong.isError, true);
     assert.match(textOf(wrong), /no tool has the tag "order".*did you mean `orders`/);
-    assert.match(textOf(await call('shop', 'search_tools', { query: 3 })), /query: found 3; allowed: string/);
+    assert.match(
+      textOf(await call('shop', 'search_tools', { query: [3] })),
+      /query: found an array of 1; allowed: string/,
+    );
   });
 
   it('describes tools as the list would, with their annotations [agent 1]', async () => {
@@ -173,7 +176,10 @@ describe('a server in search mode', () => {
     assert.match(await texts({ name: 'call_tool' }), /no tool "call_tool"/);
     assert.match(await texts({}), /name: found nothing/);
     assert.match(await texts({ name: 'create_order', item: 'pen' }), /item: not an argument of call_tool.*"arguments"/);
-    assert.match(await texts({ name: 'create_order', arguments: '{}' }), /arguments: found "\{\}"; allowed: an object/);
+    assert.match(
+      await texts({ name: 'create_order', arguments: '[1]' }),
+      /arguments: found "\[1\]"; allowed: an object/,
+    );
     assert.deepEqual(upstream.take(), []);
     const { body } = await toolhost.rpc('shop', token, 'tools/call', { name: 'create_ordr' });
     assert.match(String((body.error as Json).message), /did you mean `create_order`/);

@@ -95,7 +95,7 @@ describe('trying a tool out', () => {
   });
 
   it('shows no request for arguments that do not fit', async () => {
-    const { is_error, request, curl, timing } = await post('call', { name: 7 });
+    const { is_error, request, curl, timing } = await post('call', { name: [7] });
     assert.deepEqual([is_error, request, curl], [true, undefined, undefined]);
     assert.deepEqual(Object.keys(timing as Json), ['total_ms']);
   });
@@ -107,9 +107,9 @@ describe('trying a tool out', () => {
       });
       return { status, problems: body.problems };
     };
-    assert.deepEqual(await preview({ name: 7 }), {
+    assert.deepEqual(await preview({ name: [7] }), {
       status: 400,
-      problems: [{ path: 'arguments.name', message: 'found 7; allowed: string' }],
+      problems: [{ path: 'arguments.name', message: 'found an array of 1; allowed: string' }],
     });
     assert.deepEqual(await preview({}), {
       status: 400,

@@ -115,7 +115,7 @@ describe('limits that are set', () => {
   });
 
   it('say what is allowed', async () => {
-    for (const wrong of [0, -1, 1.5, 100_001, '5', true]) {
+    for (const wrong of [0, -1, 1.5, 100_001, 'five', true]) {
       const { status, body } = await set({ concurrent_calls: wrong });
       assert.deepEqual([status, (body.problems as Json[])[0]?.path], [400, 'concurrent_calls'], String(wrong));
     }

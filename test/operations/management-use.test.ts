@@ -63,8 +63,8 @@ describe('the management server, for using a server that is there', () => {
     assert.doesNotMatch(text, /hidden-value/);
     await refused(
       'previewToolCall',
-      { slug: 'first-server', tool: 'get', arguments: { id: 1 } },
-      /^The arguments do not fit\n- arguments.note: is missing\n- arguments.id: found 1; allowed: string$/,
+      { slug: 'first-server', tool: 'get', arguments: { id: [1] } },
+      /^The arguments do not fit\n- arguments.note: is missing\n- arguments.id: found an array of 1; allowed: string$/,
     );
     await refused('previewToolCall', { slug: 'first-server', tool: 'none' }, /the server has no tool "none"/);
     assert.deepEqual(upstream.take(), []);

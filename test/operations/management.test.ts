@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 import { type Schema, Validator } from '@cfworker/json-schema';
 import { tokensOfLength } from '../../src/domain/pieces/tokens.ts';
-import { inputSchemaOf } from '../../src/operations/describe.ts';
 import { operationList } from '../../src/operations/index.ts';
 import { serverAt, toolAt } from '../support/configs.ts';
 import { type ManagingAgent, outputOf, startManagingAgent } from '../support/oauth/managing-agent.ts';
@@ -73,7 +72,7 @@ describe('the management server', () => {
     assert.doesNotMatch(text, /\$ref|\$defs/);
     for (const op of operationList.filter(({ isTool }) => isTool)) {
       const { properties, required } = manager.tools.get(op.name)?.inputSchema ?? {};
-      const whole = inputSchemaOf(op) as Schema;
+      const whole = op.inputSchema() as Schema;
       assert.deepEqual(
         [Object.keys(properties ?? {}), required],
         [Object.keys(whole.properties ?? {}), whole.required],
@@ -231,7 +230,7 @@ describe('the management server', () => {
       /^there is no such server in this workspace; it has: first-server$/,
     );
     await refused('getMcpServer', {}, /slug: required/);
-    await refused('getMcpServer', { slug: 'first-server', slugg: 1 }, /slugg: unknown field; did you mean `slug`\?/);
+    await refused('getMcpServer', { slug: 'first-server', Slug: 1 }, /Slug: unknown field; did you mean `slug`\?/);
   });
 
   it('updateMcpServer replaces what is sent, keeps the rest, and null removes', async () => {

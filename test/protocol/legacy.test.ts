@@ -97,7 +97,7 @@ describe('revisions up to 2025-11-25', () => {
     ['jsonrpc 1.0', { jsonrpc: '1.0', id: 1, method: 'ping' }, 1],
     ['no method', { jsonrpc: '2.0', id: 1 }, 1],
     ['a method that is no string', { jsonrpc: '2.0', id: 1, method: ['ping'] }, 1],
-    ['params in a list', { jsonrpc: '2.0', id: 1, method: 'ping', params: [] }, 1],
+    ['params in a list', { jsonrpc: '2.0', id: 1, method: 'ping', params: [1] }, 1],
     ['id null', { jsonrpc: '2.0', id: null, method: 'ping' }, noId],
     ['a fractional id', { jsonrpc: '2.0', id: 1.5, method: 'ping' }, noId],
     ['an id that is an object', { jsonrpc: '2.0', id: {}, method: 'ping' }, noId],

@@ -59,7 +59,7 @@ describe('tools, as clients of both eras see them', () => {
   };
 
   const misfits: [string, string, Json, RegExp][] = [
-    ['a wrong type', 'echo', { text: 7 }, /text: found 7; allowed: string/],
+    ['a wrong type', 'echo', { text: [7] }, /text: found an array of 1; allowed: string/],
     ['a fraction for an integer', 'echo', { times: 1.5 }, /times: found 1\.5; allowed: integer/],
     ['a missing argument', 'note', {}, /text: is missing/],
     ['an unknown argument', 'note', { text: 'a', txt: 'b' }, /txt: unknown argument; did you mean/],
@@ -119,9 +119,9 @@ describe('tools, as clients of both eras see them', () => {
       assert.ok(text.includes(`"inputSchema":${JSON.stringify(input_schema)},`), text);
     const fits = { address: { street: 'A', city: 'B' }, contact: 'email', tags: ['x', 'y'] };
     assert.notEqual((await toolhost.callTool('rich', token, 'tool', fits)).isError, true);
-    const misfit = await toolhost.callTool('rich', token, 'tool', { address: { street: 1 } });
+    const misfit = await toolhost.callTool('rich', token, 'tool', { address: { street: [1] } });
     assert.equal(misfit.isError, true);
-    assert.match(misfit.content[0]?.text ?? '', /address\.street: found 1/);
+    assert.match(misfit.content[0]?.text ?? '', /address\.street: found an array of 1/);
     assert.equal(upstream.requests.length, 1);
   });
 

@@ -1,4 +1,3 @@
-import { inputSchemaOf } from '../../src/operations/describe.ts';
 import type { Operation } from '../../src/operations/operation.ts';
 import type { Json } from './toolhost/toolhost.ts';
 
@@ -17,7 +16,7 @@ function leastObject({ properties = {}, required = [] }: Json): Json {
 
 /** The smallest valid input of an operation. */
 export function leastInput(op: Operation): Json {
-  return leastObject(inputSchemaOf(op));
+  return leastObject(op.inputSchema());
 }
 
 /** The REST request of an operation: the inputs that its path names, and the others as its body. */

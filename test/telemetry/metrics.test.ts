@@ -69,7 +69,7 @@ describe('the metrics', () => {
       await call('failing');
       await call('silent');
       await call('inside');
-      await call('fine_canary_tool', { text: 5 });
+      await call('fine_canary_tool', { text: [5] });
       await toolhost.modern('keyed', key, 'tools/call', { name: 'get', arguments: {} });
     });
     const open = { access: 'caller_token', era: 'legacy' };

@@ -117,7 +117,7 @@ describe('the traces of calls', () => {
   it('say how calls fail, and nothing of what they were about', async () => {
     upstream.on('*', () => ({ status: 503, body: 'body-canary' }));
     await toolhost.callTool('things', token, 'get_thing', args);
-    await toolhost.callTool('things', token, 'get_thing', { id: 5 });
+    await toolhost.callTool('things', token, 'get_thing', { id: [5] });
     await toolhost.callTool('things', token, 'inside');
     const { servers, clients } = await collected(5);
     const errors = (spans: readonly CollectedSpan[]) =>

@@ -155,6 +155,7 @@ const keywords = {
   format: z.string().max(50).optional().describe('A hint such as date, uuid or email.'),
   examples: z.array(z.unknown()).max(20).optional().describe('Sample values for the model.'),
   required: z.array(z.string()).max(100).optional().describe('Properties of an object that must be present.'),
+  nullable: z.boolean().optional().describe('When true the value may be null, which is then sent.'),
 };
 
 /** A definition inside another one: of the entries of an array, or of a property of an object. */
@@ -262,16 +263,20 @@ function checkNames(names: readonly string[], prefix: string, problems: ProblemL
 function checkFields(fields: Record<string, Field>, problems: ProblemList): void {
   for (const [name, field] of Object.entries(fields)) {
     const message = `found a value that is not of type ${field.type}`;
-    if (field.default !== undefined && !hasType(field.default, field.type)) {
+    if (field.default !== undefined && !isAllowedValue(field.default, field)) {
       problems.add(() => ({ path: `${name}.default`, message }));
     }
     for (const [index, value] of (field.enum ?? []).entries()) {
-      if (!hasType(value, field.type)) problems.add(() => ({ path: `${name}.enum[${index}]`, message }));
+      if (!isAllowedValue(value, field)) problems.add(() => ({ path: `${name}.enum[${index}]`, message }));
     }
     if (field.value !== undefined && field.value !== null && !hasType(field.value, field.type)) {
       problems.add(() => ({ path: `${name}.value`, message }));
     }
   }
+}
+
+function isAllowedValue(value: unknown, { type, nullable }: Field): boolean {
+  return hasType(value, type) || (nullable === true && value === null);
 }
 
 function hasType(value: unknown, type: Field['type']): boolean {
@@ -344,7 +349,7 @@ export function toJsonSchema(schema: InputSchema): JsonSchema {
   const properties = Object.fromEntries(
     given.map(({ name }) => {
       const { optional: _optional, ...rest } = schema[name] as Field;
-      return [name, hasOwnKeyword(rest) ? withoutOwnKeywords(rest) : rest];
+      return [name, withNull(hasOwnKeyword(rest) ? withoutOwnKeywords(rest) : rest)];
     }),
   );
   return {
@@ -352,6 +357,22 @@ export function toJsonSchema(schema: InputSchema): JsonSchema {
     properties,
     ...(required.length > 0 && { required: required.map((argument) => argument.name) }),
     additionalProperties: false,
+  };
+}
+
+/** Writes `nullable` of a definition, and of those inside it, as JSON Schema does: as a type. */
+function withNull({ nullable, ...definition }: Definition): Definition {
+  const { type, enum: values, items, properties } = definition;
+  return {
+    ...definition,
+    ...(nullable === true && { type: [type, 'null'] }),
+    ...(nullable === true && Array.isArray(values) && { enum: [...new Set([...values, null])] }),
+    ...(items !== undefined && { items: withNull(items as Definition) }),
+    ...(properties !== undefined && {
+      properties: Object.fromEntries(
+        Object.entries(properties as object).map(([name, inner]) => [name, withNull(inner)]),
+      ),
+    }),
   };
 }
 

@@ -1,12 +1,13 @@
+import { addedArguments } from '../../domain/added-arguments.ts';
 import { argumentsOf, type InputSchema } from '../../domain/config/input-schema.ts';
 import { isRawNumber, numberWithDigits, plainNumbers } from '../../domain/json/json.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
+import { coerceValue } from '../../domain/schema/coerce-value.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
 import { formatTest } from '../../domain/schema/keyword-tests.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
-import { mendArguments } from './mend-arguments.ts';
 import { type ArgumentCheck, compileArgumentCheck } from './validate-arguments.ts';
 
 /** Rules for a tool's arguments. */
@@ -17,13 +18,17 @@ export type ArgumentRules = Pick<ArgumentCheck, 'check'> & {
   filled: (given: Arguments) => Arguments;
   /** Does the same, but counts an argument as absent if it is null and its schema does not allow null. */
   present: (given: Arguments) => Arguments;
-  /** Puts right what agents commonly get wrong, in arguments that do not fit. */
-  mended: (given: Arguments) => Arguments;
+  /** Coerces arguments that do not fit; see `coerceValue`. */
+  coerced: (given: Arguments) => Arguments;
+  /** Removes undeclared arguments that may be left out; see `addedArguments`. */
+  withoutAdded: (given: Arguments) => Arguments;
 };
 
-export function compileArguments(input: InputSchema, schema: JsonSchema): ArgumentRules {
+/** `isReadOnly` says that no call writes, so that an undeclared argument may be left out. */
+export function compileArguments(input: InputSchema, schema: JsonSchema, isReadOnly: boolean): ArgumentRules {
   const { check, notNull } = compileArgumentCheck(schema);
   const required = new Set((schema.required ?? []) as string[]);
+  const accepted = Object.keys((schema.properties ?? {}) as object);
   // Constants are not arguments to a caller.
   const declared = argumentsOf(input).filter(({ wire }) => wire.value === undefined);
   const isNothing = (name: string, value: unknown) => value === null && notNull.has(name);
@@ -36,7 +41,8 @@ export function compileArguments(input: InputSchema, schema: JsonSchema): Argume
     check,
     filled: (given) => (fallbacks.length === 0 ? given : withFallbacks(given, fallbacks)),
     present: (given) => wholeNumbers(withFallbacks(withoutNulls(given, optional), fallbacks), schema) as Arguments,
-    mended: (given) => mendArguments(given, schema),
+    coerced: (given) => coerceValue(given, schema) as Arguments,
+    withoutAdded: (given) => withoutNames(given, addedArguments(given, accepted, isReadOnly)),
   };
 }
 
@@ -46,6 +52,7 @@ export function withoutFixed(rules: ArgumentRules, names: readonly string[]): Ar
   return {
     ...rules,
     fitsPlainly: (args) => given(args).length === 0 && rules.fitsPlainly(args),
+    withoutAdded: (args) => (given(args).length === 0 ? rules.withoutAdded(args) : args),
     check(args, mostSteps) {
       const [name] = given(args);
       if (name === undefined) return rules.check(args, mostSteps);
@@ -63,7 +70,8 @@ export function withoutFixed(rules: ArgumentRules, names: readonly string[]): Ar
 
 /**
  * The arguments from which a call's request is built: checked, with defaults filled in, without those that say null for
- * "nothing", and mended where they do not fit otherwise. `checkLong` checks those that take long. All are long when `isLong`.
+ * "nothing" or that clients add, and coerced where they do not fit otherwise. `checkLong` checks those that take long. All
+ * are long when `isLong`.
  * @throws ToolFailure invalid_arguments, synchronously or by rejecting
  */
 export function prepareArguments(
@@ -82,7 +90,7 @@ async function checkedArguments(
   checkLong: (args: Arguments) => Promise<void>,
   isLong: boolean,
 ): Promise<Arguments> {
-  const present = rules.present(given);
+  const present = rules.present(rules.withoutAdded(given));
   const check = async (args: Arguments): Promise<Arguments> => {
     if (isLong || !fitsWithinSteps(rules, args)) await checkLong(args);
     return args;
@@ -90,9 +98,9 @@ async function checkedArguments(
   try {
     return await check(present);
   } catch (error) {
-    const mended = error instanceof ToolFailure ? rules.mended(present) : present;
-    if (mended === present) throw error;
-    return check(mended);
+    const coerced = error instanceof ToolFailure ? rules.coerced(present) : present;
+    if (coerced === present) throw error;
+    return check(coerced);
   }
 }
 
@@ -114,9 +122,16 @@ function withFallbacks(given: Arguments, fallbacks: readonly [name: string, valu
 
 /** Drops arguments that are null although their schema does not allow null: they mean "nothing". */
 function withoutNulls(given: Arguments, names: readonly string[]): Arguments {
-  const nulls = new Set(names.filter((name) => Object.hasOwn(given, name) && given[name] === null));
-  if (nulls.size === 0) return given;
-  return Object.fromEntries(Object.entries(given).filter(([name]) => !nulls.has(name)));
+  return withoutNames(
+    given,
+    names.filter((name) => Object.hasOwn(given, name) && given[name] === null),
+  );
+}
+
+function withoutNames(given: Arguments, names: readonly string[]): Arguments {
+  if (names.length === 0) return given;
+  const left = new Set(names);
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !left.has(name)));
 }
 
 /**

@@ -1,7 +1,7 @@
 import { performance } from 'node:perf_hooks';
 import type { ObserveCall, TraceCall } from '../../domain/call-observation.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
-import { type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import { type ToolCall, type ToolResult, textResult, withLines } from '../../domain/mcp.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { type MemoryBudget, uncountedBytes } from '../../domain/work/memory-budget.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
@@ -11,6 +11,7 @@ import type { CallRow } from '../../store/schema.ts';
 import { headOf } from '../answer/answer-head.ts';
 import type { CutResult } from '../answer/fit-answer.ts';
 import { readAnswer } from '../answer/read-answer.ts';
+import { leftOutLines } from '../arguments/left-out.ts';
 import { prepareArguments } from '../arguments/prepare-arguments.ts';
 import type { Caller } from '../callers/caller.ts';
 import { attachFiles, type FileAddresses } from '../files/attach-files.ts';
@@ -77,6 +78,7 @@ export async function callTool(
     slots = mustWait ? await entered : entered;
     call.waitMs = mustWait ? performance.now() - call.startedClock : 0;
     result = await makeCall(call, parts);
+    if (call.leftOut) result = withLines(result, call.leftOut);
     return result;
   } catch (thrown) {
     const error = call.request ? failureOf(thrown, call, parts.onUnexpected) : thrown;
@@ -85,6 +87,7 @@ export async function callTool(
     if (!(error instanceof ToolFailure)) throw error;
     result = textResult(error.message, true);
     if (tool.reading.mostCharacters !== undefined) result = await fitCall(call, result, parts.rests);
+    if (call.leftOut) result = withLines(result, call.leftOut);
     return result;
   } finally {
     const totalMs = performance.now() - call.startedClock;
@@ -112,6 +115,8 @@ async function makeCall(call: Call, parts: CallToolParts): Promise<ToolResult> {
   const prepared = prepareArguments(tool, asked.args, checkLong, isLong);
   let args = prepared instanceof Promise ? await prepared : prepared;
   call.args = args;
+  // Arguments that fit without a check are all sent.
+  if (prepared instanceof Promise) call.leftOut = leftOutLines(asked.args, args);
   if (isLong) await nextTurn();
   if (tool.clientCredentials.length > 0) call.ownTokens = await getOwnTokens(call, parts.clientTokens);
   if (tool.fileArguments.length > 0) args = await takeGivenFiles(call, args, parts);

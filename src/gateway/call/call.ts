@@ -46,6 +46,8 @@ export type Call = {
   reason: string | undefined;
   /** The arguments in the request; undefined when they were not valid. */
   args: Arguments | undefined;
+  /** Lines for its result about arguments that were given and not sent; undefined when they fit without a check. */
+  leftOut: readonly string[] | undefined;
   /** The request that was sent last, of those that the tool describes. */
   request: CallRequest | undefined;
   /** Host and port of the upstream; undefined when no request was built. */
@@ -80,6 +82,7 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
     outcome: 'ok',
     reason: undefined,
     args: undefined,
+    leftOut: undefined,
     request: undefined,
     host: undefined,
     answer: undefined,

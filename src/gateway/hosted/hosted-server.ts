@@ -12,7 +12,14 @@ import { toJsonSchema } from '../../domain/config/input-schema.ts';
 import type { ServerConfig } from '../../domain/config/server-config.ts';
 import { type Access, accessOf } from '../../domain/config/server-wide.ts';
 import { type Filling, viewSizes } from '../../domain/config/sizes.ts';
-import { enabledTools, limitsAnswers, reservedToolNames, type Tool, toolList } from '../../domain/config/tool.ts';
+import {
+  annotationsOf,
+  enabledTools,
+  limitsAnswers,
+  reservedToolNames,
+  type Tool,
+  toolList,
+} from '../../domain/config/tool.ts';
 import { type View, viewConfig, viewToolOf } from '../../domain/config/view.ts';
 import { keyHeader } from '../../domain/credentials/credential.ts';
 import type { TokenRequest } from '../../domain/credentials/token-request.ts';
@@ -273,7 +280,7 @@ function compileTool({ tool, refusal }: FilledTool, { config, access, userAgent 
     refusal,
     request,
     fileArguments: request.body.arguments.filter(({ isBase64 }) => isBase64).map(({ name }) => name),
-    args: compileArguments(tool.input_schema, schema),
+    args: compileArguments(tool.input_schema, schema, annotationsOf(tool).readOnlyHint === true),
     clientCredentials: request.credentials.filter(({ type }) => type === 'ClientCredentials'),
     reading: compileReading(source),
     texts: { inputSchema: once(() => JSON.stringify(schema)), reading: once(() => JSON.stringify(source)) },

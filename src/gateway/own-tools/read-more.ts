@@ -1,10 +1,11 @@
-import type { ContentBlock, ToolCall, ToolResult } from '../../domain/mcp.ts';
+import { type ContentBlock, type ToolCall, type ToolResult, withLines } from '../../domain/mcp.ts';
 import { pieceNote, readMoreInput, readMoreName } from '../../domain/pieces/read-more.ts';
-import type { Arguments } from '../../domain/request/sent-argument.ts';
+import { coerceObject } from '../../domain/schema/coerce-value.ts';
 import { searchToolNames } from '../../domain/search/own-tools.ts';
 import { nextTurn } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
 import { structuredOfTexts, tokensOfContent } from '../answer/json-answer.ts';
+import { leftOutLines } from '../arguments/left-out.ts';
 import { compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolParts, callTool } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';
@@ -29,7 +30,7 @@ function callWithReadMore(
 ): Promise<ToolResult> {
   const inner = asked.name === searchToolNames.call && server.catalogue ? asked.args.name : undefined;
   if (asked.name === readMoreName || inner === readMoreName) {
-    const args = inner === undefined ? asked.args : ((asked.args.arguments ?? {}) as Arguments);
+    const args = inner === undefined ? asked.args : (coerceObject(asked.args.arguments) ?? {});
     const call = { server, caller, asked: { ...asked, name: readMoreName, args } };
     return callOwnTool(call, parts, () => readMore(call, parts));
   }
@@ -40,15 +41,13 @@ function callWithReadMore(
 /** Characters; reading and writing them takes about a millisecond. */
 const longPiece = 50_000;
 
-const rules = { args: compileArguments(readMoreInput, readMoreInput) };
+const rules = { args: compileArguments(readMoreInput, readMoreInput, true) };
 
 /** @throws ToolFailure invalid_arguments */
 async function readMore({ server, caller, asked }: OwnCall, parts: CallToolParts): Promise<ToolResult> {
   const unfit = (what: string) => new ToolFailure('invalid_arguments', what);
-  const { cursor } = await prepareArguments(rules, asked.args, () =>
-    Promise.reject(unfit('There are too many values.')),
-  );
-  const found = await parts.rests.read({ server, caller }, String(cursor));
+  const args = await prepareArguments(rules, asked.args, () => Promise.reject(unfit('There are too many values.')));
+  const found = await parts.rests.read({ server, caller }, String(args.cursor));
   if (!found)
     throw unfit(
       'cursor: not known. A cursor works for ten minutes, on this server, for the caller that got it; call the tool again for a new one.',
@@ -58,10 +57,7 @@ async function readMore({ server, caller, asked }: OwnCall, parts: CallToolParts
   const texts = [found.piece.text, pieceNote(found.piece.about, found.next)];
   const content = texts.map((text): ContentBlock => ({ type: 'text', text }));
   const tokens = tokensOfContent(content);
-  return {
-    content: JSON.stringify(content),
-    structured: structuredOfTexts(content, asked.era),
-    isError: false,
-    tokens,
-  };
+  const structured = structuredOfTexts(content, asked.era);
+  const result = { content: JSON.stringify(content), structured, isError: false, tokens };
+  return withLines(result, leftOutLines(asked.args, args));
 }

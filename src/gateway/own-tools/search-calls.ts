@@ -1,7 +1,16 @@
+import { addedArguments, leftOutText } from '../../domain/added-arguments.ts';
 import { annotationsOf, type Tool } from '../../domain/config/tool.ts';
-import { type ContentBlock, type Era, type ToolCall, type ToolResult, textResult } from '../../domain/mcp.ts';
+import {
+  type ContentBlock,
+  type Era,
+  type ToolCall,
+  type ToolResult,
+  textResult,
+  withLines,
+} from '../../domain/mcp.ts';
 import { type Guesses, nearest, newGuesses, shown } from '../../domain/problems.ts';
 import type { Arguments } from '../../domain/request/sent-argument.ts';
+import { coerceObject } from '../../domain/schema/coerce-value.ts';
 import {
   describeInput,
   mostDescribed,
@@ -14,6 +23,7 @@ import type { ToolIndex } from '../../domain/search/tool-index.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { ToolFailure } from '../../errors.ts';
 import { structuredOfTexts } from '../answer/json-answer.ts';
+import { leftOutLines } from '../arguments/left-out.ts';
 import { type ArgumentRules, compileArguments, prepareArguments } from '../arguments/prepare-arguments.ts';
 import { type CallToolParts, callTool } from '../call/call-tool.ts';
 import type { Caller } from '../callers/caller.ts';
@@ -26,7 +36,7 @@ import { callOwnTool } from './own-call.ts';
  * checks, limits, records and traces.
  * @throws what `callTool` throws
  */
-export function callInSearchMode(
+export async function callInSearchMode(
   server: HostedServer,
   caller: Caller,
   asked: ToolCall,
@@ -40,20 +50,26 @@ export function callInSearchMode(
   if (inner instanceof ToolFailure) {
     return callOwnTool({ server, caller, asked }, parts, () => Promise.reject(inner));
   }
-  return callTool(server, caller, { ...asked, name: inner.name, args: inner.args }, parts);
+  const { added, ...named } = inner;
+  const result = await callTool(server, caller, { ...asked, ...named }, parts);
+  return withLines(result, leftOutText(added, 'not declared by the tool'));
 }
 
-/** The call inside a `call_tool`. The arguments are checked by the tool itself. */
-function calledTool(server: HostedServer, given: Arguments): Pick<ToolCall, 'name' | 'args'> | ToolFailure {
-  const { name, arguments: args, ...others } = given;
-  const [other] = Object.keys(others);
+type CalledTool = Pick<ToolCall, 'name' | 'args'> & { added: string[] };
+
+/** The call inside a `call_tool`, and what a client added beside it. The arguments are checked by the tool itself. */
+function calledTool(server: HostedServer, given: Arguments): CalledTool | ToolFailure {
+  const { name, arguments: givenArguments, ...others } = given;
+  const added = addedArguments(others, [], false);
+  const other = Object.keys(others).find((one) => !added.includes(one));
+  const args = coerceObject(givenArguments);
   if (typeof name !== 'string') return misfit(`name: found ${shown(name)}; allowed: the name of a tool`);
   if (other !== undefined)
     return misfit(
       `${other.slice(0, 100)}: not an argument of call_tool; put the arguments of the tool into "arguments"`,
     );
-  if (args !== undefined && !isPlainObject(args) && args !== null)
-    return misfit(`arguments: found ${shown(args)}; allowed: an object with the arguments of the tool`);
+  if (args === undefined)
+    return misfit(`arguments: found ${shown(givenArguments)}; allowed: an object with the arguments of the tool`);
   if (!server.tool(name)) {
     return new ToolFailure(
       'invalid_arguments',
@@ -62,27 +78,24 @@ function calledTool(server: HostedServer, given: Arguments): Pick<ToolCall, 'nam
       'name: the server has no such tool',
     );
   }
-  return { name, args: (args ?? {}) as Arguments };
+  return { name, args, added };
 }
 
 function misfit(what: string): ToolFailure {
   return new ToolFailure('invalid_arguments', `The arguments do not fit: ${what}`);
 }
 
-function isPlainObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value) && !JSON.isRawJSON(value);
-}
-
 /** @throws ToolFailure */
 async function ownResult(catalogue: ToolCatalogue, { name, args, era }: ToolCall): Promise<ToolResult> {
-  return name === searchToolNames.search
-    ? searchResult(catalogue, await checked(rules.search, args))
-    : describeResult(catalogue, await checked(rules.describe, args), era);
+  const isSearch = name === searchToolNames.search;
+  const sent = await checked(isSearch ? rules.search : rules.describe, args);
+  const result = isSearch ? await searchResult(catalogue, sent) : describeResult(catalogue, sent, era);
+  return withLines(result, leftOutLines(args, sent));
 }
 
 const rules = {
-  search: compileArguments(searchInput, searchInput),
-  describe: compileArguments(describeInput, describeInput),
+  search: compileArguments(searchInput, searchInput, true),
+  describe: compileArguments(describeInput, describeInput, true),
 };
 
 function checked(args: ArgumentRules, given: Arguments): MaybePromise<Arguments> {

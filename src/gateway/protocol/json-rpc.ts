@@ -5,6 +5,7 @@ import { isRawNumber, parseJson, parseScanned } from '../../domain/json/json.ts'
 import { type BodyLimits, bodyProblem, exceedsLimits, scanJson } from '../../domain/json/json-scan.ts';
 import type { Admission, Era, JsonText, McpServer, ToolCall, ToolResult } from '../../domain/mcp.ts';
 import { nearestOrAll, newGuesses } from '../../domain/problems.ts';
+import { coerceObject } from '../../domain/schema/coerce-value.ts';
 import type { RequestHeaders } from '../../domain/visit.ts';
 
 /** JSON-RPC 2.0 codes, and the three that MCP 2026-07-28 adds. */
@@ -168,9 +169,8 @@ export function toMessage(value: unknown): Message {
   if ('id' in value && !isRequestId(value.id)) {
     throw new RpcError(400, codes.invalidRequest, '"id" must be a string or an integer');
   }
-  // Some clients write null for parameters that they do not have.
-  const params = value.params ?? {};
-  if (!isObject(params)) throw new RpcError(400, codes.invalidRequest, '"params" must be an object');
+  const params = isObject(value.params) ? value.params : coerceObject(value.params);
+  if (!params) throw new RpcError(400, codes.invalidRequest, '"params" must be an object');
   return { method: value.method, id: value.id as RequestId | undefined, params };
 }
 
@@ -249,8 +249,8 @@ export function checkCall(server: McpServer, params: JsonObject): Called {
     const near = nearestOrAll(name, server.toolNames, newGuesses());
     throw new RpcError(200, codes.invalidParams, `there is no tool ${JSON.stringify(name.slice(0, 100))}${near}`);
   }
-  const args = params.arguments ?? {};
-  if (!isObject(args)) throw new RpcError(200, codes.invalidParams, '"arguments" must be an object');
+  const args = isObject(params.arguments) ? params.arguments : coerceObject(params.arguments);
+  if (!args) throw new RpcError(200, codes.invalidParams, '"arguments" must be an object');
   return { name, args };
 }
 

@@ -72,6 +72,7 @@ const general: readonly ArgumentField[] = [
     placeholder: 'By the method',
   }),
   text('format', 'Format', 'A hint such as date, uuid or email.'),
+  check('nullable', 'May be null'),
   text('pattern', 'Pattern', 'Regular expression; ^ and $ make it the whole text.', { isMono: true }),
 ];
 

@@ -1,36 +1,45 @@
-import { bodyLimits } from '../../domain/json/body-limits.ts';
-import { isRawNumber, parseJson } from '../../domain/json/json.ts';
-import { bodyProblem, scanJson } from '../../domain/json/json-scan.ts';
-import type { Arguments } from '../../domain/request/sent-argument.ts';
-import { indexSchema, isSchemaObject, type JsonSchema, resolveReference } from '../../domain/schema/json-schema.ts';
-import { type Kind, kindOf } from '../../domain/schema/keyword-tests.ts';
-import { Steps, TooMuchWork } from '../../domain/work/steps.ts';
+import { bodyLimits } from '../json/body-limits.ts';
+import { isRawNumber, parseJson } from '../json/json.ts';
+import { bodyProblem, scanJson } from '../json/json-scan.ts';
+import { Steps, TooMuchWork } from '../work/steps.ts';
+import { indexSchema, isSchemaObject, type JsonSchema, resolveReference } from './json-schema.ts';
+import { type Kind, kindOf } from './keyword-tests.ts';
 
 /** A few milliseconds: larger arguments are refused as they are. */
 const mostSteps = 50_000;
 
 /**
- * Arguments that do not fit their schema, with what agents commonly get wrong put right at every level: an optional
- * property that is null, where its schema does not take null, is left out; a text that is the JSON of a type that the
- * schema takes becomes that value, where the schema takes no text. The same object when there is nothing to put right, or
- * too much to look through.
+ * Returns what a client means by a value, led by the schema that the value does not fit. At every level a text that is the
+ * JSON of a type that the schema takes becomes that value, where the schema takes no text; a number or a boolean becomes
+ * its text, where the schema takes nothing else; an empty list becomes `{}`, where the schema takes an object and no list,
+ * because PHP writes both as `[]`; and an optional property that is null is left out, where its schema does not take null.
+ * Returns the same value when there is nothing to change, or too much to look through.
  */
-export function mendArguments(args: Arguments, schema: JsonSchema): Arguments {
+export function coerceValue(value: unknown, schema: JsonSchema): unknown {
   try {
-    return new Mending(schema).mended(args, schema) as Arguments;
+    return new Coercion(schema).coerced(value, schema);
   } catch (error) {
-    if (error instanceof TooMuchWork) return args;
+    if (error instanceof TooMuchWork) return value;
     throw error;
   }
 }
 
+const anyObject: JsonSchema = { type: 'object' };
+
+/** The object that a client means by a value of JSON-RPC, `{}` for none; undefined where the value is something else. */
+export function coerceObject(value: unknown): { [name: string]: unknown } | undefined {
+  const meant = value === undefined || value === null ? {} : coerceValue(value, anyObject);
+  return plainKind(meant) === 'object' ? (meant as { [name: string]: unknown }) : undefined;
+}
+
+type JsonObject = { [name: string]: unknown };
 type Kinds = ReadonlySet<Kind | 'integer'>;
 const everyKind: Kinds = new Set(['null', 'boolean', 'number', 'string', 'array', 'object']);
 
 /** The kind that a JSON text is of by its first character. */
 const kindOfText: { [first: string]: Kind } = { '[': 'array', '{': 'object', t: 'boolean', f: 'boolean', n: 'null' };
 
-class Mending {
+class Coercion {
   readonly #root: JsonSchema;
   readonly #steps = new Steps(mostSteps);
   readonly #kinds = new Map<JsonSchema, Kinds>();
@@ -39,13 +48,25 @@ class Mending {
     this.#root = root;
   }
 
-  mended(given: unknown, schema: unknown): unknown {
+  coerced(given: unknown, schema: unknown): unknown {
     this.#steps.take(1);
     if (!isSchemaObject(schema)) return given;
-    let value = typeof given === 'string' ? this.#valueOf(given, schema) : given;
-    for (const part of this.#partsFor(value, schema)) value = this.mended(value, part);
+    let value = this.#meant(given, schema);
+    for (const part of this.#partsFor(value, schema)) value = this.coerced(value, part);
     if (Array.isArray(value)) return this.#withItems(value, schema);
-    return plainKind(value) === 'object' ? this.#withProperties(value as Arguments, schema) : value;
+    return plainKind(value) === 'object' ? this.#withProperties(value as JsonObject, schema) : value;
+  }
+
+  #meant(given: unknown, schema: JsonSchema): unknown {
+    if (typeof given === 'string') return this.#valueOf(given, schema);
+    const isEmptyList = Array.isArray(given) && given.length === 0;
+    const kind = plainKind(given);
+    if (!isEmptyList && kind !== 'number' && kind !== 'boolean') return given;
+    const kinds = this.#kindsOf(schema);
+    if (isEmptyList) return kinds.has('object') && !kinds.has('array') ? {} : given;
+    const isOnlyText = kinds.has('string') && !takes(kinds, kind) && !kinds.has('integer');
+    if (!isOnlyText) return given;
+    return isRawNumber(given) ? given.rawJSON : String(given);
   }
 
   /** The value whose JSON a text is, where the schema takes it and no text; otherwise the text. */
@@ -75,11 +96,11 @@ class Mending {
 
   #withItems(list: unknown[], { items, prefixItems }: JsonSchema): unknown[] {
     const first = listOf(prefixItems);
-    const mended = list.map((item, index) => this.mended(item, first[index] ?? items));
-    return mended.some((item, index) => item !== list[index]) ? mended : list;
+    const coerced = list.map((item, index) => this.coerced(item, first[index] ?? items));
+    return coerced.some((item, index) => item !== list[index]) ? coerced : list;
   }
 
-  #withProperties(object: Arguments, schema: JsonSchema): Arguments {
+  #withProperties(object: JsonObject, schema: JsonSchema): JsonObject {
     const { properties, additionalProperties } = schema;
     const declared = isSchemaObject(properties) ? properties : {};
     const required = new Set(listOf(schema.required));
@@ -88,7 +109,7 @@ class Mending {
     for (const [name, value] of entries) {
       const inner = Object.hasOwn(declared, name) ? declared[name] : additionalProperties;
       if (value === null && !required.has(name) && !this.#kindsOf(inner).has('null')) continue;
-      kept.push([name, this.mended(value, inner)]);
+      kept.push([name, this.coerced(value, inner)]);
     }
     const isSame = kept.length === entries.length && kept.every(([, value], index) => value === entries[index]?.[1]);
     return isSame ? object : Object.fromEntries(kept);

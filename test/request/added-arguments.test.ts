@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { callerToken, type OneTool, startOneTool, textOf } from '../support/one-tool.ts';
+import type { Json, ToolReply } from '../support/toolhost/toolhost.ts';
+
+const text = { type: 'string' };
+const rows = {
+  url: '/rows',
+  input_schema: {
+    q: text,
+    limit: { type: 'integer', optional: true },
+    customer_id: { type: 'string', optional: true },
+  },
+};
+const leftOut = (names: string) => `Left out of this call: ${names} (not declared by the tool).`;
+const lastText = ({ content }: ToolReply) => content.at(-1)?.text;
+
+describe('arguments as clients send them', () => {
+  let one: OneTool;
+  let manager: string;
+  before(async () => {
+    one = await startOneTool();
+    manager = await one.toolhost.key();
+  });
+  after(() => one.stop());
+
+  /** The requests of one call, and its result. */
+  const called = async (slug: string, params: Json, name = 'run') => {
+    one.upstream.take();
+    const message = { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name, ...params } };
+    const { body } = await one.toolhost.post(slug, message, { token: callerToken });
+    const sent = one.upstream.take().map(({ method, url, body: written }) => `${method} ${url} ${written}`.trim());
+    return { sent, result: body.result as ToolReply, error: body.error as { code: number } | undefined };
+  };
+  const manage = (name: string, args: Json) => one.toolhost.callTool('manage', manager, name, args);
+
+  it('[behaviour request 4] an argument that clients are known to add is left out of any call, and the result says so', async () => {
+    const names = ['wait_for_previous', 'sessionId', 'action', 'chatInput', 'tool', 'toolCallId', 'random_string'];
+    for (const method of ['GET', 'POST', 'DELETE']) {
+      const slug = await one.serve({ ...rows, method });
+      const plain = await called(slug, { arguments: { q: 'late' } });
+      for (const name of names) {
+        const { sent, result } = await called(slug, { arguments: { q: 'late', [name]: true } });
+        assert.deepEqual(sent, plain.sent, `${method} ${name}`);
+        assert.deepEqual(result.content, [...plain.result.content, { type: 'text', text: leftOut(name) }]);
+      }
+    }
+    const ping = await one.serve({ url: '/ping', input_schema: {} });
+    assert.deepEqual((await called(ping, { arguments: { random_string: 'x' } })).sent, ['GET /ping']);
+    const declared = await one.serve({ url: '/rows', input_schema: { action: text } });
+    assert.deepEqual((await called(declared, { arguments: { action: 'x' } })).sent, ['GET /rows?action=x']);
+  });
+
+  it('[behaviour request 4] an undeclared argument is left out of a call that only reads, unless its name is a near miss', async () => {
+    const reading = await one.serve(rows);
+    const { sent, result } = await called(reading, { arguments: { q: 'late', reason: 'asked' } });
+    assert.deepEqual([sent, lastText(result)], [['GET /rows?q=late'], leftOut('reason')]);
+    for (const near of ['Q', 'limits', 'Limit', 'customerId', 'custmer_ids', 'customer-id'])
+      assert.match(await one.refused(reading, { q: 'late', [near]: 1 }), new RegExp(`${near}: unknown argument`));
+    const writing = await one.serve({ ...rows, method: 'DELETE' });
+    assert.match(await one.refused(writing, { q: 'late', reason: 'asked' }), /reason: unknown argument/);
+    one.upstream.on('GET /failing', () => ({ status: 400, body: 'no' }));
+    const failing = await called(await one.serve({ ...rows, url: '/failing' }), { arguments: { q: 'a', reason: 1 } });
+    assert.equal(failing.result.isError, true);
+    assert.deepEqual(
+      failing.result.content.map((block) => block.text),
+      ['HTTP 400 Bad Request\nno', leftOut('reason')],
+    );
+  });
+
+  it('[behaviour request 4] the management server leaves such arguments out, too', async () => {
+    const slug = await one.serve(rows);
+    const result = await manage('getMcpServer', { slug, toolCallId: 'x', reason: 1 });
+    assert.equal(lastText(result), leftOut('toolCallId, reason'), textOf(result));
+    const deleted = await manage('deleteMcpServer', { slug, reason: 1 });
+    assert.match(textOf(deleted), /reason: unknown field/);
+    const called = await manage('callTool', { slug, tool: 'run', arguments: '{"q":"a"}', token: callerToken });
+    assert.notEqual(called.isError, true, textOf(called));
+    const created = await manage('createMcpServer', {
+      name: 'By text',
+      slug: 'by-text',
+      tools: JSON.stringify([
+        { name: 'get', description: 'Gets all the rows.', method: 'GET', url: 'https://api.example.com/' },
+      ]),
+    });
+    assert.notEqual(created.isError, true, textOf(created));
+  });
+
+  it('[agent 1] the tools of a server in search mode take what clients add and what they write as text', async () => {
+    const slug = await one.serve(rows, { tool_mode: 'search' });
+    const found = await called(slug, { arguments: { query: 'run', wait_for_previous: true } }, 'search_tools');
+    assert.equal(lastText(found.result), leftOut('wait_for_previous'));
+    const inner = { name: 'run', arguments: '{"q":"late","reason":1}', toolCallId: 'x' };
+    const { sent, result } = await called(slug, { arguments: inner }, 'call_tool');
+    assert.deepEqual(sent, ['GET /rows?q=late']);
+    assert.deepEqual(
+      result.content.slice(-2).map((block) => block.text),
+      [leftOut('reason'), leftOut('toolCallId')],
+    );
+  });
+
+  it('[mcp 16] a text of JSON and an empty list are the object that a client means by them', async () => {
+    const slug = await one.serve(rows);
+    assert.deepEqual((await called(slug, { arguments: '{"q":"late"}' })).sent, ['GET /rows?q=late']);
+    for (const wrong of ['late', '[1]', '{', [1], 7])
+      assert.equal((await called(slug, { arguments: wrong })).error?.code, -32602, JSON.stringify(wrong));
+    const list = { jsonrpc: '2.0', id: 2, method: 'tools/list', params: [] };
+    const { body } = await one.toolhost.post(slug, list, { token: callerToken });
+    assert.equal((body.result as { tools: Json[] }).tools.length, 1);
+    const ping = await one.serve({ url: '/ping', input_schema: {} });
+    assert.deepEqual((await called(ping, { arguments: [] })).sent, ['GET /ping']);
+  });
+
+  it('[behaviour The tool result] a number or a boolean is its text, where the schema takes only texts', async () => {
+    const path = await one.serve({ url: '/rows/:id', input_schema: { id: text } });
+    for (const digits of ['4711', '12345678901234567890', '1.10', 'true'])
+      assert.notEqual((await one.callText(path, `{"id":${digits}}`)).isError, true, digits);
+    assert.deepEqual(
+      one.upstream.take().map(({ url }) => url),
+      ['/rows/4711', '/rows/12345678901234567890', '/rows/1.10', '/rows/true'],
+    );
+    const body = await one.serve({
+      method: 'POST',
+      input_schema: { id: text, either: { type: 'object', optional: true } },
+    });
+    assert.deepEqual((await called(body, { arguments: { id: 12345, either: [] } })).sent, [
+      'POST /v1/things {"id":"12345","either":{}}',
+    ]);
+  });
+
+  it('[behaviour request 5] null is sent where a field is nullable, and a result says where it was left out', async () => {
+    const task = (nullable: boolean) => ({
+      method: 'PATCH',
+      url: '/tasks/:id',
+      input_schema: {
+        id: text,
+        assignee: { type: 'string', enum: ['ann', 'bob'], optional: true, nullable },
+        dates: { type: 'object', optional: true, properties: { due: { type: 'string', nullable } } },
+      },
+    });
+    const args = { id: '1', assignee: null, dates: { due: null } };
+    const nullable = await one.serve(task(true));
+    assert.deepEqual((await called(nullable, { arguments: args })).sent, [
+      'PATCH /tasks/1 {"assignee":null,"dates":{"due":null}}',
+    ]);
+    const { body } = await one.toolhost.rpc(nullable, callerToken, 'tools/list');
+    const [tool] = (body.result as { tools: { inputSchema: { properties: Json } }[] }).tools;
+    assert.deepEqual(tool?.inputSchema.properties, {
+      id: text,
+      assignee: { type: ['string', 'null'], enum: ['ann', 'bob', null] },
+      dates: { type: 'object', properties: { due: { type: ['string', 'null'] } } },
+    });
+    const plain = await called(await one.serve(task(false)), { arguments: args });
+    assert.deepEqual(plain.sent, ['PATCH /tasks/1 {"dates":{}}']);
+    assert.equal(
+      lastText(plain.result),
+      'Left out of this call: assignee, dates.due (null is not allowed by the schema).',
+    );
+  });
+});
