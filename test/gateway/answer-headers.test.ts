@@ -122,13 +122,43 @@ describe('the headers of an answer', () => {
     );
     assert.equal(
       errorOf(await resultOf(limited, { response_headers: ['Retry-After'] })),
-      'HTTP 429 Too Many Requests\nRetry-After: 7\nslow down',
+      'HTTP 429 Too Many Requests\nX-RateLimit-Reset: in 99 s\nRetry-After: 7\nslow down',
     );
     const moved = await resultOf(
       { status: 303, headers: { location: '/result/7?part=1' } },
       { response_headers: ['location'] },
     );
     assert.match(errorOf(moved), /^HTTP 303 See Other: .*\nlocation: \/result\/7\?part=1$/s);
+  });
+
+  it('[conf 5] a refusal by the upstream says why, and when its rate limit resets', async () => {
+    const date = 'Sun, 29 Nov 2026 12:00:00 GMT';
+    const time = '2026-11-29T12:00:00.000Z';
+    const authentication = { type: 'QueryParam', query_key: 'key' };
+    const challenge = (value: string) => ({ 'www-authenticate': value });
+    const cases: [status: number, headers: NonNullable<Answer['headers']>, lines: string[]][] = [
+      [
+        401,
+        challenge('Bearer realm="x", error="invalid_token", error_description="The \\"token\\" expired"'),
+        ['WWW-Authenticate: invalid_token: The "token" expired'],
+      ],
+      [403, challenge('DPoP error=insufficient_scope, scope="a b"'), ['WWW-Authenticate: insufficient_scope']],
+      [401, challenge('Basic realm="Staff"'), ['WWW-Authenticate: Basic realm="Staff"']],
+      [401, challenge(`Basic realm="${callerToken}"`), ['WWW-Authenticate: Basic realm="[redacted]"']],
+      [401, challenge(`Bearer error="${'e'.repeat(400)}"`), [`WWW-Authenticate: ${'e'.repeat(300)}`]],
+      [429, { 'x-ratelimit-reset': '1795953600' }, [`X-RateLimit-Reset: ${time}`]],
+      [429, { 'x-rate-limit-reset': '1795953600000' }, [`X-Rate-Limit-Reset: ${time}`]],
+      [429, { 'ratelimit-reset': '30' }, ['RateLimit-Reset: in 30 s']],
+      [403, { 'x-ratelimit-reset': date, 'x-ratelimit-remaining': '0' }, [`X-RateLimit-Reset: ${time}`]],
+      [403, { 'x-ratelimit-reset': date, 'x-ratelimit-remaining': '7' }, []],
+      [429, { 'x-ratelimit-reset': 'soon', 'retry-after': '5' }, ['Retry-After: 5']],
+      [404, { ...challenge('Bearer error="x"'), 'x-ratelimit-reset': '30' }, []],
+    ];
+    for (const [status, answered, wanted] of cases) {
+      const result = await resultOf({ status, headers: answered, body: '' }, {}, { authentication });
+      const [, ...said] = errorOf(result).split('\n');
+      assert.deepEqual(said, wanted, JSON.stringify(answered));
+    }
   });
 
   it('[conf 5] hold no credential in any form, and none that is too long', async () => {

@@ -25,6 +25,7 @@ import {
 import type { CutResult } from './fit-answer.ts';
 import { resultOfJson, structuredOfTexts, tokensOfContent, withHeaders, withoutMark } from './json-answer.ts';
 import { carriedOut, headersProperty, type Reading } from './reading.ts';
+import { refusalLines } from './refusal-lines.ts';
 
 const maxErrorBytes = 8 * 1024;
 /** It says that nothing has changed, and leads nowhere (RFC 9110, 15.4.5). */
@@ -67,7 +68,8 @@ function isLong({ headers, body }: Answer, { jsonField }: Reading): boolean {
 function refusal(answer: Answer, reading: Reading, redact: Redactor): ToolFailure {
   const status = statusText(answer, redact);
   const shown = shownHeaders(answer.headers, reading, redact);
-  const lines = shown.length > 0 ? `\n${headerLines(shown)}` : '';
+  const more = [...refusalLines(answer, shown, redact), ...(shown.length > 0 ? [headerLines(shown)] : [])];
+  const lines = more.map((line) => `\n${line}`).join('');
   if (answer.status < 400 && answer.status !== notModified) {
     const target = shownRedirectTarget(headerText(String(answer.headers.location ?? '')), redact);
     const hint = target !== undefined && reading.mayFollow ? ' unless the tool has redirects: "follow"' : '';
