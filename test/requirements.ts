@@ -135,6 +135,9 @@ const protocol = {
     'mcp 53': 'An unknown client gets invalid_client at the token endpoint.',
   }),
   ...of(rfc(7591), { 'mcp 54': 'Dynamic registration answers 201, and refuses redirect URIs that are not safe.' }),
+  ...of(rfc(6749, '2.3.1'), {
+    'mcp 61': 'A client that registers with a secret gets one, and cannot use its tokens without it.',
+  }),
   ...of('https://github.com/modelcontextprotocol/conformance', {
     'mcp 58': 'The official conformance suite passes with the recorded baselines.',
     'mcp 59': 'Real clients complete a login and a call.',

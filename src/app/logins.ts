@@ -221,7 +221,7 @@ export function createLoginCheck({ oauth: parts, grants }: LoginCheckParts) {
     if (!server) throw new AppError('notFound', 'this server has no login');
     const attempt = { client_id: clientId, code, code_verifier: verifier, redirect_uri: redirectUri };
     const form = new URLSearchParams({ grant_type: 'authorization_code', ...attempt });
-    const answer = await redeem(server, form, oauth).catch(toAppError);
+    const answer = await redeem(server, { form }, oauth).catch(toAppError);
     if (server.mode === 'passthrough') return ofPassthrough(answer);
     try {
       const open = await grants.open(server, answer.access_token);
@@ -231,7 +231,8 @@ export function createLoginCheck({ oauth: parts, grants }: LoginCheckParts) {
         expiresAt === undefined ? undefined : Math.max(0, Math.round((expiresAt - oauth.now()) / 1000));
       return { scope, expiresInS, isRenewable: refreshToken !== undefined };
     } finally {
-      await revoke(server, new URLSearchParams({ client_id: clientId, token: answer.access_token }), requestId, oauth);
+      const form = new URLSearchParams({ client_id: clientId, token: answer.access_token });
+      await revoke(server, { form }, requestId, oauth);
     }
   };
 }

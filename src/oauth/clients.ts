@@ -13,13 +13,22 @@ import { urlProblem } from '../outbound/egress.ts';
 import type { Answer } from '../outbound/exchange.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
 import { routes } from '../routes.ts';
-import { hasGrantOfClient } from '../store/logins/grants.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
 import { userAgentOf } from '../version.ts';
 import type { LoginServer, RequestParts } from './parts.ts';
 
 /** An OAuth client, registered or described by a document. `host` is set where its id is a web address. */
-export type OAuthClient = { id: string; name: string; redirectUris: readonly string[]; host: string | undefined };
+export type OAuthClient = {
+  id: string;
+  name: string;
+  redirectUris: readonly string[];
+  host: string | undefined;
+  /** A confidential client: its secret is `clientSecret` of its id. */
+  isConfidential: boolean;
+};
+
+/** Ways to authenticate at the token and revocation endpoints (RFC 7591, 2). */
+export const clientAuthMethods = ['none', 'client_secret_basic', 'client_secret_post'] as const;
 
 const text = (most: number) => z.string().max(most).optional();
 
@@ -75,7 +84,13 @@ export function registerClient(serverId: string, raw: unknown, parts: Registrati
   const name = shortName(metadata.client_name);
   // Two programs that register the same metadata in the same second get different ids.
   const unique = base62(parts.random(9), 12);
-  const registration = { s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt, u: unique };
+  // Clients that leave the method out are public: of those in use, none can keep a secret.
+  const method = clientAuthMethods.find((each) => each === metadata.token_endpoint_auth_method) ?? 'none';
+  const isConfidential = method !== 'none';
+  const registration = {
+    ...{ s: serverId, n: name, r: metadata.redirect_uris, t: issuedAt, u: unique },
+    ...(isConfidential && { c: true as const }),
+  };
   const clientId = clientIdOf(parts.keyring, registration);
   if (clientId.length > maxIdLength) {
     throw new OAuthError('invalid_redirect_uri', 'the redirect URIs are too long together');
@@ -87,13 +102,26 @@ export function registerClient(serverId: string, raw: unknown, parts: Registrati
     redirect_uris: metadata.redirect_uris,
     grant_types: ['authorization_code', 'refresh_token'],
     response_types: ['code'],
-    token_endpoint_auth_method: 'none',
+    token_endpoint_auth_method: method,
+    ...(isConfidential && { client_secret: clientSecret(parts.keyring, clientId), client_secret_expires_at: 0 }),
     ...(metadata.application_type !== undefined && { application_type: metadata.application_type }),
     ...(metadata.scope !== undefined && { scope: metadata.scope }),
   };
 }
 
-type Registration = { s: string; n: string; r: string[]; t: number; u: string };
+/** The registration in a client id. `c` marks a confidential client. */
+type Registration = { s: string; n: string; r: string[]; t: number; u: string; c?: true };
+
+const secretPurpose = 'client secret';
+
+/** The secret of a confidential client. It is derived from the id, so it is not stored either. */
+function clientSecret(keyring: Keyring, clientId: string): string {
+  return keyring.mac(clientId, secretPurpose);
+}
+
+export function isClientSecret(keyring: Keyring, clientId: string, secret: string): boolean {
+  return keyring.isMac(secret, clientId, secretPurpose);
+}
 
 function clientIdOf(keyring: Keyring, registration: Registration): string {
   const payload = Buffer.from(JSON.stringify(registration)).toString('base64url');
@@ -106,8 +134,9 @@ function readClientId(keyring: Keyring, serverId: string, clientId: string): OAu
   if (!match) return undefined;
   const [, payload = '', mac = ''] = match;
   if (!keyring.isMac(mac, payload, 'client id')) return undefined;
-  const { s, n, r } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Registration;
-  return s === serverId ? { id: clientId, name: n, redirectUris: r, host: undefined } : undefined;
+  const { s, n, r, c } = JSON.parse(Buffer.from(payload, 'base64url').toString()) as Registration;
+  if (s !== serverId) return undefined;
+  return { id: clientId, name: n, redirectUris: r, host: undefined, isConfidential: c === true };
 }
 
 /** Reversed domain of the program's maker, such as com.example.agent (RFC 8252, 7.1). */
@@ -229,16 +258,6 @@ export async function findClient(
 }
 
 /**
- * The client id at the endpoints that need no redirect URI. A client with a metadata document that has a login here is
- * known: its document was checked at the login, and need not be reachable for every refresh.
- * @throws OAuthError invalid_client
- */
-export async function findClientId(server: LoginServer, clientId: string | null, parts: RequestParts): Promise<string> {
-  if (clientId && isDocumentUrl(clientId) && (await hasGrantOfClient(parts.db, server.id, clientId))) return clientId;
-  return (await findClient(server, clientId, parts)).id;
-}
-
-/**
  * Checks `resource` (RFC 8707): absent means this server; the case of scheme and host and one trailing slash are ignored.
  * Returns the view whose address it is, if it is one.
  * @throws OAuthError invalid_target
@@ -326,7 +345,7 @@ const documentSchema = z.object({
 type Asked = { client: OAuthClient; network: string };
 
 /** Whether a client id is the URL of a metadata document. */
-function isDocumentUrl(clientId: string): boolean {
+export function isDocumentUrl(clientId: string): boolean {
   if (!clientId.startsWith('https://') || clientId.length > 1000) return false;
   const url = readUrl(clientId);
   return url?.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
@@ -368,7 +387,7 @@ function notTaken(use: DocumentUse): OAuthError {
 }
 
 function clientOf(id: string, { name, redirectUris }: Omit<KnownDocument, 'insists'>): OAuthClient {
-  return { id, name: shortName(name), redirectUris, host: new URL(id).host };
+  return { id, name: shortName(name), redirectUris, host: new URL(id).host, isConfidential: false };
 }
 
 /** The host answered, so what it said is no secret of this network. */

@@ -9,7 +9,8 @@ import { pagePolicy } from '../http/page.ts';
 import { checkBodyHeaders, readBody } from '../http/read-body.ts';
 import { routes, urlOf } from '../routes.ts';
 import { callback } from './callback.ts';
-import { registerClient } from './clients.ts';
+import { type ClientRequest, usesBasic } from './client-authentication.ts';
+import { clientAuthMethods, registerClient } from './clients.ts';
 import { authorize, decide } from './consent.ts';
 import { errorPage } from './pages.ts';
 import {
@@ -152,12 +153,12 @@ function addClientEndpoints(http: Hono<Env>, parts: OAuthRouterParts): void {
   );
   http.post(
     routes.token,
-    json(async (c, server) => c.json(await redeem(server, await formOf(c, parts), partsFor(c, parts)))),
+    json(async (c, server) => c.json(await redeem(server, await clientRequestOf(c, parts), partsFor(c, parts)))),
   );
   http.post(
     routes.revoke,
     json(async (c, server) => {
-      await revoke(server, await formOf(c, parts), requestIdOf(c), partsFor(c, parts));
+      await revoke(server, await clientRequestOf(c, parts), requestIdOf(c), partsFor(c, parts));
       return c.body(null, 200);
     }),
   );
@@ -179,6 +180,10 @@ async function formOf(c: Context<Env>, parts: OAuthRouterParts): Promise<URLSear
   const form = formFields(await bodyText(c, parts));
   if (!form) throw new OAuthError('invalid_request', 'the form has more than 500 fields');
   return form;
+}
+
+async function clientRequestOf(c: Context<Env>, parts: OAuthRouterParts): Promise<ClientRequest> {
+  return { form: await formOf(c, parts), authorization: c.req.header('authorization') };
 }
 
 async function jsonOf(c: Context<Env>, parts: OAuthRouterParts): Promise<unknown> {
@@ -237,7 +242,9 @@ function sendErrorPage(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts
 function sendErrorJson(c: Context<Env>, thrown: unknown, parts: OAuthRouterParts): Response {
   const { error, status } = answered(c, thrown, 'a client was refused', parts);
   if (error.code === 'slow_down') c.header('Retry-After', '60');
-  if (error.code === 'invalid_client') c.header('WWW-Authenticate', 'Bearer');
+  // The scheme that the client used (RFC 6749, 5.2). Any other client must not make a browser ask for a password.
+  if (error.code === 'invalid_client')
+    c.header('WWW-Authenticate', usesBasic(c.req.header('authorization')) ? 'Basic realm="Toolhost"' : 'Bearer');
   return c.json({ error: error.code, error_description: errorDescription(error.message) }, status as 400);
 }
 
@@ -272,11 +279,11 @@ function serverMetadata(
     response_modes_supported: ['query'],
     grant_types_supported: ['authorization_code', 'refresh_token'],
     code_challenge_methods_supported: ['S256'],
-    token_endpoint_auth_methods_supported: ['none'],
+    token_endpoint_auth_methods_supported: clientAuthMethods,
     ...(server.mode === 'issued' && {
       // With passthrough, agents hold tokens that only the provider can revoke.
       revocation_endpoint: at(routes.revoke),
-      revocation_endpoint_auth_methods_supported: ['none'],
+      revocation_endpoint_auth_methods_supported: clientAuthMethods,
     }),
     ...advertisedScopes(server.scopes),
     authorization_response_iss_parameter_supported: true,

@@ -19,7 +19,8 @@ import {
   spendCode,
   viewOfAgreement,
 } from '../store/logins/grants.ts';
-import { checkResource, findClientId, refused, rejectDuplicates, resourceOf, shownWord } from './clients.ts';
+import { authenticateClient, type ClientRequest } from './client-authentication.ts';
+import { checkResource, refused, rejectDuplicates, resourceOf, shownWord } from './clients.ts';
 import {
   type LoginRecord,
   type LoginServer,
@@ -35,9 +36,10 @@ import { challengeOf, openTokens, unwrapKey, wrapKey } from './provider.ts';
 import { refreshAtProvider } from './provider-tokens.ts';
 
 /** `POST /mcp/{slug}/token`. @throws OAuthError, which the router renders per RFC 6749, 5.2 */
-export async function redeem(server: LoginServer, form: URLSearchParams, parts: RequestParts): Promise<TokenAnswer> {
+export async function redeem(server: LoginServer, request: ClientRequest, parts: RequestParts): Promise<TokenAnswer> {
+  const { form } = request;
   rejectDuplicates(form);
-  const clientId = await findClientId(server, form.get('client_id'), parts);
+  const clientId = await authenticateClient(server, request, parts);
   const target = targetOf(server, form);
   const type = form.get('grant_type');
   switch (type) {
@@ -294,12 +296,13 @@ function shown(scopes: readonly string[]): string[] {
  */
 export async function revoke(
   server: LoginServer,
-  form: URLSearchParams,
+  request: ClientRequest,
   requestId: string,
   parts: RequestParts,
 ): Promise<void> {
+  const { form } = request;
   rejectDuplicates(form);
-  const clientId = await findClientId(server, form.get('client_id'), parts);
+  const clientId = await authenticateClient(server, request, parts);
   const secret = form.get('token');
   if (!secret) throw new OAuthError('invalid_request', 'token is missing');
   if (isOfProvider(secret, server)) {

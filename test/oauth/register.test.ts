@@ -43,7 +43,7 @@ describe('registering a client', () => {
     const redirect_uris = ['https://agent.example/cb', 'http://127.0.0.1:4711/cb'];
     const metadata = { client_name: 'Agent', redirect_uris, application_type: 'native', scope: 'read' };
     const before = Math.floor(Date.now() / 1000);
-    const reply = await register({ ...metadata, token_endpoint_auth_method: 'client_secret_basic', unknown: [{}] });
+    const reply = await register({ ...metadata, token_endpoint_auth_method: 'private_key_jwt', unknown: [{}] });
     assert.equal(reply.status, 201);
     assert.equal(reply.headers.get('cache-control'), 'no-store');
     const { client_id, client_id_issued_at, ...rest } = reply.body;

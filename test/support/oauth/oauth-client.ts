@@ -17,6 +17,8 @@ export type Tokens = {
 /** Client software of one server; every parameter can be changed or left out. */
 export type OAuthClient = {
   id: string;
+  /** Undefined for a public client. */
+  secret: string | undefined;
   redirectUri: string;
   authorization(changes?: Changes): Authorization;
   redeem(code: string, verifier: string, changes?: Changes): Promise<Reply>;
@@ -31,6 +33,8 @@ export type ClientOptions = {
   name?: string;
   /** Where its requests seem to come from, to a service that trusts one proxy. */
   address?: string;
+  /** How it authenticates; left out for a public client that does not say so. */
+  authMethod?: 'none' | 'client_secret_basic' | 'client_secret_post';
 };
 
 const defaultRedirect = 'https://agent.example/callback';
@@ -58,13 +62,28 @@ export async function post(
   return { status: response.status, headers: response.headers, text, body: isJson ? (JSON.parse(text) as Json) : {} };
 }
 
+/** HTTP Basic with an id and a secret of a client (RFC 6749, 2.3.1). */
+export function basicOf(id: string, secret: string): string {
+  const encoded = [id, secret].map((text) => new URLSearchParams({ x: text }).toString().slice('x='.length));
+  return `Basic ${Buffer.from(encoded.join(':')).toString('base64')}`;
+}
+
 /** A client that has this id, registered or not. */
-export function clientWithId(id: string, options: ClientOptions): OAuthClient {
-  const { issuer, redirectUri = defaultRedirect, address = '203.0.113.2' } = options;
-  const send = (path: string, form: Record<string, string>, changes: Changes | undefined) =>
-    post(`${issuer}/${path}`, new URLSearchParams(changed(form, changes)), { 'x-forwarded-for': address });
+export function clientWithId(id: string, options: ClientOptions, secret?: string): OAuthClient {
+  const { issuer, redirectUri = defaultRedirect, address = '203.0.113.2', authMethod } = options;
+  const isBasic = authMethod === 'client_secret_basic';
+  const send = (path: string, form: Record<string, string>, changes: Changes | undefined) => {
+    const own = {
+      ...(!isBasic && { client_id: id }),
+      ...(secret !== undefined && !isBasic && { client_secret: secret }),
+    };
+    const headers = isBasic && secret !== undefined ? { authorization: basicOf(id, secret) } : undefined;
+    const body = new URLSearchParams(changed({ ...form, ...own }, changes));
+    return post(`${issuer}/${path}`, body, { 'x-forwarded-for': address, ...headers });
+  };
   return {
     id,
+    secret,
     redirectUri,
     authorization(changes) {
       const verifier = randomBytes(32).toString('base64url');
@@ -85,28 +104,22 @@ export function clientWithId(id: string, options: ClientOptions): OAuthClient {
     redeem: (code, code_verifier, changes) =>
       send(
         'token',
-        {
-          grant_type: 'authorization_code',
-          code,
-          redirect_uri: redirectUri,
-          client_id: id,
-          code_verifier,
-          resource: issuer,
-        },
+        { grant_type: 'authorization_code', code, redirect_uri: redirectUri, code_verifier, resource: issuer },
         changes,
       ),
     refresh: (refresh_token, changes) =>
-      send('token', { grant_type: 'refresh_token', refresh_token, client_id: id, resource: issuer }, changes),
-    revoke: (token, changes) => send('revoke', { token, client_id: id }, changes),
+      send('token', { grant_type: 'refresh_token', refresh_token, resource: issuer }, changes),
+    revoke: (token, changes) => send('revoke', { token }, changes),
   };
 }
 
 export async function registerClient(options: ClientOptions): Promise<OAuthClient> {
-  const { issuer, redirectUri = defaultRedirect, name = 'Test agent', address = '203.0.113.2' } = options;
-  const metadata = { client_name: name, redirect_uris: [redirectUri] };
+  const { issuer, redirectUri = defaultRedirect, name = 'Test agent', address = '203.0.113.2', authMethod } = options;
+  const method = authMethod === undefined ? {} : { token_endpoint_auth_method: authMethod };
+  const metadata = { client_name: name, redirect_uris: [redirectUri], ...method };
   const reply = await post(`${issuer}/register`, metadata, { 'x-forwarded-for': address });
   assert.equal(reply.status, 201, reply.text);
-  return clientWithId(reply.body.client_id as string, options);
+  return clientWithId(reply.body.client_id as string, options, reply.body.client_secret as string | undefined);
 }
 
 /** The tokens of an answer that must hold some. */
