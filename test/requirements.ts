@@ -129,7 +129,7 @@ const protocol = {
     'mcp 48': 'A callback that does not belong to the browser’s login is refused.',
   }),
   ...of(rfc(6749), {
-    'mcp 49': 'A code works once, for the client, redirect URI and verifier that it was made for.',
+    'mcp 49': 'A code works once, for the client and verifier that it was made for, and for no other redirect URI.',
     'mcp 50': 'The answer of the token endpoint is not stored by caches and names its type and life.',
     'mcp 51': 'Refreshing replaces the refresh token.',
     'mcp 53': 'An unknown client gets invalid_client at the token endpoint.',

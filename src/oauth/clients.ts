@@ -258,12 +258,18 @@ export async function findClient(
 }
 
 /**
- * Checks `resource` (RFC 8707): absent means this server; the case of scheme and host and one trailing slash are ignored.
- * Returns the view whose address it is, if it is one.
+ * Checks `resource` (RFC 8707): absent means this server; the query, the case of scheme and host, and one trailing slash are
+ * ignored. Returns the view whose address it is, if it is one.
  * @throws OAuthError invalid_target
  */
 export function checkResource(server: LoginServer, resources: readonly string[]): string | undefined {
-  const plain = (text: string) => readUrl(text)?.href.replace(/\/$/, '') ?? text;
+  if (resources.some((resource) => resource.includes('#')))
+    throw new OAuthError('invalid_target', 'resource has a #fragment; leave it out (RFC 8707, 2)');
+  const plain = (text: string) => {
+    const url = readUrl(text);
+    if (url) url.search = '';
+    return url?.href.replace(/\/$/, '') ?? text;
+  };
   const { issuer, ownAddress, apiAddress } = server;
   const own = [issuer, ownAddress, apiAddress].filter((address) => address !== undefined).map(plain);
   const addresses = new Map<string, string | undefined>([
@@ -307,7 +313,7 @@ function shownAddress({ issuer }: LoginServer, text: string): string {
   const [servers = ''] = /^.*\//.exec(issuer) ?? [];
   const address = url.origin + url.pathname;
   if (!address.startsWith(servers) || !isServerName(address.slice(servers.length))) return 'another address';
-  return `${address}${url.search + url.hash === '' ? '' : ' with more behind it'}`;
+  return address;
 }
 
 /** Whether a text has the form of a slug, or of `slug/view`. */

@@ -121,7 +121,8 @@ async function refusedCode(code: Code, parts: OAuthParts): Promise<OAuthError> {
 /** Checks everything that the code was bound to when it was issued. */
 function checkCode(code: Code, clientId: string, form: URLSearchParams): void {
   if (code.client_id !== clientId) throw refused('code of another client');
-  if (code.redirect_uri !== form.get('redirect_uri')) throw refused('another redirect_uri');
+  // It may be left out, as PKCE binds the code to the client that asked for it (OAuth 2.1, 10.2).
+  if (code.redirect_uri !== (form.get('redirect_uri') || code.redirect_uri)) throw refused('another redirect_uri');
   const verifier = form.get('code_verifier') ?? '';
   if (!/^[A-Za-z0-9\-._~]{43,128}$/.test(verifier) || challengeOf(verifier) !== code.code_challenge)
     throw refused('wrong verifier');

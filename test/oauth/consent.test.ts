@@ -324,7 +324,8 @@ describe('consent', () => {
       [{ resource: `${origin}/mcp/x/y` }, `resource names ${origin}/mcp/x/y; ${address}`],
       [{ resource: `${origin}/files/${secret}` }, `resource names another address; ${address}`],
       [{ resource: `${origin}/mcp/x/y/${secret}` }, `resource names another address; ${address}`],
-      [{ resource: `${issuer}?k=${secret}` }, `resource names ${issuer} with more behind it; ${address}`],
+      [{ resource: `${origin}/mcp/x?k=${secret}` }, `resource names ${origin}/mcp/x; ${address}`],
+      [{ resource: `${issuer}#${secret}` }, 'resource has a #fragment; leave it out (RFC 8707, 2)'],
       [{ resource: secret }, `resource names something that is no web address; ${address}`],
     ];
     for (const [change, message] of cases) {
@@ -341,15 +342,19 @@ describe('consent', () => {
     }
   });
 
-  it('[mcp 45] [sec D11] takes its own address as the resource, in any of its spellings, and no other', async () => {
+  it('[mcp 45] [sec D11] takes its own address as the resource, in any of its spellings and with any query, and no other', async () => {
     const issuer = world.issuer(slug);
-    const own = [undefined, '', issuer, `${issuer}/`, issuer.replace('http', 'HTTP')];
+    const queries = [`${issuer}?kb=sales`, `${issuer}/?a=1&b=%2F`, `${issuer}?`];
+    const own = [undefined, '', issuer, `${issuer}/`, issuer.replace('http', 'HTTP'), ...queries];
     for (const resource of own) {
       assert.equal((await world.browser().get(client.authorization({ resource }).url)).status, 200, String(resource));
     }
     const agent = await world.client(slug, { redirectUri: 'http://127.0.0.1:9/cb' });
     const other = await world.serve();
-    for (const resource of [world.issuer(other), world.toolhost.url, `${issuer}?x`, 'x', `${issuer}//`]) {
+    for (const resource of [
+      ...[world.issuer(other), `${world.issuer(other)}?${issuer}`, world.toolhost.url],
+      ...['x', `${issuer}//`, `${issuer}#`, `${issuer}?a#b`],
+    ]) {
       const { searchParams } = next(await world.browser().get(agent.authorization({ resource }).url));
       assert.equal(searchParams.get('error'), 'invalid_target', resource);
     }

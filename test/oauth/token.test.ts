@@ -116,7 +116,6 @@ describe('redeeming a code', () => {
       { code_verifier: 'w'.repeat(43) },
       { code_verifier: verifier.slice(0, 42) },
       { code_verifier: `${verifier}\n` },
-      { redirect_uri: undefined },
       { redirect_uri: 'https://agent.example/other' },
       { redirect_uri: `${client.redirectUri}/` },
       { client_id: other.id },
@@ -132,6 +131,16 @@ describe('redeeming a code', () => {
       'invalid_target',
     );
     tokensOf(await client.redeem(code, verifier, { resource: undefined }));
+  });
+
+  it('[mcp 49] takes a code without redirect_uri, which PKCE binds to its client, and a resource with a query', async () => {
+    for (const redirect_uri of [undefined, '']) {
+      const { code, verifier } = await world.logIn(client);
+      assertOAuthError(await client.redeem(code, 'w'.repeat(43), { redirect_uri }), 400, 'invalid_grant');
+      const resource = `${world.issuer(slug)}?kb=sales`;
+      const { refresh_token } = tokensOf(await client.redeem(code, verifier, { redirect_uri, resource }));
+      tokensOf(await client.refresh(refresh_token, { resource }));
+    }
   });
 
   it('[sec D8] holds a code to the very port of its loopback redirect', async () => {
