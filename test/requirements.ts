@@ -132,6 +132,7 @@ const protocol = {
     'mcp 49': 'A code works once, for the client and verifier that it was made for, and for no other redirect URI.',
     'mcp 50': 'The answer of the token endpoint is not stored by caches and names its type and life.',
     'mcp 51': 'Refreshing replaces the refresh token.',
+    'mcp 62': 'An error of OAuth has the code of its cause, and says what is allowed in words of our own.',
     'mcp 53': 'An unknown client gets invalid_client at the token endpoint.',
   }),
   ...of(rfc(7591), { 'mcp 54': 'Dynamic registration answers 201, and refuses redirect URIs that are not safe.' }),

@@ -1,20 +1,13 @@
 import { z } from 'zod';
-import { type DocumentUse, type KnownDocument, knownDocuments } from '../domain/clients/client-documents.ts';
 import { knownClients } from '../domain/clients/clients.ts';
 import { clientSchemes, wellKnownMakers } from '../domain/clients/redirect-schemes.ts';
 import type { OwnHosts } from '../domain/http/own-hosts.ts';
 import { readUrl } from '../domain/http/read-url.ts';
 import { base62, type Random } from '../domain/ids.ts';
-import { widestNetwork } from '../domain/limits.ts';
-import { createOwnedMemory } from '../domain/work/owned-memory.ts';
-import { OAuthError, OutboundError, type OutboundReason } from '../errors.ts';
+import { OAuthError } from '../errors.ts';
 import { onOneLine } from '../http/page.ts';
-import { urlProblem } from '../outbound/egress.ts';
-import type { Answer } from '../outbound/exchange.ts';
-import type { HttpClient } from '../outbound/http-client.ts';
 import { routes } from '../routes.ts';
 import type { Keyring } from '../store/sealing/sealing.ts';
-import { userAgentOf } from '../version.ts';
 import type { LoginServer, RequestParts } from './parts.ts';
 
 /** An OAuth client, registered or described by a document. `host` is set where its id is a web address. */
@@ -30,7 +23,22 @@ export type OAuthClient = {
 /** Ways to authenticate at the token and revocation endpoints (RFC 7591, 2). */
 export const clientAuthMethods = ['none', 'client_secret_basic', 'client_secret_post'] as const;
 
-const text = (most: number) => z.string().max(most).optional();
+export const textField = (most: number) => {
+  const rule = `must be a text of at most ${most} characters`;
+  return z.string(rule).max(most, rule);
+};
+
+export const textListField = (most: number) => {
+  const rule = `must be a list of at most ${most} texts`;
+  return z.array(z.string(rule), rule).max(most, rule);
+};
+
+export const redirectUris = textListField(20).min(1, 'must have at least one URI');
+
+/** The first fault that was found in client metadata, as a sentence after the name of the field. */
+export function metadataProblem({ issues: [issue] }: z.ZodError): { field: string; problem: string } {
+  return { field: String(issue?.path[0] ?? 'the client metadata'), problem: issue?.message ?? 'is not valid' };
+}
 
 /** Client metadata as some clients write them: with null for what they leave out. */
 export function withoutNulls(raw: unknown): unknown {
@@ -38,17 +46,22 @@ export function withoutNulls(raw: unknown): unknown {
   return Object.fromEntries(Object.entries(raw).filter(([, value]) => value !== null));
 }
 
+export const metadataRule = 'must be a JSON object';
+
 /** The fields of client metadata (RFC 7591, 2) that we use; all others are ignored. */
-const metadataSchema = z.object({
-  redirect_uris: z.array(z.string()).min(1).max(20),
-  client_name: text(20_000),
-  client_uri: text(2000),
-  scope: text(4000),
-  application_type: text(20),
-  token_endpoint_auth_method: text(100),
-  grant_types: z.array(z.string().max(100)).max(10).optional(),
-  response_types: z.array(z.string().max(100)).max(10).optional(),
-});
+const metadataSchema = z.object(
+  {
+    redirect_uris: redirectUris,
+    client_name: textField(20_000).optional(),
+    client_uri: textField(2000).optional(),
+    scope: textField(4000).optional(),
+    application_type: textField(20).optional(),
+    token_endpoint_auth_method: textField(100).optional(),
+    grant_types: textListField(10).optional(),
+    response_types: textListField(10).optional(),
+  },
+  metadataRule,
+);
 
 type RegistrationParts = { keyring: Keyring; random: Random; now: () => number; ownHosts: OwnHosts };
 
@@ -71,9 +84,9 @@ export function shortName(name: string | undefined): string {
 export function registerClient(serverId: string, raw: unknown, parts: RegistrationParts): object {
   const parsed = metadataSchema.safeParse(withoutNulls(raw));
   if (!parsed.success) {
-    const field = parsed.error.issues[0]?.path[0];
+    const { field, problem } = metadataProblem(parsed.error);
     const code = field === 'redirect_uris' ? 'invalid_redirect_uri' : 'invalid_client_metadata';
-    throw new OAuthError(code, `${String(field ?? 'the body')}: ${parsed.error.issues[0]?.message ?? 'not valid'}`);
+    throw new OAuthError(code, `${field} ${problem}`);
   }
   const metadata = parsed.data;
   for (const [index, uri] of metadata.redirect_uris.entries()) {
@@ -162,7 +175,7 @@ function isLoopbackRedirect(uri: string): boolean {
  * The reason why a client may not register a redirect URI, or undefined. Without a port, a loopback address stands for
  * any; whether the answer would lead here is known when a port is requested.
  */
-function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | undefined {
+export function redirectUriProblem(uri: string, ownHosts: OwnHosts): string | undefined {
   const problem = formProblem(uri);
   if (problem !== undefined || (isLoopbackRedirect(uri) && new URL(uri).port === '')) return problem;
   return leadsHere(uri, ownHosts) ? 'leads to this service itself, where no client waits for the answer' : undefined;
@@ -243,13 +256,20 @@ export function rejectDuplicates(params: URLSearchParams): void {
   throw new OAuthError('invalid_request', `${which} is given twice; each may be given once`);
 }
 
-/** @throws OAuthError invalid_client */
+/** Whether a client id is the URL of a metadata document. */
+export function isDocumentUrl(clientId: string): boolean {
+  if (!clientId.startsWith('https://') || clientId.length > 1000) return false;
+  const url = readUrl(clientId);
+  return url?.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
+}
+
+/** @throws OAuthError invalid_request without an id, invalid_client for one that is not known here */
 export async function findClient(
   server: LoginServer,
   clientId: string | null,
   parts: RequestParts,
 ): Promise<OAuthClient> {
-  if (!clientId) throw new OAuthError('invalid_client', 'client_id is missing');
+  if (!clientId) throw missing('client_id');
   const client = isDocumentUrl(clientId)
     ? await parts.findDocument(clientId, parts.network)
     : readClientId(parts.keyring, server.id, clientId);
@@ -321,6 +341,11 @@ function isServerName(text: string): boolean {
   return /^[a-z0-9-]{1,63}(?:\/[a-z0-9-]{1,63})?$/.test(text);
 }
 
+/** The refusal of a request without a parameter that it must have (RFC 6749, 4.1.2.1 and 5.2). */
+export function missing(parameter: string): OAuthError {
+  return new OAuthError('invalid_request', `${parameter} is missing`);
+}
+
 /** The refusal of a code or token; the client learns nothing of why. `detail` is for the log. */
 export function refused(detail: string): OAuthError {
   return new OAuthError('invalid_grant', 'the code or token is not valid here', detail);
@@ -329,150 +354,4 @@ export function refused(detail: string): OAuthError {
 /** The address of a server or of a view of it. */
 export function resourceOf({ issuer }: LoginServer, view: string | undefined): string {
   return view === undefined ? issuer : `${issuer}/${view}`;
-}
-
-const limitBytes = 5 * 1024;
-const timeoutMs = 10_000;
-/** For a document of which there is a copy: a network that drops packets should not hold its login up for long. */
-const timeoutWithCopyMs = 3000;
-const maxRemembered = 1000;
-const defaultTtlMs = 5 * 60_000;
-const maxTtlMs = 24 * 60 * 60_000;
-
-const documentSchema = z.object({
-  client_id: z.string(),
-  client_name: z.string().max(limitBytes),
-  redirect_uris: z.array(z.string()).min(1).max(20),
-  token_endpoint_auth_method: z.string().optional(),
-  token_endpoint_auth_methods_supported: z.array(z.string()).optional(),
-});
-
-/** A client, and the address of the stranger who was the first to name it. */
-type Asked = { client: OAuthClient; network: string };
-
-/** Whether a client id is the URL of a metadata document. */
-export function isDocumentUrl(clientId: string): boolean {
-  if (!clientId.startsWith('https://') || clientId.length > 1000) return false;
-  const url = readUrl(clientId);
-  return url?.href === clientId && url.pathname.length > 1 && !url.hash && !url.username && !url.password;
-}
-
-/**
- * Finds clients by their Client ID Metadata Documents: the id of such a client is the https URL of its description.
- * `http` must have no exceptions to the address guard, because strangers choose the URL. Failures are not cached. A document
- * is fetched for the address of the stranger who asks, so that slow hosts delay nobody else; its memory is that address's.
- * The copy of a known client's document stands in for one that cannot be had.
- */
-export function createClientDocuments(http: HttpClient, ownHosts: OwnHosts, use: DocumentUse) {
-  const remembered = createOwnedMemory<Asked>({ max: maxRemembered, ownerOf: ({ network }) => widestNetwork(network) });
-  const fetched = async (clientId: string, network: string, waitMs: number) => {
-    const answer = await fetchDocument(http, network, { url: new URL(clientId), timeoutMs: waitMs });
-    return { client: readDocument(clientId, answer, ownHosts), ttl: ttlOf(answer) };
-  };
-  return async (clientId: string, network: string): Promise<OAuthClient> => {
-    const copy = knownDocuments.get(clientId);
-    if (use === 'off' || (use === 'known' && !copy)) throw notTaken(use);
-    if (copy && use === 'known') return clientOf(clientId, copy);
-    const known = remembered.get(clientId);
-    if (known) return known.client;
-    const { client, ttl } = await fetched(clientId, network, copy ? timeoutWithCopyMs : timeoutMs).catch((error) => {
-      if (!copy || !(error instanceof OAuthError)) throw error;
-      return { client: clientOf(clientId, copy), ttl: defaultTtlMs };
-    });
-    if (ttl > 0) remembered.set(clientId, { client, network }, ttl);
-    return client;
-  };
-}
-
-function notTaken(use: DocumentUse): OAuthError {
-  const taken = use === 'off' ? 'no client' : 'only clients that it knows';
-  return new OAuthError(
-    'invalid_client',
-    `this service lets ${taken} describe itself by a metadata document; the client has to register, or the operator can change CLIENT_METADATA_DOCUMENTS`,
-  );
-}
-
-function clientOf(id: string, { name, redirectUris }: Omit<KnownDocument, 'insists'>): OAuthClient {
-  return { id, name: shortName(name), redirectUris, host: new URL(id).host, isConfidential: false };
-}
-
-/** The host answered, so what it said is no secret of this network. */
-function unusable(host: string, why: string): OAuthError {
-  return new OAuthError(
-    'invalid_client',
-    `the metadata document of this client, at ${host}, cannot be used: ${why}`,
-    why,
-  );
-}
-
-/**
- * A name that does not exist, one that stands for a private address and a port that is closed look the same to a stranger,
- * who could learn names of the operator's network otherwise. The log has the reason.
- */
-function unreachable(host: string, reason: OutboundReason | undefined, detail: string): OAuthError {
-  const why = reason === 'timeout' ? 'it did not answer in time' : 'there is no connection to that host';
-  return new OAuthError(
-    'invalid_client',
-    `this service could not fetch the metadata document of this client from ${host}: ${why}. The operator can allow connections to it, or set CLIENT_METADATA_DOCUMENTS=off, so that clients register instead`,
-    detail,
-  );
-}
-
-type Fetch = { url: URL; timeoutMs: number };
-
-async function fetchDocument(http: HttpClient, network: string, { url, timeoutMs: waitMs }: Fetch): Promise<Answer> {
-  const problem = urlProblem(url, undefined, undefined);
-  if (problem) throw unreachable(url.host, undefined, problem);
-  const answer = await http
-    .send({
-      workspaceId: network,
-      origin: url.origin,
-      credentialHash: undefined,
-      path: url.pathname + url.search,
-      method: 'GET',
-      headers: ['Accept', 'application/json', 'User-Agent', userAgentOf()],
-      body: undefined,
-      timeoutMs: waitMs,
-      limitBytes,
-    })
-    .catch((error: Error) => {
-      const reason = error instanceof OutboundError ? error.reason : undefined;
-      if (reason === 'oversize') throw unusable(url.host, `it is larger than ${limitBytes} bytes`);
-      throw unreachable(url.host, reason, error.message);
-    });
-  if (answer.status !== 200) throw unusable(url.host, `it is answered with status ${answer.status}`);
-  if (!/^application\/([a-z0-9.+-]+\+)?json\b/i.test(String(answer.headers['content-type'])))
-    throw unusable(url.host, 'it is not JSON');
-  return answer;
-}
-
-function readDocument(clientId: string, answer: Answer, ownHosts: OwnHosts): OAuthClient {
-  const { host } = new URL(clientId);
-  let raw: unknown;
-  try {
-    raw = JSON.parse(answer.body.toString('utf8'));
-  } catch {
-    throw unusable(host, 'it is not valid JSON');
-  }
-  const parsed = documentSchema.safeParse(withoutNulls(raw));
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    throw unusable(host, `${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'not valid'}`);
-  }
-  const document = parsed.data;
-  if (document.client_id !== clientId) throw unusable(host, 'its client_id is another address');
-  const { token_endpoint_auth_method: method = 'none', token_endpoint_auth_methods_supported: methods = [] } = document;
-  if (![method, ...methods].includes('none')) throw unusable(host, 'it asks for client authentication');
-  const problems = document.redirect_uris.map((uri) => redirectUriProblem(uri, ownHosts));
-  const problem = problems.find((found) => found !== undefined);
-  if (problem) throw unusable(host, `a redirect URI ${problem}`);
-  return clientOf(clientId, { name: document.client_name, redirectUris: document.redirect_uris });
-}
-
-/** How long the document may be cached, in ms: as HTTP says (RFC 9111, 4.2.1), within our own bounds. */
-function ttlOf(answer: Answer): number {
-  const control = String(answer.headers['cache-control'] ?? '');
-  if (/\bno-(store|cache)\b/i.test(control)) return 0;
-  const seconds = /\bmax-age=(\d{1,9})\b/i.exec(control)?.[1];
-  return seconds === undefined ? defaultTtlMs : Math.min(Number(seconds) * 1000, maxTtlMs);
 }

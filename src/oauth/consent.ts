@@ -10,6 +10,7 @@ import {
   isKnownRedirect,
   isRegisteredRedirect,
   leadsHere,
+  missing,
   type OAuthClient,
   rejectDuplicates,
   shownWord,
@@ -99,7 +100,7 @@ export async function authorize(
 }
 
 function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHosts }: RequestParts): string {
-  if (!requested) throw new OAuthError('invalid_request', 'redirect_uri is missing');
+  if (!requested) throw missing('redirect_uri');
   if (!isRegisteredRedirect(client.redirectUris, requested)) {
     throw new OAuthError('invalid_request', 'redirect_uri is not one that the client has registered');
   }
@@ -113,7 +114,10 @@ function checkRedirectUri(client: OAuthClient, requested: string | null, { ownHo
 function checkResponseType(query: URLSearchParams): void {
   const type = query.get('response_type');
   if (type === 'code') return;
-  throw new OAuthError('unsupported_response_type', `response_type is ${shownWord(type)}; it must be "code"`);
+  throw new OAuthError(
+    type ? 'unsupported_response_type' : 'invalid_request',
+    `response_type is ${shownWord(type)}; it must be "code"`,
+  );
 }
 
 function checkResponseMode(query: URLSearchParams): void {

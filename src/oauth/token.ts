@@ -20,7 +20,7 @@ import {
   viewOfAgreement,
 } from '../store/logins/grants.ts';
 import { authenticateClient, type ClientRequest } from './client-authentication.ts';
-import { checkResource, refused, rejectDuplicates, resourceOf, shownWord } from './clients.ts';
+import { checkResource, missing, refused, rejectDuplicates, resourceOf, shownWord } from './clients.ts';
 import {
   type LoginRecord,
   type LoginServer,
@@ -49,7 +49,7 @@ export async function redeem(server: LoginServer, request: ClientRequest, parts:
       return redeemRefreshToken(server, { clientId, form, target }, parts);
     default:
       throw new OAuthError(
-        'unsupported_grant_type',
+        type ? 'unsupported_grant_type' : 'invalid_request',
         `grant_type is ${shownWord(type)}; it must be "authorization_code" or "refresh_token"`,
       );
   }
@@ -80,7 +80,8 @@ async function redeemCode(
   { clientId, form, target }: TokenRequest,
   parts: OAuthParts,
 ): Promise<TokenAnswer> {
-  const secret = form.get('code') ?? '';
+  const secret = form.get('code');
+  if (!secret) throw missing('code');
   const code = await findCode(parts.db, hashOf(secret));
   const grant = code && (await findGrant(parts.db, code.grant_id));
   if (!code || !grant) throw refused('unknown code');
@@ -180,7 +181,8 @@ async function redeemRefreshToken(
   { clientId, form, target }: TokenRequest,
   parts: OAuthParts,
 ): Promise<TokenAnswer> {
-  const secret = form.get('refresh_token') ?? '';
+  const secret = form.get('refresh_token');
+  if (!secret) throw missing('refresh_token');
   if (server.mode === 'passthrough') {
     const held = openRefreshToken(parts.keyring, server, clientId, secret);
     if (!held) throw refused('not a refresh token of this server and client');
@@ -305,7 +307,7 @@ export async function revoke(
   rejectDuplicates(form);
   const clientId = await authenticateClient(server, request, parts);
   const secret = form.get('token');
-  if (!secret) throw new OAuthError('invalid_request', 'token is missing');
+  if (!secret) throw missing('token');
   if (isOfProvider(secret, server)) {
     const message = 'this is a token of the provider, which only the provider can revoke; nothing was revoked';
     throw new OAuthError('unsupported_token_type', message);

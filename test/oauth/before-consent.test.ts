@@ -10,7 +10,7 @@ import { type ClientDocumentSite, startClientDocuments } from '../support/upstre
 
 /** Requests that are wrong in one parameter, which the client's redirect URI could be told about. */
 const answerable: [what: string, changes: Changes, error: string][] = [
-  ['no response_type', { response_type: undefined }, 'unsupported_response_type'],
+  ['no response_type', { response_type: undefined }, 'invalid_request'],
   ['an implicit response_type', { response_type: 'token' }, 'unsupported_response_type'],
   ['a hybrid response_type', { response_type: 'code id_token' }, 'unsupported_response_type'],
   ['response_mode fragment', { response_mode: 'fragment' }, 'invalid_request'],

@@ -123,7 +123,7 @@ describe('clients that describe themselves by a document', () => {
       /, cannot be used: it is answered with status 404/,
     );
     assert.match(await textAt(site.publish('/html-page', {}, { 'content-type': 'text/html' })), /it is not JSON/);
-    assert.match(await textAt(site.publish('/no-id', { client_id: undefined })), /client_id: /);
+    assert.match(await textAt(site.publish('/no-id', { client_id: undefined })), /client_id must be a text/);
     const listener = await startWebPortListener();
     t.after(listener.close);
     const [closed, unknown, internal] = [

@@ -116,15 +116,7 @@ describe('registering a client', () => {
     const elsewhere = await world.client(await world.serve());
     const [payload = '', mac = ''] = id.split('.');
     const forged = Buffer.from('{"s":"x","n":"x","r":["https://agent.example/callback"],"t":1}').toString('base64url');
-    const unknown = [
-      'x',
-      elsewhere.id,
-      `thc_${forged}.${mac}`,
-      `${payload}.${mac.slice(0, -2)}`,
-      `${id}x`,
-      payload,
-      '',
-    ];
+    const unknown = ['x', elsewhere.id, `thc_${forged}.${mac}`, `${payload}.${mac.slice(0, -2)}`, `${id}x`, payload];
     for (const clientId of unknown) {
       const page = await consentOf(clientId, 'https://agent.example/callback');
       assert.deepEqual([page.status, leadsTo(page)], [400, undefined], clientId);
@@ -176,19 +168,27 @@ describe('registering a client', () => {
     assertOAuthError(await register({ redirect_uris: null }), 400, 'invalid_redirect_uri');
   });
 
-  it('refuses metadata of the wrong form, by the code that says where', async () => {
-    const wrong: [unknown, string][] = [
-      [{}, 'invalid_redirect_uri'],
-      [{ redirect_uris: [] }, 'invalid_redirect_uri'],
-      [{ redirect_uris: 'https://agent.example/cb' }, 'invalid_redirect_uri'],
-      [{ redirect_uris: [5] }, 'invalid_redirect_uri'],
-      [{ redirect_uris: Array(20).fill(`https://agent.example/${'a'.repeat(400)}`) }, 'invalid_redirect_uri'],
-      [{ redirect_uris: ['https://agent.example/cb'], client_name: {} }, 'invalid_client_metadata'],
-      [[], 'invalid_client_metadata'],
-      [null, 'invalid_client_metadata'],
+  it('[mcp 62] refuses metadata of the wrong form, by the code that says where, in words that say what is allowed', async () => {
+    const long = Array(20).fill(`https://agent.example/${'a'.repeat(400)}`);
+    const [uris, rest] = ['invalid_redirect_uri', 'invalid_client_metadata'];
+    const list = 'redirect_uris must be a list of at most 20 texts';
+    const wrong: [unknown, string, string][] = [
+      [{}, uris, list],
+      [{ redirect_uris: [] }, uris, 'redirect_uris must have at least one URI'],
+      [{ redirect_uris: Array(21).fill(metadata.redirect_uris[0]) }, uris, list],
+      [{ redirect_uris: 'https://agent.example/cb' }, uris, list],
+      [{ redirect_uris: [5] }, uris, list],
+      [{ redirect_uris: long }, uris, 'the redirect URIs are too long together'],
+      [{ ...metadata, client_name: {} }, rest, 'client_name must be a text of at most 20000 characters'],
+      [{ ...metadata, scope: 'x'.repeat(4001) }, rest, 'scope must be a text of at most 4000 characters'],
+      [{ ...metadata, grant_types: 'x' }, rest, 'grant_types must be a list of at most 10 texts'],
+      [[], rest, 'the client metadata must be a JSON object'],
+      [null, rest, 'the client metadata must be a JSON object'],
     ];
-    for (const [metadata, code] of wrong) {
-      assertOAuthError(await register(metadata as Json, '192.0.2.251'), 400, code);
+    for (const [raw, code, message] of wrong) {
+      const reply = await register(raw as Json, '192.0.2.251');
+      assertOAuthError(reply, 400, code);
+      assert.equal(reply.body.error_description, message);
     }
     const headers = { 'content-type': 'application/json', 'x-forwarded-for': '192.0.2.251' };
     const garbage = await fetch(`${issuer}/register`, { method: 'POST', headers, body: '{"redirect_uris":' });

@@ -119,7 +119,6 @@ describe('redeeming a code', () => {
       { redirect_uri: 'https://agent.example/other' },
       { redirect_uri: `${client.redirectUri}/` },
       { client_id: other.id },
-      { code: undefined },
       { code: `${code}x` },
       { code: code.toLowerCase() },
     ];
@@ -157,7 +156,7 @@ describe('redeeming a code', () => {
   it('[mcp 53] answers 401 invalid_client to a client that is not known here', async () => {
     const { code, verifier } = await world.logIn(client);
     const elsewhere = await world.client(await world.serve());
-    for (const client_id of [undefined, '', 'unknown', elsewhere.id, `${client.id}x`]) {
+    for (const client_id of ['unknown', elsewhere.id, `${client.id}x`]) {
       assertOAuthError(await client.redeem(code, verifier, { client_id }), 401, 'invalid_client');
       assertOAuthError(await client.refresh('thr_x', { client_id }), 401, 'invalid_client');
       assertOAuthError(await client.revoke('tha_x', { client_id }), 401, 'invalid_client');
@@ -165,13 +164,29 @@ describe('redeeming a code', () => {
     tokensOf(await client.redeem(code, verifier));
   });
 
+  it('[mcp 62] answers invalid_request to a token request without a parameter that it must have', async () => {
+    for (const empty of [undefined, '']) {
+      for (const [name, reply] of [
+        ['client_id', await client.redeem('c', 'v', { client_id: empty })],
+        ['client_id', await client.refresh('thr_x', { client_id: empty })],
+        ['client_id', await client.revoke('tha_x', { client_id: empty })],
+        ['grant_type', await client.redeem('c', 'v', { grant_type: empty })],
+        ['code', await client.redeem('c', 'v', { code: empty })],
+        ['refresh_token', await client.refresh('thr_x', { refresh_token: empty })],
+        ['token', await client.revoke('tha_x', { token: empty })],
+      ] as const) {
+        assertOAuthError(reply, 400, 'invalid_request');
+        assert.ok(String(reply.body.error_description).startsWith(`${name} is missing`), reply.text);
+      }
+    }
+  });
+
   it('refuses malformed token requests, in the characters that an error may have (RFC 6749, 5.2)', async () => {
-    for (const grant_type of [undefined, '', 'password', 'client_credentials', 'Authorization_Code']) {
+    for (const grant_type of ['password', 'client_credentials', 'Authorization_Code']) {
       const reply = await client.redeem('c', 'v', { grant_type });
       assertOAuthError(reply, 400, 'unsupported_grant_type');
-      const found = grant_type ? `'${grant_type}'` : 'missing';
       const allowed = "it must be 'authorization_code' or 'refresh_token'";
-      assert.equal(reply.body.error_description, `grant_type is ${found}; ${allowed}`);
+      assert.equal(reply.body.error_description, `grant_type is '${grant_type}'; ${allowed}`);
     }
     const url = `${world.issuer(slug)}/token`;
     assertOAuthError(
