@@ -47,6 +47,7 @@ import { mostLargeBodies } from '../src/manage/rest.ts';
 import { mostInProgress } from '../src/oauth/consent.ts';
 import { spans } from '../src/oauth/parts.ts';
 import { mostGrantsRemembered } from '../src/oauth/provider-tokens.ts';
+import { refusalsToEnd, refusedToEndMs } from '../src/oauth/refresh-refusals.ts';
 import { mostLoginBodyBytes } from '../src/oauth/router.ts';
 import { maxExported } from '../src/operations/calls/call-records.ts';
 import { mostWatched } from '../src/operations/imports/watch-operations.ts';
@@ -302,6 +303,11 @@ const sections: Record<string, Bound[]> = {
     ['agents of a person at the management server', count(mostAgentsOfPerson), 'store/logins/grants.ts'],
     ['sessions of a person in the dashboard', count(mostSessionsOfPerson), 'store/people/sessions.ts'],
     ['time that a provider has to answer', span(spans.askProvider), 'oauth/parts.ts'],
+    [
+      'refused renewals without a reason, in a row, that end a login',
+      `${refusalsToEnd} over ${span(refusedToEndMs)}`,
+      'oauth/refresh-refusals.ts',
+    ],
     ['time for the consent, and for the login', `${span(spans.consent)} each`, 'oauth/parts.ts'],
     [
       'life of a code; an access token; an unused refresh token',

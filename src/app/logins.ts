@@ -14,6 +14,7 @@ import type { LoginEvent, LoginServer, LoginView, OAuthParts, RequestParts, Toke
 import { createHandedOutTokens } from '../oauth/passthrough.ts';
 import { hostedProvider, shownCode, shownPerson } from '../oauth/provider.ts';
 import { createGrantUse, createUnsavedTokens, type GrantUse } from '../oauth/provider-tokens.ts';
+import { createRefreshRefusals } from '../oauth/refresh-refusals.ts';
 import { redeem, revoke } from '../oauth/token.ts';
 import type { GivenLogin, LoginAttempt } from '../operations/operation.ts';
 import type { HttpClient } from '../outbound/http-client.ts';
@@ -53,6 +54,7 @@ export function createLogins(options: LoginsOptions) {
     findDocument: createClientDocuments(documents, ownHosts, config.clientDocuments),
     handedOut,
     unsaved,
+    refusals: createRefreshRefusals(now),
     refreshing: new Map(),
     random: randomBytes,
     now,

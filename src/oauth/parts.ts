@@ -7,6 +7,7 @@ import type { Keyring } from '../store/sealing/sealing.ts';
 import type { OAuthClient } from './clients.ts';
 import type { HandedOutTokens } from './passthrough.ts';
 import type { UnsavedTokens } from './provider-tokens.ts';
+import type { RefreshRefusals } from './refresh-refusals.ts';
 
 /** Answer of a provider's token endpoint. `expiresAt` is in epoch ms, undefined when the provider did not state it. */
 export type ProviderTokens = {
@@ -90,6 +91,7 @@ export type OAuthParts = {
   findDocument: (clientId: string, network: string) => Promise<OAuthClient>;
   handedOut: HandedOutTokens;
   unsaved: UnsavedTokens;
+  refusals: RefreshRefusals;
   /** Refreshes under way of tokens that agents hold themselves, by the hash of the refresh token. */
   refreshing: Map<string, Promise<TokenAnswer>>;
   random: Random;

@@ -1,7 +1,7 @@
 import { hashOf, type Random } from '../domain/ids.ts';
 import type { Lookup } from '../domain/visit.ts';
 import type { MaybePromise } from '../domain/work/next-turn.ts';
-import { isUnavailable } from '../errors.ts';
+import { isUnavailable, OAuthError } from '../errors.ts';
 import { createRemembered, type Freshness } from '../store/changes/cache.ts';
 import { recordChange } from '../store/changes/follow-changes.ts';
 import type { Db } from '../store/db.ts';
@@ -85,7 +85,7 @@ async function refreshOnce(
   parts: OAuthParts,
 ): Promise<TokenAnswer> {
   const { answers } = parts.unsaved;
-  const tokens = answers.get(key)?.tokens ?? (await refreshed(server, held.refreshToken, parts));
+  const tokens = answers.get(key)?.tokens ?? (await refreshed(server, held.refreshToken, key, parts));
   answers.delete(key);
   try {
     return await passOn(server, { clientId, tokens, view: held.view }, parts);
@@ -104,14 +104,19 @@ function lifeOfAnswer({ expiresAt }: ProviderTokens, now: number): number {
   return Math.max(1, Math.min(longestAnswerMs, (expiresAt ?? Number.POSITIVE_INFINITY) - now));
 }
 
-async function refreshed(server: LoginServer, refreshToken: string, parts: OAuthParts): Promise<ProviderTokens> {
+async function refreshed(
+  server: LoginServer,
+  refreshToken: string,
+  key: string,
+  parts: OAuthParts,
+): Promise<ProviderTokens> {
   try {
     const tokens = await server.provider.refresh(refreshToken);
     parts.onEvent('refreshed');
     return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken };
   } catch (error) {
     parts.onEvent('refresh_failed');
-    throw error;
+    throw error instanceof OAuthError ? parts.refusals.judge(error, key, server.workspaceId) : error;
   }
 }
 

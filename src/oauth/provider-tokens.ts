@@ -169,9 +169,10 @@ export async function refreshAtProvider(
     // What an answer to a refresh leaves out is as before (RFC 6749, 6).
     const scope = fresh.scope ?? open.tokens.scope;
     return await save(open, { ...fresh, refreshToken: fresh.refreshToken ?? refreshToken, scope }, parts);
-  } catch (error) {
-    if (!(error instanceof OAuthError)) throw error;
+  } catch (thrown) {
+    if (!(thrown instanceof OAuthError)) throw thrown;
     parts.onEvent('refresh_failed');
+    const error = parts.refusals.judge(thrown, `${grant.id} ${grant.tokens_version}`, grant.workspace_id);
     parts.log('a provider did not refresh a login', { slug: server.slug, error: error.code, detail: error.detail });
     if (error.code === 'invalid_grant') return breakOff(open, parts);
     await releaseRefresh(parts.db, grant.id, until);

@@ -109,8 +109,9 @@ async function ask({ oauth, clientSecret, workspaceId, ...by }: ProviderOptions,
  */
 function readTokens(answer: Answer, { oauth, secrets, isRefresh, now }: Reading): Read {
   const whole = readFields(answer);
-  if (whole.error !== undefined && whole.error !== null) throw refusal(answer, whole.error, { oauth, secrets });
-  if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, { oauth, secrets });
+  if (whole.error !== undefined && whole.error !== null)
+    throw refusal(answer, whole.error, { oauth, secrets, isRefresh });
+  if (answer.status < 200 || answer.status > 299) throw refusal(answer, undefined, { oauth, secrets, isRefresh });
   const fields = fieldsAt(whole, oauth.token_path, isRefresh);
   const { access_token: accessToken, token_type: tokenType } = fields;
   if (!isToken(accessToken)) throw incomplete('access_token');
@@ -159,8 +160,8 @@ export function shownPerson(names: readonly unknown[], secrets: readonly string[
     .find((name) => name !== '' && !name.includes('\ufffd') && !holdsAny(name, secrets));
 }
 
-type Asked = { oauth: OAuth; secrets: readonly string[] };
-type Reading = Asked & { isRefresh: boolean; now: number };
+type Asked = { oauth: OAuth; secrets: readonly string[]; isRefresh: boolean };
+type Reading = Asked & { now: number };
 type Read = { tokens: ProviderTokens; person: string | undefined };
 
 /**
@@ -184,22 +185,30 @@ function lookalike(): OAuthError {
   );
 }
 
-/** Errors that do not end the login: it may work again once the provider or its settings do. */
-const passing = new Set([
-  'temporarily_unavailable',
-  'server_error',
-  'slow_down',
-  'invalid_client',
-  'unauthorized_client',
-]);
-
 const aboutClient = new Set(['invalid_client', 'unauthorized_client']);
 
 /** Codes that our own sentence already states. */
 const statedCodes = new Set([...aboutClient, 'temporarily_unavailable']);
 
-/** Clients see only the provider's error code. Providers have many codes for a login that has ended. */
-function refusal({ status }: Answer, error: unknown, { oauth, secrets }: Asked): OAuthError {
+/** Codes that do not end the login: it may work again once the provider or its settings do. */
+const passing = new Set([...statedCodes, 'server_error', 'slow_down']);
+
+/** The codes of RFC 6749 (5.2) that say nothing about a refresh token. */
+const aboutRefresh = new Set([...passing, 'invalid_request', 'invalid_scope', 'unsupported_grant_type']);
+
+/** The codes that say that a refresh token is over: the one of RFC 6749 (5.2), that of GitHub, and that of Slack. */
+const endsLogin = new Set(['invalid_grant', 'bad_refresh_token', 'invalid_refresh_token']);
+
+/** A refused refresh without a reason that OAuth knows. A single one does not end the login. */
+export class UnexplainedRefusal extends OAuthError {
+  constructor(message: string, detail: string) {
+    super('temporarily_unavailable', message, detail);
+    this.name = 'UnexplainedRefusal';
+  }
+}
+
+/** Clients see only the provider's error code. */
+function refusal({ status }: Answer, error: unknown, { oauth, secrets, isRefresh }: Asked): OAuthError {
   const code = typeof error === 'string' ? error : '';
   const shown = shownCode(code, secrets);
   const suffix = shown === undefined || statedCodes.has(shown) ? '' : ` and says ${shown}`;
@@ -211,8 +220,15 @@ function refusal({ status }: Answer, error: unknown, { oauth, secrets }: Asked):
       detail,
     );
   }
-  const isOver = code === '' ? status === 400 || status === 401 : !passing.has(code);
+  const isBare = code === '' && (status === 400 || status === 401);
+  const isOver = isRefresh ? endsLogin.has(code) : isBare || (code !== '' && !passing.has(code));
   if (isOver) return new OAuthError('invalid_grant', `the provider does not accept this login${suffix}`, detail);
+  const isUnknown = code !== '' && status <= 401 && !aboutRefresh.has(code);
+  if (isRefresh && (isBare || isUnknown))
+    return new UnexplainedRefusal(
+      `the token endpoint refused to renew the login with status ${status}${suffix}`,
+      detail,
+    );
   const what = aboutClient.has(code) ? 'the client id or the client secret of this server' : 'the request';
   // Both ways are common, and an endpoint that wants the other one says only this.
   const advice =

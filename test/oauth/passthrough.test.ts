@@ -106,7 +106,7 @@ describe('passthrough, the specification to the letter', () => {
     world.provider.takeTokens();
     for (const stranger of [other, elsewhere])
       assertOAuthError(await stranger.refresh(refresh_token), 400, 'invalid_grant');
-    const unwrapped = ['provider-refresh-1', refresh_token.slice(4), `${refresh_token}x`, 'thp_', ''];
+    const unwrapped = ['provider-refresh-1', refresh_token.slice(4), `${refresh_token}x`, 'thp_'];
     for (const token of unwrapped) assertOAuthError(await agent.refresh(token), 400, 'invalid_grant');
     const token_url = `${world.provider.url}/token`;
     await world.change(at, { oauth: world.provider.oauth({ token_mode: 'passthrough', token_url }) });
@@ -167,6 +167,17 @@ describe('passthrough, the specification to the letter', () => {
     assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
     world.provider.onToken();
     tokensOf(await client.refresh(refresh_token));
+  });
+
+  it('[find E7] ends a login at the third bare 400 in a row over a minute, and not before', async () => {
+    const { refresh_token } = await world.tokens(client);
+    world.provider.onToken(() => ({ status: 400 }));
+    for (const apartMs of [1000, 1000, 60_000]) {
+      assertOAuthError(await client.refresh(refresh_token), 503, 'temporarily_unavailable');
+      world.wait(apartMs);
+    }
+    assertOAuthError(await client.refresh(refresh_token), 400, 'invalid_grant');
+    world.provider.onToken();
   });
 
   it('asks for a login where the upstream refuses the token, at once', async () => {

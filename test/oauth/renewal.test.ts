@@ -121,7 +121,6 @@ describe('renewing the provider’s tokens', () => {
   for (const [what, answer] of [
     ['invalid_grant', { status: 400, body: { error: 'invalid_grant' } }],
     ['200 and a word of its own', { body: { error: 'bad_refresh_token' } }],
-    ['401 and a page', { status: 401, body: '<html>' }],
   ] as [string, Answer][]) {
     it(`asks for a login when the provider refuses to renew with ${what}`, async () => {
       world.provider.onToken(() => answer);
@@ -164,6 +163,8 @@ describe('renewing the provider’s tokens', () => {
     ['503', { status: 503, body: 'down' }],
     ['429', { status: 429, body: { error: 'slow_down' } }],
     ['that the client secret is wrong', { status: 401, body: { error: 'invalid_client' } }],
+    ['that the request is wrong', { status: 400, body: { error: 'invalid_request' } }],
+    ['403 and a page', { status: 403, body: '<html>' }],
     ['a page', { body: '<html>' }],
   ] as [string, Answer][]) {
     it(`waits for better times when the provider answers ${what}`, async () => {
@@ -182,6 +183,56 @@ describe('renewing the provider’s tokens', () => {
       tokensOf(await client.refresh(own.refresh_token));
     });
   }
+
+  for (const [what, answer] of [
+    ['a bare 400', { status: 400, body: '' }],
+    ['401 and a page', { status: 401, body: '<html>' }],
+    ['400 and JSON without an error', { status: 400, body: { message: 'Bad Request' } }],
+    ['400 and a code that OAuth does not have', { status: 400, body: { error: 'E4711' } }],
+  ] as [string, Answer][]) {
+    it(`[find E7] fails only the call when the provider refuses to renew with ${what}, and ends the login at the third in a row over a minute`, async () => {
+      const refuse = async (times: number, apartMs: number) => {
+        world.provider.onToken(() => answer);
+        for (const _ of Array(times)) {
+          const { status, headers } = await rawCall();
+          assert.deepEqual([status, headers.get('retry-after')], [503, '5']);
+          world.wait(apartMs);
+        }
+      };
+      // Our own token outlives that of the provider.
+      world.provider.onToken((form) => {
+        const { body } = world.provider.honest(form);
+        return { body: { ...(body as object), expires_in: 60 } };
+      });
+      ({ access_token: token, refresh_token: refreshToken } = await world.tokens(client));
+      world.wait(61 * secondMs);
+      await refuse(2, 40 * secondMs);
+      world.provider.onToken(() => ({ status: 503 }));
+      assert.equal((await rawCall()).status, 503, 'this is another reason, so the row begins again');
+      await refuse(4, 14 * secondMs);
+      world.wait(5 * secondMs);
+      const { status, headers } = await rawCall();
+      assert.equal(status, 401);
+      assert.match(headers.get('www-authenticate') ?? '', /error="invalid_token"/);
+      assertOAuthError(await client.refresh(refreshToken), 400, 'invalid_grant');
+    });
+  }
+
+  it('[find E7] forgets unexplained refusals with the next renewal', async () => {
+    world.wait(61 * 60 * secondMs);
+    let last = refreshToken;
+    for (const _ of Array(2)) {
+      world.provider.onToken(() => ({ status: 400 }));
+      for (const _ of Array(2)) {
+        assertOAuthError(await client.refresh(last), 503, 'temporarily_unavailable');
+        world.wait(60 * secondMs);
+      }
+      world.provider.onToken();
+      last = tokensOf(await client.refresh(last)).refresh_token;
+      world.wait(61 * 60 * secondMs);
+    }
+    tokensOf(await client.refresh(last));
+  });
 
   it('returns the upstream’s refusal when the provider is down just then, and recovers', async () => {
     world.refuseFirstToken();
