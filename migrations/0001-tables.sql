@@ -390,7 +390,9 @@ create table calls (
   -- The view of the server at whose address it was made; null for the server's own address.
   view text,
   -- Name and tokens of the model that a question was for: JSON; null for a call of a tool.
-  model text
+  model text,
+  -- Requests that it sent to the upstream; null for one or none.
+  upstream_requests bigint
 );
 -- One index lists the calls of a workspace; what is asked for besides is looked for among them. Indexes of servers, keys
 -- and outcomes took nine tenths of the time of writing, because every entry belongs to another page of them.

@@ -116,6 +116,7 @@ function recordOf(call: SeedCall, caller: SeedCaller, serverId: string, requestI
     reason: reasonOf(call),
     view: null,
     model: null,
+    upstream_requests: null,
   };
 }
 

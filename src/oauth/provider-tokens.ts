@@ -30,15 +30,9 @@ const marginMs = 20_000;
 export type GrantUse = ReturnType<typeof createGrantUse>;
 
 export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
-  const remembered = createRemembered<OpenGrant>({
-    max: mostGrantsRemembered,
-    maxSize: maxCharacters,
-    sizeOf,
-    freshness,
-    idsOf: ({ grant }) => [grant.id, grant.workspace_id, ...(grant.user_id === null ? [] : [grant.user_id])],
-    ownerOf: ({ grant }) => grant.workspace_id,
-  });
+  const remembered = createRememberedGrants(freshness);
   const refreshing = new Map<string, Promise<OpenGrant | undefined>>();
+  const unsent = createUnsentTokens();
 
   async function find(server: LoginServer, bearer: string, look?: Lookup): Promise<OpenGrant | undefined> {
     if (!/^tha_[0-9A-Za-z]{43}$/.test(bearer)) return undefined;
@@ -80,8 +74,11 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
         throw error;
       });
     },
-    /** After the upstream refused a token: a newer one, or undefined when there is none for now or for good. */
-    async renew(server: LoginServer, bearer: string, refused: string): Promise<string | undefined> {
+    /**
+     * After the upstream refused a token: a newer one, or undefined when there is none for now or for good. `isSent` is
+     * whether the caller sends it now.
+     */
+    async renew(server: LoginServer, bearer: string, refused: string, isSent: boolean): Promise<string | undefined> {
       const open = await find(server, bearer);
       // Another call may have refreshed the token meanwhile.
       if (open?.tokens.accessToken !== refused) return open?.tokens.accessToken;
@@ -89,8 +86,10 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
         if (isUnavailable(error)) return undefined;
         throw error;
       });
+      if (renewed && !isSent) unsent.add(renewed);
       return renewed?.tokens.accessToken;
     },
+    onTaken: unsent.onTaken,
     /** Breaks the grant after the upstream refused the renewed token too, so that the agent must log in again. */
     async giveUp(server: LoginServer, bearer: string, refused: string): Promise<void> {
       const open = await find(server, bearer);
@@ -100,6 +99,37 @@ export function createGrantUse(parts: OAuthParts, freshness: Freshness) {
     clear: remembered.clear,
     counts: remembered.counts,
   };
+}
+
+/** How long a renewed token counts as never sent: about the life of one. */
+const unsentMs = 60 * 60_000;
+
+/** Tokens that were renewed after a refusal and that the upstream has not taken yet, by their grant. */
+function createUnsentTokens() {
+  const unsent = createOwnedMemory<{ token: string; workspaceId: string }>({
+    max: mostGrantsRemembered,
+    ownerOf: ({ workspaceId }) => workspaceId,
+  });
+  return {
+    add({ grant: { id, workspace_id: workspaceId }, tokens: { accessToken: token } }: OpenGrant): void {
+      unsent.set(id, { token, workspaceId }, unsentMs);
+    },
+    /** A function to call once the upstream has taken the token of a grant; undefined where that is not awaited. */
+    onTaken({ grant: { id }, tokens }: OpenGrant): (() => void) | undefined {
+      return unsent.peek(id)?.token === tokens.accessToken ? () => unsent.delete(id) : undefined;
+    },
+  };
+}
+
+function createRememberedGrants(freshness: Freshness) {
+  return createRemembered<OpenGrant>({
+    max: mostGrantsRemembered,
+    maxSize: maxCharacters,
+    sizeOf,
+    freshness,
+    idsOf: ({ grant }) => [grant.id, grant.workspace_id, ...(grant.user_id === null ? [] : [grant.user_id])],
+    ownerOf: ({ grant }) => grant.workspace_id,
+  });
 }
 
 function sizeOf({ grant, tokens }: OpenGrant): number {

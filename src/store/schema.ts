@@ -174,6 +174,8 @@ export type Tables = {
     view: string | null;
     /** JSON of a `RecordedModel`. */
     model: string | null;
+    /** Requests that it sent to the upstream; null for one or none. */
+    upstream_requests: number | null;
   };
   call_counts: {
     workspace_id: string;

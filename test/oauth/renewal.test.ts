@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, it } from 'node:test';
 import { eventually } from '../support/eventually.ts';
-import { type LoginWorld, startLoginWorld } from '../support/oauth/login-world.ts';
+import { type LoginWorld, startLoginWorld, toolAt } from '../support/oauth/login-world.ts';
 import { assertOAuthError, type OAuthClient, tokensOf } from '../support/oauth/oauth-client.ts';
-import type { Reply, ToolReply } from '../support/toolhost/toolhost.ts';
+import type { Json, Reply, ToolReply } from '../support/toolhost/toolhost.ts';
 import type { Answer } from '../support/upstreams/recording-upstream.ts';
 
 const secondMs = 1000;
@@ -94,6 +94,80 @@ describe('renewing the provider’s tokens', () => {
     assert.notEqual(result.isError, true, textOf(result));
     const [first, second, ...more] = bearers();
     assert.deepEqual([first !== second, more, world.provider.takeTokens().length], [true, [], 1]);
+  });
+
+  /** A server with one tool for each method, and a token of it. */
+  async function serveTools(methods: readonly { method: string; annotations?: Json }[]) {
+    const tools = methods.map((one, n) => ({ ...toolAt(`${world.upstream.url}/things`), ...one, name: `tool-${n}` }));
+    const at = await world.serve({ tools });
+    const { access_token } = await world.tokens(await world.client(at));
+    world.provider.takeTokens();
+    return { at, token: access_token, call: (n: number) => world.toolhost.callTool(at, access_token, `tool-${n}`) };
+  }
+  const recordsOf = async (at: string) =>
+    (await world.toolhost.rest('GET', `/calls?slug=${at}&limit=10`)).body.calls as Json[];
+
+  it('[spec 4.3.7] repeats a refused request with the new token where its hints allow that, and the record counts both', async () => {
+    const methods = [
+      { method: 'PUT' },
+      { method: 'DELETE' },
+      { method: 'POST', annotations: { idempotentHint: true } },
+      { method: 'POST', annotations: { readOnlyHint: true } },
+    ];
+    for (const one of methods) {
+      const { at, call } = await serveTools([one]);
+      world.refuseFirstToken();
+      assert.notEqual((await call(0)).isError, true);
+      assert.deepEqual([bearers().length, world.provider.takeTokens().length], [2, 1]);
+      assert.notEqual((await call(0)).isError, true);
+      assert.equal(bearers().length, 1);
+      assert.deepEqual(
+        (await recordsOf(at)).map((record) => record.upstream_requests),
+        [undefined, 2],
+      );
+    }
+  });
+
+  it('[spec 4.3.7] sends a refused write once, renews the token, and says that the next call will work', async () => {
+    const methods = [
+      { method: 'POST' },
+      { method: 'PATCH' },
+      { method: 'PUT', annotations: { idempotentHint: false } },
+      { method: 'GET', annotations: { readOnlyHint: false, idempotentHint: false } },
+    ];
+    for (const one of methods) {
+      const { at, call } = await serveTools([one]);
+      world.refuseFirstToken();
+      const result = await call(0);
+      assert.equal(result.isError, true);
+      assert.match(textOf(result), /^HTTP 401 Unauthorized: .* was not sent again, .* the next call will work/);
+      assert.deepEqual([bearers().length, world.provider.takeTokens().length], [1, 1]);
+      assert.notEqual((await call(0)).isError, true);
+      assert.deepEqual([bearers().length, world.provider.takeTokens().length], [1, 0]);
+      const [, failed] = await recordsOf(at);
+      assert.partialDeepStrictEqual(failed, { outcome: 'upstream_status', upstream_status: 401 });
+      assert.ok(!('upstream_requests' in (failed ?? {})));
+    }
+  });
+
+  it('[spec 4.3.7] asks for a login when the upstream refuses the token that was renewed for a write', async () => {
+    const { at, token: own, call } = await serveTools([{ method: 'POST' }]);
+    takeOnly(() => false);
+    assert.match(textOf(await call(0)), /the next call will work/);
+    assert.match(textOf(await call(0)), /^HTTP 401 Unauthorized\b(?!: the API refused the token)/);
+    assert.deepEqual([bearers().length, world.provider.takeTokens().length], [2, 1]);
+    assert.equal((await world.list(at, own)).status, 401);
+  });
+
+  it('[spec 4.3.7] renews again for a write when a renewed token that the upstream took is refused later', async () => {
+    const { call } = await serveTools([{ method: 'POST' }]);
+    world.refuseFirstToken();
+    assert.equal((await call(0)).isError, true);
+    assert.notEqual((await call(0)).isError, true);
+    world.refuseFirstToken();
+    assert.match(textOf(await call(0)), /the next call will work/);
+    assert.notEqual((await call(0)).isError, true);
+    assert.equal(world.provider.takeTokens().length, 2);
   });
 
   it('renews once when the upstream refuses many calls at once', async () => {

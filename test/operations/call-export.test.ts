@@ -32,7 +32,7 @@ for (const engine of engines) {
     };
     const lines = (reply: Reply) => reply.text.split('\r\n');
     const header =
-      'id,at,server,tool,outcome,caller_kind,key_id,upstream_host,upstream_status,duration_ms,upstream_ms,bytes_in,bytes_out,request_id,reason,estimated_tokens,view,model,input_tokens,output_tokens';
+      'id,at,server,tool,outcome,caller_kind,key_id,upstream_host,upstream_status,duration_ms,upstream_ms,bytes_in,bytes_out,request_id,reason,estimated_tokens,view,model,input_tokens,output_tokens,upstream_requests';
 
     it('end before a time', async () => {
       const at = (ms: number) => ({ started_at: world.now() - ms });
@@ -62,7 +62,7 @@ for (const engine of engines) {
       assert.equal(reply.headers.get('content-disposition'), 'attachment; filename="calls.csv"');
       const at = new Date(world.now()).toISOString();
       const fields = ['call_f1', at, 'file', 'get', 'ok', 'api_key', 'key_1', 'api.example', 200, 12, 10, 100, 200];
-      assert.deepEqual(lines(reply), [header, `${fields.join(',')},f1,,50,,,,`, '']);
+      assert.deepEqual(lines(reply), [header, `${fields.join(',')},f1,,50,,,,,`, '']);
     });
 
     it('leave out what a call does not have, quote what would break a line, and disarm formulas', async () => {
@@ -76,7 +76,7 @@ for (const engine of engines) {
       const at = (n: number) => new Date(world.now() - n).toISOString();
       const written = ['"a,""b""\r\nc"', "'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\uff1d1", 'a=b'];
       const expected = written.map(
-        (tool, n) => `call_h${n},${at(n)},hostile-file,${tool},ok,api_key,,,,12,,100,200,h${n},,50,,,,\r\n`,
+        (tool, n) => `call_h${n},${at(n)},hostile-file,${tool},ok,api_key,,,,12,,100,200,h${n},,50,,,,,\r\n`,
       );
       assert.equal(text, expected.join(''));
     });
@@ -92,7 +92,7 @@ for (const engine of engines) {
       const { body: one } = await get('/calls/call_r1');
       assert.equal((one.call as Json).reason, reason);
       const line = lines(await get('/calls.csv?slug=reasons'))[1] ?? '';
-      assert.ok(line.endsWith(',r1,"status: allowed: ""open"", ""closed""",50,,,,'), line);
+      assert.ok(line.endsWith(',r1,"status: allowed: ""open"", ""closed""",50,,,,,'), line);
     });
 
     it('hold 10,000 calls at most', async () => {

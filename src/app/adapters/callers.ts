@@ -31,8 +31,9 @@ export function callersOf(
       return {
         grantId: open.grant.id,
         token: accessToken,
-        renew: () => grants.renew(login, bearer, accessToken),
+        renew: (isSent) => grants.renew(login, bearer, accessToken, isSent),
         giveUp: (refused) => grants.giveUp(login, bearer, refused),
+        onTaken: grants.onTaken(open),
       };
     },
     isOutdated: (server, bearer, look) =>

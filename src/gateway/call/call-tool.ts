@@ -127,6 +127,7 @@ async function makeCall(call: Call, parts: CallToolParts): Promise<ToolResult> {
   call.sentClock = performance.now();
   let answer = await send(call, request, parts.http);
   if (answer.status === 401) answer = await sendRenewed(call, answer, args, parts);
+  else call.caller.login?.onTaken?.();
   call.upstreamMs = performance.now() - call.sentClock;
   noteAnswer(call, answer);
   if (tool.followsRedirects && answer.status >= 300) answer = await followRedirects(call, answer, parts);

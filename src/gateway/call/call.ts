@@ -54,6 +54,8 @@ export type Call = {
   host: string | undefined;
   /** The last answer of the upstream. */
   answer: Answer | undefined;
+  /** Requests that were sent. */
+  requests: number;
   /** How long the call waited for its slots, in ms; undefined when it never got them. */
   waitMs: number | undefined;
   /** When its request was sent, in ms of `performance.now()`; undefined when nothing was sent. */
@@ -86,6 +88,7 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
     request: undefined,
     host: undefined,
     answer: undefined,
+    requests: 0,
     waitMs: undefined,
     sentClock: undefined,
     upstreamMs: undefined,
@@ -94,14 +97,14 @@ export function beginCall({ server, tool, caller, asked, startedAt, span, held }
 
 /** The part of a call that its record is made of. A call that the service answers itself has no upstream. */
 export type RecordedCall = Pick<Call, 'server' | 'caller' | 'startedAt' | 'outcome'> &
-  Partial<Pick<Call, 'host' | 'upstreamMs' | 'reason'>> & {
+  Partial<Pick<Call, 'host' | 'upstreamMs' | 'reason' | 'requests'>> & {
     asked: Pick<ToolCall, 'name' | 'requestId' | 'bytesIn'>;
     answer?: Pick<Answer, 'status'> | undefined;
   };
 
 /** The record of a call that has ended after `totalMs`. */
 export function callRecord(call: RecordedCall, result: ToolResult | undefined, totalMs: number): CallRow {
-  const { server, caller, asked, upstreamMs } = call;
+  const { server, caller, asked, upstreamMs, requests = 0 } = call;
   return {
     id: `${callIdPrefix}${asked.requestId}`,
     workspace_id: server.workspaceId,
@@ -122,6 +125,7 @@ export function callRecord(call: RecordedCall, result: ToolResult | undefined, t
     estimated_tokens: result ? (result.tokens ?? tokensOfResult(result)) : null,
     view: server.view?.name ?? null,
     model: null,
+    upstream_requests: requests > 1 ? requests : null,
   };
 }
 

@@ -92,21 +92,36 @@ export async function admitAgain({ admission }: ToolCall, server: Pick<McpServer
 export type SendParts = { http: HttpClient; clientTokens: ClientTokens };
 
 /**
- * Sends a request that was refused with 401 once more, with a fresh token of the login or of the service: an upstream that
- * refuses a token has done nothing. Without another token, the first answer.
+ * Renews the token of the login or of the service after a 401, and sends the request once more where the tool's hints allow
+ * that: an upstream may refuse a token after it has begun. Without another token, the first answer.
  * @throws OutboundError
+ * @throws ToolFailure upstream_status where only the next call may use the new token
  * @throws Unauthenticated, AppError when the call may not be sent any more after the wait for that token
  */
 export async function sendRenewed(call: Call, refused: Answer, args: Arguments, parts: SendParts): Promise<Answer> {
-  const renewed = await call.caller.renew?.();
+  const { login } = call.caller;
+  if (login?.onTaken) {
+    // It was renewed for this call, so another one would be refused too.
+    await login.giveUp(login.token);
+    return refused;
+  }
+  const isRepeatable = call.tool.isRepeatable();
+  const renewed = await login?.renew(isRepeatable);
   const own = call.ownTokens && (await renewOwnTokens(call, call.ownTokens, parts.clientTokens));
   if (renewed === undefined && !own) return refused;
+  if (!isRepeatable) {
+    call.answer = refused;
+    throw plainFailure('upstream_status', notRepeated);
+  }
   call.ownTokens = own ?? call.ownTokens;
   if (call.asked.admission.isOld()) await admitAgain(call.asked, call.server);
   const answer = await send(call, requestOf(call, args, renewed), parts.http);
-  if (answer.status === 401 && renewed !== undefined) await call.caller.giveUp?.(renewed);
+  if (answer.status === 401 && renewed !== undefined) await login?.giveUp(renewed);
   return answer;
 }
+
+const notRepeated =
+  'HTTP 401 Unauthorized: the API refused the token, which is renewed now. The request was not sent again, because this tool is neither read-only nor idempotent; call it again, and the next call will work with the new token.';
 
 /** The body of a request, and its headers including those that depend on the body. */
 type Content = { body: string | Buffer | undefined; headers: string[] };
@@ -119,6 +134,7 @@ export function send(
   hop?: Hop,
 ): Promise<Answer> {
   const { server, tool, asked, caller } = call;
+  call.requests++;
   const isElsewhere = hop?.isElsewhere === true;
   const span = call.span?.request(request.method, request.origin);
   const content: Content =

@@ -26,18 +26,23 @@ export type Caller = {
   tokenDigest?: string;
   /** The token that the caller brought, or that of its login; undefined where only stored credentials are sent. */
   token: string | undefined;
-  /** Renews the refused token of a login. Resolves with undefined when the person must log in again. */
-  renew?: () => Promise<string | undefined>;
-  /** Drops a renewed token that was refused too: the next request makes the agent log in again. */
-  giveUp?: (refused: string) => Promise<void>;
+  /** Undefined where the token is not that of a login. */
+  login?: Login | undefined;
 };
 
 /** The login behind a token that the OAuth proxy issued for a server. */
 export type Login = {
   grantId: string;
   token: string;
-  renew: () => Promise<string | undefined>;
+  /**
+   * Renews the refused token. `isSent` is false where no request will be sent with the new one now. Resolves with undefined
+   * when the person must log in again.
+   */
+  renew: (isSent: boolean) => Promise<string | undefined>;
+  /** Drops a renewed token that was refused too: the next request makes the agent log in again. */
   giveUp: (refused: string) => Promise<void>;
+  /** Notes that the upstream took the token; undefined unless it was renewed and not sent yet. */
+  onTaken: (() => void) | undefined;
 };
 
 export type CallerOptions = {

@@ -62,8 +62,8 @@ async function loginCaller(
 ): Promise<Caller> {
   const login = await options.findLogin(server, bearer, look);
   if (!login) throw new Unauthenticated('invalid', 'the token is not a valid one of this server; log in again');
-  const { grantId: keyId, token, renew, giveUp } = login;
-  return { kind: 'oauth', keyId, id: keyId, network, isKnown: true, token, renew, giveUp };
+  const { grantId: keyId, token } = login;
+  return { kind: 'oauth', keyId, id: keyId, network, isKnown: true, token, login };
 }
 
 /**

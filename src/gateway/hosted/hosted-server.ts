@@ -105,6 +105,8 @@ export type HostedTool = {
   timeoutMs: number;
   limitBytes: number;
   followsRedirects: boolean;
+  /** By its hints, a request that is sent twice does no more than one. */
+  isRepeatable: () => boolean;
   mirrored: readonly MirroredArgument[];
 };
 
@@ -288,6 +290,10 @@ function compileTool({ tool, refusal }: FilledTool, { config, access, userAgent 
     timeoutMs: tool.timeout_ms,
     limitBytes: tool.response_limit_bytes ?? defaultLimitBytes,
     followsRedirects: tool.redirects === 'follow',
+    isRepeatable() {
+      const { readOnlyHint, idempotentHint } = annotationsOf(tool);
+      return readOnlyHint === true || idempotentHint === true;
+    },
     mirrored: mirroredArguments(schema, []),
   };
 }

@@ -61,6 +61,10 @@ const callRecord = z.object({
   model: z.string().optional().describe('Model of a question; absent for a call of a tool.'),
   input_tokens: z.int().optional().describe("Tokens of the question, as the model's host counts them."),
   output_tokens: z.int().optional().describe('Tokens of its response.'),
+  upstream_requests: z
+    .int()
+    .optional()
+    .describe('Requests that the call sent, such as one more with a renewed token; absent for one or none.'),
 });
 nameSchema('Call', callRecord);
 
@@ -84,6 +88,7 @@ function toRecord(row: CallRecord): z.input<typeof callRecord> {
     ...(row.estimated_tokens !== null && { estimated_tokens: row.estimated_tokens }),
     ...(row.view !== null && { view: row.view }),
     ...(row.model !== null && modelIn(row.model)),
+    ...(row.upstream_requests !== null && { upstream_requests: row.upstream_requests }),
   };
 }
 

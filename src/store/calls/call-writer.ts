@@ -29,6 +29,7 @@ export const recordColumns = [
   'estimated_tokens',
   'view',
   'model',
+  'upstream_requests',
 ] as const satisfies readonly (keyof CallRecord)[];
 
 export type RecordValue = string | number | null;

@@ -36,6 +36,7 @@ const numbers: readonly string[] = [
   'bytes_in',
   'bytes_out',
   'estimated_tokens',
+  'upstream_requests',
 ];
 const typedColumns = sql.raw(
   recordColumns.map((column) => `${column} ${numbers.includes(column) ? 'bigint' : 'text'}`).join(', '),

@@ -59,6 +59,7 @@ export function aCall(more: Partial<CallRecord> = {}): CallRecord {
     estimated_tokens: 50,
     view: null,
     model: null,
+    upstream_requests: null,
     ...more,
   };
 }

@@ -48,6 +48,7 @@ export function CallDrawer({ id, known, onClose }: Props) {
 
 function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
   const { upstream_host: host, upstream_status: status, upstream_ms: waiting, estimated_tokens: tokens } = call;
+  const requests = call.upstream_requests === undefined ? '' : `, ${call.upstream_requests} requests`;
   const facts: { [name: string]: ReactNode } = {
     Outcome: <OutcomeBadge call={call} />,
     Reason: reasonOf(call),
@@ -60,7 +61,7 @@ function CallFacts({ detail: { call, caller_name } }: { detail: CallDetail }) {
     Model: call.model && modelText(call),
     Time: exactTime(call.at),
     Took: `${call.duration_ms} ms${waiting === undefined ? '' : `, of it ${waiting} ms at the API`}`,
-    API: host ? `${visible(host)}${status ? `, ${status}` : ''}` : 'nothing was sent',
+    API: host ? `${visible(host)}${status ? `, ${status}` : ''}${requests}` : 'nothing was sent',
     Caller: <Caller call={call} name={caller_name} />,
     Size: `${sizeText(call.bytes_in)} in, ${sizeText(call.bytes_out)} out${tokens === undefined ? '' : `, about ${tokens} tokens`}`,
     Request: <span className="th-mono">{call.request_id}</span>,
