@@ -1,21 +1,28 @@
 import { asText, asTexts, entriesOf, field, isFields, type JsonFields } from '../document/lenient.ts';
 import type { ApiBody, ApiContent, FieldEncoding, InputStyle } from '../model.ts';
-import { type DocumentReading, type Parameters, swaggerStyle } from './read-parameters.ts';
+import {
+  atWrongPlace,
+  type DocumentReading,
+  misplacedSchema,
+  type Parameters,
+  swaggerStyle,
+} from './read-parameters.ts';
 
 /** The `requestBody` of OpenAPI 3. */
 export function readRequestBody(value: unknown, at: string, reading: DocumentReading): ApiBody | undefined {
   const { value: body, problem } = reading.references.follow(value);
   if (problem !== undefined) reading.add({ at, message: problem });
   if (!isFields(body)) return undefined;
-  const contents = entriesOf(body.content).flatMap(([mediaTypes, content]) =>
-    writtenTypes(mediaTypes).map(
-      (mediaType): ApiContent => ({
-        mediaType,
-        schema: field(reading.references.follow(content).value, 'schema'),
-        encodings: readEncodings(field(content, 'encoding')),
-      }),
-    ),
-  );
+  const contents = entriesOf(body.content ?? { 'application/json': body }).flatMap(([mediaTypes, content]) => {
+    const found = reading.references.follow(content).value;
+    const misplaced = isFields(found) ? misplacedSchema(found) : undefined;
+    const isOfBody = body.content === undefined && field(found, 'schema') !== undefined;
+    if (misplaced || isOfBody) reading.add({ at, message: `${atWrongPlace}: content.${mediaTypes}.schema` });
+    else if (body.content === undefined) return [];
+    const schema = misplaced && field(content, '$ref') !== undefined ? content : (misplaced ?? field(found, 'schema'));
+    const encodings = readEncodings(field(content, 'encoding'));
+    return writtenTypes(mediaTypes).map((mediaType): ApiContent => ({ mediaType, schema, encodings }));
+  });
   return { required: body.required === true, description: asText(body.description), contents };
 }
 

@@ -56,7 +56,10 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
     return [];
   }
   const [content] = entriesOf(parameter.content);
-  const given = content ? field(content[1], 'schema') : reading.isSwagger ? parameter : (parameter.schema ?? {});
+  const misplaced = reading.isSwagger ? undefined : misplacedSchema(parameter);
+  if (misplaced) reading.add({ at, message: `${atWrongPlace}: schema of the parameter ${JSON.stringify(name)}` });
+  const described = reading.isSwagger ? parameter : (misplaced ?? parameter.schema ?? {});
+  const given = content ? field(content[1], 'schema') : described;
   const isList = !content && location === 'query' && name.endsWith('[]');
   const schema = isList ? asList(given, reading) : given;
   const style = content ? contentStyle(content[0]) : styleOf(parameter, location, schema, reading);
@@ -72,6 +75,22 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
       ...(location === 'path' && !content && pathPrefix(parameter, name)),
     },
   ];
+}
+
+export const atWrongPlace = 'a schema stands outside of its place, and is read as if it were there';
+
+const schemaParts = ['type', 'properties', 'items', 'enum', 'allOf', 'oneOf', 'anyOf', 'additionalProperties'];
+const schemaRules =
+  'format default nullable pattern minimum maximum minLength maxLength minItems maxItems multipleOf'.split(' ');
+
+/** The schema whose keywords stand in a parameter or a media type, which should have it in `schema`. */
+export function misplacedSchema(holder: JsonFields): JsonFields | undefined {
+  if (holder.schema !== undefined || holder.content !== undefined) return undefined;
+  if (!schemaParts.some((keyword) => holder[keyword] !== undefined)) return undefined;
+  const own = [...schemaParts, ...schemaRules, ...(Array.isArray(holder.required) ? ['required'] : [])];
+  return Object.fromEntries(
+    own.flatMap((keyword) => (holder[keyword] === undefined ? [] : [[keyword, holder[keyword]]])),
+  );
 }
 
 /** `/{id}` is sent as `/;id=5` in the style `matrix`, and as `/.5` in the style `label` (RFC 6570, 3.2.5 and 3.2.7). */

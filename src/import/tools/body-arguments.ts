@@ -82,10 +82,11 @@ function contentTypeOf(mediaType: string, usual: string): { contentType?: string
 
 function jsonBody(body: ApiBody, content: ApiContent, making: Making): BodyParts {
   const { maker, names } = making;
-  const { schema, trail } = maker.flat(content.schema);
+  const { schema, trail, isNamed } = maker.flat(content.schema);
   const type = contentTypeOf(content.mediaType, 'application/json');
   const fields = entriesOf(schema.properties).filter(([, property]) => maker.flat(property).schema.readOnly !== true);
-  if (making.save === 0 && isFlat(schema, fields.length) && !fields.some(([name]) => names.has(name))) {
+  if (making.save === 0 && isNamed && isFlat(schema, fields.length) && !fields.some(([name]) => names.has(name))) {
+    maker.spread(schema);
     const required = new Set(asTexts(schema.required));
     const made = fields.map(([name, property]) => fieldArgument({ name, property, trail }, required.has(name), making));
     return { arguments: made, ...type };
@@ -118,7 +119,8 @@ function mayBeText({ type, anyOf }: MadeArgument['schema']): boolean {
 /** Whether a schema allows no properties but those that it lists, at least by what they are: all of them read-only. */
 function isClosed(schema: JsonFields): boolean {
   const { additionalProperties: other } = schema;
-  return !hasAlternatives(schema) && (other === false || (!other && entriesOf(schema.properties).length > 0));
+  const isSaid = other === false || (!other && entriesOf(schema.properties).length > 0);
+  return isSaid && !hasAlternatives(schema) && !isOpen(schema);
 }
 
 /** A required body that can only be `{}` is a constant. */
@@ -134,8 +136,8 @@ function isFlat(schema: JsonFields, count: number): boolean {
 }
 
 /** Whether a schema says that it allows properties beside those that it lists. */
-function isOpen({ additionalProperties: other }: JsonFields): boolean {
-  return other === true || (isFields(other) && Object.keys(other).length > 0);
+function isOpen({ additionalProperties: other, patternProperties }: JsonFields): boolean {
+  return other === true || [other, patternProperties].some((one) => entriesOf(one).length > 0);
 }
 
 function hasAlternatives(schema: JsonFields): boolean {
@@ -178,13 +180,14 @@ const mostFormArguments = 70;
 
 function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart', making: Making): BodyParts {
   const { maker, report, names } = making;
-  const { schema, trail } = maker.flat(content.schema);
+  const { schema, trail, isNamed } = maker.flat(content.schema);
   if (kind === 'multipart' && (isFile(schema) || (isFields(schema.items) && isFile(maker.flat(schema.items).schema)))) {
     report.repairs.add('a file without a name of its field is sent as "file"');
     const file = fieldArgument({ name: 'file', property: content.schema, trail }, body.required, making);
     return { arguments: fileArguments(file, undefined, schema.type === 'array', names), body: kind };
   }
   const fields = formFields(schema, making);
+  maker.spread(schema);
   const required = new Set(asTexts(schema.required));
   const all = [...fields].filter(([name, property]) => {
     if (!isListedCredential(name, making.credential)) return maker.flat(property).schema.readOnly !== true;
@@ -198,7 +201,8 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
   const left = fewerArguments(made, making);
   const gone = made.filter((argument) => !left.includes(argument)).map(({ wireName }) => wireName);
   if (gone.length > 0) report.loosened.add(onlyNamed);
-  if (gone.length > 0 || isOpen(schema) || (fields.size === 0 && schema.additionalProperties !== false))
+  const isUndescribed = fields.size === 0 || (!isNamed && !hasAlternatives(schema));
+  if (gone.length > 0 || isOpen(schema) || (isUndescribed && schema.additionalProperties !== false))
     left.push(otherFields(gone, { location: 'body', required: body.required && made.length === 0 }, making));
   if (left.length === 0) return nothing;
   return { arguments: left, body: kind };

@@ -1,5 +1,5 @@
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
-import { asText, asTexts, entriesOf, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues, type References } from '../document/references.ts';
 import { joined, mostFieldText, plainText } from './texts.ts';
 import { enumOf, exampleText, limitsOf, typesOf } from './value-rules.ts';
@@ -29,9 +29,21 @@ export class SchemaMaker {
     return this.#simple(raw, [], 0);
   }
 
-  /** The same schema with its references and `allOf` resolved at the top only. */
-  flat(raw: unknown): { schema: JsonFields; trail: readonly string[] } {
+  /**
+   * The same schema with its references, `allOf` and conditions resolved at the top only. `isNamed` is false where no
+   * property is described, at most required.
+   */
+  flat(raw: unknown): { schema: JsonFields; trail: readonly string[]; isNamed: boolean } {
     return this.#flat(raw, []);
+  }
+
+  /** Reports the rules of an object from `flat` that do not hold for its fields as arguments. */
+  spread(schema: JsonFields): void {
+    this.#drop(schema, [...dropped, 'minProperties', 'maxProperties']);
+  }
+
+  #drop(schema: JsonFields, keywords: readonly string[]): void {
+    for (const keyword of keywords) if (schema[keyword] !== undefined) this.loosened.add(keyword);
   }
 
   /** The schema of a property of a schema that `flat` gave. */
@@ -39,20 +51,35 @@ export class SchemaMaker {
     return this.#simple(raw, trail, 0);
   }
 
-  #flat(raw: unknown, trail: readonly string[]) {
-    const { schema, trail: inner, lost } = flatSchema(raw, trail, this.#references);
+  /** `outer` are the properties of the schema that this one is an alternative of. */
+  #flat(raw: unknown, trail: readonly string[], outer: unknown = {}) {
+    const { lost, ...flat } = withConditions(flatSchema(raw, trail, this.#references), this.#references);
     for (const what of lost) this.loosened.add(what);
-    return { schema, trail: inner };
+    const isNamed = entriesOf(flat.schema.properties).length > 0;
+    return { schema: this.#withRequired(flat.schema, flat.trail, outer), trail: flat.trail, isNamed };
   }
 
-  #simple(raw: unknown, above: readonly string[], depth: number): JsonSchema {
+  /** Gives each required name of an object a property, of any type where no alternative describes it. */
+  #withRequired(schema: JsonFields, trail: readonly string[], outer: unknown): JsonFields {
+    const { properties, additionalProperties: other } = schema;
+    if (!typesOf(schema).types.includes('object')) return schema;
+    const isOwn = (name: string) => [properties, outer].some((one) => isFields(one) && Object.hasOwn(one, name));
+    const missing = asTexts(schema.required).filter((name) => !isOwn(name));
+    if (missing.length === 0) return schema;
+    const others = [schema.oneOf, schema.anyOf].flatMap(listOf).map((one) => flatSchema(one, trail, this.#references));
+    const isOfOther = (name: string) => others.some((one) => field(one.schema.properties, name) !== undefined);
+    const added = missing.filter((name) => !isOfOther(name)).map((name) => [name, isFields(other) ? other : {}]);
+    return { ...schema, properties: { ...(isFields(properties) && properties), ...Object.fromEntries(added) } };
+  }
+
+  #simple(raw: unknown, above: readonly string[], depth: number, outer: unknown = {}): JsonSchema {
     if (--this.#left < 0) {
       this.loosened.add('a schema of more than 250 parts');
       return {};
     }
-    const { schema, trail } = this.#flat(raw, above);
+    const { schema, trail } = this.#flat(raw, above, outer);
     const { types, isNullable } = typesOf(schema);
-    for (const keyword of dropped) if (schema[keyword] !== undefined) this.loosened.add(keyword);
+    this.#drop(schema, dropped);
     if (schema.uniqueItems === true && types.includes('array')) this.loosened.add('uniqueItems');
     const description = describe(schema);
     const base: JsonSchema = {
@@ -96,15 +123,31 @@ export class SchemaMaker {
       kept.map(([name, property]) => [name, this.#simple(property, trail, depth + 1)]),
     );
     const required = asTexts(schema.required).filter((name) => Object.hasOwn(properties, name));
-    const { additionalProperties: other } = schema;
-    const isClosed = other === false && kept.length === entries.length;
+    const isWhole = kept.length === writable.length;
     return {
       ...(kept.length > 0 && { properties }),
       ...(required.length > 0 && { required: [...new Set(required)] }),
-      ...(isClosed && kept.length > 0 && { additionalProperties: false }),
-      ...(isFields(other) &&
-        Object.keys(other).length > 0 &&
-        kept.length === entries.length && { additionalProperties: this.#simple(other, trail, depth + 1) }),
+      ...(isWhole && this.#otherProperties(schema, kept.length > 0, trail, depth)),
+    };
+  }
+
+  /** The rules of the properties that a schema does not name. */
+  #otherProperties(schema: JsonFields, hasNamed: boolean, trail: readonly string[], depth: number): JsonSchema {
+    const { additionalProperties: other, patternProperties } = schema;
+    const patterns = entriesOf(patternProperties);
+    if (patterns.length === 0) {
+      if (other === false) return hasNamed ? { additionalProperties: false } : {};
+      return entriesOf(other).length > 0 ? { additionalProperties: this.#simple(other, trail, depth + 1) } : {};
+    }
+    const isExact = other === false && !hasNamed && patterns.length === 1;
+    if (!isExact) this.loosened.add('patternProperties');
+    if (other !== false) return {};
+    const [pattern] = patterns.map(([name]) => limitsOf({ pattern: name }, ['string'], this.loosened));
+    const values = patterns.map(([, value]) => value);
+    const value = this.#simple(values.length > 1 ? { anyOf: values } : values[0], trail, depth + 1);
+    return {
+      ...(isExact && pattern?.pattern !== undefined && { propertyNames: pattern }),
+      additionalProperties: value,
     };
   }
 
@@ -131,7 +174,9 @@ export class SchemaMaker {
       this.loosened.add('more than 8 alternatives');
       return base;
     }
-    const made = raw.map((alternative, at) => ofKind(this.#simple(alternative, trail, depth), of, kinds[at] ?? []));
+    const made = raw.map((alternative, at) =>
+      ofKind(this.#simple(alternative, trail, depth, of.properties), of, kinds[at] ?? []),
+    );
     const isNullable = made.some((schema) => schema.type === 'null');
     const found = distinct(made.filter((schema) => schema.type !== 'null'));
     const [only] = found;
@@ -167,9 +212,7 @@ function ofKind(schema: JsonSchema, of: JsonFields, values: readonly string[]): 
 }
 
 /** Keywords that the service or clients do not take; without them a schema allows more. */
-const dropped = 'not if patternProperties propertyNames dependentRequired dependentSchemas contains prefixItems'.split(
-  ' ',
-);
+const dropped = 'not if propertyNames dependencies dependentRequired dependentSchemas contains prefixItems'.split(' ');
 
 function describe(schema: JsonFields): string {
   const text = plainText(asText(schema.description) || titleOf(schema), mostFieldText);
@@ -219,8 +262,11 @@ function ordered(schema: JsonSchema): JsonSchema {
   return { ...(type !== undefined && { type }), ...(description !== undefined && { description }), ...rest };
 }
 
-/** A schema without references and `allOf` at its top, the references that were followed, and what was lost. */
-type Flat = { schema: JsonFields; trail: readonly string[]; lost: string[] };
+/**
+ * A schema without references and `allOf` at its top, the references that were followed, what was lost, and the schemas
+ * that hold under a condition.
+ */
+type Flat = { schema: JsonFields; trail: readonly string[]; lost: string[]; conditional: readonly Conditional[] };
 
 const deepestAllOf = 20;
 
@@ -229,27 +275,67 @@ const deepestAllOf = 20;
  * gives an empty schema and the loss `recursion`.
  */
 function flatSchema(raw: unknown, trail: readonly string[], references: References, depth = 0): Flat {
-  if (references.isExhausted) return { schema: {}, trail, lost: ['references of more than 20,000 schemas'] };
+  const none = { schema: {}, trail, lost: [], conditional: [] };
+  if (references.isExhausted) return { ...none, lost: ['references of more than 20,000 schemas'] };
   const { value, references: followed, problem } = references.follow(raw);
-  if (problem !== undefined) return { schema: {}, trail, lost: ['a reference that leads nowhere'] };
-  if (!isFields(value)) return { schema: {}, trail, lost: [] };
+  if (problem !== undefined) return { ...none, lost: ['a reference that leads nowhere'] };
+  if (!isFields(value)) return none;
   if (followed.some((reference) => trail.includes(reference)) || depth > deepestAllOf) {
     // A kind is made of the schema that surrounds it here.
     const isKind = depth > 0 && value.discriminator !== undefined;
-    return { schema: descriptionOf(value), trail, lost: isKind ? [] : ['recursion'] };
+    return { ...none, schema: descriptionOf(value), lost: isKind ? [] : ['recursion'] };
   }
   const inner = followed.length > 0 ? [...trail, ...followed] : trail;
   const parts = listOf(value.allOf);
-  if (parts.length === 0) return { schema: withKinds(value, followed, references, depth), trail: inner, lost: [] };
+  const conditional = conditionalOf(value);
   const { allOf: _, ...own } = value;
   return parts.reduce<Flat>(
     (sum, part) => {
       const next = flatSchema(part, inner, references, depth + 1);
       const lost = [...sum.lost, ...next.lost];
-      return { schema: both(sum.schema, next.schema, lost), trail: [...new Set([...sum.trail, ...next.trail])], lost };
+      return {
+        schema: both(sum.schema, next.schema, lost),
+        trail: [...new Set([...sum.trail, ...next.trail])],
+        lost,
+        conditional: [...sum.conditional, ...next.conditional],
+      };
     },
-    { schema: withKinds(own, followed, references, depth), trail: inner, lost: [] },
+    { schema: withKinds(own, followed, references, depth), trail: inner, lost: [], conditional },
   );
+}
+
+/** A schema that holds for some values only. That of `if` decides for which ones. */
+type Conditional = { schema: unknown; isTest: boolean };
+
+function conditionalOf({ if: test, then, else: otherwise, dependentSchemas, dependencies }: JsonFields): Conditional[] {
+  const dependent = [dependentSchemas, dependencies].flatMap(entriesOf).map(([, schema]) => schema);
+  const schemas = [then, otherwise, ...dependent].map((schema) => ({ schema, isTest: false }));
+  return [...schemas, { schema: test, isTest: true }].filter(({ schema }) => isFields(schema));
+}
+
+/** A schema with the fields of its conditional schemas, all of them optional. */
+function withConditions(flat: Flat, references: References): Flat {
+  const known = flat.schema.properties;
+  const found = new Map<string, unknown[]>();
+  const lost = [...flat.lost];
+  const trails = new Set(flat.trail);
+  const waiting = flat.conditional.map((one) => ({ ...one, trail: flat.trail }));
+  // The array grows while it is walked.
+  for (const { schema, isTest, trail } of waiting) {
+    const inner = flatSchema(schema, trail, references, 1);
+    const { required, properties, oneOf, anyOf } = inner.schema;
+    const alternatives = [oneOf, anyOf].flatMap(listOf).map((one) => ({ schema: one, isTest }));
+    for (const one of [...inner.conditional, ...alternatives]) waiting.push({ ...one, trail: inner.trail });
+    for (const reference of inner.trail) trails.add(reference);
+    lost.push(...inner.lost);
+    for (const name of [...asTexts(required), ...entriesOf(properties).map(([one]) => one)])
+      if (field(known, name) === undefined && !found.has(name)) found.set(name, []);
+    if (!isTest) for (const [name, property] of entriesOf(properties)) found.get(name)?.push(property);
+  }
+  const optional = [...found].map(([name, all]) => [name, all.length > 1 ? { anyOf: all } : (all[0] ?? {})]);
+  if (optional.length === 0) return { ...flat, lost };
+  const properties = { ...(isFields(known) && known), ...Object.fromEntries(optional) };
+  return { ...flat, schema: { ...flat.schema, properties }, trail: [...trails], lost };
 }
 
 /** A schema with a discriminator also takes what the schemas have that it stands for. */

@@ -35,7 +35,8 @@ export function typesOf(schema: JsonFields): { types: string[]; isNullable: bool
 }
 
 function inferredTypes(schema: JsonFields): string[] {
-  if (isFields(schema.properties) || isFields(schema.additionalProperties)) return ['object'];
+  const { properties, additionalProperties, patternProperties } = schema;
+  if ([properties, additionalProperties, patternProperties].some(isFields)) return ['object'];
   if (schema.items !== undefined) return ['array'];
   const values = Array.isArray(schema.enum) ? schema.enum : schema.const === undefined ? [] : [schema.const];
   const kinds = new Set(values.filter((value) => value !== null).map((value) => typeof plainNumbers(value)));

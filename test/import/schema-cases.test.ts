@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Imported, type Imports, importCase, startImports } from '../support/import/imports.ts';
+import { openApi } from '../support/import/plan-of.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+
+describe('the schema of an imported operation', () => {
+  let imports: Imports;
+  before(async () => {
+    imports = await startImports();
+  });
+  after(() => imports.stop());
+
+  /** The import of one operation `POST /things`, whose JSON body has this schema. */
+  const withBody = (schema: Json, components: Json = {}): Promise<Imported> => {
+    const content = { 'application/json': { schema } };
+    const post = { operationId: 'addThing', requestBody: { required: true, content } };
+    return imports.imported(JSON.stringify(openApi({ '/things': { post } }, { components: { schemas: components } })));
+  };
+  const bodySent = async (made: Imported, args: Json, tool = made.names[0] as string) =>
+    JSON.parse((await made.sent(tool, args)).body.toString()) as unknown;
+  const outcome = ({ report }: Imported) => [report[0]?.outcome, ...(report[0]?.notes ?? [])];
+
+  it('[imp 2] has the fields of conditional schemas as optional ones, and says that it is loosened', async () => {
+    const pay = await imports.imported(importCase('openapi/conditional-fields.yaml'));
+    for (const args of [
+      { method: 'card', number: '1' },
+      { method: 'bank', iban: 'DE1' },
+    ])
+      assert.deepEqual(await bodySent(pay, args), args);
+    assert.deepEqual(outcome(pay), ['loosened', 'if']);
+    const coupon = { coupon: { properties: { code: { type: 'string' } }, required: ['code'] } };
+    const properties = { kind: { type: 'string' }, coupon: { type: 'boolean' } };
+    const of = (kind: string) => ({ properties: { kind: { const: kind } } });
+    // biome-ignore lint/suspicious/noThenProperty: a keyword of JSON Schema
+    const branch = (kind: string, property: Json) => ({ if: of(kind), then: { properties: { value: property } } });
+    const several = { allOf: [branch('a', { type: 'integer' }), branch('b', { type: 'boolean' })] };
+    const schema = { type: 'object', properties, dependentSchemas: coupon, ...several };
+    for (const made of [await withBody(schema), await withBody({ type: 'object', properties: { inner: schema } })]) {
+      const isNested = made.names.length > 0 && JSON.stringify(made.config.tools[0]).includes('"inner"');
+      for (const value of [
+        { kind: 'a', value: 1 },
+        { kind: 'b', value: true },
+        { coupon: true, code: 'x' },
+      ]) {
+        const args = isNested ? { inner: value } : value;
+        assert.deepEqual(await bodySent(made, args), args);
+      }
+      assert.deepEqual(outcome(made), ['loosened', 'dependentSchemas', 'if']);
+    }
+  });
+
+  it('[imp 2] has an argument of any type for a required name without a property', async () => {
+    const share = await imports.imported(importCase('openapi/required-without-a-property.yaml'));
+    assert.deepEqual(await bodySent(share, { with: 'kim', level: 3 }), { with: 'kim', level: 3 });
+    await assert.rejects(share.sent('share', { with: 'kim' }), /level: is missing/);
+    const target = { type: 'object', required: ['id'], properties: { name: { type: 'string' } } };
+    const nested = await withBody({ type: 'object', properties: { target } });
+    assert.deepEqual(await bodySent(nested, { target: { id: 5 } }), { target: { id: 5 } });
+    await assert.rejects(nested.sent('add_thing', { target: {} }), /target\.id: is missing/);
+    assert.deepEqual(outcome(nested), ['whole']);
+  });
+
+  it('[imp 2] takes free keys where the names of the properties have a pattern', async () => {
+    const labels = await imports.imported(importCase('openapi/pattern-properties.yaml'));
+    assert.deepEqual(await bodySent(labels, { body: { 'l-a': 'x', 'l-b': 'y' } }), { 'l-a': 'x', 'l-b': 'y' });
+    await assert.rejects(labels.sent('set_labels', { body: { 'l-a': 1 } }), /body\.l-a: found 1; allowed: string/);
+    await assert.rejects(labels.sent('set_labels', { body: { other: 'x' } }), /pattern/);
+    assert.deepEqual(outcome(labels), ['whole']);
+    const named = { properties: { name: { type: 'string' } }, patternProperties: { '^x-': { type: 'integer' } } };
+    const beside = await withBody({ type: 'object', ...named, additionalProperties: false });
+    assert.deepEqual(await bodySent(beside, { body: { name: 'a', 'x-1': 1 } }), { name: 'a', 'x-1': 1 });
+    assert.deepEqual(outcome(beside), ['loosened', 'patternProperties']);
+  });
+
+  it('[imp 2] is read where it stands in the fields of its media type or its parameter, with a finding', async () => {
+    const note = await imports.imported(importCase('openapi/schema-at-the-wrong-place.yaml'));
+    assert.deepEqual(await bodySent(note, { text: 'hi' }), { text: 'hi' });
+    assert.match(JSON.stringify(note.findings), /outside of its place.*content\.application\/json\.schema/);
+    const parameter = { name: 'page', in: 'query', type: 'integer', minimum: 1 };
+    const post = { operationId: 'a', parameters: [parameter], requestBody: { schema: { type: 'array', items: {} } } };
+    const made = await imports.imported(JSON.stringify(openApi({ '/a': { post } })));
+    assert.deepEqual(await bodySent(made, { page: 2, body: [1] }), [1]);
+    await assert.rejects(made.sent('a', { page: 'x' }), /page: found .*; allowed: integer/);
+    assert.equal(made.findings.length, 2);
+  });
+});
