@@ -19,6 +19,10 @@ describe('the schema of an imported operation', () => {
   };
   const bodySent = async (made: Imported, args: Json, tool = made.names[0] as string) =>
     JSON.parse((await made.sent(tool, args)).body.toString()) as unknown;
+  const argumentsOf = ({ config }: Imported): Json => {
+    const schema = (config.tools[0]?.input_schema ?? {}) as Json;
+    return (schema.type === 'object' ? schema.properties : schema) as Json;
+  };
   const outcome = ({ report }: Imported) => [report[0]?.outcome, ...(report[0]?.notes ?? [])];
 
   it('[imp 2] has the fields of conditional schemas as optional ones, and says that it is loosened', async () => {
@@ -83,5 +87,47 @@ describe('the schema of an imported operation', () => {
     assert.deepEqual(await bodySent(made, { page: 2, body: [1] }), [1]);
     await assert.rejects(made.sent('a', { page: 'x' }), /page: found .*; allowed: integer/);
     assert.equal(made.findings.length, 2);
+  });
+
+  it('[imp 2] keeps multipleOf, which decimals fit exactly', async () => {
+    const price = { type: 'number', multipleOf: 0.1 };
+    const prices = { type: 'array', items: price };
+    const made = await withBody({
+      type: 'object',
+      properties: { price, prices, pair: { type: 'integer', multipleOf: 2 } },
+    });
+    const args = { price: 0.3, prices: [1.1, 1000000.7, -0], pair: -4 };
+    assert.deepEqual(await bodySent(made, args), { ...args, prices: [1.1, 1000000.7, 0] });
+    await assert.rejects(made.sent('add_thing', { price: 0.35 }), /price: found 0\.35; multipleOf 0\.1 is not met/);
+    await assert.rejects(made.sent('add_thing', { pair: 3 }), /pair: found 3; multipleOf 2 is not met/);
+    assert.deepEqual(outcome(made), ['whole']);
+  });
+
+  it('[imp 2] may be null where an alternative is null in the ways of Django and Rust, and keeps the others', async () => {
+    const ticket = await imports.imported(importCase('openapi/null-enum.yaml'));
+    const { state } = argumentsOf(ticket);
+    assert.deepEqual(state, { type: ['string', 'null'], enum: ['open', 'done', '', null] });
+    assert.deepEqual(await bodySent(ticket, { state: null }), { state: null });
+    assert.deepEqual(outcome(ticket), ['whole']);
+    const point = { type: 'object', properties: { x: { type: 'integer' } }, required: ['x'] };
+    const properties = {
+      rust: { anyOf: [{ $ref: '#/components/schemas/Point' }, { nullable: true }] },
+      django: { oneOf: [{ allOf: [{ $ref: '#/components/schemas/Size' }] }, { $ref: '#/components/schemas/Null' }] },
+      some: { anyOf: [{ $ref: '#/components/schemas/Point' }, {}] },
+      any: { nullable: true, description: 'Anything' },
+    };
+    const components = { Point: point, Size: { type: 'integer', enum: [1, 2] }, Null: { enum: [null] } };
+    const made = await withBody({ type: 'object', properties }, components);
+    const shown = argumentsOf(made);
+    assert.deepEqual(shown.rust, { ...point, type: ['object', 'null'] });
+    assert.deepEqual(shown.django, { type: ['integer', 'null'], enum: [1, 2, null] });
+    assert.deepEqual(shown.some, { anyOf: [point, {}] });
+    for (const args of [
+      { rust: null, django: null },
+      { rust: { x: 1 }, django: 2, some: 'x', any: [5] },
+    ])
+      assert.deepEqual(await bodySent(made, args), args);
+    await assert.rejects(made.sent('add_thing', { rust: {} }), /rust\.x: is missing/);
+    assert.deepEqual(outcome(made), ['whole']);
   });
 });

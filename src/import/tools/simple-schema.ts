@@ -159,6 +159,13 @@ export class SchemaMaker {
     );
   }
 
+  /** An alternative that is only `nullable` is the type null. */
+  #isNull(alternative: unknown, trail: readonly string[]): boolean {
+    const { schema } = flatSchema(alternative, trail, this.#references);
+    const { title: _title, description: _description, default: _default, ...rules } = schema;
+    return rules.nullable === true && Object.keys(rules).length === 1;
+  }
+
   /** Alternatives become `anyOf`: where parts of them were dropped, two of `oneOf` could fit. */
   #withAlternatives(
     plain: JsonSchema,
@@ -175,12 +182,14 @@ export class SchemaMaker {
       return base;
     }
     const made = raw.map((alternative, at) =>
-      ofKind(this.#simple(alternative, trail, depth, of.properties), of, kinds[at] ?? []),
+      this.#isNull(alternative, trail)
+        ? { type: 'null' }
+        : ofKind(this.#simple(alternative, trail, depth, of.properties), of, kinds[at] ?? []),
     );
     const isNullable = made.some((schema) => schema.type === 'null');
     const found = distinct(made.filter((schema) => schema.type !== 'null'));
     const [only] = found;
-    if (only === undefined || found.some((schema) => Object.keys(schema).length === 0))
+    if (only === undefined || found.every((schema) => Object.keys(schema).length === 0))
       return nullable(base, isNullable);
     const { description = only.description, ...rest } = base;
     const texts = description === undefined ? {} : { description };

@@ -29,7 +29,9 @@ export function typesOf(schema: JsonFields): { types: string[]; isNullable: bool
   const hasNull = given.includes('null');
   const found = [...new Set(given)].filter((type) => type !== 'null');
   const inferred = found.length > 0 || schema.type !== undefined ? found : inferredTypes(schema);
-  if (inferred.length === 0 && hasNull) return { types: ['null'], isNullable: false };
+  const values = valuesOf(schema);
+  const isOnlyNull = schema.type === undefined && values.length > 0 && values.every((value) => value === null);
+  if (inferred.length === 0 && (hasNull || isOnlyNull)) return { types: ['null'], isNullable: false };
   const isNullable = hasNull || schema.nullable === true || schema['x-nullable'] === true;
   return { types: inferred, isNullable };
 }
@@ -38,16 +40,23 @@ function inferredTypes(schema: JsonFields): string[] {
   const { properties, additionalProperties, patternProperties } = schema;
   if ([properties, additionalProperties, patternProperties].some(isFields)) return ['object'];
   if (schema.items !== undefined) return ['array'];
-  const values = Array.isArray(schema.enum) ? schema.enum : schema.const === undefined ? [] : [schema.const];
-  const kinds = new Set(values.filter((value) => value !== null).map((value) => typeof plainNumbers(value)));
+  const kinds = new Set(
+    valuesOf(schema)
+      .filter((value) => value !== null)
+      .map((value) => typeof plainNumbers(value)),
+  );
   const [kind] = kinds;
   if (kinds.size !== 1 || kind === undefined || kind === 'object') return [];
   return [kind];
 }
 
+function valuesOf({ const: only, enum: listed }: JsonFields): readonly unknown[] {
+  return only === undefined ? listOf(listed) : [only];
+}
+
 /** The values that a schema lists, in its type: YAML reads `no` or `1.0` as another type than the schema says. */
 export function enumOf(schema: JsonFields, allowed: readonly string[], loosened: Set<string>): JsonSchema {
-  const listed = schema.const !== undefined ? [schema.const] : Array.isArray(schema.enum) ? schema.enum : [];
+  const listed = valuesOf(schema);
   if (listed.length === 0) return {};
   const values = listed.filter((value) => value !== null).map((value) => asType(value, allowed));
   if (values.length === 0 || values.includes(undefined)) return {};
@@ -100,7 +109,11 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[], loosene
     setCount(limits, schema, 'minLength');
     setCount(limits, schema, 'maxLength');
   }
-  if (allowed.includes('integer') || allowed.includes('number')) setRange(limits, schema);
+  if (allowed.includes('integer') || allowed.includes('number')) {
+    setRange(limits, schema);
+    const step = plainNumbers(schema.multipleOf);
+    if (isBound(step) && Number(step) > 0) limits.multipleOf = step;
+  }
   if (allowed.includes('array')) {
     setCount(limits, schema, 'minItems');
     setCount(limits, schema, 'maxItems');
