@@ -47,7 +47,6 @@ const plain = {
   multipleOf: fc.constantFrom(1, 0.1, 2, 1.5),
   minLength: count,
   maxLength: count,
-  format: fc.constantFrom('date', 'email', 'phone'),
   minItems: count,
   maxItems: count,
   minProperties: count,

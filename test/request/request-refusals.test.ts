@@ -145,11 +145,9 @@ describe('arguments that try to be more than arguments', () => {
     const wrong = { status: 5, count: 0, day: 'tomorrow', tags: ['ok', 'long', null], who: {}, extra: 1 };
     assert.deepEqual((await one.refused(slug, wrong)).replace('The arguments do not fit: ', '').split('; ').sort(), [
       'allowed: "active", "archived"',
-      'allowed: a date',
       'allowed: status, count, day, tags, who',
       'allowed: string',
       'count: found 0',
-      'day: found "tomorrow"',
       'extra: unknown argument',
       'maxLength 3 is not met',
       'minimum 1 is not met',

@@ -68,8 +68,6 @@ export function faultText({ keyword, limit, path, found, names }: Fault, guesses
       return `${where}: found ${shown(found)}; allowed: ${valuesText(limit as readonly unknown[])}`;
     case 'type':
       return `${where}: found ${shown(found)}; allowed: ${[...new Set([limit].flat())].join(' or ')}`;
-    case 'format':
-      return `${where}: found ${shown(found)}; allowed: a ${String(limit)}`;
     case 'dependentRequired':
       return `${where}: ${dependentText(limit as readonly string[])}`;
     default: {

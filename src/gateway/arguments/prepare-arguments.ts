@@ -4,7 +4,6 @@ import { isRawNumber, numberWithDigits, plainNumbers } from '../../domain/json/j
 import type { Arguments } from '../../domain/request/sent-argument.ts';
 import { coerceValue } from '../../domain/schema/coerce-value.ts';
 import { isSchemaObject, type JsonSchema } from '../../domain/schema/json-schema.ts';
-import { formatTest } from '../../domain/schema/keyword-tests.ts';
 import type { MaybePromise } from '../../domain/work/next-turn.ts';
 import { stepsOnLoop, TooMuchWork } from '../../domain/work/steps.ts';
 import { ToolFailure } from '../../errors.ts';
@@ -177,7 +176,7 @@ function wholeNumber(text: string): unknown {
 type ValueTest = (value: unknown) => boolean;
 
 const objectKeywords = new Set(['$schema', 'type', 'properties', 'required', 'additionalProperties', 'description']);
-const annotations = ['title', 'description', 'default', 'examples', 'x-mcp-header'];
+const annotations = ['title', 'description', 'format', 'default', 'examples', 'x-mcp-header'];
 const valueKeywords = new Set(['type', 'enum', 'minimum', 'maximum', 'minLength', 'maxLength', ...annotations]);
 
 /**
@@ -201,8 +200,7 @@ function plainCheck(schema: JsonSchema): ((args: Arguments) => boolean) | undefi
 }
 
 function testOf(property: JsonSchema): ValueTest | undefined {
-  const isHint = (keyword: string) => keyword === 'format' && !formatTest(property.format);
-  if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword) && !isHint(keyword))) return undefined;
+  if (Object.keys(property).some((keyword) => !valueKeywords.has(keyword))) return undefined;
   const allowed = property.enum === undefined ? undefined : new Set(property.enum as unknown[]);
   const test = typeTest(property);
   return test && allowed ? (value) => test(value) && allowed.has(value) : test;
