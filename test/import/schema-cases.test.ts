@@ -130,4 +130,53 @@ describe('the schema of an imported operation', () => {
     await assert.rejects(made.sent('add_thing', { rust: {} }), /rust\.x: is missing/);
     assert.deepEqual(outcome(made), ['whole']);
   });
+
+  it('[imp 2] says what listed values mean, and nothing where the names only repeat them', async () => {
+    const lamps = await imports.imported(importCase('openapi/names-of-values.yaml'));
+    assert.match(String((argumentsOf(lamps).mode as Json).description), /0 = Off, 1 = On, 2 = Auto/);
+    const listed = { type: 'integer', enum: [10, 20] };
+    const properties = {
+      titled: {
+        description: 'A mode.',
+        oneOf: [
+          { const: 0, title: 'Off' },
+          { const: 1, title: 'Turned on' },
+        ],
+      },
+      nswag: { ...listed, 'x-enumNames': ['Ten', 'Twenty'], default: 10 },
+      map: { type: 'string', enum: ['a'], 'x-enum-descriptions': { a: 'The first' } },
+      both: { ...listed, 'x-enum-varnames': ['Ten', 'Twenty'], 'x-enum-descriptions': ['Few.', 'Many.'] },
+      azure: {
+        ...listed,
+        'x-ms-enum': {
+          values: [
+            { value: 10, name: 'Ten' },
+            { value: 20, description: 'More' },
+          ],
+        },
+      },
+      same: { type: 'string', enum: ['very_high'], 'x-enum-varnames': ['VeryHigh'] },
+    };
+    const shown = argumentsOf(await withBody({ type: 'object', properties }));
+    const text = (name: string) => (shown[name] as Json).description;
+    assert.equal(text('titled'), 'A mode. Values: 0 = Off, 1 = Turned on');
+    assert.equal(text('nswag'), 'Values: 10 = Ten, 20 = Twenty. Default: 10');
+    assert.equal(text('map'), 'Values: a = The first');
+    assert.equal(text('both'), 'Values: 10 = Ten: Few., 20 = Twenty: Many.');
+    assert.equal(text('azure'), 'Values: 10 = Ten, 20 = More');
+    assert.equal(text('same'), undefined);
+  });
+
+  it('[imp 2] refuses no value for its format, also where the description writes the format in capitals', async () => {
+    const slots = await imports.imported(importCase('openapi/local-date-time.yaml'));
+    const { url } = await slots.sent('list_slots', { from: '2026-01-31T10:00:00' });
+    assert.equal(url, '/slots?from=2026-01-31T10%3A00%3A00');
+    const path = [{ name: 'id', in: 'path', required: true, schema: { type: 'string', format: 'UUID' } }];
+    const get = { operationId: 'getJob', parameters: path };
+    const job = await imports.imported(JSON.stringify(openApi({ '/jobs/{id}': { get } })));
+    assert.equal((await job.sent('get_job', { id: 'job-7' })).url, '/jobs/job-7');
+    const who = { type: 'array', items: { type: 'string', format: 'email' } };
+    const made = await withBody({ type: 'object', properties: { who } });
+    assert.deepEqual(await bodySent(made, { who: ['kim'] }), { who: ['kim'] });
+  });
 });

@@ -157,8 +157,11 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
   const made = maker.simple(input.schema);
   const own = plainText(input.description, mostFieldText);
   const inner = typeof made.description === 'string' ? made.description : '';
-  const extra = /^(?:Default|Example): /.exec(inner) ? inner : (/(?:Default|Example): .*$/.exec(inner)?.[0] ?? '');
-  const text = own === '' ? inner : joined([own, /default/i.test(own) ? '' : extra]);
+  const extra = /^(?:Values|Default|Example): /.exec(inner)
+    ? inner
+    : (/(?:Values|Default|Example): .*$/.exec(inner)?.[0] ?? '');
+  const text =
+    own === '' ? inner : joined([own, /default/i.test(own) ? extra.replace(/ ?(?:Default|Example): .*$/, '') : extra]);
   const { description: _, type, ...rest } = made;
   const isObject = mayBeObject(made);
   const isSpread = input.style === 'repeat' && isObject;

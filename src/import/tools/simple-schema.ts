@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues, type References } from '../document/references.ts';
 import { joined, mostFieldText, plainText } from './texts.ts';
-import { enumOf, exampleText, limitsOf, typesOf } from './value-rules.ts';
+import { enumOf, exampleText, limitsOf, typesOf, valueNames } from './value-rules.ts';
 
 /** Property names that every client takes; Claude's API refuses a request with any other. */
 export const portableName = /^[a-zA-Z0-9_.-]{1,64}$/;
@@ -224,7 +224,8 @@ function ofKind(schema: JsonSchema, of: JsonFields, values: readonly string[]): 
 const dropped = 'not if propertyNames dependencies dependentRequired dependentSchemas contains prefixItems'.split(' ');
 
 function describe(schema: JsonFields): string {
-  const text = plainText(asText(schema.description) || titleOf(schema), mostFieldText);
+  const said = plainText(asText(schema.description) || titleOf(schema), mostFieldText);
+  const text = joined([said, valueNames(schema, said)]);
   const fallback = schema.default === undefined || schema.default === null ? '' : exampleText(schema.default);
   if (fallback !== '' && !text.toLowerCase().includes('default')) return joined([text, `Default: ${fallback}`]);
   const example =

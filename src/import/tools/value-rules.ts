@@ -1,7 +1,8 @@
 import { numberWithDigits, plainNumbers } from '../../domain/json/json.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { parsePattern } from '../../domain/schema/pattern-syntax.ts';
-import { asText, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { asText, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
+import { plainText } from './texts.ts';
 
 const mostValues = 100;
 const longestValue = 100;
@@ -66,6 +67,58 @@ export function enumOf(schema: JsonFields, allowed: readonly string[], loosened:
     return {};
   }
   return { enum: distinct };
+}
+
+const longestName = 80;
+const longestNames = 300;
+
+/** The meanings of the values that a schema lists, such as `0 = Off, 1 = On`; empty where they only repeat the values. */
+export function valueNames(schema: JsonFields, text: string): string {
+  const plain = (value: unknown) =>
+    asText(value)
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}]+/gu, '');
+  const named = [...namesBeside(schema), ...namesWithin(schema)]
+    .slice(0, mostValues)
+    .map(({ value, names }) => {
+      const parts = [...new Set(names.map((name) => plainText(asText(name), longestName)))];
+      return { value: asText(value), name: parts.filter((part) => part !== '').join(': ') };
+    })
+    .filter(({ value, name }) => value !== '' && name !== '');
+  const isSaid = named.every(({ value, name }) => plain(name) === plain(value) || text.includes(name));
+  if (isSaid) return '';
+  const all = named.map(({ value, name }) => `${value} = ${name}`);
+  let kept = all;
+  while (kept.join(', ').length > longestNames) kept = kept.slice(0, -1);
+  return kept.length > 0 ? `Values: ${kept.join(', ')}${kept.length < all.length ? ', …' : ''}` : '';
+}
+
+type NamedValue = { value: unknown; names: unknown[] };
+
+/** The extensions of generators: a list in the order of the values, or a map from them. */
+function namesBeside(schema: JsonFields): NamedValue[] {
+  const lists = ['x-enum-varnames', 'x-enumNames', 'x-enum-descriptions', 'x-enumDescriptions'].map(
+    (name) => schema[name],
+  );
+  return valuesOf(schema).map((value, at) => ({
+    value,
+    names: lists.map((list) => (Array.isArray(list) ? list[at] : field(list, asText(value)))),
+  }));
+}
+
+/** Alternatives of one value each, and the extension of Azure. */
+function namesWithin({ oneOf, anyOf, 'x-ms-enum': azure }: JsonFields): NamedValue[] {
+  const alternatives = [oneOf, anyOf].flatMap(listOf).filter(isFields);
+  return [
+    ...alternatives.flatMap((one) => {
+      const [value, ...others] = valuesOf(one);
+      return value === undefined || others.length > 0 ? [] : [{ value, names: [one.title, one.description] }];
+    }),
+    ...listOf(field(azure, 'values')).map((one) => ({
+      value: field(one, 'value'),
+      names: [field(one, 'name'), field(one, 'description')],
+    })),
+  ];
 }
 
 /** A value in one of the types, or undefined. */
