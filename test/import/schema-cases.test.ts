@@ -179,4 +179,40 @@ describe('the schema of an imported operation', () => {
     const made = await withBody({ type: 'object', properties: { who } });
     assert.deepEqual(await bodySent(made, { who: ['kim'] }), { who: ['kim'] });
   });
+
+  it('[imp 2] has the patterns of other languages as ECMAScript with the flag u reads them, or none and says so', async () => {
+    const ruby = JSON.parse(importCase('openapi/ruby-pattern.json')) as { document: Json };
+    const made = await imports.imported(JSON.stringify(ruby.document));
+    assert.equal((argumentsOf(made).tag as Json).pattern, '^[a-z0-9-]+$');
+    assert.equal((await made.sent('use_tag', { tag: 'red-1' })).url, '/tags?tag=red-1');
+    assert.deepEqual(outcome(made), ['whole']);
+    const raw = String.raw;
+    const translated: [pattern: string, as: string, fits: string][] = [
+      [raw`^\w+\Z`, raw`^\w+$`, 'ab'],
+      ['^[[:alpha:]_][[:alnum:]-]*$', '^[a-zA-Z_][a-zA-Z0-9-]*$', '_a-1'],
+      ['^[[:punct:]]+$', raw`^[!-\/:-@\[-${'`'}{-~]+$`, '!]_~'],
+      [raw`[a-zA-Z][a-zA-Z0-9\-\.\:]*`, raw`[a-zA-Z][a-zA-Z0-9\-\.:]*`, 'a:b'],
+      [raw`^[\w-.]+\@[\w.-]+$`, raw`^[\w\-.]+@[\w.-]+$`, 'a-b@c.d'],
+      [raw`^\d{3}\-{[a-z]{,2}}$`, raw`^\d{3}-\{[a-z]{0,2}\}$`, '123-{a}'],
+      [raw`^(?P<word>\pL+)$`, raw`^(?<word>\p{L}+)$`, 'é'],
+      [raw`^\[[^\]]*]$`, raw`^\[[^\]]*\]$`, '[a]'],
+      ['^[]a]+$', raw`^[\]a]+$`, 'a]'],
+    ];
+    const named = (patterns: readonly string[]) =>
+      Object.fromEntries(patterns.map((pattern, at) => [`p${at}`, { type: 'string', pattern }]));
+    const all = await withBody({ type: 'object', properties: named(translated.map(([pattern]) => pattern)) });
+    assert.deepEqual(
+      Object.values(argumentsOf(all)).map((schema) => (schema as Json).pattern),
+      translated.map(([, as]) => as),
+    );
+    for (const [, as] of translated) assert.ok(new RegExp(as, 'u'));
+    const args = Object.fromEntries(translated.map(([, , fits], at) => [`p${at}`, fits]));
+    assert.deepEqual(await bodySent(all, args), args);
+    const left = ['(?i)abc', 'a++', '^(?>a)b', '^[a-z&&[^b]]+$', '[[:^alpha:]]', raw`\h+`, '[', raw`(a)\1`];
+    for (const pattern of left) {
+      const loose = await withBody({ type: 'object', properties: named([pattern]) });
+      assert.equal((argumentsOf(loose).p0 as Json).pattern, undefined, pattern);
+      assert.deepEqual(outcome(loose), ['loosened', 'pattern']);
+    }
+  });
 });

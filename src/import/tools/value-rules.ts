@@ -174,13 +174,76 @@ export function limitsOf(schema: JsonFields, allowed: readonly string[], loosene
   return limits;
 }
 
-/** Patterns that are short enough for a list of tools, and that the service can run in linear time. */
+/** Patterns that are short enough for a list of tools, that the service can run in linear time, and that clients take. */
 function setPattern(limits: JsonSchema, { pattern }: JsonFields, loosened: Set<string>): void {
   if (typeof pattern !== 'string') return;
   // Slashes around it and doubled backslashes are slips, with which it would refuse every value.
   const isSlip = /^\/.*\/[a-z]*$|\\\\[dwsbDWSB.]/.test(pattern);
-  if (!isSlip && pattern.length <= longestPattern && !('fault' in parsePattern(pattern))) limits.pattern = pattern;
+  const translated = pattern.length > longestPattern ? pattern : unicodePattern(pattern);
+  const read = isSlip || translated.length > longestPattern ? undefined : parsePattern(translated);
+  if (read && 'pattern' in read && read.pattern.isUnicode) limits.pattern = translated;
   else loosened.add('pattern');
+}
+
+const posixClasses: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    alpha: 'a-zA-Z',
+    digit: '0-9',
+    alnum: 'a-zA-Z0-9',
+    upper: 'A-Z',
+    lower: 'a-z',
+    space: String.raw`\s`,
+    word: String.raw`\w`,
+    xdigit: 'A-Fa-f0-9',
+    blank: String.raw` \t`,
+    punct: '!-\\/:-@\\[-`{-~',
+  }),
+);
+
+const classPart = /\[:\w+:\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|./gsu;
+const patternPart = /\[\^?\]?(?:\[:\w+:\]|\\.|[^\]\\])*\]|\\[pP]\{[^}]*\}|\\[pP][A-Z]|\\.|\{\d*(?:,\d*)?\}|\(\?P<|./gsu;
+
+/**
+ * A pattern of Ruby, Python, Go or PCRE, or one with needless escapes, as ECMAScript reads it with the flag u (JSON Schema
+ * 2020-12, 6.4). What has no counterpart stays, and no longer is a regular expression.
+ */
+function unicodePattern(pattern: string): string {
+  const parts = [...pattern.matchAll(patternPart)].map(([part]) => part);
+  // A class inside a class ends early in ECMAScript, so a bracket behind it is no character.
+  const isNested = parts.some((part) => part.length > 2 && /^\[.*(?<!\\)\[(?!:\w+:\])/s.test(part));
+  const made = parts.map((part) => {
+    if (part === String.raw`\A`) return '^';
+    if (part === String.raw`\z` || part === String.raw`\Z`) return '$';
+    if (part === '(?P<') return '(?<';
+    if (part.startsWith('{,') && part.length > 3) return `{0${part.slice(1)}`;
+    if (part.startsWith('[') && part.length > 1) return unicodeClass(part.slice(1, -1));
+    if ('{}]'.includes(part) || part === '{}' || part === '{,}')
+      return isNested ? part : part.replaceAll(/[{}\]]/g, '\\$&');
+    return unicodeEscape(part, String.raw`^$\.*+?()[]{}|/`);
+  });
+  return made.join('');
+}
+
+/** A class of characters. A hyphen beside a set such as `\w` is one of them. */
+function unicodeClass(inside: string): string {
+  const [, not = '', given = ''] = /^(\^?)(.*)$/s.exec(inside) ?? [];
+  const parts = [...given.matchAll(classPart)].map(([part]) => part);
+  const isSet = (part: string | undefined) => part !== undefined && /^\\[dDwWsSpP]|^\[:/.test(part);
+  const made = parts.map((part, at) => {
+    if (part === '-' && at > 0 && at < parts.length - 1 && (isSet(parts[at - 1]) || isSet(parts[at + 1])))
+      return String.raw`\-`;
+    if (part === ']') return String.raw`\]`;
+    return posixClasses.get(/^\[:(\w+):\]$/.exec(part)?.[1] ?? '') ?? unicodeEscape(part, String.raw`^$\.*+?()[]{}|/-`);
+  });
+  return `[${not}${made.join('')}]`;
+}
+
+/** An escape that `u` allows: letters and digits have their own rules, and other characters need none but these. */
+function unicodeEscape(part: string, escaped: string): string {
+  if (!part.startsWith('\\')) return part;
+  const character = part.slice(1);
+  if (/^[pP][A-Z]$/.test(character)) return `\\${character[0]}{${character[1]}}`;
+  return escaped.includes(character) || /^[A-Za-z0-9]/.test(character) ? part : character;
 }
 
 function setCount(limits: JsonSchema, schema: JsonFields, keyword: string): void {
