@@ -104,7 +104,7 @@ const protocol = {
     'mcp 26': 'A client that accepts only JSON, or anything, gets JSON.',
   }),
   ...of(`${mcp}/basic/utilities/subscriptions`, {
-    'mcp 27': 'subscriptions/listen is acknowledged and ended, as nothing is advertised.',
+    'mcp 27': 'subscriptions/listen is acknowledged, canceled, and ended, as nothing is advertised.',
   }),
   ...of(authorization, {
     'mcp 36': 'A protected server answers 401 with the address of its metadata.',

@@ -156,7 +156,7 @@ describe('revision 2026-07-28', () => {
     post(modernMessage('subscriptions/listen', params, id), 'subscriptions/listen');
 
   for (const id of ['sub-1', 41]) {
-    it(`[mcp 27] subscriptions/listen ${JSON.stringify(id)}: acknowledged with nothing in it, and ended`, async () => {
+    it(`[mcp 27] subscriptions/listen ${JSON.stringify(id)}: acknowledged with nothing in it, canceled, and ended`, async () => {
       const notifications = { toolsListChanged: true, resourceSubscriptions: ['file:///x'] };
       const reply = await listen({ notifications }, id);
       assert.deepEqual(
@@ -164,12 +164,19 @@ describe('revision 2026-07-28', () => {
         [200, 'text/event-stream', 'no'],
       );
       const frames = reply.text.split('\n\n').filter((frame) => frame !== '');
-      const [first, last, ...others] = frames.map((frame) => JSON.parse(frame.replace(/^data: /, '')) as Json);
+      const [first, cancelled, last, ...others] = frames.map(
+        (frame) => JSON.parse(frame.replace(/^data: /, '')) as Json,
+      );
       const _meta = { 'io.modelcontextprotocol/subscriptionId': id };
       assert.deepEqual(first, {
         jsonrpc: '2.0',
         method: 'notifications/subscriptions/acknowledged',
         params: { notifications: {}, _meta },
+      });
+      assert.deepEqual(cancelled, {
+        jsonrpc: '2.0',
+        method: 'notifications/cancelled',
+        params: { requestId: id, reason: 'no notifications are offered', _meta },
       });
       assert.deepEqual(last, { jsonrpc: '2.0', id, result: { resultType: 'complete', _meta } });
       assert.deepEqual(others, []);

@@ -95,18 +95,20 @@ function checkEnvelope(meta: JsonObject): string {
   return version;
 }
 
-/** Nothing we serve changes while a client listens, so the subscription is acknowledged as empty, and ends. */
+/**
+ * Nothing we serve changes while a client listens, so the subscription is acknowledged as empty, and ends: with the
+ * notification that a server must send (MCP 2026-07-28, patterns/cancellation) and, after it, an empty result.
+ */
 function listen(id: RequestId, params: JsonObject): Reply {
   if (!isObject(params.notifications))
     throw new RpcError(400, codes.invalidParams, '"notifications" must be an object');
   const meta = { 'io.modelcontextprotocol/subscriptionId': id };
-  const acknowledged = {
-    jsonrpc: '2.0',
-    method: 'notifications/subscriptions/acknowledged',
-    params: { notifications: {}, _meta: meta },
-  };
+  const notification = (method: string, fields: object) =>
+    `data: ${JSON.stringify({ jsonrpc: '2.0', method, params: { ...fields, _meta: meta } })}\n\n`;
+  const acknowledged = notification('notifications/subscriptions/acknowledged', { notifications: {} });
+  const cancelled = notification('notifications/cancelled', { requestId: id, reason: 'no notifications are offered' });
   const end = textOf(resultPieces(id, JSON.stringify({ resultType: 'complete', _meta: meta })));
-  return { status: 200, stream: true, body: `data: ${JSON.stringify(acknowledged)}\n\ndata: ${end}\n\n` };
+  return { status: 200, stream: true, body: `${acknowledged}${cancelled}data: ${end}\n\n` };
 }
 
 /** How long a client may reuse a list. Lists depend on the caller, so callers never share them. */
