@@ -533,7 +533,12 @@ describe('the reader of API descriptions', () => {
         list: { type: 'array', items: {} },
         either: { type: ['string', 'null'], pattern: 'x' },
         kind: { type: 'string', enum: ['a', 'b'] },
-        nested: { type: 'object', properties: { ok: { type: 'string' } }, required: ['ok'] },
+        nested: {
+          type: 'object',
+          description: 'Also takes @type (string, required)',
+          properties: { ok: { type: 'string' } },
+          required: ['ok'],
+        },
         day: { type: ['string', 'null'], description: 'The day.', enum: ['mon', 'tue', null] },
         flag: { type: 'string', enum: ['true', 'false'] },
         id: { type: 'integer' },

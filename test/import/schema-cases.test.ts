@@ -215,4 +215,45 @@ describe('the schema of an imported operation', () => {
       assert.deepEqual(outcome(loose), ['loosened', 'pattern']);
     }
   });
+
+  it('[imp 2] names nested properties that clients refuse in the description of their object, which takes them', async () => {
+    const nested = JSON.parse(importCase('openapi/nested-names.json')) as { document: Json };
+    const made = await imports.imported(JSON.stringify(nested.document));
+    const { description, properties } = argumentsOf(made).item as Json;
+    assert.match(String(description), /größe \(string, required\): S, M or L/);
+    assert.deepEqual(properties, { farbe: { type: 'string' } });
+    const args = { item: { größe: 'S', farbe: 'red' } };
+    assert.deepEqual(await bodySent(made, args), args);
+    const type = { type: 'string', description: 'Kind of entity' };
+    const inner = { type: 'object', properties: { '@odata.type': type, n: {} }, additionalProperties: false };
+    const list = { type: 'array', description: 'Entities', items: inner };
+    const odata = await withBody({ type: 'object', properties: { list } });
+    const items = (argumentsOf(odata).list as Json).items as Json;
+    assert.equal(items.description, 'Also takes @odata.type (string): Kind of entity');
+    assert.deepEqual(await bodySent(odata, { list: [{ '@odata.type': 'a', n: 1 }] }), {
+      list: [{ '@odata.type': 'a', n: 1 }],
+    });
+    assert.deepEqual(outcome(odata), ['loosened', 'names of properties that clients refuse']);
+  });
+
+  it('[imp 2] has arguments with names that can be read, and tools whose long names keep their verb', async () => {
+    const query = (name: string) => ({ name, in: 'query', schema: { type: 'string', description: 'A word.' } });
+    const operationId = 'OrganizationsBillingAccountsDeletePaymentInstrumentsOfFormerSubscriptionOwners';
+    const parameters = ['größe', '名前', '年齢', 'цена_max'].map(query);
+    const made = await imports.imported(JSON.stringify(openApi({ '/a': { get: { operationId, parameters } } })));
+    const shown = argumentsOf(made) as Record<string, Json>;
+    assert.deepEqual(Object.keys(shown), ['grosse', 'input', 'input_2', 'max']);
+    assert.equal(shown.input?.description, 'Named 名前 in the API. A word.');
+    assert.equal(shown.grosse?.description, 'A word.');
+    const [name = ''] = made.names as string[];
+    assert.match(name, /^organizations_delete_.*_owners_[0-9a-f]{4}$/);
+    assert.ok(name.length <= 48);
+    const { url } = await made.sent(name, { grosse: 'S', input: 'a', input_2: 'b', max: '1' });
+    assert.deepEqual(Object.fromEntries(new URL(url, 'http://a').searchParams), {
+      größe: 'S',
+      名前: 'a',
+      年齢: 'b',
+      цена_max: '1',
+    });
+  });
 });

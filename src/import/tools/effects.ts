@@ -60,6 +60,13 @@ function wordsOf(text: string): string[] {
     .filter((word) => word !== '');
 }
 
+const plainVerbs = new Set('check download export fetch get import read'.split(' '));
+
+/** Whether a word says what an operation does. */
+export function isVerb(word: string): boolean {
+  return [destroying, changing, reading, plainVerbs].some((verbs) => verbs.has(word));
+}
+
 /** `cancels` and `searches` are the verbs that they come from. */
 function infinitive(word: string): string {
   for (const end of [/s$/, /es$/]) {

@@ -10,7 +10,7 @@ import { type BodyParts, bodyArguments, onlyNamed, otherFields } from './body-ar
 import { hintsOf } from './effects.ts';
 import { type CredentialNames, type InputParts, inputArguments, type Making } from './input-arguments.ts';
 import { type ImportedTool, type MadeArgument, type MadeTool, Report } from './made-tool.ts';
-import { ArgumentNames } from './names.ts';
+import { ArgumentNames, isForeignName } from './names.ts';
 import { deepestSchema, SchemaMaker } from './simple-schema.ts';
 import { joined, mostToolText, plainText, shortened, visibleName } from './texts.ts';
 import { toolUrl } from './tool-url.ts';
@@ -176,7 +176,7 @@ function inputSchemaOf(
     const { name, wireName, location, schema, wire } = argument;
     const isPlaced = inUrl.has(name) || name === body || location === usual;
     const definition: JsonSchema = {
-      ...schema,
+      ...(isForeignName(wireName) ? calledBy(wireName, schema) : schema),
       ...(!isPlaced && { in: location }),
       ...(wireName !== name && !inUrl.has(name) && { wire_name: wireName }),
       ...wire,
@@ -191,6 +191,12 @@ function inputSchemaOf(
       additionalProperties: false,
     }
   );
+}
+
+/** A schema whose description has the name that the argument cannot have. */
+function calledBy(wireName: string, { type, description, ...rest }: JsonSchema): JsonSchema {
+  const text = joined([`Named ${wireName} in the API`, String(description ?? '')]);
+  return { ...(type !== undefined && { type }), description: text, ...rest };
 }
 
 function requiredOf(definitions: readonly { name: string; required: boolean }[]): { required?: string[] } {

@@ -3,6 +3,7 @@ import { normalised } from '../../domain/normalised.ts';
 import { readMoreName } from '../../domain/pieces/read-more.ts';
 import { searchToolNames } from '../../domain/search/own-tools.ts';
 import type { ApiOperation } from '../model.ts';
+import { isVerb } from './effects.ts';
 
 /** Clients put the name of the server before that of the tool, and take 64 characters together. */
 const longest = 48;
@@ -67,19 +68,33 @@ function singular(words: readonly string[]): string[] {
   return /[^aeious]s$|[aeo]s$/.test(last) && last.length > 3 ? [...words.slice(0, -1), last.slice(0, -1)] : [...words];
 }
 
-/** Over the length inner words are dropped, and the hash of the operation keeps names apart. */
+/** Over the length inner words are dropped but for the verb, and the hash of the operation keeps names apart. */
 function fitted(words: readonly string[], hash: string): string {
   const whole = words.join('_');
   if (whole.length <= longest) return whole;
-  const [first = ''] = words;
+  const [first = '', ...others] = words;
+  const end = lastWords([first], others, hash);
+  const verb = isVerb(first) ? undefined : others.find(isVerb);
+  if (verb === undefined || end.includes(verb)) return shortName([first], end, hash);
+  const behind = others.slice(others.indexOf(verb) + 1);
+  return shortName([first, verb], lastWords([first, verb], behind, hash), hash);
+}
+
+/** The last of these words, as many as fit between the first ones and the hash. */
+function lastWords(start: readonly string[], words: readonly string[], hash: string): string[] {
   let kept: string[] = [];
-  for (const word of words.slice(1).toReversed()) {
+  for (const word of words.toReversed()) {
     const next = [word, ...kept];
-    if ([first, ...next, hash].join('_').length > longest) break;
+    if ([...start, ...next, hash].join('_').length > longest) break;
     kept = next;
   }
-  const name = [first.slice(0, longest - hash.length - 1), ...kept.filter((word) => word !== hash), hash].join('_');
-  return name.slice(0, longest);
+  return kept;
+}
+
+function shortName([first = '', ...verb]: readonly string[], end: readonly string[], hash: string): string {
+  const rest = [...verb, ...end.filter((word) => word !== hash), hash];
+  const room = Math.max(1, longest - [...verb, hash].join('_').length - 1);
+  return [first.slice(0, room), ...rest].join('_').slice(0, longest);
 }
 
 /** Longest name of an argument. */
@@ -103,8 +118,38 @@ export class ArgumentNames {
   }
 }
 
+/** Letters whose form in ASCII is not in Unicode. */
+const spellings: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    ß: 'ss',
+    æ: 'ae',
+    Æ: 'AE',
+    œ: 'oe',
+    Œ: 'OE',
+    ø: 'o',
+    Ø: 'O',
+    ł: 'l',
+    Ł: 'L',
+    đ: 'd',
+    Đ: 'D',
+    ı: 'i',
+  }),
+);
+
+/** A text in ASCII, as far as its letters are Latin ones. */
+function inAscii(text: string): string {
+  return normalised(text, 'NFKD')
+    .replaceAll(/\p{M}/gu, '')
+    .replaceAll(/[ßæÆœŒøØłŁđĐı]/g, (letter) => spellings.get(letter) ?? letter);
+}
+
+/** Whether an argument cannot be called by its name on the wire, because that has letters of another script. */
+export function isForeignName(wireName: string): boolean {
+  return /[^\p{ASCII}\P{L}]/u.test(inAscii(wireName));
+}
+
 function plainName(wireName: string): string {
-  const words = wireName
+  const words = inAscii(wireName)
     .replaceAll('>=', '_gte')
     .replaceAll('<=', '_lte')
     .replaceAll('>', '_gt')
@@ -113,7 +158,8 @@ function plainName(wireName: string): string {
     .replaceAll(/^[_.-]+|(?<![_.-])[_.-]+$/g, (edge) =>
       /^_+$/.test(edge) && wireName.includes(edge) && /^\w+$/.test(wireName) ? edge : '',
     );
-  const started = /^[A-Za-z_]/.test(words) ? words : `_${words}`;
+  const said = isForeignName(wireName) && !/[A-Za-z0-9]/.test(words) ? 'input' : words;
+  const started = /^[A-Za-z_]/.test(said) ? said : `_${said}`;
   const safe = started === '__proto__' ? `${started}_` : started;
   return safe.length <= longestArgument ? safe : `${safe.slice(0, longestArgument - 5)}_${shortHash(wireName)}`;
 }

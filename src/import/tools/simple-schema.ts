@@ -1,14 +1,14 @@
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues, type References } from '../document/references.ts';
-import { joined, mostFieldText, plainText } from './texts.ts';
+import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 import { enumOf, exampleText, limitsOf, typesOf, valueNames } from './value-rules.ts';
 
 /** Property names that every client takes; Claude's API refuses a request with any other. */
 export const portableName = /^[a-zA-Z0-9_.-]{1,64}$/;
 
-/** Schemas of one tool, and alternatives and properties that are kept. */
-const most = { schemas: 250, alternatives: 8, properties: 60 };
+/** Schemas of one tool, alternatives and properties that are kept, and properties that a description names instead. */
+const most = { schemas: 250, alternatives: 8, properties: 60, named: 20, namedText: 60 };
 export const deepestSchema = 4;
 
 /** Makes schemas of one tool. `loosened` collects what the made schemas no longer say. */
@@ -115,7 +115,8 @@ export class SchemaMaker {
     const entries = entriesOf(schema.properties);
     const writable = entries.filter(([, property]) => !this.#isReadOnly(property, trail));
     const kept = writable.filter(([name]) => portableName.test(name) && name !== '__proto__').slice(0, most.properties);
-    if (kept.length < writable.length)
+    const gone = writable.filter((entry) => !kept.includes(entry));
+    if (gone.length > 0)
       this.loosened.add(
         kept.length === most.properties ? 'more than 60 properties' : 'names of properties that clients refuse',
       );
@@ -123,12 +124,25 @@ export class SchemaMaker {
       kept.map(([name, property]) => [name, this.#simple(property, trail, depth + 1)]),
     );
     const required = asTexts(schema.required).filter((name) => Object.hasOwn(properties, name));
-    const isWhole = kept.length === writable.length;
+    const isWhole = gone.length === 0;
     return {
+      ...(!isWhole && { description: joined([describe(schema), this.#namedOnly(gone, schema, trail)]) }),
       ...(kept.length > 0 && { properties }),
       ...(required.length > 0 && { required: [...new Set(required)] }),
       ...(isWhole && this.#otherProperties(schema, kept.length > 0, trail, depth)),
     };
+  }
+
+  /** Properties that an object takes without a schema of their own, as a sentence. */
+  #namedOnly(gone: readonly [string, unknown][], { required }: JsonFields, trail: readonly string[]): string {
+    const needed = new Set(asTexts(required));
+    const named = gone.slice(0, most.named).map(([name, property]) => {
+      const { schema } = this.#flat(property, trail);
+      const types = typesOf(schema).types.join(' or ') || 'any value';
+      const text = plainText(asText(schema.description), most.namedText);
+      return `${visibleName(name).slice(0, 200)} (${types}${needed.has(name) ? ', required' : ''})${text && `: ${text}`}`;
+    });
+    return `Also takes ${named.join('; ')}${gone.length > named.length ? `; and ${gone.length - named.length} more` : ''}`;
   }
 
   /** The rules of the properties that a schema does not name. */
