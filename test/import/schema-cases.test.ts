@@ -256,4 +256,29 @@ describe('the schema of an imported operation', () => {
       цена_max: '1',
     });
   });
+
+  it('[imp 3] is whole for a body that is a text, and loosened for fields that are written as one', async () => {
+    const bodyOf = async (mediaType: string, schema: Json) => {
+      const requestBody = { required: true, content: { [mediaType]: { schema } } };
+      const made = await imports.imported(
+        JSON.stringify(openApi({ '/a': { post: { operationId: 'a', requestBody } } })),
+      );
+      const { body, headers } = await made.sent('a', { body: 'a;b' });
+      assert.deepEqual([body.toString(), headers['content-type']], ['a;b', mediaType]);
+      return made;
+    };
+    assert.deepEqual(outcome(await bodyOf('text/plain', { type: 'string' })), ['whole']);
+    const short = await bodyOf('text/csv', { type: 'string', description: 'Rows.', maxLength: 4 });
+    assert.deepEqual(outcome(short), ['whole']);
+    assert.equal((argumentsOf(short).body as Json).description, 'Rows.');
+    await assert.rejects(short.sent('a', { body: 'a;b;c' }), /maxLength 4/);
+    const fields = { type: 'object', properties: { a: { type: 'string' } } };
+    assert.match(String(outcome(await bodyOf('application/xml', fields))), /^loosened,the body as text/);
+  });
+
+  it('[imp 3] is loosened where one field needs another, also at the top of a body', async () => {
+    const properties = { a: { type: 'string' }, b: { type: 'string' } };
+    const made = await withBody({ type: 'object', properties, dependentRequired: { a: ['b'] } });
+    assert.deepEqual(outcome(made), ['loosened', 'dependentRequired']);
+  });
 });

@@ -346,15 +346,21 @@ function fileArguments(
 }
 
 function rawBody(body: ApiBody, content: ApiContent, kind: 'text' | 'binary', making: Making): BodyParts {
-  const { names, report } = making;
+  const { maker, names, report } = making;
   const text = plainText(body.description, mostFieldText);
   if (kind === 'text') {
-    report.loosened.add(`the body as text of type ${short(content.mediaType)}`);
+    const { type, ...rules } = maker.flat(content.schema).schema;
+    const isText = type === 'string';
+    if (!isText && Object.keys(rules).length > 0)
+      report.loosened.add(`the body as text of type ${short(content.mediaType)}`);
+    const { format: _format, description, ...own } = isText ? maker.inner(content.schema, []) : {};
     const shown = asText(content.example);
     const like = shown === '' ? '.' : ` like ${shown}`;
+    const said = text || asText(description);
     const schema = {
+      ...own,
       type: 'string',
-      description: text || `The body, as ${mediaTypeOf(content.mediaType)}${like}`,
+      description: said || `The body, as ${mediaTypeOf(content.mediaType)}${like}`,
     };
     return {
       ...wholeBody(body, schema, body.required, making),
