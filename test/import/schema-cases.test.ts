@@ -281,4 +281,16 @@ describe('the schema of an imported operation', () => {
     const made = await withBody({ type: 'object', properties, dependentRequired: { a: ['b'] } });
     assert.deepEqual(outcome(made), ['loosened', 'dependentRequired']);
   });
+
+  it('[imp 2] has the items of every part of allOf, and the fields of alternatives beside one that allows anything', async () => {
+    const part = (items: Json) => ({ properties: { list: { type: 'array', items: { type: 'object', ...items } } } });
+    const parts = [part({}), part({ required: ['a'], properties: { a: { type: 'string' } } })];
+    const made = await withBody({ type: 'object', allOf: parts });
+    assert.deepEqual(await bodySent(made, { list: [{ a: 'x' }] }), { list: [{ a: 'x' }] });
+    await assert.rejects(made.sent('add_thing', { list: [{}] }), /list\.0\.a: is missing/);
+    const method = { type: 'object', required: ['method'], properties: { method: { type: 'string' } } };
+    const some = await withBody({ oneOf: [{}, method] });
+    assert.deepEqual((argumentsOf(some).body as Json).anyOf, [{}, method]);
+    for (const body of [{ method: 'sms' }, {}]) assert.deepEqual(await bodySent(some, { body }), body);
+  });
 });

@@ -394,6 +394,7 @@ function both(first: JsonFields, second: JsonFields, lost: string[]): JsonFields
     ...(properties && { properties }),
     ...(required.length > 0 && { required }),
     ...(open && { additionalProperties: open }),
+    ...(isFields(first.items) && isFields(second.items) && { items: { allOf: [first.items, second.items] } }),
   };
 }
 
