@@ -27,7 +27,7 @@ export type ApiInput = {
   prefix?: string;
 };
 
-/** How one field of a form or multipart body is written. */
+/** How one field of a form or multipart body is written. `mediaType` may be several, separated by commas. */
 export type FieldEncoding = { style: InputStyle | undefined; mediaType: string | undefined };
 
 export type ApiContent = {

@@ -23,7 +23,7 @@ export function isEncoding(body: string | undefined): body is Encoding {
 export function encodingOf(contentType: string): Encoding | undefined {
   const type = mediaTypeOf(contentType);
   if (type === 'application/x-www-form-urlencoded') return 'form';
-  if (type === 'multipart/form-data') return 'multipart';
+  if (type.startsWith('multipart/')) return 'multipart';
   return /[/+]json$/.test(type) ? 'json' : undefined;
 }
 

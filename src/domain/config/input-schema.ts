@@ -63,7 +63,7 @@ const wireKeywords = {
   media_type: textOrArgument
     .optional()
     .describe(
-      'Media type of a part of a multipart body, or of the whole body, or {"argument": "name"} to take it from another argument.',
+      'Media type of a part of a multipart body, or of the whole body, or {"argument": "name"} to take it from another argument. Of several, as in image/png, image/jpeg or image/*, a file has that of its data URL, or else the first.',
     ),
 };
 

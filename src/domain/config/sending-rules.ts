@@ -1,5 +1,5 @@
 import type { Problem } from '../../errors.ts';
-import { headerNameProblem, mediaTypeOf, mediaTypePattern } from '../http/headers.ts';
+import { headerNameProblem, mediaTypeChoices, mediaTypeOf } from '../http/headers.ts';
 import { foldedHeader } from '../http/parameter-names.ts';
 import { argumentsIn, type UrlTemplate } from '../http/url-template.ts';
 import { isDeeperThan, isRawNumber } from '../json/json.ts';
@@ -141,8 +141,8 @@ function fileProblems(argument: Argument, { tool, declared, destinations, guesse
   ) {
     add('media_type', 'headers have a Content-Type already; drop one of the two');
   }
-  if (typeof media_type === 'string' && !mediaTypePattern.test(media_type)) {
-    add('media_type', `found ${shown(media_type)}; allowed: a media type such as image/png`);
+  if (typeof media_type === 'string' && mediaTypeChoices(media_type) === undefined) {
+    add('media_type', `found ${shown(media_type)}; allowed: a media type such as image/png, or several with commas`);
   }
   for (const [field, text] of [
     ['file_name', file_name],

@@ -90,6 +90,15 @@ export function mediaTypeOf(contentType: string | undefined): string {
 export const mediaTypePattern =
   /^(?=.{1,200}$)[\w!#$&^.+-]{1,100}\/[\w!#$&^.+-]{1,100}(?:[ \t]?;[ \t]?[\w!#$&^.+-]{1,50}=(?:[\w!#$&^.+-]{1,100}|"[ !#-[\]-~]{0,100}"))*$/;
 
+/** The media types of a constant that allows several, separated by commas; one may be a range such as `image/*`. */
+export function mediaTypeChoices(text: string): { types: string[]; isOne: boolean } | undefined {
+  const listed = text.split(/\s*,\s*/);
+  const types = listed.filter((type) => mediaTypePattern.test(type));
+  const ranges = listed.filter((type) => /^(?:\*|[\w!#$&^.+-]{1,100})\/\*$/.test(type));
+  if (types.length + ranges.length < listed.length) return undefined;
+  return { types, isOne: listed.length === 1 && ranges.length === 0 };
+}
+
 /** Media types of answers that are named in records; the rest of them is a text that an upstream chose. */
 const known: ReadonlySet<string> = new Set([
   ...['json', 'problem+json', 'ld+json', 'hal+json', 'vnd.api+json', 'geo+json', 'xml', 'problem+xml', 'soap+xml'].map(

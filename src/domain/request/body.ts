@@ -1,7 +1,7 @@
 import { type BodyKind, type BodyNode, type BodyTemplate, encodingOf } from '../config/destinations.ts';
 import type { TextOrArgument } from '../config/input-schema.ts';
 import { GivenFile } from '../files/file-names.ts';
-import { mediaTypePattern } from '../http/headers.ts';
+import { mediaTypeChoices, mediaTypePattern } from '../http/headers.ts';
 import type { Part } from '../http/url-template.ts';
 import { type ArrayFormat, hasControlCharacter, own, percentDecoded, valueText } from '../http/values.ts';
 import { addPairs, encodedPairs, type Pairs, pairsOf, refusedArgument, styledText } from './pairs.ts';
@@ -68,11 +68,11 @@ function jsonContent(value: unknown): Content {
 function argumentContent({ arguments: [argument], contentType }: BodyPlan, args: Arguments): Content {
   const value = argument && own(args, argument.name);
   if (!argument || value === undefined) return noContent;
-  const given = mediaTypeOfArgument(argument, args);
   if (argument.isBase64) {
     const { bytes, mediaType } = fileContent(argument, value);
-    return { body: bytes, contentType: given ?? mediaType ?? 'application/octet-stream' };
+    return { body: bytes, contentType: mediaTypeOfFile(argument, args, mediaType) };
   }
+  const given = mediaTypeOfArgument(argument, args);
   const declared = contentType ?? given;
   if (typeof value === 'string' && (declared === undefined || encodingOf(declared) !== 'json'))
     return { body: value, contentType: given ?? 'text/plain; charset=utf-8' };
@@ -96,12 +96,33 @@ function multipartFields(plan: BodyPlan, args: Arguments): FormPart[] {
     if (value === undefined || value === null) continue;
     if (isPlain(argument)) addPlainFields(fields, pairs, argument, value);
     else if (argument.isBase64) fields.push(...fileFields(plan, argument, value, args));
-    else {
-      const text = typeof value === 'string' && argument.style !== 'json' ? value : JSON.stringify(value);
-      fields.push([argument.wireName, text, partOf(fileNameOf(argument, args), mediaTypeOfArgument(argument, args))]);
-    }
+    else fields.push(...textFields(argument, value, args));
   }
   return fields;
+}
+
+/** A part with a type or a file name. A list is one part of JSON, or a part for each entry in any other type. */
+function textFields(argument: SentArgument, value: unknown, args: Arguments): FormPart[] {
+  const mediaType = mediaTypeOfArgument(argument, args);
+  const isJson = mediaType !== undefined && encodingOf(mediaType) === 'json';
+  const isOther = mediaType !== undefined && !isJson && argument.style !== 'json';
+  const isSplit = Array.isArray(value) && (isOther || argument.style === 'repeat');
+  return (isSplit ? value : [value]).map((one: unknown) => {
+    const isText = typeof one === 'string' && argument.style !== 'json' && (!isJson || isJsonText(one));
+    const text = isText ? one : JSON.stringify(one);
+    return [argument.wireName, text, partOf(fileNameOf(argument, args), mediaType)];
+  });
+}
+
+/** Returns whether a text is an object, a list, or a text in JSON; any other one becomes a text of JSON. */
+function isJsonText(text: string): boolean {
+  if (!/^\s*["[{]/.test(text)) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function isPlain({ isBase64, fileName, mediaType }: SentArgument): boolean {
@@ -126,7 +147,7 @@ function fileFields(plan: BodyPlan, argument: SentArgument, value: unknown, args
   return files.map((file, index) => {
     const { bytes, mediaType, name = 'file' } = fileContent(argument, file);
     const mark = !Array.isArray(value) ? '' : format === 'indices' ? `[${index}]` : format === 'brackets' ? '[]' : '';
-    const type = mediaTypeOfArgument(argument, args) ?? mediaType ?? 'application/octet-stream';
+    const type = mediaTypeOfFile(argument, args, mediaType);
     return [`${argument.wireName}${mark}`, bytes, partOf(fileNameOf(argument, args) ?? name, type)];
   });
 }
@@ -173,11 +194,18 @@ function fileNameOf({ fileName }: SentArgument, args: Arguments): string | undef
   throw refusedArgument({ name: sourceOf(fileName) }, 'a file name must not have control characters');
 }
 
-/** The media type of an argument likewise. @throws ToolFailure invalid_arguments */
+/** The media type of an argument likewise, of several the first. @throws ToolFailure invalid_arguments */
 function mediaTypeOfArgument({ mediaType }: SentArgument, args: Arguments): string | undefined {
-  const text = resolved(mediaType, args);
+  const text = typeof mediaType === 'string' ? mediaTypeChoices(mediaType)?.types[0] : resolved(mediaType, args);
   if (text === undefined || mediaTypePattern.test(text)) return text;
   throw refusedArgument({ name: sourceOf(mediaType) }, 'is not a media type; allowed: for example image/png');
+}
+
+/** The type that is written; where several are, that of the file. @throws ToolFailure invalid_arguments */
+function mediaTypeOfFile(argument: SentArgument, args: Arguments, ofFile: string | undefined): string {
+  const written = typeof argument.mediaType === 'string' ? mediaTypeChoices(argument.mediaType) : undefined;
+  const only = written?.isOne === false ? ofFile : mediaTypeOfArgument(argument, args);
+  return only ?? written?.types[0] ?? ofFile ?? 'application/octet-stream';
 }
 
 function resolved(text: TextOrArgument | undefined, args: Arguments): string | undefined {

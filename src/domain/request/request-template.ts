@@ -15,7 +15,7 @@ import {
 } from '../config/destinations.ts';
 import { type Argument, argumentsOf, constantsOf } from '../config/input-schema.ts';
 import type { Tool } from '../config/tool.ts';
-import { sentHeaderName } from '../http/headers.ts';
+import { mediaTypeOf, sentHeaderName } from '../http/headers.ts';
 import { foldedHeader, isReadAs, type OwnedNames, ownedBesides, ownedInQuery } from '../http/parameter-names.ts';
 import { placeholderNames } from '../http/placeholders.ts';
 import { keepingSlashes, parseUrlTemplate, type QueryPair, type UrlTemplate } from '../http/url-template.ts';
@@ -208,9 +208,10 @@ function headersOf(
   userAgent: string,
   isMultipart: boolean,
 ): Pick<RequestTemplate, 'fixedHeaders' | 'filledHeaders'> {
-  // With multipart the boundary decides the header, so it is written together with the body.
+  // With a form of parts the boundary decides the header, so it is written together with the body.
+  const isWrittenLater = isMultipart && mediaTypeOf(contentTypeOfTool(tool)) === 'multipart/form-data';
   const given = Object.entries(tool.headers)
-    .filter(([name]) => foldedHeader(name) !== 'content-type' || !isMultipart)
+    .filter(([name]) => foldedHeader(name) !== 'content-type' || !isWrittenLater)
     .map(([name, value]): [string, string] => [sentHeaderName(name), value]);
   const ofArguments = declared
     .filter(({ location }) => location === 'header')

@@ -9,10 +9,10 @@ export type UpstreamRequest = {
   body: UpstreamBody | undefined;
 };
 
-/** Text, bytes, or the parts of `multipart/form-data`. */
+/** Text, bytes, or the parts of a multipart body: `multipart/form-data` unless the headers have another Content-Type. */
 export type UpstreamBody = string | Buffer | { fields: FormPart[] };
 
-/** A part of `multipart/form-data`. A part with a media type or a file name says so in its own headers. */
+/** A part of a multipart body. A part with a media type or a file name says so in its own headers. */
 export type FormPart = [name: string, value: string | Buffer, of?: { fileName?: string; mediaType?: string }];
 
 /** A request as people read it: bytes are only counted. */

@@ -3,7 +3,7 @@ import type { RequestSpan } from '../../domain/call-observation.ts';
 import { headerValue } from '../../domain/credentials/credential.ts';
 import { holdsOurCredential } from '../../domain/credentials/own-credentials.ts';
 import type { ClientTokens } from '../../domain/credentials/token-request.ts';
-import { isHeaderValue } from '../../domain/http/headers.ts';
+import { isHeaderValue, mediaTypeOf } from '../../domain/http/headers.ts';
 import { quotedName } from '../../domain/http/values.ts';
 import type { McpServer, ToolCall } from '../../domain/mcp.ts';
 import { buildRequest } from '../../domain/request/build-request.ts';
@@ -190,10 +190,13 @@ const lineFeed = 0x0a;
 const carriageReturn = 0x0d;
 const lineEnd = Buffer.from('\r\n');
 
-/** A body of `multipart/form-data` (RFC 7578), and the headers with its Content-Type, which must name the boundary. */
+/** A multipart body (RFC 2046, 5.1), and the headers with its Content-Type, which must name the boundary. */
 function withMultipartBody(headers: readonly string[], parts: readonly FormPart[]): Content {
-  const heads = headsOf(parts);
-  const values = parts.map(bytesOf);
+  const at = headers.findIndex((name, index) => index % 2 === 0 && name.toLowerCase() === 'content-type');
+  const written = at < 0 ? formType : (headers[at + 1] as string);
+  const typed = mediaTypeOf(written) === formType ? parts : parts.map(typedPart);
+  const heads = headsOf(typed);
+  const values = typed.map(bytesOf);
   // No value can contain the hash of all of them, so the boundary occurs in none.
   const digest = createHash('sha256');
   for (const value of values) digest.update(value);
@@ -201,7 +204,23 @@ function withMultipartBody(headers: readonly string[], parts: readonly FormPart[
   const delimiter = Buffer.from(`--${boundary}\r\n`);
   const pieces = values.flatMap((value, i) => [delimiter, heads[i] as Buffer, value, lineEnd]);
   const body = Buffer.concat([...pieces, Buffer.from(`--${boundary}--\r\n`)]);
-  return { body, headers: [...headers, 'Content-Type', `multipart/form-data; boundary=${boundary}`] };
+  const others = at < 0 ? headers : headers.toSpliced(at, 2);
+  return { body, headers: [...others, 'Content-Type', `${multipartType(written, typed)}; boundary=${boundary}`] };
+}
+
+const formType = 'multipart/form-data';
+
+/** Only in a form a part may do without a type. */
+function typedPart([name, value, of]: FormPart): FormPart {
+  return [name, value, { mediaType: 'text/plain; charset=utf-8', ...of }];
+}
+
+/** The written type without a boundary; `multipart/related` names the type of its first part (RFC 2387, 3.1). */
+function multipartType(written: string, [first]: readonly FormPart[]): string {
+  const type = written.replaceAll(/\s*;\s*boundary\s*=\s*(?:"[^"]*"|[^;"]*)/gi, '');
+  const root = first?.[2]?.mediaType;
+  const isTold = root === undefined || mediaTypeOf(written) !== 'multipart/related' || /;\s*type\s*=/i.test(type);
+  return isTold ? type : `${type}; type="${mediaTypeOf(root)}"`;
 }
 
 /** The headers of each part. Thousands of plain fields may have one name, which is written once. */

@@ -28,7 +28,7 @@ export function readRequestBody(value: unknown, at: string, reading: DocumentRea
 
 function readEncodings(value: unknown): Map<string, FieldEncoding> {
   const read = entriesOf(value).map(([name, encoding]): [string, FieldEncoding] => {
-    const mediaType = asText(field(encoding, 'contentType')).split(',')[0]?.trim() || undefined;
+    const mediaType = asText(field(encoding, 'contentType')).trim() || undefined;
     return [name, { style: encodingStyle(field(encoding, 'style'), field(encoding, 'explode')), mediaType }];
   });
   return new Map(read);
@@ -38,8 +38,8 @@ function encodingStyle(style: unknown, explode: unknown): InputStyle | undefined
   if (style === 'deepObject') return 'deep';
   if (style === 'spaceDelimited') return 'space';
   if (style === 'pipeDelimited') return 'pipe';
-  if (explode === true) return 'repeat';
-  return explode === false ? 'comma' : undefined;
+  if (explode === false) return 'comma';
+  return explode === true || style === 'form' ? 'repeat' : undefined;
 }
 
 /** The body of Swagger 2: one parameter `in: body`, or the fields of a form. */

@@ -1,10 +1,11 @@
-import { isHeaderValue, isSafeMethod, mediaTypeOf } from '../../domain/http/headers.ts';
+import { isHeaderValue, isSafeMethod, mediaTypeChoices, mediaTypeOf } from '../../domain/http/headers.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
 import { asText, asTexts, entriesOf, field, isFields, type JsonFields, listOf } from '../document/lenient.ts';
 import { discriminatorOf, kindValues } from '../document/references.ts';
 import type { ApiBody, ApiContent, ApiOperation } from '../model.ts';
-import { isListedCredential, type Making, short, wireStyle } from './input-arguments.ts';
+import { isListedCredential, type Making, short } from './input-arguments.ts';
 import type { MadeArgument } from './made-tool.ts';
+import { fileArguments, fileKind, formField, partArguments, typeHint } from './part-arguments.ts';
 import { joined, mostFieldText, plainText, visibleName } from './texts.ts';
 
 /** Most fields of a JSON body that become arguments of their own. */
@@ -18,11 +19,12 @@ const nothing: BodyParts = { arguments: [] };
 export function bodyArguments(operation: ApiOperation, making: Making): BodyParts {
   const all = operation.body?.contents ?? [];
   if (operation.body && all.length === 0) making.report.lose('a body of no type', operation.body.required);
-  const content = preferred(all.filter(({ mediaType }) => isSendable(mediaType)));
+  const sendable = all.filter(({ mediaType }) => isSendable(mediaType));
+  const content = preferred(sendable);
   if (!content && all[0])
     making.report.lose(`the body of type ${short(all[0].mediaType)}`, operation.body?.required === true);
   if (!operation.body || !content) return nothing;
-  const kind = kindOf(content.mediaType);
+  const kind = kindOf(content.mediaType) === 'any' ? kindOfAny(content, making) : kindOf(content.mediaType);
   if (isSafeMethod(operation.method) && isEmptyBody(operation.body, content, making)) {
     making.report.repairs.add(`a ${operation.method} request has no body`);
     return nothing;
@@ -33,7 +35,13 @@ export function bodyArguments(operation: ApiOperation, making: Making): BodyPart
   }
   if (kind === 'json') return jsonBody(operation.body, content, making);
   if (kind === 'form' || kind === 'multipart') return formBody(operation.body, content, kind, making);
-  return rawBody(operation.body, content, kind, making);
+  if (kind === 'text') return textBody(operation.body, content, making);
+  const ofBytes = sendable.filter(({ mediaType }) => mediaType === content.mediaType || kindOf(mediaType) === 'binary');
+  return bytesBody(
+    operation.body,
+    ofBytes.map(({ mediaType }) => mediaType),
+    making,
+  );
 }
 
 /** Whether a type can be the value of a header, in which arguments would be sent as they stand. */
@@ -45,12 +53,22 @@ const longestType = 500;
 
 type Kind = 'json' | 'form' | 'multipart' | 'text' | 'binary';
 
-function kindOf(mediaType: string): Kind {
+/** `any` is a range that has JSON in it, or no type at all. */
+function kindOf(mediaType: string): Kind | 'any' {
   const type = mediaTypeOf(mediaType);
   if (type === 'application/x-www-form-urlencoded') return 'form';
   if (type.startsWith('multipart/')) return 'multipart';
-  if (/[/+](?:x-amz-)?json\b/.test(type) || type === '*/*' || type === '' || type === 'application/*') return 'json';
-  return /^text\/|[/+](?:xml|yaml|x-yaml|graphql|javascript|x-ndjson|jsonl|csv|sql)$/.test(type) ? 'text' : 'binary';
+  if (type === '*/*' || type === '' || type === 'application/*') return 'any';
+  if (/[/+](?:x-amz-json-[\d.]+|json)$/.test(type)) return 'json';
+  return /^text\/|[/+](?:xml|yaml|x-yaml|graphql|javascript|csv|sql)$|json|ndjson/.test(type) ? 'text' : 'binary';
+}
+
+/** The body of any type is bytes where the schema allows them or says nothing, a text where it is one, or else JSON. */
+function kindOfAny({ mediaType, schema: raw }: ApiContent, making: Making): Kind {
+  const { schema } = making.maker.flat(raw);
+  if (fileKind(raw, making) === 'file' || (mediaTypeOf(mediaType) === '*/*' && Object.keys(schema).length === 0))
+    return 'binary';
+  return schema.type === 'string' && schema.format === undefined && mediaTypeOf(mediaType) === '*/*' ? 'text' : 'json';
 }
 
 function rankOf(mediaType: string): number {
@@ -58,7 +76,7 @@ function rankOf(mediaType: string): number {
   if (type === 'application/json') return 0;
   if (type === 'application/merge-patch+json') return 1;
   const kind = kindOf(type);
-  if (kind === 'json') return /json-patch|strategic|ndjson/.test(type) ? 4 : 2;
+  if (kind === 'json' || kind === 'any') return /json-patch|strategic/.test(type) ? 4 : 2;
   return { form: 3, multipart: 5, text: 6, binary: 7 }[kind];
 }
 
@@ -75,8 +93,9 @@ function isEmptyBody(body: ApiBody, content: ApiContent, { maker }: Making): boo
   return !hasFields && schema.items === undefined && !body.required;
 }
 
+/** The written type, where it is not what is sent anyway; parameters such as a version are part of it. */
 function contentTypeOf(mediaType: string, usual: string): { contentType?: string } {
-  const isUsual = mediaTypeOf(mediaType) === usual || mediaType === '' || mediaType.includes('*');
+  const isUsual = mediaType.toLowerCase() === usual || mediaType === '' || mediaType.includes('*');
   return isUsual ? {} : { contentType: mediaType };
 }
 
@@ -181,12 +200,20 @@ const mostFormArguments = 70;
 function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart', making: Making): BodyParts {
   const { maker, report, names } = making;
   const { schema, trail, isNamed } = maker.flat(content.schema);
-  if (kind === 'multipart' && (isFile(schema) || (isFields(schema.items) && isFile(maker.flat(schema.items).schema)))) {
+  const usual = kind === 'form' ? 'application/x-www-form-urlencoded' : 'multipart/form-data';
+  const type = contentTypeOf(content.mediaType.replace(/\s*;\s*boundary=[^;]*/i, ''), usual);
+  const ofWhole = kind === 'multipart' ? fileKind(content.schema, making) : undefined;
+  if (ofWhole !== undefined) {
     report.repairs.add('a file without a name of its field is sent as "file"');
     const file = fieldArgument({ name: 'file', property: content.schema, trail }, body.required, making);
-    return { arguments: fileArguments(file, undefined, schema.type === 'array', names), body: kind };
+    const made = fileArguments(file, { mediaType: undefined, isArray: ofWhole === 'files' }, names);
+    return { arguments: made, body: kind, ...type };
   }
   const fields = formFields(schema, making);
+  if (kind === 'multipart' && type.contentType !== undefined && fields.size === 0) {
+    report.lose(`the body of type ${short(content.mediaType)}, whose parts have no names`, body.required);
+    return nothing;
+  }
   maker.spread(schema);
   const required = new Set(asTexts(schema.required));
   const all = [...fields].filter(([name, property]) => {
@@ -205,7 +232,14 @@ function formBody(body: ApiBody, content: ApiContent, kind: 'form' | 'multipart'
   if (gone.length > 0 || isOpen(schema) || (isUndescribed && schema.additionalProperties !== false))
     left.push(otherFields(gone, { location: 'body', required: body.required && made.length === 0 }, making));
   if (left.length === 0) return nothing;
-  return { arguments: left, body: kind };
+  // The first part is the root of the others (RFC 2387, 3.2), and a description of files rather than one of them.
+  const isRelated = mediaTypeOf(type.contentType) === 'multipart/related';
+  const ordered = isRelated ? left.toSorted((one, other) => rootRank(one) - rootRank(other)) : left;
+  return { arguments: ordered, body: kind, ...type };
+}
+
+function rootRank({ wire }: MadeArgument): number {
+  return wire.media_type !== undefined && wire.content === undefined ? 0 : wire.content === undefined ? 1 : 2;
 }
 
 /** The fields of a form and of its alternatives. A discriminator has the values of all of them. */
@@ -266,118 +300,50 @@ export function otherFields(
   return { name, wireName: name, location, required, schema, wire: { style: 'repeat' } };
 }
 
-function formField(argument: MadeArgument, { encodings }: ApiContent): MadeArgument {
-  const { style } = encodings.get(argument.wireName) ?? {};
-  const isArray = argument.schema.type === 'array';
-  const usual = style === 'deep' && isArray ? (isOfObjects(argument) ? 'indices' : 'brackets') : style;
-  const isObject = [argument.schema.type].flat().includes('object') || argument.schema.anyOf !== undefined;
-  const chosen = isArray ? usual : isObject ? (style ?? 'json') : style === 'deep' ? 'deep' : undefined;
-  // Entries that are objects are JSON text each, which a form must say.
-  const ofObjects = isArray && isOfObjects(argument) && (chosen ?? 'repeat') === 'repeat' ? 'repeat' : chosen;
-  const isSaid = ofObjects === 'repeat' && isArray && isOfObjects(argument);
-  const made = isSaid || ofObjects === 'indices' ? { style: ofObjects } : wireStyle(ofObjects, argument.schema.type);
-  return { ...argument, wire: { ...argument.wire, ...made } };
-}
-
-function isOfObjects({ schema }: MadeArgument): boolean {
-  return isFields(schema.items) && schema.items.type === 'object';
-}
-
-/** A part of a multipart body; a file has its name in a second argument. */
-function partArguments(
-  argument: MadeArgument,
-  property: unknown,
-  content: ApiContent,
-  { maker, names }: Making,
-): MadeArgument[] {
-  const { schema } = maker.flat(property);
-  const mediaType = content.encodings.get(argument.wireName)?.mediaType;
-  const files =
-    isFile(schema) ||
-    isUnsaidFile(argument.wireName, schema, mediaType) ||
-    (isFields(schema.items) && isFile(maker.flat(schema.items).schema));
-  if (files) return fileArguments(argument, mediaType, schema.type === 'array', names);
-  const isNested = ['object', 'array'].includes(String([argument.schema.type].flat()[0]));
-  const isJson = isNested && (argument.schema.type === 'object' || isOfObjects(argument));
-  if (content.encodings.get(argument.wireName)?.style === 'deep') return [formField(argument, content)];
-  if (!isJson) return [argument];
-  return [{ ...argument, wire: { ...argument.wire, style: 'json', media_type: mediaType ?? 'application/json' } }];
-}
-
-/** Text that is called `file` in a multipart body, or has the type of bytes. */
-function isUnsaidFile(name: string, { type, enum: values }: JsonFields, mediaType: string | undefined): boolean {
-  return type === 'string' && values === undefined && (name === 'file' || mediaType === 'application/octet-stream');
-}
-
-function isFile(schema: JsonFields): boolean {
-  const format = asText(schema.format).toLowerCase();
-  return (
-    schema.type === 'file' ||
-    format === 'binary' ||
-    format === 'base64' ||
-    (schema.type === 'string' && schema.contentMediaType !== undefined && schema.contentEncoding === undefined)
-  );
-}
-
-function fileArguments(
-  argument: MadeArgument,
-  mediaType: string | undefined,
-  isArray: boolean,
-  names: Making['names'],
-): MadeArgument[] {
-  const nameArgument = names.take(`${argument.name}_name`);
-  const { type: _type, format: _format, items: _items, minLength: _min, maxLength: _max, ...rest } = argument.schema;
-  const isConcrete = mediaType !== undefined && !mediaType.includes('*');
-  const file: MadeArgument = {
-    ...argument,
-    schema: isArray ? { type: 'array', ...rest, items: { type: 'string' } } : { type: 'string', ...rest },
-    wire: { content: 'base64', file_name: { argument: nameArgument }, ...(isConcrete && { media_type: mediaType }) },
+function textBody(body: ApiBody, content: ApiContent, making: Making): BodyParts {
+  const { maker, report } = making;
+  const { type, ...rules } = maker.flat(content.schema).schema;
+  const isText = type === 'string';
+  if (!isText && Object.keys(rules).length > 0)
+    report.loosened.add(`the body as text of type ${short(content.mediaType)}`);
+  const { format: _format, description, ...own } = isText ? maker.inner(content.schema, []) : {};
+  const shown = asText(content.example);
+  const like = shown === '' ? '.' : ` like ${shown}`;
+  const schema = {
+    ...own,
+    type: 'string',
+    description:
+      plainText(body.description, mostFieldText) ||
+      asText(description) ||
+      `The body, as ${mediaTypeOf(content.mediaType)}${like}`,
   };
-  const description = `Name of the file in ${argument.name}, such as photo.png.`;
-  const name: MadeArgument = {
-    name: nameArgument,
-    wireName: nameArgument,
-    location: 'body',
-    required: argument.required,
-    schema: { type: 'string', description },
-    wire: {},
+  return {
+    ...wholeBody(body, schema, body.required, making),
+    contentType: concrete(content.mediaType, 'text/plain'),
   };
-  return [file, name];
 }
 
-function rawBody(body: ApiBody, content: ApiContent, kind: 'text' | 'binary', making: Making): BodyParts {
-  const { maker, names, report } = making;
-  const text = plainText(body.description, mostFieldText);
-  if (kind === 'text') {
-    const { type, ...rules } = maker.flat(content.schema).schema;
-    const isText = type === 'string';
-    if (!isText && Object.keys(rules).length > 0)
-      report.loosened.add(`the body as text of type ${short(content.mediaType)}`);
-    const { format: _format, description, ...own } = isText ? maker.inner(content.schema, []) : {};
-    const shown = asText(content.example);
-    const like = shown === '' ? '.' : ` like ${shown}`;
-    const said = text || asText(description);
-    const schema = {
-      ...own,
-      type: 'string',
-      description: said || `The body, as ${mediaTypeOf(content.mediaType)}${like}`,
-    };
-    return {
-      ...wholeBody(body, schema, body.required, making),
-      contentType: concrete(content.mediaType, 'text/plain'),
-    };
-  }
+/** Most characters of the types that a file may have. */
+const longestTypes = 200;
+
+/** A body of bytes. Of several types that of the file is sent. */
+function bytesBody(body: ApiBody, mediaTypes: readonly string[], { names }: Making): BodyParts {
+  const [first = ''] = mediaTypes;
+  const listed = mediaTypes.join(', ');
+  const allowed = listed.length <= longestTypes && mediaTypeChoices(listed) ? listed : first;
+  const isOne = mediaTypeChoices(allowed)?.isOne !== false;
   const name = names.take('file');
-  const schema = { type: 'string', description: text || 'The bytes of the body, as Base64 or a data URL.' };
+  const text = plainText(body.description, mostFieldText) || 'The bytes of the body, as Base64 or a data URL.';
   const made: MadeArgument = {
     name,
     wireName: name,
     location: 'body',
     required: body.required,
-    schema,
-    wire: { content: 'base64' },
+    schema: { type: 'string', description: joined([text, typeHint(allowed)]) },
+    wire: { content: 'base64', ...(!isOne && { media_type: allowed }) },
   };
-  return { arguments: [made], body: name, contentType: concrete(content.mediaType, 'application/octet-stream') };
+  const type = isOne ? { contentType: concrete(allowed, 'application/octet-stream') } : {};
+  return { arguments: [made], body: name, ...type };
 }
 
 function concrete(mediaType: string, otherwise: string): string {

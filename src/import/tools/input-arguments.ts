@@ -184,8 +184,8 @@ function argumentOf(input: ApiInput, { maker, names }: Making): MadeArgument {
 }
 
 /** Alternatives have their types in `anyOf`. */
-function mayBeObject(schema: unknown): boolean {
-  return field(schema, 'type') === 'object' || listOf(field(schema, 'anyOf')).some(mayBeObject);
+export function mayBeObject(schema: unknown): boolean {
+  return [field(schema, 'type')].flat().includes('object') || listOf(field(schema, 'anyOf')).some(mayBeObject);
 }
 
 /** `ids[]` is the name on the wire of an argument `ids`. */

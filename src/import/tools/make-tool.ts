@@ -4,6 +4,7 @@ import { maxUrlLength, mostTags, mostTagText } from '../../domain/config/tool.ts
 import { methods } from '../../domain/http/headers.ts';
 import { charactersOfToken, tokensOfLength } from '../../domain/pieces/tokens.ts';
 import type { JsonSchema } from '../../domain/schema/json-schema.ts';
+import { field } from '../document/lenient.ts';
 import { References, type SchemaFinder } from '../document/references.ts';
 import type { ApiOperation } from '../model.ts';
 import { type BodyParts, bodyArguments, onlyNamed, otherFields } from './body-arguments.ts';
@@ -172,9 +173,11 @@ function inputSchemaOf(
 ): ImportedTool['input_schema'] {
   const isOne = body !== undefined && !['json', 'form', 'multipart'].includes(body);
   const usual = isOne || hasNoUsualBody(method) ? 'query' : 'body';
+  // The name of a file is no part of its own.
+  const ofFiles = new Set(args.map(({ wire }) => field(wire.file_name, 'argument')));
   const definitions = args.map((argument) => {
     const { name, wireName, location, schema, wire } = argument;
-    const isPlaced = inUrl.has(name) || name === body || location === usual;
+    const isPlaced = inUrl.has(name) || name === body || location === usual || ofFiles.has(name);
     const definition: JsonSchema = {
       ...(isForeignName(wireName) ? calledBy(wireName, schema) : schema),
       ...(!isPlaced && { in: location }),

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+import { type Imported, type Imports, importCase, startImports } from '../support/import/imports.ts';
+import { openApi, outcomesOf as skippedOf } from '../support/import/plan-of.ts';
+import type { Json } from '../support/toolhost/toolhost.ts';
+import { type Part, partsOf } from '../support/upstreams/multipart.ts';
+import type { RecordedRequest } from '../support/upstreams/recording-upstream.ts';
+
+const bytes = Buffer.from('%PNG \u0000é', 'latin1');
+const base64 = bytes.toString('base64');
+const png = `data:image/png;base64,${base64}`;
+const binary = { type: 'string', format: 'binary' };
+
+/** A document with one operation `run` at `/run` that has this body. */
+function withBody(content: Json, method = 'post'): string {
+  const operation = { operationId: 'run', requestBody: { required: true, content }, responses: {} };
+  return JSON.stringify(openApi({ '/run': { [method]: operation } }));
+}
+
+const typeOf = ({ headers }: RecordedRequest) => headers['content-type'] ?? '';
+
+describe('an imported operation', () => {
+  let imports: Imports;
+  before(async () => {
+    imports = await startImports();
+  });
+  after(() => imports.stop());
+
+  const outcomesOf = ({ report }: Imported) => report.map(({ outcome }) => outcome);
+
+  async function partsSent(content: Json, args: Json): Promise<Record<string, Part>> {
+    const made = await imports.imported(withBody(content));
+    const sent = await made.sent('run', args);
+    return Object.fromEntries(partsOf(typeOf(sent), sent.body).map((part) => [part.name, part]));
+  }
+
+  it('[imp 2] sends an optional file as bytes with a name, however the document says that it is optional', async () => {
+    const made = await imports.imported(importCase('openapi/optional-file.yaml'));
+    assert.deepEqual(outcomesOf(made), ['whole']);
+    const sent = await made.sent('add_scan', { scan: png, scan_name: 'a.png' });
+    const [scan] = partsOf(typeOf(sent), sent.body);
+    assert.deepEqual([scan?.name, scan?.fileName, scan?.type], ['scan', 'a.png', 'image/png']);
+    assert.ok(scan?.content.equals(bytes));
+    const files: Json = {
+      oneOf: [{ type: 'null' }, { type: 'array', items: binary }],
+    };
+    const unnamed = { type: ['string', 'null'], contentMediaType: 'application/octet-stream' };
+    const schema = {
+      type: 'object',
+      properties: { files, upload: unnamed, picture: { contentMediaType: 'image/png' } },
+    };
+    const parts = await partsSent(
+      { 'multipart/form-data': { schema } },
+      { files: [base64], files_name: 'f', upload: base64, upload_name: 'u', picture: base64, picture_name: 'p' },
+    );
+    for (const name of ['files', 'upload', 'picture']) assert.ok(parts[name]?.content.equals(bytes), name);
+    assert.equal(parts.picture?.type, 'image/png');
+  });
+
+  it('[imp 2] sends the types that the document writes for parts', async () => {
+    const made = await imports.imported(importCase('openapi/part-with-a-type.yaml'));
+    const sent = await made.sent('add_letter', { about: '{"a":1}', page: base64, page_name: 'p' });
+    const [about] = partsOf(typeOf(sent), sent.body);
+    assert.deepEqual([about?.type, about?.content.toString()], ['application/json', '{"a":1}']);
+    const properties = {
+      note: { type: 'string' },
+      tags: { type: 'array', items: { type: 'string' } },
+      meta: { anyOf: [{ type: 'object', properties: { a: { type: 'string' } } }, { type: 'null' }] },
+      order: { type: 'object', properties: { a: { type: 'string' } } },
+      picture: binary,
+    };
+    const encoding = {
+      note: { contentType: 'text/markdown' },
+      tags: { contentType: 'text/x-tag' },
+      order: { contentType: 'application/xml' },
+      picture: { contentType: 'image/png, image/jpeg' },
+    };
+    const content = { 'multipart/form-data': { schema: { type: 'object', properties }, encoding } };
+    const args = { note: '# a', tags: ['x'], meta: { a: 'b' }, order: '<a/>', picture: base64, picture_name: 'p' };
+    const parts = await partsSent(content, args);
+    assert.deepEqual(
+      Object.values(parts).map(({ name, type, content: text }) => [name, type, name === 'picture' || text.toString()]),
+      [
+        ['note', 'text/markdown', '# a'],
+        ['tags', 'text/x-tag', 'x'],
+        ['meta', 'application/json', '{"a":"b"}'],
+        ['order', 'application/xml', '<a/>'],
+        ['picture', 'image/png', true],
+      ],
+    );
+    const jpeg = await partsSent(content, { picture: png.replace('png', 'jpeg'), picture_name: 'p' });
+    assert.equal(jpeg.picture?.type, 'image/jpeg');
+  });
+
+  it('[imp 2] sends other kinds of multipart as they are written', async () => {
+    const made = await imports.imported(importCase('openapi/multipart-related.yaml'));
+    assert.deepEqual(outcomesOf(made), ['whole']);
+    const sent = await made.sent('add_document', { metadata: { title: 'T' }, media: png, media_name: 'm.png' });
+    assert.match(typeOf(sent), /^multipart\/related; type="application\/json"; boundary=[\w-]+$/);
+    const parts = partsOf(typeOf(sent), sent.body);
+    assert.deepEqual(
+      parts.map(({ type }) => type),
+      ['application/json', 'image/png'],
+    );
+    const properties = { media: binary, note: { type: 'string' } };
+    const mixed = await imports.imported(withBody({ 'multipart/mixed': { schema: { type: 'object', properties } } }));
+    const other = await mixed.sent('run', { note: 'n', media: base64, media_name: 'm' });
+    assert.match(typeOf(other), /^multipart\/mixed; boundary=/);
+    assert.deepEqual(
+      partsOf(typeOf(other), other.body).map(({ type }) => type),
+      ['application/octet-stream', 'text/plain; charset=utf-8'],
+    );
+    const [unnamed] = skippedOf(withBody({ 'multipart/mixed': { schema: { type: 'string' } } }));
+    assert.match(unnamed ?? '', /skipped; the body of type "multipart\/mixed", whose parts have no names$/);
+  });
+
+  it('[imp 2] sends bytes of any type with the type of their data URL', async () => {
+    const avatar = await imports.imported(importCase('openapi/image-of-any-type.yaml'));
+    const image = await avatar.sent('set_avatar', { file: png });
+    assert.deepEqual([typeOf(image), image.body], ['image/png', bytes]);
+    const blob = await imports.imported(importCase('openapi/bytes-of-any-type.yaml'));
+    const plain = await blob.sent('set_blob', { file: base64 });
+    assert.deepEqual([typeOf(plain), plain.body], ['application/octet-stream', bytes]);
+    const two = await imports.imported(withBody({ 'image/png': { schema: binary }, 'image/jpeg': { schema: binary } }));
+    assert.equal(typeOf(await two.sent('run', { file: base64 })), 'image/png');
+    assert.equal(typeOf(await two.sent('run', { file: png.replace('png', 'jpeg') })), 'image/jpeg');
+    const empty = await imports.imported(withBody({ '*/*': {} }));
+    assert.equal(typeOf(await empty.sent('run', { file: png })), 'image/png');
+    const object = { type: 'object', properties: { a: { type: 'string' } } };
+    const json = await imports.imported(withBody({ '*/*': { schema: object } }));
+    assert.equal((await json.sent('run', { a: 'b' })).body.toString(), '{"a":"b"}');
+  });
+
+  it('[imp 2] never replaces the written type of a body, nor its parameters', async () => {
+    const json = { schema: { type: 'object', properties: { a: { type: 'string' } } } };
+    const type = 'application/json; odata=verbose';
+    const made = await imports.imported(withBody({ [type]: json }));
+    const sent = await made.sent('run', { a: 'b' });
+    assert.deepEqual([typeOf(sent), sent.body.toString()], [type, '{"a":"b"}']);
+    for (const lines of [
+      'application/x-ndjson',
+      'application/jsonl',
+      'application/json-seq',
+      'application/json-lines',
+    ]) {
+      const stream = await imports.imported(withBody({ [lines]: { schema: { type: 'string' } } }));
+      const text = '{"a":1}\n{"b":2}\n';
+      const request = await stream.sent('run', { body: text });
+      assert.deepEqual([typeOf(request), request.body.toString()], [lines, text]);
+    }
+  });
+
+  it('[imp 2] sends the fields of an object as parts where its style says so', async () => {
+    const properties = { metadata: { type: 'object', properties: { comment: { type: 'string' } } } };
+    const encoding = { metadata: { style: 'form' } };
+    const parts = await partsSent(
+      { 'multipart/form-data': { schema: { type: 'object', properties }, encoding } },
+      { metadata: { comment: 'c' } },
+    );
+    assert.equal(parts.comment?.content.toString(), 'c');
+  });
+
+  it('[imp 2] sends one part for a file of a DELETE request', async () => {
+    const schema = { type: 'object', properties: { file: binary } };
+    const made = await imports.imported(withBody({ 'multipart/form-data': { schema } }, 'delete'));
+    const sent = await made.sent('run', { file: base64, file_name: 'f' });
+    assert.deepEqual(
+      partsOf(typeOf(sent), sent.body).map(({ name, fileName }) => [name, fileName]),
+      [['file', 'f']],
+    );
+  });
+});
