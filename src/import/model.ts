@@ -47,8 +47,10 @@ export type ApiOperation = {
   /** Its location in the document, such as `paths./pets.get`. */
   at: string;
   method: string;
-  /** As the document has it, with parameters in braces. */
+  /** As the document has it: by it and its method, people and later imports find the operation. */
   path: string;
+  /** The path with each parameter as `{name}`, and without a fragment. */
+  route: string;
   operationId: string | undefined;
   tags: readonly string[];
   summary: string;

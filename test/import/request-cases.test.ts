@@ -169,4 +169,100 @@ describe('an imported operation', () => {
       [['file', 'f']],
     );
   });
+
+  /** The request of each tool of a document with one path, sent with these arguments. */
+  async function urlsOf(path: string, parameters: Json[], args: Json, choices: Json = {}): Promise<string[]> {
+    const operation = { operationId: 'run', parameters, responses: {} };
+    const made = await imports.imported(JSON.stringify(openApi({ [path]: { get: operation } })), choices);
+    assert.deepEqual(
+      outcomesOf(made),
+      made.names.map(() => 'whole'),
+      path,
+    );
+    const urls: string[] = [];
+    for (const tool of made.config.tools) {
+      const names = Object.keys(tool.input_schema as Json);
+      const own = Object.fromEntries(Object.entries(args).filter(([name]) => names.includes(name)));
+      urls.push((await made.sent(String(tool.name), own)).url);
+    }
+    return urls;
+  }
+  const inPath = (name: string, fields: Json = {}): Json => ({
+    ...{ name, in: 'path', required: true, schema: { type: 'string' } },
+    ...fields,
+  });
+
+  it('[imp 2] has an argument for a parameter of the path, whatever its spelling', async () => {
+    const users = await imports.imported(importCase('openapi/colon-path.yaml'));
+    assert.equal((await users.sent('list_posts', { userId: 'v' })).url, '/users/v/posts');
+    for (const spelling of [
+      ...[
+        '{id}',
+        ':id',
+        '<id>',
+        '<int:id>',
+        '{{id}}',
+        '%7Bid%7D',
+        '{id:int}',
+        '{id:[0-9]{2,3}}',
+        ':id(\\d+)',
+        '{id=*}',
+      ],
+    ]) {
+      for (const parameters of [[inPath('id')], []])
+        assert.deepEqual(
+          await urlsOf(`/things/${spelling}/all`, parameters, { id: 'a/b' }),
+          ['/things/a%2Fb/all'],
+          spelling,
+        );
+    }
+    assert.deepEqual(await urlsOf('/a:id/v:cancel', [inPath('id')], { id: 'x' }), ['/ax/v:cancel']);
+    const [skipped] = skippedOf(openApi({ '/things/{id': { get: { responses: {} } } }));
+    assert.match(skipped ?? '', /skipped; the part "\{id" of the path, whose brackets name no value$/);
+  });
+
+  it('[imp 2] keeps the slashes of a parameter that is the rest of the path', async () => {
+    const files = await imports.imported(importCase('openapi/rest-of-the-path.yaml'));
+    assert.equal((await files.sent('get_file', { path: 'a/b.txt' })).url, '/files/a/b.txt');
+    const spellings = [
+      '{rest*}',
+      '{+rest}',
+      '{*rest}',
+      '{**rest}',
+      '{rest...}',
+      '{rest:.*}',
+      '{rest+}',
+      '<path:rest>',
+      ':rest*',
+    ];
+    for (const spelling of [...spellings, '{rest=shelves/*/books/*}'])
+      for (const parameters of [[inPath('rest')], []])
+        assert.deepEqual(await urlsOf(`/f/${spelling}`, parameters, { rest: 'a/b c' }), ['/f/a/b%20c'], spelling);
+    assert.deepEqual(await urlsOf('/f{/rest*}', [inPath('rest')], { rest: 'a/b' }), ['/f/a/b']);
+    const marked = inPath('rest', { 'x-multi-segment': true });
+    assert.deepEqual(await urlsOf('/f/{rest}', [marked], { rest: 'a/b' }), ['/f/a/b']);
+  });
+
+  it('[imp 2] makes a tool with and one without an optional segment', async () => {
+    const boxes = await imports.imported(importCase('openapi/optional-segment.yaml'));
+    assert.deepEqual(boxes.names, ['empty_box', 'empty_box_without_label']);
+    assert.deepEqual(outcomesOf(boxes), ['whole', 'whole']);
+    const sent = await boxes.sent('empty_box', { id: 'v', label: 'w' });
+    assert.deepEqual([sent.method, sent.url], ['DELETE', '/boxes/v/w']);
+    assert.equal((await boxes.sent('empty_box_without_label', { id: 'v' })).url, '/boxes/v');
+    for (const path of ['/a/:x?', '/a/{x:int?}', '/a[/{x}]', '/a(/:x)', '/a{/x}'])
+      assert.deepEqual(await urlsOf(path, [], { x: '1' }), ['/a/1', '/a'], path);
+    assert.deepEqual(await urlsOf('/a/{x?}/{y?}', [], { x: '1', y: '2' }), ['/a/1/2', '/a/1', '/a']);
+  });
+
+  it('[imp 2] sends a query that the path writes once, with the values of its parameters', async () => {
+    const near = await imports.imported(importCase('openapi/query-in-the-path.yaml'));
+    assert.equal((await near.sent('list_near', { zip: 'v' })).url, '/near?zip=v');
+    const query = (name: string) => ({ name, in: 'query', schema: { type: 'string' } });
+    assert.deepEqual(await urlsOf('/near?z={zip}', [inPath('zip')], { z: 'v' }), ['/near?z=v']);
+    assert.deepEqual(await urlsOf('/list?view=status', [query('view')], {}), ['/list?view=status']);
+    assert.deepEqual(await urlsOf('/list?view=', [query('view')], { view: 'a' }), ['/list?view=a']);
+    assert.deepEqual(await urlsOf('/list{?q,r}', [inPath('q')], { q: 'a', r: 'b' }), ['/list?q=a&r=b']);
+    assert.deepEqual(await urlsOf('/list{?q,r}', [], { r: 'b' }), ['/list?r=b']);
+  });
 });

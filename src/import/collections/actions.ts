@@ -29,11 +29,13 @@ export function withActions(operation: ApiOperation, actions: readonly Action[])
       .filter(({ location }) => (location === 'query') === isQuery)
       .map(({ name, value }) => `${encodeURIComponent(name)}=${encodeURIComponent(value)}`)
       .join('&');
-  const path = [operation.path, pairs(true) && `?${pairs(true)}`, pairs(false) && `#${pairs(false)}`].join('');
+  const route = [operation.route, pairs(true) && `?${pairs(true)}`].join('');
+  const path = [route, pairs(false) && `#${pairs(false)}`].join('');
   const constants = actions.flatMap(({ location, trail, value }) => (location === 'body' ? [{ trail, value }] : []));
   return {
     ...operation,
     path,
+    route,
     operationId: operation.operationId ?? wordsOfAction(operation, actions),
     inputs: operation.inputs.filter(({ location, name }) => location !== 'query' || !inQuery.has(name)),
     body: withFixedFields(operation.body, constants),

@@ -198,6 +198,7 @@ function operationOf(request: DescribedRequest, { schemes, variables, isRecorded
     at: request.at,
     method: request.method,
     path: segments.join('/') || '/',
+    route: segments.join('/') || '/',
     operationId: called || undefined,
     tags,
     summary: called,

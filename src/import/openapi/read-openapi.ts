@@ -3,6 +3,7 @@ import { References } from '../document/references.ts';
 import type { ApiAnswers, ApiDescription, ApiOperation, ApiServer, Finding, ServerVariable } from '../model.ts';
 import { mediaTypesOf, readRequestBody, readSwaggerBody } from './read-body.ts';
 import { type DocumentReading, readParameters } from './read-parameters.ts';
+import { type Route, readRoutes } from './read-route.ts';
 import { readRequirements, readSchemes } from './read-security.ts';
 
 const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace', 'query'];
@@ -50,7 +51,7 @@ function readPath(path: string, value: unknown, root: JsonFields, reading: Docum
   const additional = entriesOf(item.additionalOperations);
   return [...named, ...additional].flatMap(([method, operation]) => {
     const { value: found, problem: fault } = reading.references.follow(operation);
-    if (isFields(found)) return [readOperation({ path, method, item, operation: found }, root, reading)];
+    if (isFields(found)) return readOperation({ path, method, item, operation: found }, root, reading);
     reading.add({ at: `${at}.${method}`, message: fault ?? 'is not an operation; left out' });
     return [];
   });
@@ -62,7 +63,7 @@ function readOperation(
   { path, method, item, operation }: Found,
   root: JsonFields,
   reading: DocumentReading,
-): ApiOperation {
+): ApiOperation[] {
   const at = `paths.${path}.${method}`;
   const parameters = readParameters(
     [
@@ -74,22 +75,29 @@ function readOperation(
   const body = reading.isSwagger
     ? readSwaggerBody(parameters, mediaTypesOf(operation, root, 'consumes'))
     : readRequestBody(operation.requestBody, `${at}.requestBody`, reading);
-  return {
+  const read = readRoutes(path, parameters.inputs);
+  const whole: Route = { path, route: path, inputs: parameters.inputs, without: [] };
+  const isNew = ({ path: other, without }: Route) =>
+    without.length === 0 || !isFields(field(field(root.paths, other), method.toLowerCase()));
+  const id = asText(operation.operationId);
+  const routes = 'routes' in read ? read.routes.filter(isNew) : [whole];
+  return routes.map(({ path: written, route, inputs, without }) => ({
     at,
     method: method.toUpperCase(),
-    path,
-    operationId: asText(operation.operationId) || undefined,
+    path: written,
+    route,
+    operationId: (without.length === 0 || id === '' ? id : `${id}_without_${without.join('_')}`) || undefined,
     tags: asTexts(operation.tags),
     summary: asText(operation.summary) || asText(item.summary),
     description: asText(operation.description) || asText(item.description),
     isDeprecated: operation.deprecated === true,
-    inputs: parameters.inputs,
+    inputs,
     body,
     security: readRequirements(operation.security) ?? readRequirements(root.security) ?? [],
     servers: reading.isSwagger ? undefined : (readServers(operation.servers) ?? readServers(item.servers)),
     answers: readAnswers(operation, root, reading),
-    unreadable: parameters.unreadable,
-  };
+    unreadable: parameters.unreadable ?? ('problem' in read ? read.problem : undefined),
+  }));
 }
 
 /** Media types, headers and kind of the successful answers. */

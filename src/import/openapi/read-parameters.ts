@@ -71,7 +71,7 @@ function readParameter(parameter: JsonFields, at: string, reading: DocumentReadi
       description: asText(parameter.description),
       schema: withExample(schema, parameter),
       style,
-      allowSlashes: parameter.allowReserved === true && location === 'path',
+      allowSlashes: location === 'path' && (parameter.allowReserved === true || parameter['x-multi-segment'] === true),
       ...(location === 'path' && !content && pathPrefix(parameter, name)),
     },
   ];

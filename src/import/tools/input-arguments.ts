@@ -36,7 +36,7 @@ export type InputParts = {
 
 export function inputArguments(operation: ApiOperation, making: Making): InputParts {
   const parts: InputParts = { arguments: [], headers: [], query: [] };
-  const inPath = new Set([...operation.path.matchAll(/\{([^{}]+)\}/g)].map((match) => pathName(match[1] as string)));
+  const inPath = new Set([...operation.route.matchAll(/\{([^{}]+)\}/g)].map((match) => match[1] as string));
   const declared = operation.inputs.filter((input) => {
     if (input.location !== 'path' || inPath.has(input.name)) return true;
     making.report.repairs.add(`the path has no ${short(input.name)}`);
@@ -53,11 +53,6 @@ export function inputArguments(operation: ApiOperation, making: Making): InputPa
 
 function rank({ location }: ApiInput): number {
   return location === 'path' ? 0 : 1;
-}
-
-/** The name in braces, without the marks of RFC 6570 and of frameworks. */
-export function pathName(text: string): string {
-  return text.replace(/^[+#./;?&]/, '').replace(/(?:\*|\.\.\.|:[^}]*)$/, '');
 }
 
 function undeclared(name: string): ApiInput {

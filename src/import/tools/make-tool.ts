@@ -70,13 +70,11 @@ function toolOf(operation: ApiOperation, name: string, base: string, making: Mak
   if (method === undefined || report.skipped !== undefined) return undefined;
   const inputs = inputArguments(operation, making);
   const body = bodyArguments(operation, making);
-  const all = fewArguments([...inputs.arguments, ...body.arguments], making);
-  const url = toolUrl(operation.path, inputs, all);
+  const args = fewArguments([...inputs.arguments, ...body.arguments], making);
+  const url = toolUrl(operation.route, inputs, args);
   if ('problem' in url) report.skip(url.problem);
   else if (base.length + url.url.length > maxUrlLength) report.skip(`a URL of more than ${maxUrlLength} characters`);
   if ('problem' in url || report.skipped !== undefined) return undefined;
-  // Parameters behind a # of the path, or in the name of a query pair, reach nobody.
-  const args = all.filter(({ name, location }) => location !== 'path' || url.inUrl.has(name));
   const headers = headersOf(operation, inputs, body);
   const tags = tagsOf(operation);
   const hints = hintsOf(operation);

@@ -43,10 +43,10 @@ const verbs: ReadonlyMap<string, string> = new Map(
 );
 
 /** Verb and path: `list_pets`, `get_pet`, `get_pet_toys`. */
-function derivedWords({ method, path }: ApiOperation): string[] {
+function derivedWords({ method, route }: ApiOperation): string[] {
   const segments =
-    path
-      .split(/[?#]/)[0]
+    route
+      .split('?')[0]
       ?.split('/')
       .filter((segment) => segment !== '') ?? [];
   const isOne = /^\{[^{}]*\}$/.test(segments.at(-1) ?? '');

@@ -1,12 +1,11 @@
-import { type InputParts, pathName } from './input-arguments.ts';
+import type { InputParts } from './input-arguments.ts';
 import type { MadeArgument } from './made-tool.ts';
 
 type ToolUrl = { url: string; inUrl: ReadonlySet<string> } | { problem: string };
 
-/** The path of an operation as the URL of a tool: `/pets/{petId}` → `/pets/:petId`. */
-export function toolUrl(path: string, inputs: InputParts, args: readonly MadeArgument[]): ToolUrl {
+/** The route of an operation as the URL of a tool: `/pets/{petId}` → `/pets/:petId`. */
+export function toolUrl(route: string, inputs: InputParts, args: readonly MadeArgument[]): ToolUrl {
   const tokens = new Tokens(args);
-  const [route = ''] = path.split('#');
   const mark = route.indexOf('?');
   const [before, query] = mark < 0 ? [route, ''] : [route.slice(0, mark), route.slice(mark + 1)];
   const filled = tokens.fill(`/${before.replace(/^\/+/, '')}`.replaceAll(/\/{2,}/g, '/'), '');
@@ -62,7 +61,7 @@ class Tokens {
     let filled = '';
     let isBehindToken = false;
     for (const [index, piece] of text.split(/(\{[^{}]*\})/).entries()) {
-      const argument = index % 2 === 1 ? this.#byWireName.get(pathName(piece.slice(1, -1))) : undefined;
+      const argument = index % 2 === 1 ? this.#byWireName.get(piece.slice(1, -1)) : undefined;
       if (argument) {
         this.used.add(argument.name);
         filled += `${argument.prefix ?? ''}:${argument.name}`;
